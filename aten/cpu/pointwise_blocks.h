@@ -1,0 +1,28 @@
+// Pointwise blocks: the one loop that exists per operator, dtype and instruction set, and what runs it over any operands.
+//
+// A block runs over consecutive elements of one type. Everything else (strides, broadcasting, conversions, 16-bit floats,
+// the parallel split) is done around it by run_blocks, so that results have the same bits in every layout.
+#pragma once
+
+#include <array>
+
+#include "aten/cpu/simd/targets.h"
+#include "aten/iterator/pointwise.h"
+
+namespace treadle::simd {
+
+// `out` has `n` elements of the compute type, or of bool where the operator's result is a truth value.
+using PointwiseBlock = void(void* out, const void* const* in, const Scalar* scalars, int64_t n);
+
+// By compute dtype; null where the operator has none (or, in the table of the last target, where the one before serves).
+struct PointwiseBlocks {
+  std::array<PointwiseBlock*, kNumScalarTypes> by_dtype{};
+  bool bool_result = false;
+};
+// One table per target, in the order of chosen_target.
+using PointwiseTargets = std::array<const PointwiseBlocks*, kTargets>;
+
+// The kernel of every cell: runs the operator's blocks for `call.compute` on this machine's target.
+void run_blocks(const PointwiseCall& call, const PointwiseTargets& targets);
+
+}  // namespace treadle::simd

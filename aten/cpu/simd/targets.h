@@ -1,0 +1,20 @@
+// Targets: the instruction sets that vector code is compiled for, and which of them this machine has.
+//
+// Include this before anything of Highway. Three targets keep compile time bounded: SSE4 (every x86-64 machine since
+// 2010), AVX2 and AVX-512 ("AVX3"). Loops over integers, bool and complex numbers are compiled for the first two only.
+#pragma once
+
+#ifdef HWY_HIGHWAY_INCLUDED
+#error "include aten/cpu/simd/targets.h before Highway"
+#endif
+#define HWY_BASELINE_TARGETS HWY_SSE4
+#define HWY_DISABLED_TARGETS (HWY_SCALAR | HWY_EMU128 | HWY_SSSE3 | HWY_AVX3_DL)
+
+namespace treadle::simd {
+
+inline constexpr int kTargets = 3;  // SSE4, AVX2, AVX3: the order of every table by target
+
+// Index of the best target of this machine; 0 until the library's objects are initialised.
+extern int chosen_target;
+
+}  // namespace treadle::simd

@@ -1,0 +1,12 @@
+// Shape rule of scans.
+#include "aten/shape/scan.h"
+
+namespace treadle::shape {
+
+TensorSpec scan(const char* op, const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+  wrap_dim(op, dim, self.dim());
+  const ScalarType own = is_integral(self.dtype(), true) ? ScalarType::Int64 : self.dtype();
+  return {DimVector(self.sizes()), dtype.value_or(own), self.device()};
+}
+
+}  // namespace treadle::shape

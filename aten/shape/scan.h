@@ -1,0 +1,11 @@
+// Shape rule of scans: cumsum, cumprod.
+#pragma once
+
+#include "aten/structured.h"
+
+namespace treadle::shape {
+
+// Integers and bool become int64 unless `dtype` says otherwise.
+TensorSpec scan(const char* op, const Tensor& self, int64_t dim, std::optional<ScalarType> dtype);
+
+}  // namespace treadle::shape

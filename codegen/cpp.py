@@ -1,0 +1,466 @@
+"""C++ text for model types, arguments and expressions: the one place that knows how a schema type is spelled in C++."""
+
+from __future__ import annotations
+
+from typing import Callable, Iterable, Optional
+
+from model import Arg, Entry, Form, Return, Tree, Type
+
+# Schema base type -> C++ type, for plain, optional and list arguments.
+_PLAIN = {
+    "int": "int64_t",
+    "SymInt": "int64_t",
+    "float": "double",
+    "bool": "bool",
+    "str": "std::string_view",
+    "Scalar": "const Scalar&",
+    "ScalarType": "ScalarType",
+    "Layout": "Layout",
+    "Device": "Device",
+    "MemoryFormat": "MemoryFormat",
+    "Generator": "const Generator&",
+}
+_LIST = {"int": "IntList", "SymInt": "IntList", "float": "DoubleList", "Tensor": "TensorList"}
+
+KEYWORDS = frozenset(
+    "and or not xor default class template this new delete register union bool int float double void if for while".split()
+)
+
+
+def cpp_name(name: str) -> str:
+    """A schema argument's name as a C++ identifier."""
+    return name + "_" if name in KEYWORDS else name
+
+
+def arg_type(t: Type) -> str:
+    if t.base == "Tensor":
+        return "TensorList" if t.list else "const Tensor&"
+    if t.list:
+        if t.base == "bool":
+            return f"std::array<bool, {t.list_size}>"
+        plain = _LIST[t.base]
+        if t.optional:
+            return "OptionalIntList" if plain == "IntList" else f"std::optional<{plain}>"
+        return plain
+    plain = _PLAIN[t.base]
+    if t.optional and t.base != "Generator":
+        return f"const std::optional<Scalar>&" if t.base == "Scalar" else f"std::optional<{plain}>"
+    return plain
+
+
+def value_type(t: Type) -> str:
+    """The type that holds such an argument by value for later (saved for backward)."""
+    if t.base == "Tensor":
+        return "std::vector<Tensor>" if t.list else "Tensor"
+    if t.list:
+        if t.base == "bool":
+            return arg_type(t)
+        plain = {"IntList": "DimVector", "DoubleList": "std::vector<double>"}[_LIST[t.base]]
+        return f"std::optional<{plain}>" if t.optional else plain
+    if t.base == "str":
+        return "std::optional<std::string>" if t.optional else "std::string"
+    plain = _PLAIN[t.base].removeprefix("const ").removesuffix("&")
+    return f"std::optional<{plain}>" if t.optional and t.base != "Generator" else plain
+
+
+def return_type(returns: Iterable[Return]) -> str:
+    one = {"int": "int64_t", "SymInt": "int64_t", "float": "double", "bool": "bool", "Scalar": "Scalar", "ScalarType": "ScalarType"}
+
+    def single(r: Return) -> str:
+        if r.type.base == "Tensor":
+            return "std::vector<Tensor>" if r.type.list else "Tensor"
+        return one[r.type.base]
+
+    texts = [single(r) for r in returns]
+    if not texts:
+        return "void"
+    return texts[0] if len(texts) == 1 else f"std::tuple<{', '.join(texts)}>"
+
+
+def out_names(e: Entry) -> list[str]:
+    """Names of the out= arguments: `out`, or the returns' names, or out0, out1."""
+    if len(e.returns) == 1:
+        return ["out"]
+    return [cpp_name(r.name) if r.name else f"out{i}" for i, r in enumerate(e.returns)]
+
+
+def parameters(e: Entry, form: Form) -> list[tuple[str, str]]:
+    """(type, name) of each C++ parameter of a form."""
+    out = [(arg_type(a.type), cpp_name(a.name)) for a in e.args]
+    if form.form == "out":
+        out += [("const Tensor&", n) for n in out_names(e)]
+    return out
+
+
+def returns_of(e: Entry, form: Form) -> str:
+    if form.form == "functional":
+        return return_type(e.returns)
+    if form.form == "inplace" or len(e.returns) == 1:
+        return "Tensor"
+    return f"std::tuple<{', '.join('Tensor' for _ in e.returns)}>"
+
+
+def types_only(e: Entry, form: Form) -> str:
+    return ", ".join(t for t, _ in parameters(e, form))
+
+
+def declaration(e: Entry, form: Form) -> str:
+    return ", ".join(f"{t} {n}" for t, n in parameters(e, form))
+
+
+def names_only(e: Entry, form: Form) -> str:
+    return ", ".join(n for _, n in parameters(e, form))
+
+
+def kernel_types(e: Entry) -> str:
+    """The kernel signature: for structured kernels, all arguments and then the outputs; returns nothing."""
+    if e.kind == "pointwise":
+        return "void(const PointwiseCall&)"
+    if e.kind == "reduce":
+        return "void(const ReduceCall&)"
+    arguments = [arg_type(a.type) for a in e.args]
+    if e.kind == "kernel":
+        return f"void({', '.join(arguments + ['const Tensor&'] * len(e.returns))})"
+    if e.kind == "mutating" and e.dispatch and e.dispatch[0].key != "Composite":
+        return f"void({', '.join(arguments)})"
+    return f"{return_type(e.returns)}({', '.join(arguments)})"
+
+
+def linked_function(e: Entry) -> Optional[tuple[str, str]]:
+    """(namespace, declaration) of the hand-written function a composite or view entry calls, or None."""
+    if e.kind not in ("composite", "view", "mutating"):
+        return None
+    kernel = linked_kernel(e)
+    if kernel is None:
+        return None
+    namespace, function = kernel
+    declaration = ", ".join(f"{arg_type(a.type)} {cpp_name(a.name)}" for a in e.args)
+    return namespace, f"{return_type(e.returns)} {function}({declaration})"
+
+
+def linked_kernel(e: Entry) -> Optional[tuple[str, str]]:
+    """(namespace, function) for entries whose kernel is found by the linker."""
+    for d in e.dispatch:
+        if d.key == "View":
+            return "views", d.kernel
+        if d.key == "Composite":
+            return "composite", d.kernel
+    return ("composite", e.id) if e.kind == "composite" else None
+
+
+_SCALAR_TYPE_NAMES = {
+    "bool": "Bool", "uint8": "UInt8", "int8": "Int8", "int16": "Int16", "int32": "Int32", "int64": "Int64",
+    "float16": "Float16", "bfloat16": "BFloat16", "float32": "Float32", "float64": "Float64",
+    "complex64": "Complex64", "complex128": "Complex128",
+}  # fmt: skip
+_CPP_TYPES = {
+    "bool": "bool", "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t",
+    "float16": "Half", "bfloat16": "BFloat16", "float32": "float", "float64": "double",
+    "complex64": "std::complex<float>", "complex128": "std::complex<double>",
+}  # fmt: skip
+
+
+def scalar_type(dtype: str) -> str:
+    """'float32' -> 'Float32', the enumerator of ScalarType."""
+    return _SCALAR_TYPE_NAMES[dtype]
+
+
+def cpp_type(dtype: str) -> str:
+    """'float32' -> 'float'."""
+    return _CPP_TYPES[dtype]
+
+
+def default_value(a: Arg) -> Optional[str]:
+    """The C++ default argument, or None when the argument has no default."""
+    d = a.default
+    if d is None:
+        return None
+    t = a.type
+    if d.kind == "none":
+        if t.base == "Tensor":
+            return "{}"
+        return "nullptr" if t.base == "Generator" else "std::nullopt"
+    if d.kind == "bool":
+        return "true" if d.value else "false"
+    if d.kind == "string":
+        return '"' + str(d.value).replace("\\", "\\\\").replace('"', '\\"') + '"'
+    if d.kind == "list":
+        text = "{" + ", ".join(str(v).lower() if isinstance(v, bool) else str(v) for v in d.value) + "}"
+        return f"IntList({text})" if t.optional else text
+    if d.kind == "name":
+        return {
+            "Mean": "1",
+            "contiguous_format": "MemoryFormat::Contiguous",
+            "preserve_format": "MemoryFormat::Preserve",
+            "long": "ScalarType::Int64",
+            "strided": "Layout::Strided",
+        }[d.text]
+    if t.list and t.base in ("int", "SymInt"):  # int[2] stride=1: every entry the same
+        return "{" + ", ".join([d.text] * (t.list_size or 1)) + "}"
+    if t.base == "Scalar" and d.kind == "int":
+        return f"Scalar({d.text})"
+    return d.text
+
+
+def default_storage(a: Arg) -> Optional[str]:
+    """A static array that backs a list default, so that a view of it may outlive the statement; None when not needed."""
+    value = default_value(a)
+    if value is None or not a.type.list or a.default is None or a.default.kind == "none":
+        return None
+    return value
+
+
+def with_defaults(e: Entry, form: Form) -> str:
+    """Parameters with C++ defaults; a default is kept only where every later parameter has one too."""
+    params = parameters(e, form)
+    defaults = [default_value(a) for a in e.args] + [None] * (len(params) - len(e.args))
+    texts: list[str] = []
+    open_tail = True
+    for (t, n), d in reversed(list(zip(params, defaults))):
+        open_tail = open_tail and d is not None
+        texts.append(f"{t} {n} = {d}" if open_tail else f"{t} {n}")
+    return ", ".join(reversed(texts))
+
+
+def method_declaration(e: Entry, form: Form) -> str:
+    """Parameters after self, with defaults, for a member function."""
+    return with_defaults(e, form).partition(", ")[2]
+
+
+def method_arguments(e: Entry, form: Form) -> str:
+    return ", ".join(["*this"] + [n for _, n in parameters(e, form)[1:]])
+
+
+# ---- expressions ---------------------------------------------------------------------------------------------------------
+
+Resolver = Callable[[Tree], Optional[str]]
+
+_PRECEDENCE = {"||": 1, "&&": 2, "==": 3, "!=": 3, "<": 4, "<=": 4, ">": 4, ">=": 4, "+": 5, "-": 5, "*": 6, "/": 6, "%": 6}
+
+
+def cpp_expr(tree: Tree, resolve: Resolver = lambda _: None, parent: int = 0) -> str:
+    """C++ for an expression tree. `resolve` may give the text of any subtree itself (names, literals, calls)."""
+    given = resolve(tree)
+    if given is not None:
+        return given
+    op = tree["op"]
+    if op == "name":
+        return cpp_name(tree["name"])
+    if op in ("int", "float"):
+        return str(tree["value"])
+    if op == "bool":
+        return "true" if tree["value"] else "false"
+    if op == "string":
+        return '"' + tree["value"] + '"'
+    if op == "none":
+        return "std::nullopt"
+    if op == "call":
+        return f"{tree['fn']}({', '.join(cpp_expr(a, resolve) for a in tree['args'])})"
+    if op == "method":
+        return f"{cpp_expr(tree['on'], resolve, 9)}.{tree['name']}({', '.join(cpp_expr(a, resolve) for a in tree['args'])})"
+    if op == "index":
+        return f"{cpp_expr(tree['on'], resolve, 9)}[{cpp_expr(tree['index'], resolve)}]"
+    if op == "unary":
+        return f"{tree['operator']}{cpp_expr(tree['of'], resolve, 8)}"
+    if op == "binary":
+        mine = _PRECEDENCE[tree["operator"]]
+        text = f"{cpp_expr(tree['lhs'], resolve, mine)} {tree['operator']} {cpp_expr(tree['rhs'], resolve, mine + 1)}"
+        return f"({text})" if mine < parent else text
+    if op == "select":
+        text = f"{cpp_expr(tree['cond'], resolve, 1)} ? {cpp_expr(tree['then'], resolve, 1)} : {cpp_expr(tree['else'], resolve)}"
+        return f"({text})" if parent else text
+    if op == "list":
+        return "{" + ", ".join(cpp_expr(i, resolve) for i in tree["items"]) + "}"
+    raise ValueError(f"unknown expression node {op}")
+
+
+_CALLS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
+_LOGIC = {"&&": "logical_and", "||": "logical_or"}
+
+
+def element_expr(tree: Tree) -> str:
+    """C++ over one element (or one vector of them): literals become constants of the element type V."""
+
+    def resolve(t: Tree) -> Optional[str]:
+        op = t["op"]
+        if op in ("int", "float"):
+            return f"constant<V>({t['value']})"
+        if op == "bool":
+            return f"constant<V>({int(t['value'])})"
+        if op == "select":
+            return f"where({', '.join(cpp_expr(t[k], resolve) for k in ('cond', 'then', 'else'))})"
+        if op == "binary" and t["operator"] in _LOGIC:
+            return f"{_LOGIC[t['operator']]}({cpp_expr(t['lhs'], resolve)}, {cpp_expr(t['rhs'], resolve)})"
+        if op == "binary" and t["operator"] == "%":
+            return f"remainder({cpp_expr(t['lhs'], resolve)}, {cpp_expr(t['rhs'], resolve)})"
+        if op == "unary" and t["operator"] == "!":
+            return f"logical_not({cpp_expr(t['of'], resolve)})"
+        return None
+
+    return cpp_expr(tree, resolve)
+
+
+def check_condition(tree: Tree) -> str:
+    """C++ for a contract condition: comparisons go through contract:: so that they hold over lists and optionals."""
+
+    def resolve(t: Tree) -> Optional[str]:
+        if t["op"] == "binary" and t["operator"] in _CALLS:
+            return f"contract::{_CALLS[t['operator']]}({cpp_expr(t['lhs'], resolve)}, {cpp_expr(t['rhs'], resolve)})"
+        return None
+
+    return cpp_expr(tree, resolve)
+
+
+def check_subjects(tree: Tree) -> list[str]:
+    """The parts of a condition whose values its message shows: names and method calls, in order, once each."""
+    found: list[str] = []
+
+    def add(t: Tree) -> None:
+        text = cpp_expr(t)
+        if text not in found:
+            found.append(text)
+
+    def walk(t: Tree) -> None:
+        op = t["op"]
+        if op in ("name", "method", "index"):
+            add(t)
+        elif op == "call":
+            for a in t["args"]:
+                walk(a)
+        elif op == "binary":
+            walk(t["lhs"]), walk(t["rhs"])
+        elif op == "unary":
+            walk(t["of"])
+        elif op == "select":
+            walk(t["cond"]), walk(t["then"]), walk(t["else"])
+
+    walk(tree)
+    return found
+
+
+# ---- bodies of base functions ----------------------------------------------------------------------------------------------
+
+
+def contract_lines(e: Entry, form: Form) -> list[str]:
+    """Statements that check the contract of a call before anything is computed: presence, list lengths, `check:`."""
+    name = f'"{form.name}"'
+    lines = []
+    for t, n in parameters(e, form):
+        if t == "const Tensor&" and not _may_be_none(e, n):
+            lines.append(f'if (!{n}.defined()) [[unlikely]] contract::require_defined({name}, "{n}", {n});')
+        elif t == "TensorList" and not e.arg(_schema_name(e, n)).type.element_optional:
+            lines.append(f'contract::require_defined({name}, "{n}", {n});')
+    for a in e.args:
+        if a.type.list and a.type.list_size and a.type.list_size > 1 and a.type.base in ("int", "SymInt"):
+            n = cpp_name(a.name)
+            lines.append(f'contract::require_length({name}, "{a.name}", {n}, {a.type.list_size});')
+    for c in e.check:
+        got = ", ".join(f'{{"{s}", str({s})}}' for s in check_subjects(c.tree))
+        condition = c.text.replace("\\", "\\\\").replace('"', '\\"')
+        lines.append(
+            f'if (!({check_condition(c.tree)})) [[unlikely]] contract::fail({name}, "{condition}", {{{got}}});'
+        )
+    return lines
+
+
+def _schema_name(e: Entry, name: str) -> str:
+    return next((a.name for a in e.args if cpp_name(a.name) == name), name)
+
+
+def _may_be_none(e: Entry, name: str) -> bool:
+    return any(cpp_name(a.name) == name and a.type.optional for a in e.args)
+
+
+def tensors(e: Entry) -> list[str]:
+    """Names of the plain Tensor arguments."""
+    return [cpp_name(a.name) for a in e.tensor_args]
+
+
+def numbers(e: Entry) -> list[Arg]:
+    """The number arguments of a pointwise entry, in order: what its expression may name beside tensors."""
+    return [a for a in e.args if a.type.base in ("Scalar", "float", "int", "bool") and not a.type.list]
+
+
+def as_scalar(name: str) -> str:
+    return f"Scalar({name})"
+
+
+def promoting(e: Entry) -> int:
+    """Bit mask of the numbers that are operands: Scalars given by position and without a default."""
+    mask = 0
+    for i, a in enumerate(numbers(e)):
+        if a.type.base == "Scalar" and not a.kwarg_only and a.default is None:
+            mask |= 1 << i
+    return mask
+
+
+def named_arg(e: Entry, *names: str) -> Optional[Arg]:
+    return next((a for a in e.args if a.name in names), None)
+
+
+def reduce_dims(e: Entry) -> str:
+    """The dims argument of a reduction as an OptionalIntList."""
+    a = named_arg(e, "dim")
+    if a is None:
+        return "std::nullopt"
+    if a.type.list:
+        return "OptionalIntList(dim)"
+    return "dim ? OptionalIntList(IntList(&*dim, 1)) : OptionalIntList()" if a.type.optional else "OptionalIntList(IntList(&dim, 1))"
+
+
+def key_dtype(e: Entry) -> str:
+    """C++ for the dtype that selects the kernel."""
+    if e.dtype_of:
+        a = e.arg(e.dtype_of)
+        n = cpp_name(a.name)
+        if a.type.is_tensor_list:
+            return f"{n}[0].dtype()"
+        return f"{n}.dtype()" if a.type.is_tensor else n
+    return f"{cpp_name(e.tensor_args[0].name)}.dtype()" if e.tensor_args else "ScalarType::Float32"
+
+
+def key_tensors(e: Entry) -> tuple[list[str], list[str]]:
+    """C++ addresses of the tensors whose device and layout select the kernel, and their names in quotes."""
+    pointers, texts = [], []
+    for a in e.args:
+        if a.type.is_tensor:
+            pointers.append(f"&{cpp_name(a.name)}")
+            texts.append(f'"{a.name}"')
+        elif a.type.is_tensor_list:
+            pointers.append(f"&{cpp_name(a.name)}[0]")
+            texts.append(f'"{a.name}[0]"')
+    return pointers, texts
+
+
+def qualified_shape(e: Entry) -> str:
+    """The call of the shape rule, with the operator's name first."""
+    tree = e.shape.tree  # type: ignore[union-attr]
+    fn = tree["fn"] if tree["op"] == "call" else tree["name"]
+    arguments = tree["args"] if tree["op"] == "call" else []
+    return f"shape::{fn}({', '.join(['name'] + [cpp_expr(a) for a in arguments])})"
+
+
+def dtypes_text(e: Entry) -> str:
+    return "; ".join(f"{device}: {' '.join(names)}" for device, names in e.dtypes.items())
+
+
+def expression_text(e: Entry) -> str:
+    if e.pointwise:
+        return e.pointwise.text
+    if e.reduce:
+        return "; ".join(f"{k} = {v.text}" for k, v in e.reduce.items())
+    return ""
+
+
+PROMOTE = {"common": "Common", "float": "Float", "compare": "Compare", "bool": "Bool", "none": "None"}
+REDUCE_PROMOTE = {"common": "Same", "none": "Same", "sum": "Sum", "float": "Float", "bool": "Bool"}
+
+
+def promote_enumerator(e: Entry) -> str:
+    table = PROMOTE if e.kind == "pointwise" else REDUCE_PROMOTE
+    return table[e.promote or "common"]
+
+
+def has_cpu_kernels(e: Entry) -> bool:
+    """Whether the generator makes CPU kernels for the entry."""
+    return e.kind in ("pointwise", "reduce") and bool(e.dtypes_on("CPU"))

@@ -1,0 +1,318 @@
+// An entry's keys are its operator's differentiable arguments, so each is looked up in the schema.
+#include "codegen/schemac/derivatives.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <utility>
+
+#include "codegen/schemac/resolve.h"
+#include "codegen/schemac/saves.h"
+#include "codegen/schemac/tables.h"
+
+namespace treadle::schemac {
+namespace {
+
+using schema::Argument;
+using schema::Expr;
+using schema::ExprKind;
+using schema::ExprNode;
+using schema::SchemaError;
+using schema::SourceText;
+
+class DerivativeReader {
+ public:
+  DerivativeReader(const YamlFile& file, Operator& op, Diagnostics& diagnostics)
+      : file_(file), op_(op), diagnostics_(diagnostics) {}
+
+  void read(const std::vector<Field>& fields, const Word& name) {
+    derivative_.file = file_.path();
+    derivative_.place = name.source.place(0);
+    read_output_differentiability(fields);
+    for (const Field& field : fields) {
+      if (field.key.text == "name" || field.key.text == "output_differentiability") continue;
+      try {
+        if (field.key.text == "result" && !op_.schema.find_argument("result")) {
+          read_forward_formula(field);
+        } else {
+          read_formula(field);
+        }
+      } catch (const SchemaError& problem) {
+        diagnostics_.add(problem.diagnostic());
+      }
+    }
+    check_complete(name);
+    op_.derivative = std::move(derivative_);
+  }
+
+ private:
+  void read_output_differentiability(const std::vector<Field>& fields) {
+    for (const schema::Return& result : op_.schema.returns) {
+      derivative_.output_differentiability.push_back(result.type.is_tensor());
+    }
+    const auto field = std::find_if(fields.begin(), fields.end(), [](const Field& candidate) {
+      return candidate.key.text == "output_differentiability";
+    });
+    if (field == fields.end()) return;
+    std::vector<bool> flags;
+    for (const Word& word : file_.words(*field, diagnostics_)) {
+      const bool yes = word.text == "True" || word.text == "true";
+      if (!yes && word.text != "False" && word.text != "false") {
+        diagnostics_.add(word.error("expected True or False in output_differentiability, got '" + word.text + "'"));
+        return;
+      }
+      flags.push_back(yes);
+    }
+    if (flags.size() != op_.schema.returns.size()) {
+      diagnostics_.add(field->key.error("output_differentiability has " + std::to_string(flags.size()) +
+                                            (flags.size() == 1 ? " value" : " values") + ", but " + op_.name() +
+                                            " has " + std::to_string(op_.schema.returns.size()) + " results",
+                                        "write one value for each result"));
+      return;
+    }
+    for (std::size_t i = 0; i < flags.size(); ++i) {
+      if (!flags[i] || op_.schema.returns[i].type.is_tensor()) continue;
+      diagnostics_.add(field->key.error("result " + std::to_string(i) + " of " + op_.name() + " has type '" +
+                                            print(op_.schema.returns[i].type) + "' and no derivative",
+                                        "write False for it"));
+    }
+    derivative_.output_differentiability = std::move(flags);
+  }
+
+  void read_forward_formula(const Field& field) {
+    Expression formula = expression(field);
+    Scope scope = names_for("the formula for 'result' of " + op_.name());
+    for (const Argument& argument : op_.schema.arguments) {
+      if (!argument.type.is_tensor()) continue;
+      scope.names.push_back(argument.name + "_t");
+      scope.names.push_back(argument.name + "_p");
+    }
+    check_names(formula, scope, diagnostics_);
+    derivative_.result = std::move(formula);
+  }
+
+  void read_formula(const Field& field) {
+    std::vector<Word> targets;
+    for (Word& word : split_words(field.key.source)) {
+      if (check_target(word)) targets.push_back(std::move(word));
+    }
+    if (targets.empty()) return;
+    Expression formula = expression(field);
+    const Expr& tree = formula.tree;
+    if (tree->kind == ExprKind::Name && tree->text == "non_differentiable") {
+      for (const Word& target : targets) derivative_.non_differentiable.push_back(target.text);
+      return;
+    }
+    if (tree->kind == ExprKind::Call && tree->text == "not_implemented" &&
+        (tree->children.size() != 1 || tree->children[0]->kind != ExprKind::String)) {
+      throw SchemaError(formula.source.diagnostic(tree->offset, "not_implemented takes one string, the reason",
+                                                  "write 'not_implemented(\"...\")'"));
+    }
+    std::string quoted;
+    for (const Word& target : targets) quoted += (quoted.empty() ? "'" : ", '") + target.text + "'";
+    Scope scope = names_for("the formula for " + quoted + " of " + op_.name());
+    scope.names.insert(scope.names.begin(), {"grad", "grads"});
+    if (targets.size() > 1) scope.names.push_back("grad_input_mask");
+    check_gradients(formula, scope.where);
+    if (!misnames_result(formula, scope.where)) check_names(formula, scope, diagnostics_);
+    std::vector<std::string> names;
+    for (const Word& target : targets) names.push_back(target.text);
+    derivative_.formulas.push_back({std::move(names), formula, saves_of(tree, op_.schema), uses_gradient(tree)});
+  }
+
+  // True if `target` is an argument that may have a formula and has none yet.
+  bool check_target(const Word& target) {
+    const std::vector<std::string> names = argument_names(op_.schema);
+    const Argument* argument = op_.schema.find_argument(target.text);
+    if (!argument) {
+      std::vector<std::string> known = names;
+      known.insert(known.end(), {"output_differentiability", "result"});
+      std::string hint = schema::did_you_mean(target.text, known);
+      if (hint.empty()) hint = "keys are name, output_differentiability, result and the operator's arguments";
+      diagnostics_.add(
+          target.error("unknown argument '" + target.text + "' in the derivative of " + op_.name(), hint));
+      return false;
+    }
+    if (!argument->type.is_tensor()) {
+      diagnostics_.add(target.error("formula for '" + target.text + "' of type '" + print(argument->type) + "' of " +
+                                        op_.name(),
+                                    "only tensors are differentiable; remove it"));
+      return false;
+    }
+    const auto [first, is_new] = targets_.emplace(target.text, target.source.place(target.offset).line);
+    if (!is_new) {
+      diagnostics_.add(target.error("duplicate formula for '" + target.text + "' of " + op_.name(),
+                                    "the first is on line " + std::to_string(first->second)));
+    }
+    return is_new;
+  }
+
+  // `grad` is the gradient of the only differentiable result; with several, they are grads[0], grads[1], ...
+  void check_gradients(const Expression& formula, const std::string& where) {
+    const auto& flags = derivative_.output_differentiability;
+    const auto count = static_cast<std::size_t>(std::count(flags.begin(), flags.end(), true));
+    visit(formula.tree, [&](const ExprNode& node) {
+      if (node.kind == ExprKind::Name && node.text == "grad" && count != 1 && !op_.schema.find_argument("grad")) {
+        diagnostics_.add(formula.source.diagnostic(
+            node.offset, "'grad' in " + where + ", which has " + std::to_string(count) + " differentiable results",
+            count == 0 ? "no formula is needed; write non_differentiable"
+                       : "write 'grads[0]', 'grads[1]', or give output_differentiability"));
+      }
+      if (node.kind != ExprKind::Index || node.children[0]->kind != ExprKind::Name ||
+          node.children[0]->text != "grads" || node.children[1]->kind != ExprKind::Int) {
+        return;
+      }
+      const std::string& digits = node.children[1]->text;
+      std::size_t index = 0;
+      std::from_chars(digits.data(), digits.data() + digits.size(), index);
+      if (index >= op_.schema.returns.size()) {
+        diagnostics_.add(formula.source.diagnostic(
+            node.offset, "grads[" + digits + "] in " + where + ", which has " +
+                             std::to_string(op_.schema.returns.size()) + " results",
+            "the results count from 0"));
+      }
+    });
+  }
+
+  // Reports `result` where there are several results.
+  bool misnames_result(const Expression& formula, const std::string& where) {
+    if (op_.schema.returns.size() < 2 || op_.schema.find_argument("result")) return false;
+    std::string known;
+    for (std::size_t i = 0; i < op_.schema.returns.size(); ++i) {
+      known += (i == 0 ? "'" : ", '") + result_names(op_.schema, i)[0] + "'";
+      if (result_names(op_.schema, i)[0] == "result") return false;
+    }
+    bool found = false;
+    visit(formula.tree, [&](const ExprNode& node) {
+      if (node.kind != ExprKind::Name || node.text != "result") return;
+      found = true;
+      diagnostics_.add(formula.source.diagnostic(
+          node.offset, "'result' in " + where + ", which has " + std::to_string(op_.schema.returns.size()) + " results",
+          "name one of " + known));
+    });
+    return found;
+  }
+
+  void check_complete(const Word& name) {
+    for (const Argument& argument : op_.schema.arguments) {
+      if (!argument.type.is_tensor() || targets_.count(argument.name)) continue;
+      diagnostics_.add(name.source.diagnostic(
+          argument.offset, "no formula for argument '" + argument.name + "' of " + op_.name(),
+          "add '" + argument.name + ": FORMULA' or '" + argument.name + ": non_differentiable'"));
+    }
+  }
+
+  Scope names_for(std::string where) const {
+    Scope scope{argument_names(op_.schema), std::move(where), "name"};
+    for (std::size_t i = 0; i < op_.schema.returns.size(); ++i) {
+      for (std::string& name : result_names(op_.schema, i)) scope.names.push_back(std::move(name));
+    }
+    return scope;
+  }
+
+  Expression expression(const Field& field) const {
+    const SourceText text = file_.text(field);
+    return {text, parse_expr(text)};
+  }
+
+  const YamlFile& file_;
+  Operator& op_;
+  Diagnostics& diagnostics_;
+  Derivative derivative_;
+  std::map<std::string, int> targets_;  // arguments dealt with, and the lines they are on
+};
+
+// Reports a name that no operator has.
+void report_unknown(const Word& name, const std::string& operator_name, const Model& model, Diagnostics& diagnostics) {
+  std::vector<std::string> names;
+  for (const Operator& op : model.operators) {
+    for (const Form& form : op.forms) {
+      if (print(form.schema.name) != operator_name) continue;
+      diagnostics.add(name.error("derivative for " + operator_name + ", the " + form.form + " form of " + op.name(),
+                                 "it follows from the derivative of " + op.name() + "; remove it"));
+      return;
+    }
+    names.push_back(op.name());
+  }
+  if (std::find(model.refused.begin(), model.refused.end(), operator_name) != model.refused.end()) return;
+  diagnostics.add(name.error("derivative for unknown operator " + operator_name,
+                             schema::did_you_mean(operator_name, names)));
+}
+
+class FileReader {
+ public:
+  FileReader(const YamlFile& file, const std::string& functions, Model& model, Diagnostics& diagnostics)
+      : file_(file), functions_(functions), model_(model), diagnostics_(diagnostics) {}
+
+  void read() {
+    for (Operator& op : model_.operators) operators_.emplace(op.name(), &op);
+    for (const YAML::Node& node : file_.root()) {
+      if (!node.IsMap()) {
+        diagnostics_.add(file_.error(node, "expected the derivative of an operator", "write '- name: SCHEMA'"));
+        continue;
+      }
+      try {
+        read_entry(node);
+      } catch (const SchemaError& problem) {
+        diagnostics_.add(problem.diagnostic());
+      }
+    }
+  }
+
+ private:
+  void read_entry(const YAML::Node& node) {
+    const std::vector<Field> fields = file_.fields(node, diagnostics_);
+    const auto field =
+        std::find_if(fields.begin(), fields.end(), [](const Field& candidate) { return candidate.key.text == "name"; });
+    if (field == fields.end()) {
+      throw SchemaError(file_.error(node, "entry without 'name'", "begin it with '- name: SCHEMA'"));
+    }
+    const SourceText source = file_.text(*field);
+    const Word name{source.text(), source, 0};
+    const schema::FunctionSchema schema = parse_schema(source);
+    const std::string operator_name = print(schema.name);
+    const auto found = operators_.find(operator_name);
+    if (found == operators_.end()) {
+      report_unknown(name, operator_name, model_, diagnostics_);
+      return;
+    }
+    const auto [first, is_new] = lines_.emplace(operator_name, source.place(0).line);
+    if (!is_new) {
+      throw SchemaError(name.error("duplicate derivative of " + operator_name,
+                                   "the first is on line " + std::to_string(first->second)));
+    }
+    Operator& op = *found->second;
+    const std::string here = print(schema);
+    const std::string there = print(op.schema);
+    if (here != there) {
+      const auto offset = static_cast<std::size_t>(
+          std::mismatch(source.text().begin(), source.text().end(), there.begin(), there.end()).first -
+          source.text().begin());
+      throw SchemaError(source.diagnostic(offset,
+                                          "schema '" + here + "' disagrees with '" + there + "' at " + functions_ + ":" +
+                                              std::to_string(op.source.place(0).line),
+                                          "make them the same"));
+    }
+    DerivativeReader(file_, op, diagnostics_).read(fields, name);
+  }
+
+  const YamlFile& file_;
+  const std::string& functions_;
+  Model& model_;
+  Diagnostics& diagnostics_;
+  std::map<std::string, Operator*> operators_;
+  std::map<std::string, int> lines_;
+};
+
+}  // namespace
+
+void read_derivatives(const YamlFile& file, const std::string& functions, Model& model, Diagnostics& diagnostics) {
+  if (file.root().IsNull() || !file.root().IsDefined()) return;
+  if (!file.root().IsSequence()) {
+    diagnostics.add(file.error(file.root(), "expected a list of derivatives", "begin each with '- name: SCHEMA'"));
+    return;
+  }
+  FileReader(file, functions, model, diagnostics).read();
+}
+
+}  // namespace treadle::schemac

@@ -1,0 +1,17 @@
+// Reads derivatives.yaml into the model and checks it against the operators.
+//
+//   - name: mul.Tensor(Tensor self, Tensor other) -> Tensor
+//     self: grad * other
+//     other: grad * self
+#pragma once
+
+#include "codegen/schemac/diagnostics.h"
+#include "codegen/schemac/model.h"
+#include "codegen/schemac/yaml_file.h"
+
+namespace treadle::schemac {
+
+// `functions` is the path of native_functions.yaml, for messages.
+void read_derivatives(const YamlFile& file, const std::string& functions, Model& model, Diagnostics& diagnostics);
+
+}  // namespace treadle::schemac

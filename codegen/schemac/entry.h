@@ -1,0 +1,42 @@
+// Reads one entry of native_functions.yaml: each key by itself. The rules between keys are in rules.h.
+//
+//   - func: add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+//     variants: function, method
+//     forms: functional, inplace, out
+//     pointwise: self + alpha * other
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "codegen/schemac/diagnostics.h"
+#include "codegen/schemac/model.h"
+#include "codegen/schemac/yaml_file.h"
+
+namespace treadle::schemac {
+
+// A form asked for by an entry, and the name it shall have where that is not ATen's.
+struct RequestedForm {
+  Word word;
+  std::optional<Word> name;
+};
+
+// An entry as written: the operator as far as single keys give it, and what the rules between keys need besides.
+struct Entry {
+  Operator op;
+  std::map<std::string, Word> keys;  // the keys it has, with their places
+  std::map<std::string, Word> variant_words;
+  std::vector<RequestedForm> forms;
+  std::map<std::string, Word> dispatch_words;
+  std::map<std::string, Word> dtype_words;  // keyed by device
+  std::optional<Word> dtype_of_word;
+  std::optional<Word> out_from_word;
+
+  bool has(const std::string& key) const { return keys.count(key) > 0; }
+};
+
+// Nothing, with something reported, if the entry has no schema that can be read.
+std::optional<Entry> read_entry(const YamlFile& file, const YAML::Node& node, Diagnostics& diagnostics);
+
+}  // namespace treadle::schemac

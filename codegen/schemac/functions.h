@@ -1,0 +1,13 @@
+// Reads native_functions.yaml into the model.
+#pragma once
+
+#include "codegen/schemac/diagnostics.h"
+#include "codegen/schemac/model.h"
+#include "codegen/schemac/yaml_file.h"
+
+namespace treadle::schemac {
+
+// What is wrong is reported, and the entry left out.
+Model read_functions(const YamlFile& file, Diagnostics& diagnostics);
+
+}  // namespace treadle::schemac

@@ -1,0 +1,232 @@
+// One function per part of the model.
+#include "codegen/schemac/json_writer.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace treadle::schemac {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using schema::Expr;
+using schema::ExprKind;
+using schema::ExprNode;
+
+template <class T>
+Json optional(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json tree_of(const ExprNode& node);
+
+Json trees_of(const ExprNode& node, std::size_t first = 0) {
+  Json list = Json::array();
+  for (std::size_t i = first; i < node.children.size(); ++i) list.push_back(tree_of(*node.children[i]));
+  return list;
+}
+
+Json tree_of(const ExprNode& node) {
+  const auto child = [&](std::size_t i) { return tree_of(*node.children[i]); };
+  switch (node.kind) {
+    case ExprKind::Name: return {{"op", "name"}, {"name", node.text}};
+    case ExprKind::Int: return {{"op", "int"}, {"value", node.text}};
+    case ExprKind::Float: return {{"op", "float"}, {"value", node.text}};
+    case ExprKind::Bool: return {{"op", "bool"}, {"value", node.text == "true"}};
+    case ExprKind::String: return {{"op", "string"}, {"value", node.text}};
+    case ExprKind::None: return {{"op", "none"}};
+    case ExprKind::Call: return {{"op", "call"}, {"fn", node.text}, {"args", trees_of(node)}};
+    case ExprKind::Method:
+      return {{"op", "method"}, {"on", child(0)}, {"name", node.text}, {"args", trees_of(node, 1)}};
+    case ExprKind::Index: return {{"op", "index"}, {"on", child(0)}, {"index", child(1)}};
+    case ExprKind::Binary:
+      return {{"op", "binary"}, {"operator", node.text}, {"lhs", child(0)}, {"rhs", child(1)}};
+    case ExprKind::Unary: return {{"op", "unary"}, {"operator", node.text}, {"of", child(0)}};
+    case ExprKind::Select: return {{"op", "select"}, {"cond", child(0)}, {"then", child(1)}, {"else", child(2)}};
+    case ExprKind::List: return {{"op", "list"}, {"items", trees_of(node)}};
+  }
+  return nullptr;
+}
+
+Json expression(const Expression& value) { return {{"text", print(value.tree)}, {"tree", tree_of(*value.tree)}}; }
+
+Json expression(const std::optional<Expression>& value) { return value ? expression(*value) : Json(nullptr); }
+
+Json type_of(const schema::Type& type) {
+  Json alias = nullptr;
+  if (type.alias) {
+    alias = {{"before", type.alias->before}, {"write", type.alias->write}, {"after", type.alias->after}};
+  }
+  return {{"text", print(type)},
+          {"base", name_of(type.base)},
+          {"optional", type.optional},
+          {"list", type.list},
+          {"list_size", optional(type.list_size)},
+          {"element_optional", type.element_optional},
+          {"alias", std::move(alias)}};
+}
+
+Json value_of(const schema::Default& value) {
+  if (value.kind == schema::DefaultKind::List) {
+    Json items = Json::array();
+    for (const schema::Default& item : value.items) items.push_back(value_of(item));
+    return items;
+  }
+  return std::visit(
+      [](const auto& held) -> Json {
+        if constexpr (std::is_same_v<std::decay_t<decltype(held)>, std::monostate>) {
+          return nullptr;
+        } else {
+          return held;
+        }
+      },
+      value.value);
+}
+
+Json default_of(const schema::Argument& argument) {
+  if (!argument.default_value) return nullptr;
+  constexpr const char* kKinds[] = {"int", "float", "bool", "string", "none", "list", "name"};
+  const schema::Default& value = *argument.default_value;
+  return {{"kind", kKinds[static_cast<std::size_t>(value.kind)]}, {"text", value.text}, {"value", value_of(value)}};
+}
+
+Json arguments_of(const schema::FunctionSchema& schema) {
+  Json list = Json::array();
+  for (const schema::Argument& argument : schema.arguments) {
+    list.push_back({{"name", argument.name},
+                    {"type", type_of(argument.type)},
+                    {"default", default_of(argument)},
+                    {"kwarg_only", argument.kwarg_only}});
+  }
+  return list;
+}
+
+Json returns_of(const schema::FunctionSchema& schema) {
+  Json list = Json::array();
+  for (const schema::Return& result : schema.returns) {
+    list.push_back({{"name", result.name.empty() ? Json(nullptr) : Json(result.name)}, {"type", type_of(result.type)}});
+  }
+  return list;
+}
+
+Json forms_of(const Operator& op) {
+  Json list = Json::array();
+  for (const Form& form : op.forms) {
+    list.push_back({{"form", form.form},
+                    {"name", form.schema.name.base},
+                    {"overload", form.schema.name.overload},
+                    {"id", identifier_of(form.schema.name)},
+                    {"schema", print(form.schema)},
+                    {"args", arguments_of(form.schema)},
+                    {"returns", returns_of(form.schema)}});
+  }
+  return list;
+}
+
+Json dispatch_of(const Operator& op) {
+  Json list = Json::array();
+  for (const DispatchEntry& entry : op.dispatch) {
+    list.push_back({{"key", entry.key}, {"kernel", entry.kernel}, {"line", entry.line}});
+  }
+  return list;
+}
+
+Json shape_of(const Operator& op) {
+  if (op.data_dependent) return {{"text", "data_dependent"}, {"tree", nullptr}};
+  return expression(op.shape);
+}
+
+Json checks_of(const Operator& op) {
+  Json list = Json::array();
+  for (const Expression& check : op.checks) {
+    Json item = expression(check);
+    item["line"] = check.place().line;
+    item["column"] = check.place().column;
+    list.push_back(std::move(item));
+  }
+  return list;
+}
+
+Json reduce_of(const Operator& op) {
+  if (!op.reduce) return nullptr;
+  return {{"init", expression(op.reduce->init)},
+          {"step", expression(op.reduce->step)},
+          {"combine", expression(op.reduce->combine)},
+          {"final", expression(op.reduce->final)}};
+}
+
+Json dtypes_of(const Operator& op) {
+  if (op.dtypes.empty()) return nullptr;
+  Json rows = Json::object();
+  for (const auto& [device, dtypes] : op.dtypes) rows[device] = dtypes;
+  return rows;
+}
+
+Json location(const std::string& file, schema::Place place) {
+  return {{"file", file}, {"line", place.line}, {"column", place.column}};
+}
+
+Json derivative_of(const Operator& op) {
+  if (!op.derivative) return nullptr;
+  const Derivative& derivative = *op.derivative;
+  Json formulas = Json::array();
+  for (const Formula& formula : derivative.formulas) {
+    Json saves = Json::array();
+    for (const Save& save : formula.saves) {
+      saves.push_back(
+          {{"name", save.name}, {"what", save.what}, {"is_output", save.is_output}, {"index", save.index}});
+    }
+    Json item = {{"targets", formula.targets}};
+    item.update(expression(formula.expression));
+    item["saves"] = std::move(saves);
+    item["uses_grad"] = formula.uses_grad;
+    item["line"] = formula.expression.place().line;
+    formulas.push_back(std::move(item));
+  }
+  return {{"location", location(derivative.file, derivative.place)},
+          {"formulas", std::move(formulas)},
+          {"non_differentiable", derivative.non_differentiable},
+          {"output_differentiability", derivative.output_differentiability},
+          {"result", expression(derivative.result)}};
+}
+
+Json operator_of(const Operator& op) {
+  const schema::OperatorName& name = op.schema.name;
+  return {{"namespace", name.ns.empty() ? "aten" : name.ns},
+          {"name", name.base},
+          {"overload", name.overload},
+          {"id", identifier_of(name)},
+          {"schema", print(op.schema)},
+          {"location", location(op.source.file(), op.source.place(0))},
+          {"doc", op.doc},
+          {"variants", op.variants},
+          {"python_module", optional(op.python_module)},
+          {"tags", op.tags},
+          {"kind", name_of(op.kind)},
+          {"args", arguments_of(op.schema)},
+          {"returns", returns_of(op.schema)},
+          {"forms", forms_of(op)},
+          {"dispatch", dispatch_of(op)},
+          {"shape", shape_of(op)},
+          {"check", checks_of(op)},
+          {"pointwise", expression(op.pointwise)},
+          {"reduce", reduce_of(op)},
+          {"promote", optional(op.promote)},
+          {"dtypes", dtypes_of(op)},
+          {"dtype_of", optional(op.dtype_of)},
+          {"out_from", optional(op.out_from)},
+          {"derivative", derivative_of(op)}};
+}
+
+}  // namespace
+
+std::string to_json(const Model& model, const std::string& functions, const std::string& derivatives) {
+  Json operators = Json::array();
+  for (const Operator& op : model.operators) operators.push_back(operator_of(op));
+  const Json document = {{"format", 1},
+                         {"functions", functions},
+                         {"derivatives", derivatives.empty() ? Json(nullptr) : Json(derivatives)},
+                         {"operators", std::move(operators)}};
+  return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace treadle::schemac

@@ -1,0 +1,132 @@
+// schemac: reads native_functions.yaml and derivatives.yaml, checks them, and writes opmodel.json.
+//
+//   schemac --functions native_functions.yaml --derivatives derivatives.yaml --out opmodel.json
+//   schemac --aten FILE
+//
+// Exit status: 0 all is well; 1 the files are wrong, and nothing is written; 2 it was called wrongly, or a file cannot
+// be read or written.
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "codegen/schemac/aten.h"
+#include "codegen/schemac/derivatives.h"
+#include "codegen/schemac/diagnostics.h"
+#include "codegen/schemac/functions.h"
+#include "codegen/schemac/json_writer.h"
+#include "codegen/schemac/yaml_file.h"
+
+namespace treadle::schemac {
+namespace {
+
+constexpr const char* kUsage =
+    "usage: schemac --functions FILE [--derivatives FILE] --out FILE\n"
+    "       schemac --aten FILE\n";
+
+// A call that cannot be served.
+class UsageError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+using Options = std::map<std::string, std::string>;
+
+Options read_options(const std::vector<std::string>& words) {
+  Options options;
+  for (std::size_t i = 0; i < words.size(); i += 2) {
+    const std::string& name = words[i];
+    if (name != "--functions" && name != "--derivatives" && name != "--out" && name != "--aten") {
+      throw UsageError("unknown option '" + name + "'");
+    }
+    if (i + 1 == words.size()) throw UsageError("option '" + name + "' has no value");
+    if (!options.emplace(name, words[i + 1]).second) throw UsageError("option '" + name + "' is given twice");
+  }
+  if (options.count("--aten") ? options.size() != 1 : !options.count("--functions") || !options.count("--out")) {
+    throw UsageError("needs --functions and --out, or --aten alone");
+  }
+  return options;
+}
+
+std::optional<std::string> contents_of(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) return std::nullopt;
+  std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  if (stream.bad()) return std::nullopt;
+  return text;
+}
+
+// Reports a file that is no YAML.
+std::optional<YamlFile> load(const std::string& path, Diagnostics& diagnostics) {
+  std::optional<std::string> text = contents_of(path);
+  if (!text) throw UsageError("cannot read '" + path + "'");
+  try {
+    return YamlFile(path, std::move(*text));
+  } catch (const schema::SchemaError& problem) {
+    diagnostics.add(problem.diagnostic());
+    return std::nullopt;
+  }
+}
+
+// Leaves a file that is right already alone, so that nothing is built again.
+void write_if_changed(const std::string& path, const std::string& text) {
+  if (contents_of(path) == text) return;
+  std::ofstream stream(path, std::ios::binary | std::ios::trunc);
+  stream << text;
+  stream.close();
+  if (!stream) throw UsageError("cannot write '" + path + "'");
+}
+
+bool report(const Diagnostics& diagnostics, const std::vector<std::string>& files) {
+  for (const schema::Diagnostic& item : diagnostics.sorted(files)) std::cerr << item.format() << "\n";
+  return !diagnostics.empty();
+}
+
+int compile(const Options& options) {
+  const std::string& functions_path = options.at("--functions");
+  const auto derivatives_option = options.find("--derivatives");
+  const std::string derivatives_path = derivatives_option == options.end() ? "" : derivatives_option->second;
+
+  Diagnostics diagnostics;
+  Model model;
+  const std::optional<YamlFile> functions = load(functions_path, diagnostics);
+  if (functions) model = read_functions(*functions, diagnostics);
+  if (!derivatives_path.empty()) {
+    const std::optional<YamlFile> derivatives = load(derivatives_path, diagnostics);
+    // Without the operators, all that could be said of their derivatives is that they are unknown.
+    if (functions && derivatives) read_derivatives(*derivatives, functions_path, model, diagnostics);
+  }
+  if (report(diagnostics, {functions_path, derivatives_path})) return 1;
+  write_if_changed(options.at("--out"), to_json(model, functions_path, derivatives_path));
+  return 0;
+}
+
+int check_aten(const std::string& path) {
+  Diagnostics diagnostics;
+  AtenCount count;
+  if (const std::optional<YamlFile> file = load(path, diagnostics)) count = read_aten(*file, diagnostics);
+  const bool failed = report(diagnostics, {path});
+  std::cout << count.same << " of " << count.entries << " entries parsed and printed back identically\n";
+  return failed ? 1 : 0;
+}
+
+int run(const std::vector<std::string>& words) {
+  try {
+    const Options options = read_options(words);
+    return options.count("--aten") ? check_aten(options.at("--aten")) : compile(options);
+  } catch (const UsageError& problem) {
+    std::cerr << "schemac: " << problem.what() << "\n" << kUsage;
+    return 2;
+  } catch (const std::exception& problem) {
+    std::cerr << "schemac: " << problem.what() << "\n";
+    return 2;
+  }
+}
+
+}  // namespace
+}  // namespace treadle::schemac
+
+int main(int argc, char** argv) { return treadle::schemac::run({argv + 1, argv + argc}); }

@@ -1,0 +1,16 @@
+// Names used by the model.
+#include "codegen/schemac/model.h"
+
+namespace treadle::schemac {
+
+std::string_view name_of(Kind kind) {
+  constexpr std::string_view kNames[] = {"pointwise", "reduce",    "view",    "kernel",
+                                         "returns",   "composite", "mutating"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::string identifier_of(const schema::OperatorName& name) {
+  return name.overload.empty() ? name.base : name.base + "_" + name.overload;
+}
+
+}  // namespace treadle::schemac

@@ -1,0 +1,113 @@
+// The operator model: what native_functions.yaml and derivatives.yaml say, checked and with every default filled in.
+//
+// It is built once, in the order of the files, and then only read. opmodel.json is this model written down.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/schema/diagnostic.h"
+#include "core/schema/expr.h"
+#include "core/schema/function_schema.h"
+
+namespace treadle::schemac {
+
+struct Expression {
+  schema::SourceText source;
+  schema::Expr tree;
+
+  schema::Place place() const { return source.place(tree->offset); }
+};
+
+// How an operator comes to its result.
+enum class Kind {
+  Pointwise,  // from its `pointwise` expression, for one element at a time
+  Reduce,     // from its `reduce` expressions
+  View,       // a kernel that only touches metadata, the same on every device
+  Kernel,     // kernels that fill outputs allocated from the shape rule
+  Returns,    // kernels that return their results, whose shape depends on values
+  Composite,  // from other operators
+  Mutating,   // kernels that write an argument
+};
+std::string_view name_of(Kind kind);
+
+// One of the signatures an entry gives: functional, inplace or out.
+struct Form {
+  std::string form;
+  schema::FunctionSchema schema;
+};
+
+struct DispatchEntry {
+  std::string key;  // a backend, "Composite" or "View"
+  std::string kernel;
+  int line = 0;
+};
+
+struct Reduction {
+  Expression init;
+  Expression step;
+  Expression combine;
+  std::optional<Expression> final;
+};
+
+// What a formula needs at the time of backward that was there at the time of forward.
+struct Save {
+  std::string name;
+  std::string what;  // value, or the one piece of metadata that is used
+  bool is_output = false;
+  int index = 0;  // among the arguments or the results
+};
+
+struct Formula {
+  std::vector<std::string> targets;
+  Expression expression;
+  std::vector<Save> saves;
+  bool uses_grad = false;
+};
+
+struct Derivative {
+  std::string file;
+  schema::Place place;
+  std::vector<Formula> formulas;
+  std::vector<std::string> non_differentiable;
+  std::vector<bool> output_differentiability;
+  std::optional<Expression> result;  // the forward-mode formula
+};
+
+struct Operator {
+  schema::SourceText source;  // of the schema
+  schema::FunctionSchema schema;
+  std::string doc;
+  std::vector<std::string> variants;
+  std::optional<std::string> python_module;
+  std::vector<std::string> tags;
+  Kind kind = Kind::Composite;
+  std::vector<Form> forms;
+  std::vector<DispatchEntry> dispatch;
+  bool data_dependent = false;
+  std::optional<Expression> shape;
+  std::vector<Expression> checks;
+  std::optional<Expression> pointwise;
+  std::optional<Reduction> reduce;
+  std::optional<std::string> promote;
+  std::vector<std::pair<std::string, std::vector<std::string>>> dtypes;  // device or "all", names of dtypes
+  std::optional<std::string> dtype_of;
+  std::optional<std::string> out_from;
+  std::optional<Derivative> derivative;
+
+  std::string name() const { return print(schema.name); }
+};
+
+struct Model {
+  std::vector<Operator> operators;
+  // Names of entries that were refused, so that nothing is said twice about them.
+  std::vector<std::string> refused;
+};
+
+// The C++ identifier of an operator: add_Tensor for add.Tensor.
+std::string identifier_of(const schema::OperatorName& name);
+
+}  // namespace treadle::schemac

@@ -1,0 +1,138 @@
+// Walks over expression trees; each function reports all it finds.
+#include "codegen/schemac/resolve.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "codegen/schemac/scalar_functions.h"
+#include "codegen/schemac/tables.h"
+
+namespace treadle::schemac {
+namespace {
+
+using schema::Argument;
+using schema::BaseType;
+using schema::ExprKind;
+using schema::ExprNode;
+
+bool is_constant(std::string_view name) {
+  constexpr std::array<std::string_view, 3> kNumbers = {"inf", "nan", "pi"};
+  return std::find(kNumbers.begin(), kNumbers.end(), name) != kNumbers.end() || contains(known_dtypes(), name);
+}
+
+std::string list_of(std::span<const std::string> names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "'" : ", '") + name + "'";
+  return text;
+}
+
+// Methods whose result is a number or a list of numbers, never a truth value.
+bool is_measure(std::string_view method) {
+  constexpr std::array<std::string_view, 10> kMeasures = {"dim",     "size",  "sizes",       "numel",  "stride",
+                                                          "strides", "dtype", "scalar_type", "device", "options"};
+  return std::find(kMeasures.begin(), kMeasures.end(), method) != kMeasures.end();
+}
+
+bool is_condition(const ExprNode& node, const Operator& op) {
+  switch (node.kind) {
+    case ExprKind::Bool:
+    case ExprKind::Call: return true;
+    case ExprKind::Method: return !is_measure(node.text);
+    case ExprKind::Name: {
+      const Argument* argument = op.schema.find_argument(node.text);
+      // An unknown name is reported as such.
+      return !argument || (argument->type.base == BaseType::Bool && !argument->type.list);
+    }
+    case ExprKind::Unary: return node.text == "!" && is_condition(*node.children[0], op);
+    case ExprKind::Binary:
+      if (node.text == "&&" || node.text == "||") {
+        return is_condition(*node.children[0], op) && is_condition(*node.children[1], op);
+      }
+      return node.text == "==" || node.text == "!=" || node.text[0] == '<' || node.text[0] == '>';
+    case ExprKind::Select: return is_condition(*node.children[1], op) && is_condition(*node.children[2], op);
+    default: return false;
+  }
+}
+
+bool has_element_value(const schema::Type& type) {
+  if (type.list) return false;
+  switch (type.base) {
+    case BaseType::Tensor:
+    case BaseType::Scalar:
+    case BaseType::Int:
+    case BaseType::SymInt:
+    case BaseType::Float:
+    case BaseType::SymFloat:
+    case BaseType::Bool:
+    case BaseType::SymBool:
+    case BaseType::Str: return true;
+    default: return false;
+  }
+}
+
+std::string count_of(int least, int most) {
+  if (least == most) return std::to_string(least) + (least == 1 ? " argument" : " arguments");
+  return std::to_string(least) + " to " + std::to_string(most) + " arguments";
+}
+
+}  // namespace
+
+std::vector<std::string> argument_names(const schema::FunctionSchema& schema) {
+  std::vector<std::string> names;
+  for (const Argument& argument : schema.arguments) names.push_back(argument.name);
+  return names;
+}
+
+void check_names(const Expression& expression, const Scope& scope, Diagnostics& diagnostics) {
+  visit(expression.tree, [&](const ExprNode& node) {
+    if (node.kind != ExprKind::Name || contains(scope.names, node.text) || is_constant(node.text)) return;
+    std::string hint = schema::did_you_mean(node.text, scope.names);
+    if (hint.empty()) {
+      hint = scope.names.empty() ? "there are no " + scope.noun + "s to use" : "known are " + list_of(scope.names);
+    }
+    diagnostics.add(expression.source.diagnostic(
+        node.offset, "unknown " + scope.noun + " '" + node.text + "' in " + scope.where, std::move(hint)));
+  });
+}
+
+void check_condition(const Expression& expression, const Operator& op, Diagnostics& diagnostics) {
+  if (is_condition(*expression.tree, op)) return;
+  diagnostics.add(expression.source.diagnostic(
+      expression.tree->offset, "'" + print(expression.tree) + "' in check of " + op.name() + " is not a condition",
+      "compare it with something, as in '" + print(expression.tree) + " > 0'"));
+}
+
+void check_scalar_expression(const Expression& expression, const Operator& op, const std::string& where,
+                             Diagnostics& diagnostics) {
+  const auto report = [&](std::size_t offset, std::string message, std::string hint) {
+    diagnostics.add(expression.source.diagnostic(offset, std::move(message) + " in " + where, std::move(hint)));
+  };
+  visit(expression.tree, [&](const ExprNode& node) {
+    if (node.kind == ExprKind::Method) {
+      report(node.name_offset, "method '" + node.text + "'",
+             "an element has no methods; call a function, as in 'exp(x)'");
+    } else if (node.kind == ExprKind::Name) {
+      const Argument* argument = op.schema.find_argument(node.text);
+      if (argument && !has_element_value(argument->type)) {
+        report(node.offset, "argument '" + node.text + "' of type '" + print(argument->type) + "'",
+               "only tensors and single numbers have a value for each element");
+      }
+    } else if (node.kind == ExprKind::Call) {
+      const ScalarFunction* function = find_scalar_function(node.text);
+      const int count = static_cast<int>(node.children.size());
+      if (!function) {
+        std::string hint = schema::did_you_mean(node.text, scalar_function_names());
+        if (hint.empty()) hint = "the functions of one element are listed in codegen/schemac/scalar_functions.cc";
+        report(node.offset, "unknown function '" + node.text + "'", std::move(hint));
+      } else if (count < function->least || count > function->most) {
+        report(node.offset,
+               "'" + node.text + "' takes " + count_of(function->least, function->most) + ", got " +
+                   std::to_string(count),
+               "");
+      }
+    }
+  });
+}
+
+}  // namespace treadle::schemac

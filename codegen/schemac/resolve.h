@@ -1,0 +1,31 @@
+// Checks the names and the kind of expressions against the operator they belong to.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/schemac/diagnostics.h"
+#include "codegen/schemac/model.h"
+
+namespace treadle::schemac {
+
+// The names an expression may use, and how messages call it.
+struct Scope {
+  std::vector<std::string> names;
+  std::string where;  // "check of add.Tensor"
+  std::string noun;   // what a name is called there: "argument" or "name"
+};
+
+std::vector<std::string> argument_names(const schema::FunctionSchema& schema);
+
+// Reports every name that is neither in the scope nor a constant (inf, nan, pi, a dtype).
+void check_names(const Expression& expression, const Scope& scope, Diagnostics& diagnostics);
+
+// Reports an expression that is not a condition, such as `stride` or `stride + 1` under `check`.
+void check_condition(const Expression& expression, const Operator& op, Diagnostics& diagnostics);
+
+// Reports what cannot be computed for one element: unknown functions, methods, arguments without a value per element.
+void check_scalar_expression(const Expression& expression, const Operator& op, const std::string& where,
+                             Diagnostics& diagnostics);
+
+}  // namespace treadle::schemac

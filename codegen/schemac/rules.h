@@ -1,0 +1,12 @@
+// The rules between the keys of an entry, and what follows from them: the operator's kind, its forms, its defaults.
+#pragma once
+
+#include "codegen/schemac/diagnostics.h"
+#include "codegen/schemac/entry.h"
+
+namespace treadle::schemac {
+
+// Completes `entry.op` and reports every rule it breaks.
+void apply_rules(Entry& entry, Diagnostics& diagnostics);
+
+}  // namespace treadle::schemac

@@ -1,0 +1,116 @@
+// A walk that looks at methods before the objects they are called on.
+#include "codegen/schemac/saves.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace treadle::schemac {
+namespace {
+
+using schema::ExprKind;
+using schema::ExprNode;
+
+// The piece of metadata that a method reads, or "" if it needs the values.
+std::string_view metadata_of(std::string_view method) {
+  constexpr std::pair<std::string_view, std::string_view> kMethods[] = {
+      {"sizes", "sizes"}, {"size", "sizes"},        {"dim", "dim"},         {"numel", "numel"},    {"dtype", "dtype"},
+      {"scalar_type", "dtype"}, {"strides", "strides"}, {"options", "options"}, {"device", "device"}};
+  for (const auto& [name, what] : kMethods) {
+    if (name == method) return what;
+  }
+  return "";
+}
+
+class Collector {
+ public:
+  explicit Collector(const schema::FunctionSchema& schema) : schema_(schema) {}
+
+  std::vector<Save> collect(const schema::Expr& tree) {
+    walk(*tree);
+    // Whoever has the values has the metadata.
+    std::vector<Save> result;
+    for (const Save& save : saves_) {
+      const bool covered = save.what != "value" && std::any_of(saves_.begin(), saves_.end(), [&](const Save& other) {
+        return other.what == "value" && other.name == save.name;
+      });
+      if (!covered) result.push_back(save);
+    }
+    return result;
+  }
+
+ private:
+  void walk(const ExprNode& node) {
+    if (node.kind == ExprKind::Name) {
+      add(node.text, "value");
+      return;
+    }
+    std::size_t first = 0;
+    if (node.kind == ExprKind::Method && node.children[0]->kind == ExprKind::Name) {
+      const std::string_view what = metadata_of(node.text);
+      if (!what.empty() && is_single_tensor(node.children[0]->text)) {
+        add(node.children[0]->text, what);
+        first = 1;
+      }
+    }
+    for (std::size_t i = first; i < node.children.size(); ++i) walk(*node.children[i]);
+  }
+
+  std::optional<std::size_t> result_index(const std::string& name) const {
+    for (std::size_t i = 0; i < schema_.returns.size(); ++i) {
+      const auto names = result_names(schema_, i);
+      if (std::find(names.begin(), names.end(), name) != names.end()) return i;
+    }
+    return std::nullopt;
+  }
+
+  bool is_single_tensor(const std::string& name) const {
+    if (const schema::Argument* argument = schema_.find_argument(name)) {
+      return argument->type.is_tensor() && !argument->type.list;
+    }
+    const auto index = result_index(name);
+    return index && schema_.returns[*index].type.is_tensor() && !schema_.returns[*index].type.list;
+  }
+
+  void add(const std::string& name, std::string_view what) {
+    Save save{name, std::string(what), false, 0};
+    if (const schema::Argument* argument = schema_.find_argument(name)) {
+      save.index = static_cast<int>(argument - schema_.arguments.data());
+    } else if (const auto index = result_index(name)) {
+      save.is_output = true;
+      save.index = static_cast<int>(*index);
+    } else {
+      return;  // grad, a constant
+    }
+    const bool known = std::any_of(saves_.begin(), saves_.end(), [&](const Save& other) {
+      return other.name == save.name && other.what == save.what;
+    });
+    if (!known) saves_.push_back(std::move(save));
+  }
+
+  const schema::FunctionSchema& schema_;
+  std::vector<Save> saves_;
+};
+
+}  // namespace
+
+std::vector<std::string> result_names(const schema::FunctionSchema& schema, std::size_t index) {
+  std::vector<std::string> names;
+  if (!schema.returns[index].name.empty()) names.push_back(schema.returns[index].name);
+  names.push_back(schema.returns.size() == 1 ? "result" : "result" + std::to_string(index));
+  return names;
+}
+
+std::vector<Save> saves_of(const schema::Expr& tree, const schema::FunctionSchema& schema) {
+  return Collector(schema).collect(tree);
+}
+
+bool uses_gradient(const schema::Expr& tree) {
+  bool found = false;
+  visit(tree, [&](const ExprNode& node) {
+    found = found || (node.kind == ExprKind::Name && (node.text == "grad" || node.text == "grads"));
+  });
+  return found;
+}
+
+}  // namespace treadle::schemac

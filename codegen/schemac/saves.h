@@ -1,0 +1,22 @@
+// What backward must keep from forward, read off the tree of a derivative formula.
+//
+//   grad * other              saves other
+//   sum_to(grad, self.sizes())  saves the sizes of self, not self
+#pragma once
+
+#include <vector>
+
+#include "codegen/schemac/model.h"
+
+namespace treadle::schemac {
+
+// "result", or "result0", "result1", ... and the results' own names: every way to name result `index`.
+std::vector<std::string> result_names(const schema::FunctionSchema& schema, std::size_t index);
+
+// The arguments and results that `tree` uses, in the order of their first use.
+std::vector<Save> saves_of(const schema::Expr& tree, const schema::FunctionSchema& schema);
+
+// True if the formula uses the incoming gradient.
+bool uses_gradient(const schema::Expr& tree);
+
+}  // namespace treadle::schemac

@@ -1,0 +1,129 @@
+// The tables behind tables.h. A new tag, key or dtype is one word here.
+#include "codegen/schemac/tables.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace treadle::schemac {
+namespace {
+
+using Words = std::vector<std::string>;
+
+const std::vector<std::pair<std::string, Words>>& dtype_classes() {
+  static const std::vector<std::pair<std::string, Words>> table = {
+      {"integral", {"uint8", "int8", "int16", "int32", "int64"}},
+      {"floating", {"float16", "bfloat16", "float32", "float64"}},
+      {"complex", {"complex64", "complex128"}},
+      {"real",
+       {"uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"}},
+      {"number",
+       {"uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64",
+        "complex128"}},
+      {"any",
+       {"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64",
+        "complex128"}}};
+  return table;
+}
+
+}  // namespace
+
+std::span<const std::string> known_keys() {
+  static const Words words = {"func",      "doc",      "variants", "forms", "python_module", "tags",
+                              "dispatch",  "shape",    "check",    "pointwise", "reduce",    "promote",
+                              "dtypes",    "dtype_of", "out_from"};
+  return words;
+}
+
+std::span<const std::string> known_tags() {
+  static const Words words = {"nondeterministic_seeded", "data_dependent_output", "view_copy", "inplace_view",
+                              "pointwise",               "core",                  "reduction", "random",
+                              "no_python",               "internal",              "differentiable_none"};
+  return words;
+}
+
+std::span<const std::string> known_variants() {
+  static const Words words = {"function", "method"};
+  return words;
+}
+
+std::span<const std::string> known_forms() {
+  static const Words words = {"functional", "inplace", "out"};
+  return words;
+}
+
+std::span<const std::string> known_promotions() {
+  static const Words words = {"common", "float", "compare", "bool", "sum", "none"};
+  return words;
+}
+
+std::span<const std::string> known_dtypes() {
+  return dtype_classes().back().second;
+}
+
+std::span<const std::string> known_dtype_words() {
+  static const Words words = [] {
+    Words all(known_dtypes().begin(), known_dtypes().end());
+    for (const auto& [name, members] : dtype_classes()) all.push_back(name);
+    return all;
+  }();
+  return words;
+}
+
+std::vector<std::string> expand_dtype(std::string_view word) {
+  for (const auto& [name, members] : dtype_classes()) {
+    if (name == word) return members;
+  }
+  if (contains(known_dtypes(), word)) return {std::string(word)};
+  return {};
+}
+
+std::string aten_key_remedy(std::string_view key) {
+  constexpr std::pair<std::string_view, std::string_view> kRemedies[] = {
+      {"structured", "remove it: an operator with 'shape' and 'dispatch' is structured"},
+      {"structured_delegate", "remove it and list the form under 'forms' of the functional entry"},
+      {"structured_inherits", "remove it: kernels are plain functions"},
+      {"autogen", "remove it and list the forms under 'forms'"},
+      {"device_check", "remove it: devices are always checked"},
+      {"device_guard", "remove it: the device is always set"},
+      {"cpp_no_default_args", "remove it: C++ has the schema's defaults"},
+      {"manual_cpp_binding", "remove it: every operator is bound by the generator"},
+      {"manual_kernel_registration", "remove it: every operator is registered by the generator"},
+      {"category_override", "remove it: the folder of the kernel is its category"},
+      {"precomputed", "remove it: a kernel computes what it needs"},
+      {"ufunc_inner_loop", "write the element's value as 'pointwise'"},
+      {"use_const_ref_for_mutable_tensors", "remove it: tensors are always passed that way"},
+      {"namespace", "write it in 'func', as in 'func: mine::name(...)'"}};
+  for (const auto& [known, remedy] : kRemedies) {
+    if (known == key) return std::string(remedy);
+  }
+  return "";
+}
+
+std::span<const std::string> aten_keys() {
+  static const Words words = {"func",
+                              "variants",
+                              "dispatch",
+                              "tags",
+                              "python_module",
+                              "structured",
+                              "structured_delegate",
+                              "structured_inherits",
+                              "autogen",
+                              "device_check",
+                              "device_guard",
+                              "cpp_no_default_args",
+                              "manual_cpp_binding",
+                              "manual_kernel_registration",
+                              "category_override",
+                              "precomputed",
+                              "ufunc_inner_loop",
+                              "use_const_ref_for_mutable_tensors",
+                              "namespace"};
+  return words;
+}
+
+bool contains(std::span<const std::string> words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+}  // namespace treadle::schemac

@@ -1,0 +1,32 @@
+// The words that entries may use: keys, tags, dtypes and their classes, ways of type promotion.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace treadle::schemac {
+
+std::span<const std::string> known_keys();
+std::span<const std::string> known_tags();
+std::span<const std::string> known_variants();
+std::span<const std::string> known_forms();
+std::span<const std::string> known_promotions();
+
+// All dtypes, in the order in which lists of them are written.
+std::span<const std::string> known_dtypes();
+// The dtypes and the names of classes of dtypes.
+std::span<const std::string> known_dtype_words();
+// The dtypes that a word stands for, a dtype for itself; empty for an unknown word.
+std::vector<std::string> expand_dtype(std::string_view word);
+
+// The keys of ATen's file that mean nothing here, with what to do instead. Empty for other keys.
+std::string aten_key_remedy(std::string_view key);
+// All keys of ATen's file.
+std::span<const std::string> aten_keys();
+
+bool contains(std::span<const std::string> words, std::string_view word);
+
+}  // namespace treadle::schemac

@@ -1,0 +1,30 @@
+// Allocator: where the bytes of a storage come from, one per device type.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/device.h"
+
+namespace treadle {
+
+class Allocator {
+ public:
+  virtual ~Allocator() = default;
+  // Returns at least `nbytes` writable bytes (nullptr only for 0), aligned to 64 where nbytes > 1024, else 16.
+  // Throws Error(OutOfMemory) that says what was asked.
+  virtual void* allocate(size_t nbytes, Device device) = 0;
+  virtual void deallocate(void* data, size_t nbytes) noexcept = 0;
+};
+
+Allocator& cpu_allocator();
+// Throws RuntimeError when the device type has none.
+Allocator& allocator_for(DeviceType type);
+void register_allocator(DeviceType type, Allocator* allocator);
+
+struct MemoryStats {
+  int64_t current_bytes = 0, peak_bytes = 0, allocations = 0, frees = 0;
+};
+MemoryStats cpu_memory_stats();
+
+}  // namespace treadle

@@ -1,0 +1,116 @@
+// The registries of device types and layouts.
+
+#include "core/device.h"
+
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <mutex>
+
+#include "core/error.h"
+
+namespace treadle {
+namespace {
+
+// Names by id. Entries are written once, before the count that covers them, so readers need no lock.
+template <int kMax>
+class Names {
+ public:
+  Names(std::initializer_list<std::string_view> known) {
+    for (std::string_view name : known) names_[count_++] = name;
+  }
+
+  int add(std::string_view name, const char* what) {
+    const std::lock_guard lock(mutex_);
+    bool well_formed = !name.empty() && name.size() <= 32 && name[0] >= 'a' && name[0] <= 'z';
+    for (char c : name) well_formed = well_formed && ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_');
+    check<ErrorKind::Value>(well_formed, "expected the name of a ", what,
+                            " to be lower-case letters, digits and '_', got '", name, "'");
+    const int count = count_.load();
+    for (int i = 0; i < count; ++i) {
+      check<ErrorKind::Value>(names_[i] != name, "expected a new ", what, " name, got '", name, "', which is taken");
+    }
+    check<ErrorKind::Runtime>(count < kMax, "expected at most ", kMax, " kinds of ", what, ", got one more: '", name, "'");
+    names_[count] = name;
+    count_.store(count + 1, std::memory_order_release);
+    return count;
+  }
+
+  int count() const { return count_.load(std::memory_order_acquire); }
+  std::string_view operator[](int id) const { return id >= 0 && id < count() ? std::string_view(names_[id]) : "unknown"; }
+
+ private:
+  std::array<std::string, kMax> names_;
+  std::atomic<int> count_{0};
+  std::mutex mutex_;
+};
+
+// Never destroyed: errors met while the program ends still name devices.
+Names<kMaxDeviceTypes>& device_names() {
+  static auto* names = new Names<kMaxDeviceTypes>{"cpu", "meta", "cuda"};
+  return *names;
+}
+Names<kMaxLayouts>& layout_names() {
+  static auto* names = new Names<kMaxLayouts>{"strided"};
+  return *names;
+}
+
+}  // namespace
+
+DeviceType register_device_type(std::string_view name) {
+  return static_cast<DeviceType>(device_names().add(name, "device"));
+}
+Layout register_layout(std::string_view name) { return static_cast<Layout>(layout_names().add(name, "layout")); }
+int num_device_types() { return device_names().count(); }
+
+std::string_view name_of(DeviceType type) { return device_names()[static_cast<int>(type)]; }
+std::string_view name_of(Layout layout) { return layout_names()[static_cast<int>(layout)]; }
+
+Device device_from_string(std::string_view text) {
+  const size_t colon = text.find(':');
+  const std::string_view name = text.substr(0, colon);
+  int index = -1;
+  bool ok = true;
+  if (colon != std::string_view::npos) {
+    const std::string_view digits = text.substr(colon + 1);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+    ok = error == std::errc() && end == digits.data() + digits.size() && index >= 0 && index <= 127 &&
+         (digits.size() == 1 || digits[0] != '0');
+  }
+  const Names<kMaxDeviceTypes>& names = device_names();
+  for (int i = 0; ok && i < names.count(); ++i) {
+    if (names[i] != name) continue;
+    const auto type = static_cast<DeviceType>(i);
+    // There is one CPU and one meta device, so "cpu:0" is "cpu".
+    if (type == DeviceType::CPU || type == DeviceType::Meta) {
+      ok = index <= 0;
+      index = -1;
+      if (!ok) break;
+    }
+    return {type, static_cast<int8_t>(index)};
+  }
+  std::string known;
+  for (int i = 0; i < names.count(); ++i) {
+    if (i) known += ", ";
+    known += names[i];
+  }
+  fail<ErrorKind::Runtime>("expected a device, one of ", known, " with an optional index such as ':1', got '", text, "'");
+}
+
+std::string to_string(Device device) {
+  std::string text(name_of(device.type));
+  if (device.index >= 0) text += ":" + std::to_string(device.index);
+  return text;
+}
+
+std::string to_string(MemoryFormat format) {
+  switch (format) {
+    case MemoryFormat::Contiguous: return "treadle.contiguous_format";
+    case MemoryFormat::Preserve: return "treadle.preserve_format";
+    case MemoryFormat::ChannelsLast: return "treadle.channels_last";
+    case MemoryFormat::ChannelsLast3d: return "treadle.channels_last_3d";
+  }
+  return "unknown memory format";
+}
+
+}  // namespace treadle

@@ -1,0 +1,39 @@
+// Formatting of the parts of error messages.
+
+#include "core/error.h"
+
+#include <charconv>
+#include <cmath>
+
+namespace treadle::detail {
+
+void append(std::string& out, std::string_view text) { out.append(text); }
+
+void append(std::string& out, int64_t value) {
+  char buffer[24];
+  out.append(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
+}
+
+void append(std::string& out, uint64_t value) {
+  char buffer[24];
+  out.append(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
+}
+
+// As Python's repr: fixed notation from 1e-4 up to 1e16, scientific beyond.
+void append(std::string& out, double value) {
+  if (std::isnan(value)) return append(out, "nan");
+  if (std::isinf(value)) return append(out, value < 0 ? "-inf" : "inf");
+  const double magnitude = std::fabs(value);
+  const bool fixed = value == 0 || (magnitude >= 1e-4 && magnitude < 1e16);
+  char buffer[64];
+  const char* end = std::to_chars(buffer, buffer + sizeof(buffer), value,
+                                  fixed ? std::chars_format::fixed : std::chars_format::scientific)
+                        .ptr;
+  const std::string_view text(buffer, static_cast<size_t>(end - buffer));
+  out.append(text);
+  if (fixed && text.find('.') == std::string_view::npos) out += ".0";
+}
+
+void throw_error(ErrorKind kind, std::string message) { throw Error(kind, message); }
+
+}  // namespace treadle::detail

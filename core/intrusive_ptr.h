@@ -1,0 +1,87 @@
+// IntrusivePtr: a reference-counted pointer whose count lives in the object, so a handle is one word and freeing
+// happens the moment the last handle goes.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace treadle {
+
+class RefCounted {
+ public:
+  RefCounted() = default;
+  RefCounted(const RefCounted&) = delete;
+  RefCounted& operator=(const RefCounted&) = delete;
+  virtual ~RefCounted() = default;
+
+  void retain() const noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
+  void release() const noexcept {
+    // A sole owner needs no atomic read-modify-write: nobody else can touch the count.
+    if (count_.load(std::memory_order_acquire) == 1 || count_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      const_cast<RefCounted*>(this)->destroy();
+    }
+  }
+  // Takes one more reference unless the count is already zero; for tables of non-owning pointers.
+  bool try_retain() const noexcept {
+    int32_t n = count_.load(std::memory_order_relaxed);
+    while (n > 0) {
+      if (count_.compare_exchange_weak(n, n + 1, std::memory_order_acq_rel)) return true;
+    }
+    return false;
+  }
+  // The first reference of an object nobody else has seen yet: a plain store.
+  void retain_first() const noexcept { count_.store(1, std::memory_order_relaxed); }
+  int32_t use_count() const noexcept { return count_.load(std::memory_order_relaxed); }
+
+ protected:
+  // The last reference is gone. Deletes; overridden where destruction must not recurse.
+  virtual void destroy() { delete this; }
+
+ private:
+  mutable std::atomic<int32_t> count_{0};
+};
+
+template <class T>
+class IntrusivePtr {
+ public:
+  constexpr IntrusivePtr() noexcept = default;
+  constexpr IntrusivePtr(std::nullptr_t) noexcept {}  // NOLINT
+  explicit IntrusivePtr(T* p) noexcept : p_(p) { if (p_) p_->retain(); }
+  IntrusivePtr(const IntrusivePtr& o) noexcept : p_(o.p_) { if (p_) p_->retain(); }
+  IntrusivePtr(IntrusivePtr&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
+  template <class U>
+    requires std::is_convertible_v<U*, T*>
+  IntrusivePtr(const IntrusivePtr<U>& o) noexcept : p_(o.get()) { if (p_) p_->retain(); }  // NOLINT
+  template <class U>
+    requires std::is_convertible_v<U*, T*>
+  IntrusivePtr(IntrusivePtr<U>&& o) noexcept : p_(o.detach()) {}  // NOLINT
+  ~IntrusivePtr() { if (p_) p_->release(); }
+  IntrusivePtr& operator=(IntrusivePtr o) noexcept { std::swap(p_, o.p_); return *this; }
+
+  // Takes over a reference that was counted already.
+  static IntrusivePtr adopt(T* p) noexcept { IntrusivePtr r; r.p_ = p; return r; }
+  // Gives up the reference without dropping it.
+  T* detach() noexcept { return std::exchange(p_, nullptr); }
+
+  T* get() const noexcept { return p_; }
+  T* operator->() const noexcept { return p_; }
+  T& operator*() const noexcept { return *p_; }
+  explicit operator bool() const noexcept { return p_ != nullptr; }
+  void reset() noexcept { *this = IntrusivePtr(); }
+  friend bool operator==(const IntrusivePtr& a, const IntrusivePtr& b) noexcept { return a.p_ == b.p_; }
+  friend bool operator==(const IntrusivePtr& a, std::nullptr_t) noexcept { return a.p_ == nullptr; }
+
+ private:
+  T* p_ = nullptr;
+};
+
+template <class T, class... Args>
+IntrusivePtr<T> make_intrusive(Args&&... args) {
+  T* object = new T(std::forward<Args>(args)...);
+  object->retain_first();
+  return IntrusivePtr<T>::adopt(object);
+}
+
+}  // namespace treadle

@@ -1,0 +1,56 @@
+// Parallel loops whose split depends on the problem only, so that results have the same bits at any thread count.
+//
+//   parallel_for(n, 16384, [&](int64_t begin, int64_t end) { ... });
+//   parallel_chunks(chunks, [&](int64_t chunk) { partial[chunk] = ...; });   // then combine in order of chunk
+//
+// A nested call runs inline. An exception in a chunk is rethrown in the caller (the first one by chunk number).
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace treadle {
+
+int num_threads();
+void set_num_threads(int n);  // ValueError unless n >= 1
+bool in_parallel_region();
+
+namespace detail {
+using ChunkFn = void (*)(void* context, int64_t chunk);
+void run_chunks(int64_t chunks, ChunkFn fn, void* context);
+}  // namespace detail
+
+template <class F>
+void parallel_chunks(int64_t chunks, F&& f) {
+  if (chunks <= 0) return;
+  if (chunks == 1) {
+    f(int64_t{0});
+    return;
+  }
+  detail::run_chunks(chunks, [](void* c, int64_t i) { (*static_cast<std::remove_reference_t<F>*>(c))(i); }, &f);
+}
+
+// Splits [0, n) into pieces of `grain` (the last may be shorter).
+template <class F>
+void parallel_for(int64_t n, int64_t grain, F&& f) {
+  if (grain < 1) grain = 1;
+  if (n <= grain) {
+    if (n > 0) f(int64_t{0}, n);
+    return;
+  }
+  parallel_chunks((n + grain - 1) / grain, [&](int64_t chunk) {
+    const int64_t begin = chunk * grain;
+    f(begin, begin + grain < n ? begin + grain : n);
+  });
+}
+
+// Runs `f` so that OpenMP libraries called inside (OpenBLAS, oneDNN) use one thread: their own split would make bits depend
+// on the thread count. Inside a parallel loop that is so already.
+void run_single_threaded(void (*fn)(void*), void* context);
+template <class F>
+void single_threaded(F&& f) {
+  run_single_threaded([](void* c) { (*static_cast<std::remove_reference_t<F>*>(c))(); }, &f);
+}
+
+}  // namespace treadle

@@ -1,0 +1,49 @@
+// Storage: allocation, release and resizing of the bytes tensors share.
+
+#include "core/storage.h"
+
+#include <cstring>
+#include <utility>
+
+#include "core/error.h"
+
+namespace treadle {
+
+StorageImpl::StorageImpl(size_t nbytes, Device device) : nbytes_(nbytes), device_(device) {
+  if (device.is_meta()) return;
+  Allocator& allocator = device.is_cpu() ? cpu_allocator() : allocator_for(device.type);
+  data_ = allocator.allocate(nbytes, device);
+  allocator_ = &allocator;
+}
+
+StorageImpl::StorageImpl(void* data, size_t nbytes, Device device, std::function<void()> release, bool writable)
+    : data_(data), nbytes_(nbytes), device_(device), writable_(writable) {
+  if (release) release_ = new std::function<void()>(std::move(release));
+}
+
+StorageImpl::~StorageImpl() {
+  if (allocator_) {
+    if (data_) allocator_->deallocate(data_, nbytes_);
+  } else if (release_) {
+    (*release_)();
+    delete release_;
+  }
+}
+
+void StorageImpl::resize(size_t nbytes) {
+  if (nbytes == nbytes_) return;
+  if (device_.is_meta()) {
+    nbytes_ = nbytes;
+    return;
+  }
+  check<ErrorKind::Runtime>(owns_memory(), "expected a storage that can be resized, got one over memory of another owner");
+  check<ErrorKind::NotImplemented>(device_.is_cpu(), "expected a storage on the cpu to resize, got one on ", device_);
+  void* grown = allocator_->allocate(nbytes, device_);
+  const size_t kept = nbytes < nbytes_ ? nbytes : nbytes_;
+  if (kept) std::memcpy(grown, data_, kept);
+  if (data_) allocator_->deallocate(data_, nbytes_);
+  data_ = grown;
+  nbytes_ = nbytes;
+}
+
+}  // namespace treadle

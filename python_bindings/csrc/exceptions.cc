@@ -1,0 +1,102 @@
+// How a C++ exception becomes a Python one, and a Python one crosses C++ code.
+#include <new>
+
+#include "python_bindings/csrc/python.h"
+
+namespace treadle::python {
+namespace {
+
+PyObject* out_of_memory_type = nullptr;
+PyObject* internal_error_type = nullptr;
+
+// A Python exception on its way through C++.
+class CarriedError : public std::exception {
+ public:
+  CarriedError() { PyErr_Fetch(&type_, &value_, &traceback_); }
+  CarriedError(const CarriedError& o) noexcept : type_(o.type_), value_(o.value_), traceback_(o.traceback_) {
+    AcquireGil gil;
+    Py_XINCREF(type_);
+    Py_XINCREF(value_);
+    Py_XINCREF(traceback_);
+  }
+  CarriedError& operator=(const CarriedError&) = delete;
+  ~CarriedError() override {
+    if (!interpreter_alive()) return;
+    AcquireGil gil;
+    Py_XDECREF(type_);
+    Py_XDECREF(value_);
+    Py_XDECREF(traceback_);
+  }
+  void restore() const {
+    Py_XINCREF(type_);
+    Py_XINCREF(value_);
+    Py_XINCREF(traceback_);
+    PyErr_Restore(type_, value_, traceback_);
+  }
+  const char* what() const noexcept override { return "an exception in Python code"; }
+
+ private:
+  PyObject* type_ = nullptr;
+  PyObject* value_ = nullptr;
+  PyObject* traceback_ = nullptr;
+};
+
+PyObject* type_for(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::Type: return PyExc_TypeError;
+    case ErrorKind::Value: return PyExc_ValueError;
+    case ErrorKind::Index: return PyExc_IndexError;
+    case ErrorKind::Runtime: return PyExc_RuntimeError;
+    case ErrorKind::NotImplemented: return PyExc_NotImplementedError;
+    case ErrorKind::OutOfMemory: return out_of_memory_type;
+    case ErrorKind::Internal: return internal_error_type;
+  }
+  return PyExc_RuntimeError;
+}
+
+}  // namespace
+
+void set_python_exception() noexcept {
+  try {
+    throw;
+  } catch (const PythonError&) {
+  } catch (const CarriedError& e) {
+    e.restore();
+  } catch (const Error& e) {
+    PyErr_SetString(type_for(e.kind()), e.what());
+  } catch (const std::bad_alloc&) {
+    PyErr_SetString(out_of_memory_type, "out of memory");
+  } catch (const std::exception& e) {
+    PyErr_Format(internal_error_type, "internal error, please report it: %s", e.what());
+  } catch (...) {
+    PyErr_SetString(internal_error_type, "internal error, please report it: an exception of unknown type");
+  }
+}
+
+void throw_python_exception() { throw CarriedError(); }
+
+std::string_view utf8(PyObject* unicode) {
+  Py_ssize_t size = 0;
+  const char* data = PyUnicode_AsUTF8AndSize(unicode, &size);
+  if (!data) throw PythonError{};
+  return {data, static_cast<size_t>(size)};
+}
+
+Object import_attribute(const char* module, const char* name) {
+  Object imported(PyImport_ImportModule(module));
+  return attribute(imported.get(), name);
+}
+
+bool interpreter_alive() { return Py_IsInitialized() && !_Py_IsFinalizing(); }
+
+void init_exceptions(PyObject* module) {
+  out_of_memory_type = PyErr_NewExceptionWithDoc(
+      "treadle.OutOfMemoryError", "Raised when memory for a tensor cannot be had; nothing was changed.", PyExc_RuntimeError,
+      nullptr);
+  internal_error_type = PyErr_NewExceptionWithDoc(
+      "treadle.InternalError", "A broken invariant of Treadle itself: please report it.", PyExc_RuntimeError, nullptr);
+  checked(PyModule_AddObjectRef(module, "OutOfMemoryError", out_of_memory_type));
+  checked(PyModule_AddObjectRef(module, "InternalError", internal_error_type));
+}
+
+}  // namespace treadle::python

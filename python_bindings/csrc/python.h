@@ -1,0 +1,130 @@
+// What every file of the extension module shares: owned references, errors across the language border, the interpreter lock.
+//
+//   PyObject* method(PyObject* self, PyObject*) {
+//     return guarded([&] { return Object(PyLong_FromLong(42)).release(); });
+//   }
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/error.h"
+
+namespace treadle::python {
+
+// Thrown where a Python exception is already set.
+struct PythonError {};
+
+// An owned reference. Made from a new reference; a null one means that Python has set an exception, which is thrown on.
+class Object {
+ public:
+  Object() = default;
+  explicit Object(PyObject* owned) : object_(owned) {
+    if (!owned) throw PythonError{};
+  }
+  Object(Object&& o) noexcept : object_(std::exchange(o.object_, nullptr)) {}
+  Object& operator=(Object&& o) noexcept {
+    Py_XSETREF(object_, std::exchange(o.object_, nullptr));
+    return *this;
+  }
+  Object(const Object& o) : object_(o.object_) { Py_XINCREF(object_); }
+  Object& operator=(const Object& o) { return *this = Object(o); }
+  ~Object() { Py_XDECREF(object_); }
+
+  static Object borrow(PyObject* object) {
+    Py_XINCREF(object);
+    Object r;
+    r.object_ = object;
+    return r;
+  }
+  // Takes a new reference that may be null without an exception.
+  static Object maybe(PyObject* owned) {
+    Object r;
+    r.object_ = owned;
+    return r;
+  }
+  PyObject* get() const { return object_; }
+  PyObject* release() { return std::exchange(object_, nullptr); }
+  explicit operator bool() const { return object_ != nullptr; }
+
+ private:
+  PyObject* object_ = nullptr;
+};
+
+inline PyObject* new_ref(PyObject* object) {
+  Py_INCREF(object);
+  return object;
+}
+inline PyObject* none() { return new_ref(Py_None); }
+inline PyObject* to_bool(bool v) { return new_ref(v ? Py_True : Py_False); }
+// For functions of the C API that return a negative number after setting an exception.
+inline int checked(int result) {
+  if (result < 0) throw PythonError{};
+  return result;
+}
+std::string_view utf8(PyObject* unicode);
+inline Object unicode(std::string_view text) {
+  return Object(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
+}
+inline Object attribute(PyObject* object, const char* name) { return Object(PyObject_GetAttrString(object, name)); }
+// An attribute of a module, imported where it was not yet.
+Object import_attribute(const char* module, const char* name);
+
+// Sets the Python exception for the C++ exception being handled.
+void set_python_exception() noexcept;
+
+// Runs `f`; a C++ exception becomes a Python one, told by the null or -1 that is returned.
+template <class F>
+inline auto guarded(F&& f) noexcept -> decltype(f()) {
+  try {
+    return f();
+  } catch (...) {
+    set_python_exception();
+    if constexpr (std::is_pointer_v<decltype(f())>) return nullptr;
+    else return -1;
+  }
+}
+
+// Turns the Python exception that is set into a C++ one that keeps its type and traceback, for passing through code
+// that knows nothing of Python; guarded() sets it again.
+[[noreturn]] void throw_python_exception();
+
+// Adds OutOfMemoryError and InternalError to the module.
+void init_exceptions(PyObject* module);
+
+class ReleaseGil {
+ public:
+  ReleaseGil() : state_(PyEval_SaveThread()) {}
+  ~ReleaseGil() { PyEval_RestoreThread(state_); }
+  ReleaseGil(const ReleaseGil&) = delete;
+  ReleaseGil& operator=(const ReleaseGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+// For threads that may or may not hold the lock.
+class AcquireGil {
+ public:
+  AcquireGil() : state_(PyGILState_Ensure()) {}
+  ~AcquireGil() { PyGILState_Release(state_); }
+  AcquireGil(const AcquireGil&) = delete;
+  AcquireGil& operator=(const AcquireGil&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+// False while the interpreter shuts down, when objects can no longer be let go of.
+bool interpreter_alive();
+
+template <class F>
+inline void* slot(F* function) {
+  return reinterpret_cast<void*>(function);
+}
+
+}  // namespace treadle::python

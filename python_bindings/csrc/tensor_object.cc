@@ -1,0 +1,220 @@
+// Life and death of Tensor objects.
+//
+// Note [Who owns whom]
+// An object normally holds a reference to its tensor, and the tensor a bare pointer back. When the last Python reference to
+// an object goes while C++ still holds the tensor (a parameter saved for backward, a `grad`), there are two cases. An object
+// with nothing of its own is freed, and made anew when the tensor comes back to Python. One with attributes, weak references or
+// a class of its own must come back as it was: its one reference is handed to the tensor (PythonSlot::owned) and it keeps only a
+// borrowed pointer (TensorObject::lent). wrap() and unwrap() turn that round again. If the tensor dies first, it drops the
+// object with it.
+#include "python_bindings/csrc/tensor_object.h"
+
+#include <structmember.h>
+
+#include <vector>
+
+#include "python_bindings/csrc/binding.h"
+
+namespace treadle::python {
+
+PyTypeObject* tensor_type = nullptr;
+
+namespace {
+
+// Memory of dead plain objects, for the next ones. An object costs about 25 ns this way instead of 60.
+constexpr int kMaxFree = 64;
+TensorObject* free_objects[kMaxFree];
+int free_count = 0;
+
+TensorObject* allocate(PyTypeObject* type) {
+  TensorObject* object;
+  if (type == tensor_type && free_count > 0) {
+    object = free_objects[--free_count];
+    PyObject_Init(reinterpret_cast<PyObject*>(object), type);
+  } else if (type == tensor_type) {
+    object = PyObject_GC_New(TensorObject, type);  // tracked only once it has attributes: see set_attribute()
+    if (!object) throw PythonError{};
+    new (&object->tensor) Tensor();
+  } else {
+    object = reinterpret_cast<TensorObject*>(type->tp_alloc(type, 0));
+    if (!object) throw PythonError{};
+    new (&object->tensor) Tensor();
+    return object;
+  }
+  object->lent = nullptr;
+  object->dict = nullptr;
+  object->weakrefs = nullptr;
+  return object;
+}
+
+PyObject* attach(TensorObject* object, Tensor tensor) {
+  tensor.impl()->python().set(object, false);
+  object->tensor = std::move(tensor);
+  return reinterpret_cast<PyObject*>(object);
+}
+
+// Hands the object to its tensor where Note [Who owns whom] asks for it; the object then has one more reference.
+void lend_to_tensor(TensorObject* object) {
+  TensorImpl* impl = object->tensor.impl();
+  if (!impl || impl->use_count() <= 1) return;
+  if (is_exact_tensor(reinterpret_cast<PyObject*>(object)) && !object->weakrefs &&
+      !(object->dict && PyDict_GET_SIZE(object->dict) > 0)) {
+    return;
+  }
+  Py_INCREF(object);
+  object->lent = impl;
+  impl->python().set(object, true);
+  // The last step: the tensor may die here and drop the object again.
+  std::move(object->tensor).take_impl().reset();
+}
+
+void finalize(PyObject* self) { lend_to_tensor(reinterpret_cast<TensorObject*>(self)); }
+
+// Runs when the tensor dies as the owner of its object, on any thread.
+void release_owned(void* owned) {
+  if (!interpreter_alive()) return;
+  AcquireGil gil;
+  auto* object = static_cast<TensorObject*>(owned);
+  object->lent = nullptr;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  Py_DECREF(object);
+  PyErr_Restore(type, value, traceback);
+}
+
+// The interpreter runs a finalizer once in an object's life; ours must run each time the object is about to go.
+void forget_finalized(PyObject* self) {
+  if (PyObject_GC_IsFinalized(self)) reinterpret_cast<uintptr_t*>(self)[-1] &= ~uintptr_t{1};
+}
+
+void deallocate(PyObject* self) {
+  auto* object = reinterpret_cast<TensorObject*>(self);
+  PyTypeObject* type = Py_TYPE(self);
+  // For a class of its own the interpreter has called finalize() already.
+  if (type == tensor_type && (object->dict || object->weakrefs)) {
+    Py_SET_REFCNT(self, 1);
+    lend_to_tensor(object);
+    Py_SET_REFCNT(self, Py_REFCNT(self) - 1);
+    if (Py_REFCNT(self) > 0) return;
+  }
+  if (PyObject_GC_IsTracked(self)) PyObject_GC_UnTrack(self);
+  if (object->weakrefs) PyObject_ClearWeakRefs(self);
+  Py_CLEAR(object->dict);
+  if (TensorImpl* impl = object->tensor.impl()) {
+    if (impl->python().object() == object) impl->python().set(nullptr, false);
+    object->tensor.reset();
+  }
+  if (type == tensor_type && free_count < kMaxFree) {
+    forget_finalized(self);
+    free_objects[free_count++] = object;
+  } else {
+    object->tensor.~Tensor();
+    type->tp_free(self);
+  }
+  Py_DECREF(type);
+}
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(reinterpret_cast<TensorObject*>(self)->dict);
+  Py_VISIT(Py_TYPE(self));
+  return 0;
+}
+
+int clear(PyObject* self) {
+  Py_CLEAR(reinterpret_cast<TensorObject*>(self)->dict);
+  return 0;
+}
+
+int set_attribute(PyObject* self, PyObject* name, PyObject* value) {
+  const int result = PyObject_GenericSetAttr(self, name, value);
+  auto* object = reinterpret_cast<TensorObject*>(self);
+  if (result == 0 && object->dict && !PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
+  return result;
+}
+
+Py_hash_t hash(PyObject* self) { return _Py_HashPointer(self); }
+
+PyObject* represent(PyObject* self) {
+  return guarded([&] {
+    static PyObject* function = import_attribute("treadle._tensor_str", "tensor_repr").release();
+    return Object(PyObject_CallOneArg(function, self)).release();
+  });
+}
+
+PyMemberDef members[] = {
+    {"__dictoffset__", T_PYSSIZET, offsetof(TensorObject, dict), READONLY, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(TensorObject, weakrefs), READONLY, nullptr},
+    {},
+};
+
+}  // namespace
+
+void reclaim(TensorObject* object) {
+  TensorImpl* impl = object->lent;
+  check<ErrorKind::Runtime>(impl != nullptr && impl->try_retain(), "expected a tensor, got a Tensor object without contents");
+  object->tensor = Tensor(IntrusivePtr<TensorImpl>::adopt(impl));
+  object->lent = nullptr;
+  impl->python().set(object, false);
+  forget_finalized(reinterpret_cast<PyObject*>(object));
+  Py_DECREF(object);  // the tensor's reference; the caller has one of its own
+}
+
+PyObject* wrap(Tensor tensor) {
+  TensorImpl* impl = tensor.impl();
+  if (!impl) return none();
+  PythonSlot& slot = impl->python();
+  if (void* existing = slot.object()) {
+    auto* object = static_cast<TensorObject*>(existing);
+    if (slot.owned()) {
+      slot.set(object, false);
+      object->lent = nullptr;
+      object->tensor = std::move(tensor);  // the tensor's reference to the object becomes the caller's
+      forget_finalized(reinterpret_cast<PyObject*>(object));
+    } else {
+      Py_INCREF(object);
+    }
+    return reinterpret_cast<PyObject*>(object);
+  }
+  return attach(allocate(tensor_type), std::move(tensor));
+}
+
+PyObject* wrap_as(PyTypeObject* type, Tensor tensor) {
+  check_internal(tensor.impl()->python().object() == nullptr, "a tensor that has a Python object was given another");
+  return attach(allocate(type), std::move(tensor));
+}
+
+void init_tensor_type(PyObject* module) {
+  PythonSlot::set_release(&release_owned);
+
+  // These live as long as the type does.
+  static std::vector<PyMethodDef> methods;
+  static std::vector<PyGetSetDef> properties;
+  std::vector<PyType_Slot> slots = {
+      {Py_tp_dealloc, slot(&deallocate)},   {Py_tp_traverse, slot(&traverse)}, {Py_tp_clear, slot(&clear)},
+      {Py_tp_finalize, slot(&finalize)},    {Py_tp_setattro, slot(&set_attribute)},
+      {Py_tp_hash, slot(&hash)},            {Py_tp_repr, slot(&represent)},    {Py_tp_new, slot(&new_tensor_object)},
+      {Py_tp_members, members},
+      {Py_tp_doc, const_cast<char*>("A multi-dimensional array of elements of one dtype, on one device.")},
+  };
+  add_number_slots(slots);
+  add_index_slots(slots);
+  add_tensor_methods(methods);
+  add_conversion_methods(methods);
+  add_autograd_methods(methods);
+  add_exchange_methods(methods);
+  add_generated_methods(methods);
+  methods.push_back({});
+  add_properties(properties);
+  add_autograd_properties(properties);
+  properties.push_back({"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr});
+  properties.push_back({});
+  slots.push_back({Py_tp_methods, methods.data()});
+  slots.push_back({Py_tp_getset, properties.data()});
+  slots.push_back({});
+  PyType_Spec spec = {"treadle.Tensor", sizeof(TensorObject), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
+  tensor_type = reinterpret_cast<PyTypeObject*>(Object(PyType_FromSpec(&spec)).release());
+  checked(PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(tensor_type)));
+}
+
+}  // namespace treadle::python

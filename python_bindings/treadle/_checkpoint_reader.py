@@ -1,0 +1,417 @@
+"""The reading half of checkpoints: an interpreter of pickles that can only build data.
+
+A pickle is a program for a small stack machine, and Python's own machine lets it import and call anything. This one
+knows the instructions that data needs, looks names up in the table of `_checkpoint_names` and nowhere else, calls
+what that table says may be called, and bounds the work that a small file can ask for.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from collections import Counter, OrderedDict, defaultdict, deque
+from typing import Any, Callable
+
+import treadle
+from treadle._checkpoint_names import Entry, StorageType, find
+
+# A key is hashed by walking through the tuples in it, without a limit of Python's own.
+_LARGEST_KEY = 10_000
+_MARK = object()
+
+
+class _Reader:
+    """The bytes of the pickle and the place in them."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.place = 0
+
+    def take(self, count: int) -> bytes:
+        end = self.place + count
+        if end > len(self.data):
+            raise pickle.UnpicklingError("load: expected a whole pickle, got one that ends early")
+        part = self.data[self.place : end]
+        self.place = end
+        return part
+
+    def number(self, form: str) -> Any:
+        return struct.unpack(form, self.take(struct.calcsize(form)))[0]
+
+    def line(self) -> str:
+        end = self.data.find(b"\n", self.place)
+        if end < 0:
+            raise pickle.UnpicklingError("load: expected a whole pickle, got one that ends early")
+        text = self.data[self.place : end].decode("utf-8")
+        self.place = end + 1
+        return text
+
+
+class CheckpointUnpickler:
+    """Reads one pickle. `load_storage(type, key, location, numel)` gives the storages it refers to."""
+
+    def __init__(self, data: bytes, load_storage: Callable) -> None:
+        self._reader = _Reader(data)
+        self._load_storage = load_storage
+        self._stack: list[Any] = []
+        self._memo: dict[int, Any] = {}
+        # Entries by the identity of what they put on the stack, so that only those can be called.
+        self._entries: dict[int, Entry] = {}
+        # How many elements may be copied from one container to another: no more than were read.
+        self._budget = len(data) + 1000
+
+    def load(self) -> Any:
+        """The object. Raises pickle.UnpicklingError for anything that is not plain data."""
+        try:
+            return self._run()
+        except (pickle.UnpicklingError, MemoryError, treadle.OutOfMemoryError):
+            raise
+        except Exception as error:
+            reason = str(error) or type(error).__name__
+            raise pickle.UnpicklingError(
+                f"load: expected a well-formed checkpoint, got one with an error: {reason}"
+            ) from error
+
+    def _run(self) -> Any:
+        reader, handlers = self._reader, _HANDLERS
+        while True:
+            code = reader.take(1)
+            if code == pickle.STOP:
+                return self._pop()
+            handler = handlers.get(code)
+            if handler is None:
+                raise pickle.UnpicklingError(
+                    f"load: expected an instruction that builds data, got {code!r} at byte {reader.place - 1}"
+                )
+            handler(self)
+
+    # ---- the stack --------------------------------------------------------------------------------------
+
+    def _push(self, value: Any) -> None:
+        self._stack.append(value)
+
+    def _pop(self) -> Any:
+        value = self._top()
+        del self._stack[-1]
+        return value
+
+    def _top(self) -> Any:
+        if not self._stack or self._stack[-1] is _MARK:
+            raise pickle.UnpicklingError("load: expected a value on the stack, got none")
+        return self._stack[-1]
+
+    def _pop_to_mark(self) -> list:
+        for place in range(len(self._stack) - 1, -1, -1):
+            if self._stack[place] is _MARK:
+                items = self._stack[place + 1 :]
+                del self._stack[place:]
+                return items
+        raise pickle.UnpicklingError("load: expected a mark on the stack, got none")
+
+    def _spend(self, value: Any) -> None:
+        if isinstance(value, (list, tuple, dict, set, frozenset, str, bytes)):
+            self._budget -= len(value)
+            if self._budget < 0:
+                raise pickle.UnpicklingError(
+                    "load: expected data about as large as the file, got far more"
+                )
+
+    # ---- instructions -----------------------------------------------------------------------------------
+
+    def _proto(self) -> None:
+        version = self._reader.number("<B")
+        if version > pickle.HIGHEST_PROTOCOL:
+            raise pickle.UnpicklingError(
+                f"load: expected a pickle of protocol up to 5, got {version}"
+            )
+
+    def _frame(self) -> None:
+        self._reader.take(8)
+
+    def _pop_one(self) -> None:
+        if self._stack:
+            del self._stack[-1]
+
+    def _dup(self) -> None:
+        self._push(self._top())
+
+    def _put(self, form: str) -> None:
+        self._memo[self._reader.number(form)] = self._top()
+
+    def _get(self, form: str) -> None:
+        number = self._reader.number(form)
+        if number not in self._memo:
+            raise pickle.UnpicklingError(
+                f"load: expected a value kept under number {number}, got none"
+            )
+        self._push(self._memo[number])
+
+    def _memoize(self) -> None:
+        self._memo[len(self._memo)] = self._top()
+
+    def _long(self, form: str) -> None:
+        count = self._reader.number(form)
+        if count < 0:
+            raise pickle.UnpicklingError(
+                "load: expected an integer of positive length, got a negative one"
+            )
+        self._push(int.from_bytes(self._reader.take(count), "little", signed=True))
+
+    def _text(self, form: str) -> None:
+        text = self._reader.take(self._reader.number(form))
+        self._push(text.decode("utf-8", "surrogatepass"))
+
+    def _bytes(self, form: str) -> None:
+        self._push(self._reader.take(self._reader.number(form)))
+
+    def _old_text(self, form: str) -> None:
+        count = self._reader.number(form)
+        if count < 0:
+            raise pickle.UnpicklingError(
+                "load: expected a string of positive length, got a negative one"
+            )
+        self._push(self._reader.take(count).decode("utf-8", "surrogateescape"))
+
+    def _bytearray(self) -> None:
+        self._push(bytearray(self._reader.take(self._reader.number("<Q"))))
+
+    def _tuple_of(self, count: int) -> None:
+        items = [self._pop() for _ in range(count)]
+        self._push(tuple(reversed(items)))
+
+    def _frozenset(self) -> None:
+        items = self._pop_to_mark()
+        for item in items:
+            _require_bounded(item)
+        self._push(frozenset(items))
+
+    def _append(self) -> None:
+        value = self._pop()
+        self._extend([value])
+
+    def _extend(self, items: list) -> None:
+        target = self._top()
+        if type(target) not in (list, deque):
+            raise pickle.UnpicklingError(
+                f"load: expected a list to append to, got {type(target).__name__}"
+            )
+        target.extend(items)
+
+    def _add_items(self) -> None:
+        items = self._pop_to_mark()
+        target = self._top()
+        if type(target) is not set:
+            raise pickle.UnpicklingError(
+                f"load: expected a set to add to, got {type(target).__name__}"
+            )
+        for item in items:
+            _require_bounded(item)
+            target.add(item)
+
+    def _set_items(self, items: list) -> None:
+        target = self._top()
+        if type(target) not in (dict, OrderedDict, defaultdict, Counter):
+            raise pickle.UnpicklingError(
+                f"load: expected a dictionary to fill, got {type(target).__name__}"
+            )
+        if len(items) % 2:
+            raise pickle.UnpicklingError(
+                "load: expected pairs of key and value, got an odd number of items"
+            )
+        for key, value in zip(items[::2], items[1::2]):
+            _require_bounded(key)
+            target[key] = value
+
+    def _set_item(self) -> None:
+        value, key = self._pop(), self._pop()
+        self._set_items([key, value])
+
+    def _global(self) -> None:
+        module, name = self._reader.line(), self._reader.line()
+        self._push_named(module, name)
+
+    def _stack_global(self) -> None:
+        name, module = self._pop(), self._pop()
+        if type(name) is not str or type(module) is not str:
+            raise pickle.UnpicklingError("load: expected a name as text, got something else")
+        self._push_named(module, name)
+
+    def _push_named(self, module: str, name: str) -> None:
+        full = f"{module}.{name}"[:200]
+        entry = find(full)
+        if entry is None:
+            raise pickle.UnpicklingError(
+                f"load: expected only data, got the name {full}, which checkpoints may not use.\n"
+                "If it is a class or function of yours, and harmless whatever it is called with, allow it with "
+                "treadle.serialization.add_safe_globals([...])."
+            )
+        self._entries[id(entry.value)] = entry
+        self._push(entry.value)
+
+    def _entry_of(self, value: Any, what: str) -> Entry:
+        entry = self._entries.get(id(value))
+        if entry is None or getattr(entry, what) is None:
+            raise pickle.UnpicklingError(
+                f"load: expected something that checkpoints may call, got {type(value).__name__}"
+            )
+        return entry
+
+    def _reduce(self) -> None:
+        args, function = self._pop(), self._pop()
+        entry = self._entry_of(function, "call")
+        self._push(self._call(entry.call, args, {}))
+
+    def _call(self, function: Callable, args: Any, kwargs: Any) -> Any:
+        if type(args) is not tuple or type(kwargs) is not dict:
+            raise pickle.UnpicklingError(
+                "load: expected a tuple of arguments, got " + type(args).__name__
+            )
+        for arg in args:
+            self._spend(arg)
+            if isinstance(arg, (list, tuple)):
+                for item in arg:
+                    # Becomes the element of a set, or pairs of key and value.
+                    _require_bounded(item)
+        return function(*args, **kwargs)
+
+    def _new_object(self) -> None:
+        args, cls = self._pop(), self._pop()
+        self._push(self._call(self._entry_of(cls, "make").make, args, {}))
+
+    def _new_object_with_names(self) -> None:
+        kwargs, args, cls = self._pop(), self._pop(), self._pop()
+        self._push(self._call(self._entry_of(cls, "make").make, args, kwargs))
+
+    def _build(self) -> None:
+        state, target = self._pop(), self._top()
+        cls = type(target)
+        made_by_file = self._entries.get(id(cls))
+        if made_by_file is None or made_by_file.make is None and made_by_file.call is None:
+            raise pickle.UnpicklingError(
+                f"load: expected an object that can be given state, got {cls.__name__}"
+            )
+        slots = None
+        if type(state) is tuple and len(state) == 2 and not hasattr(target, "__setstate__"):
+            state, slots = state
+        if hasattr(target, "__setstate__") and cls is not OrderedDict:
+            target.__setstate__(state)
+            return
+        for part in (state, slots):
+            if part is None:
+                continue
+            if type(part) is not dict or not all(type(name) is str for name in part):
+                raise pickle.UnpicklingError(
+                    "load: expected a dictionary of attributes, got " + type(part).__name__
+                )
+        if state:
+            target.__dict__.update(state)
+        for name, value in (slots or {}).items():
+            setattr(target, name, value)
+
+    def _persistent(self) -> None:
+        reference = self._pop()
+        if type(reference) is not tuple or len(reference) < 5 or reference[0] != "storage":
+            raise pickle.UnpicklingError("load: expected the name of a storage, got something else")
+        _, kind, key, location, numel = reference[:5]
+        if not (
+            isinstance(kind, StorageType)
+            and isinstance(key, str)
+            and isinstance(location, str)
+            and type(numel) is int
+        ):
+            raise pickle.UnpicklingError(
+                "load: expected the type, key, place and size of a storage, got others"
+            )
+        self._push(self._load_storage(kind.dtype, key, location, numel))
+
+
+def _walk(value: Any) -> int:
+    """How many objects hashing would go through, or more than the limit."""
+    count, left = 0, [value]
+    while left and count <= _LARGEST_KEY:
+        item = left.pop()
+        count += 1
+        if isinstance(item, (tuple, frozenset)):
+            left.extend(item)
+            count += len(item) if len(item) > _LARGEST_KEY else 0
+    return count
+
+
+def _require_bounded(value: Any) -> None:
+    if isinstance(value, (tuple, frozenset)) and _walk(value) > _LARGEST_KEY:
+        raise pickle.UnpicklingError(
+            "load: expected a key of moderate size, got a deeply nested one"
+        )
+
+
+def _constant(value: Any) -> Callable:
+    return lambda self: self._push(value)
+
+
+def _fresh(make: Callable) -> Callable:
+    return lambda self: self._push(make())
+
+
+def _number(form: str) -> Callable:
+    return lambda self: self._push(self._reader.number(form))
+
+
+def _with(method: str, argument: Any) -> Callable:
+    return lambda self: getattr(self, method)(argument)
+
+
+_U = CheckpointUnpickler
+
+_HANDLERS: dict[bytes, Callable] = {
+    pickle.PROTO: _U._proto,
+    pickle.FRAME: _U._frame,
+    pickle.MARK: _constant(_MARK),
+    pickle.POP: _U._pop_one,
+    pickle.POP_MARK: _U._pop_to_mark,
+    pickle.DUP: _U._dup,
+    pickle.NONE: _constant(None),
+    pickle.NEWTRUE: _constant(True),
+    pickle.NEWFALSE: _constant(False),
+    pickle.BININT: _number("<i"),
+    pickle.BININT1: _number("<B"),
+    pickle.BININT2: _number("<H"),
+    pickle.LONG1: _with("_long", "<B"),
+    pickle.LONG4: _with("_long", "<i"),
+    pickle.BINFLOAT: _number(">d"),
+    pickle.BINUNICODE: _with("_text", "<I"),
+    pickle.SHORT_BINUNICODE: _with("_text", "<B"),
+    pickle.BINUNICODE8: _with("_text", "<Q"),
+    pickle.SHORT_BINSTRING: _with("_old_text", "<B"),
+    pickle.BINSTRING: _with("_old_text", "<i"),
+    pickle.SHORT_BINBYTES: _with("_bytes", "<B"),
+    pickle.BINBYTES: _with("_bytes", "<I"),
+    pickle.BINBYTES8: _with("_bytes", "<Q"),
+    pickle.BYTEARRAY8: _U._bytearray,
+    pickle.EMPTY_LIST: _fresh(list),
+    pickle.EMPTY_DICT: _fresh(dict),
+    pickle.EMPTY_SET: _fresh(set),
+    pickle.EMPTY_TUPLE: _constant(()),
+    pickle.TUPLE1: _with("_tuple_of", 1),
+    pickle.TUPLE2: _with("_tuple_of", 2),
+    pickle.TUPLE3: _with("_tuple_of", 3),
+    pickle.TUPLE: lambda self: self._push(tuple(self._pop_to_mark())),
+    pickle.LIST: lambda self: self._push(self._pop_to_mark()),
+    pickle.FROZENSET: _U._frozenset,
+    pickle.APPEND: _U._append,
+    pickle.APPENDS: lambda self: self._extend(self._pop_to_mark()),
+    pickle.ADDITEMS: _U._add_items,
+    pickle.SETITEM: _U._set_item,
+    pickle.SETITEMS: lambda self: self._set_items(self._pop_to_mark()),
+    pickle.BINPUT: _with("_put", "<B"),
+    pickle.LONG_BINPUT: _with("_put", "<I"),
+    pickle.MEMOIZE: _U._memoize,
+    pickle.BINGET: _with("_get", "<B"),
+    pickle.LONG_BINGET: _with("_get", "<I"),
+    pickle.GLOBAL: _U._global,
+    pickle.STACK_GLOBAL: _U._stack_global,
+    pickle.REDUCE: _U._reduce,
+    pickle.NEWOBJ: _U._new_object,
+    pickle.NEWOBJ_EX: _U._new_object_with_names,
+    pickle.BUILD: _U._build,
+    pickle.BINPERSID: _U._persistent,
+}

@@ -1,0 +1,155 @@
+"""How a tensor is taken apart and put together again, for copying, pickling and checkpoints.
+
+The functions `_rebuild_*` are the only ones that a checkpoint may name; their argument lists are those of
+PyTorch's format, so that a file written by either reads in the other. `reduce_tensor` is the same thing for
+`copy` and `pickle` inside one program: the elements travel as bytes.
+"""
+
+from __future__ import annotations
+
+import copyreg
+from typing import Any
+
+import treadle
+
+
+def as_view_of(base: treadle.Tensor, offset: int, size: tuple, stride: tuple) -> treadle.Tensor:
+    """A tensor over the memory of `base` (one dimension, contiguous) that autograd does not see as a view.
+
+    Every number may come from a hostile file, so each is checked before any memory is looked at.
+    """
+    if len(size) != len(stride):
+        raise ValueError(
+            f"rebuild_tensor: expected as many strides as sizes, got size = {size}, stride = {stride}"
+        )
+    if any(not isinstance(n, int) or n < 0 for n in (*size, *stride, offset)):
+        raise ValueError(
+            "rebuild_tensor: expected non-negative integers, "
+            f"got size = {size}, stride = {stride}, storage_offset = {offset}"
+        )
+    last = offset
+    if 0 not in size:
+        last += 1 + sum((n - 1) * s for n, s in zip(size, stride))
+    if last > base.numel():
+        raise ValueError(
+            f"rebuild_tensor: expected a storage of at least {last} elements for size = {size}, "
+            f"stride = {stride}, storage_offset = {offset}, got {base.numel()} elements"
+        )
+    with treadle.no_grad():
+        return treadle.as_strided(base, size, stride, offset).data
+
+
+def _rebuild_tensor(
+    storage: treadle.Tensor, storage_offset: int, size: tuple, stride: tuple
+) -> treadle.Tensor:
+    return as_view_of(storage, storage_offset, tuple(size), tuple(stride))
+
+
+def _rebuild_tensor_v2(
+    storage: treadle.Tensor,
+    storage_offset: int,
+    size: tuple,
+    stride: tuple,
+    requires_grad: bool,
+    backward_hooks: Any,
+    metadata: Any = None,
+) -> treadle.Tensor:
+    tensor = as_view_of(storage, storage_offset, tuple(size), tuple(stride))
+    if requires_grad:
+        tensor.requires_grad = True
+    return tensor
+
+
+def _rebuild_parameter(
+    data: treadle.Tensor, requires_grad: bool, backward_hooks: Any
+) -> treadle.Tensor:
+    return treadle.nn.Parameter(data, bool(requires_grad))
+
+
+def _rebuild_parameter_with_state(
+    data: treadle.Tensor, requires_grad: bool, backward_hooks: Any, state: Any
+) -> treadle.Tensor:
+    parameter = _rebuild_parameter(data, requires_grad, backward_hooks)
+    if isinstance(state, dict):
+        parameter.__dict__.update(state)
+    return parameter
+
+
+def base_from_buffer(buffer: Any, dtype: treadle.dtype) -> treadle.Tensor:
+    """A tensor of one dimension over the whole of `buffer` (which it keeps alive), without copying."""
+    if len(buffer) == 0:
+        return treadle.empty((0,), dtype=dtype)
+    return treadle.frombuffer(buffer, dtype=dtype)
+
+
+def _rebuild_from_bytes(
+    buffer: Any, dtype: treadle.dtype, size: tuple, requires_grad: bool, cls: type
+) -> treadle.Tensor:
+    """The inverse of `reduce_tensor`. A read-only buffer is copied: nobody may write through it."""
+    if memoryview(buffer).readonly:
+        buffer = bytearray(buffer)
+    size = tuple(size)
+    tensor = base_from_buffer(buffer, dtype).view(size).data
+    if cls is not treadle.Tensor:
+        return treadle.Tensor._make_subclass(cls, tensor, requires_grad)
+    if requires_grad:
+        tensor.requires_grad = True
+    return tensor
+
+
+def tensor_bytes(tensor: treadle.Tensor) -> memoryview:
+    """The elements of `tensor` in row-major order, as bytes; shares its memory where that is possible."""
+    dense = tensor.detach().contiguous()
+    begin = dense.storage_offset() * dense.element_size()
+    if dense.numel() == 0:
+        return memoryview(b"")
+    return memoryview(dense.untyped_storage()).cast("B")[
+        begin : begin + dense.numel() * dense.element_size()
+    ]
+
+
+def reduce_tensor(tensor: treadle.Tensor) -> tuple:
+    """What `pickle` needs of a tensor: `(function, arguments)`."""
+    _require_leaf(tensor)
+    arguments = (
+        bytes(tensor_bytes(tensor)),
+        tensor.dtype,
+        tuple(tensor.shape),
+        tensor.requires_grad,
+        type(tensor),
+    )
+    return _rebuild_from_bytes, arguments
+
+
+def _require_leaf(tensor: treadle.Tensor) -> None:
+    if tensor.requires_grad and not tensor.is_leaf:
+        raise RuntimeError(
+            "pickle: expected a tensor made by the user (a leaf of the autograd graph), got the result of an "
+            "operation that requires grad; call detach() first"
+        )
+
+
+def deepcopy_tensor(tensor: treadle.Tensor, memo: dict) -> treadle.Tensor:
+    """`copy.deepcopy` of a tensor: new memory, same strides as `clone`, same requires_grad and class."""
+    if id(tensor) in memo:
+        return memo[id(tensor)]
+    if tensor.requires_grad and not tensor.is_leaf:
+        raise RuntimeError(
+            "deepcopy: expected a tensor made by the user (a leaf of the autograd graph), got the result of an "
+            "operation that requires grad; call detach() first"
+        )
+    with treadle.no_grad():
+        copied = tensor.detach().clone()
+    if type(tensor) is not treadle.Tensor:
+        copied = treadle.Tensor._make_subclass(type(tensor), copied, tensor.requires_grad)
+    elif tensor.requires_grad:
+        copied.requires_grad = True
+    memo[id(tensor)] = copied
+    if tensor.grad is not None:
+        copied.grad = deepcopy_tensor(tensor.grad, memo)
+    return copied
+
+
+def install() -> None:
+    """Make `pickle` know plain tensors. Subclasses such as Parameter say it themselves."""
+    copyreg.pickle(treadle.Tensor, reduce_tensor)

@@ -1,0 +1,12 @@
+"""Neural networks: layers, containers, losses, and the functions and initial values they are made of.
+
+import treadle.nn as nn
+net = nn.Sequential(nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, 10))
+"""
+
+from . import functional, init, utils
+from .modules import *  # noqa: F403
+from .modules import __all__ as _module_names
+from .parameter import Buffer, Parameter
+
+__all__ = [*_module_names, "Buffer", "Parameter", "functional", "init", "utils"]

@@ -1,0 +1,223 @@
+"""Initial values of parameters: each function fills a tensor in place and returns it.
+
+nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu")
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Optional, Union
+
+import treadle
+from treadle import Generator, Tensor
+
+_LINEAR = (
+    "linear",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+)
+
+
+def calculate_gain(nonlinearity: str, param: Union[int, float, None] = None) -> float:
+    """The factor by which a nonlinearity's input should be larger so that its output keeps its variance."""
+    if nonlinearity in _LINEAR or nonlinearity == "sigmoid":
+        return 1.0
+    if nonlinearity == "tanh":
+        return 5.0 / 3.0
+    if nonlinearity == "relu":
+        return math.sqrt(2.0)
+    if nonlinearity == "leaky_relu":
+        if param is None:
+            param = 0.01
+        if isinstance(param, bool) or not isinstance(param, (int, float)):
+            raise ValueError(f"negative_slope {param} not a valid number")
+        return math.sqrt(2.0 / (1.0 + param**2))
+    if nonlinearity == "selu":
+        return 3.0 / 4.0
+    raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+
+
+def uniform_(
+    tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Optional[Generator] = None
+) -> Tensor:
+    """Uniform over [a, b)."""
+    with treadle.no_grad():
+        return tensor.uniform_(a, b, generator=generator)
+
+
+def normal_(
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Optional[Generator] = None
+) -> Tensor:
+    """Normal with the given mean and standard deviation."""
+    with treadle.no_grad():
+        return tensor.normal_(mean, std, generator=generator)
+
+
+def trunc_normal_(
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Optional[Generator] = None,
+) -> Tensor:
+    """Normal, but only values within [a, b]: those outside are drawn again."""
+    if not a < b:
+        raise ValueError(f"trunc_normal_: expected a < b, got a = {a}, b = {b}")
+    if not a - 8 * std < mean < b + 8 * std:
+        raise ValueError(
+            f"trunc_normal_: expected [a, b] near the mean, got mean = {mean}, a = {a}, b = {b}"
+        )
+    with treadle.no_grad():
+        tensor.normal_(mean, std, generator=generator)
+        while True:
+            outside = (tensor < a) | (tensor > b)
+            if not bool(outside.any()):
+                return tensor
+            again = treadle.empty_like(tensor).normal_(mean, std, generator=generator)
+            tensor.copy_(treadle.where(outside, again, tensor))
+
+
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """The same value everywhere."""
+    with treadle.no_grad():
+        return tensor.fill_(val)
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """One everywhere."""
+    return constant_(tensor, 1.0)
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """Zero everywhere."""
+    return constant_(tensor, 0.0)
+
+
+def eye_(tensor: Tensor) -> Tensor:
+    """The identity matrix."""
+    if tensor.dim() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    with treadle.no_grad():
+        tensor.zero_()
+        tensor.diagonal().fill_(1.0)
+    return tensor
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """A convolution that hands its input on unchanged, as far as it has channels."""
+    if tensor.dim() not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    if tensor.shape[0] % groups != 0:
+        raise ValueError("dim 0 must be divisible by groups")
+    per_group = tensor.shape[0] // groups
+    centre = tuple(size // 2 for size in tensor.shape[2:])
+    with treadle.no_grad():
+        tensor.zero_()
+        for group in range(groups):
+            for channel in range(min(per_group, tensor.shape[1])):
+                tensor[(group * per_group + channel, channel, *centre)] = 1.0
+    return tensor
+
+
+def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
+    """How many inputs feed one output of a weight, and how many outputs one input feeds."""
+    if tensor.dim() < 2:
+        raise ValueError(
+            "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions"
+        )
+    receptive = math.prod(tensor.shape[2:])
+    return tensor.shape[1] * receptive, tensor.shape[0] * receptive
+
+
+def _fan(tensor: Tensor, mode: str) -> int:
+    mode = mode.lower()
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
+    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
+    return fan_in if mode == "fan_in" else fan_out
+
+
+def xavier_uniform_(
+    tensor: Tensor, gain: float = 1.0, generator: Optional[Generator] = None
+) -> Tensor:
+    """Uniform with variance 2 / (fan_in + fan_out), times gain squared."""
+    bound = gain * math.sqrt(6.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def xavier_normal_(
+    tensor: Tensor, gain: float = 1.0, generator: Optional[Generator] = None
+) -> Tensor:
+    """Normal with variance 2 / (fan_in + fan_out), times gain squared."""
+    std = gain * math.sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
+    return normal_(tensor, 0.0, std, generator)
+
+
+def _nothing_to_fill(tensor: Tensor) -> bool:
+    if 0 not in tensor.shape:
+        return False
+    warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+    return True
+
+
+def kaiming_uniform_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Optional[Generator] = None,
+) -> Tensor:
+    """Uniform with variance gain squared / fan, so that the nonlinearity keeps the variance."""
+    if _nothing_to_fill(tensor):
+        return tensor
+    bound = calculate_gain(nonlinearity, a) * math.sqrt(3.0 / _fan(tensor, mode))
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def kaiming_normal_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Optional[Generator] = None,
+) -> Tensor:
+    """Normal with variance gain squared / fan, so that the nonlinearity keeps the variance."""
+    if _nothing_to_fill(tensor):
+        return tensor
+    return normal_(
+        tensor, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode)), generator
+    )
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Optional[Generator] = None) -> Tensor:
+    """Rows (or columns, whichever are fewer) of unit length at right angles to each other, times gain."""
+    if tensor.dim() < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if tensor.numel() == 0:
+        return tensor
+    rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
+    with treadle.no_grad():
+        random = treadle.empty((max(rows, columns), min(rows, columns)), dtype=treadle.float64)
+        basis = _orthonormal_columns(random.normal_(0.0, 1.0, generator=generator))
+        if rows < columns:
+            basis = basis.transpose(0, 1)
+        tensor.copy_(basis.reshape(tensor.shape))
+        return tensor.mul_(gain)
+
+
+def _orthonormal_columns(matrix: Tensor) -> Tensor:
+    """Gram and Schmidt's method; the second pass removes what rounding left of the first."""
+    for column in range(matrix.shape[1]):
+        vector = matrix.select(1, column).unsqueeze(1)
+        if column:
+            before = matrix.narrow(1, 0, column)
+            for _ in range(2):
+                vector.sub_(before.matmul(before.transpose(0, 1).matmul(vector)))
+        vector.div_((vector * vector).sum().sqrt())
+    return matrix

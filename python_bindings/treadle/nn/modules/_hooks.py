@@ -1,0 +1,175 @@
+"""Hooks around a Module's call: before forward, after forward, and around its backward.
+
+For backward hooks the inputs and outputs pass through two gates, identity functions of autograd: the gate behind
+the module sees the gradients of its outputs first, the gate before it sees those of its inputs last.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Optional
+
+import treadle
+from treadle import Tensor
+
+
+def call(module: Any, args: tuple, kwargs: dict) -> Any:
+    """`module.forward` with its hooks around it."""
+    called: set[int] = set()
+    try:
+        for key, hook in list(module._forward_pre_hooks.items()):
+            args, kwargs = _run_pre_hook(module, key, hook, args, kwargs)
+        gates = None
+        if module._backward_hooks or module._backward_pre_hooks:
+            gates = _BackwardGates(module)
+            args = gates.before(args)
+        result = module.forward(*args, **kwargs)
+        for key, hook in list(module._forward_hooks.items()):
+            called.add(key)
+            replaced = _run_forward_hook(module, key, hook, args, kwargs, result)
+            if replaced is not None:
+                result = replaced
+        return gates.after(result) if gates is not None else result
+    except Exception:
+        # Hooks that asked for it run even when the call fails, and must not hide why it failed.
+        for key, hook in list(module._forward_hooks.items()):
+            if key in module._forward_hooks_always_called and key not in called:
+                try:
+                    _run_forward_hook(module, key, hook, args, kwargs, None)
+                except Exception:
+                    pass
+        raise
+
+
+def _run_pre_hook(
+    module: Any, key: int, hook: Callable, args: tuple, kwargs: dict
+) -> tuple[tuple, dict]:
+    if key in module._forward_pre_hooks_with_kwargs:
+        replaced = hook(module, args, kwargs)
+        if replaced is None:
+            return args, kwargs
+        if not (isinstance(replaced, tuple) and len(replaced) == 2):
+            raise RuntimeError(
+                "forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
+                f"but got {type(replaced).__name__}"
+            )
+        return replaced
+    replaced = hook(module, args)
+    if replaced is None:
+        return args, kwargs
+    return (replaced if isinstance(replaced, tuple) else (replaced,)), kwargs
+
+
+def _run_forward_hook(
+    module: Any, key: int, hook: Callable, args: tuple, kwargs: dict, result: Any
+) -> Any:
+    if key in module._forward_hooks_with_kwargs:
+        return hook(module, args, kwargs, result)
+    return hook(module, args, result)
+
+
+class _BackwardGates:
+    """One call's pair of gates, and the gradients seen at them."""
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+        self.hooks = list(module._backward_hooks.values())
+        self.pre_hooks = list(module._backward_pre_hooks.values())
+        self.grad_output: Optional[tuple] = None
+        self.has_input_gate = False
+        self.input_places: list[int] = []
+        self.input_count = 0
+
+    def before(self, args: tuple) -> tuple:
+        """Pass the tensors among the arguments through the gate before the module."""
+        self.input_count = len(args)
+        self.input_places = [i for i, value in enumerate(args) if isinstance(value, Tensor)]
+        tensors = [args[i] for i in self.input_places]
+        if not treadle.is_grad_enabled() or not any(tensor.requires_grad for tensor in tensors):
+            return args
+        self.has_input_gate = True
+        passed = list(args)
+        for place, tensor in zip(self.input_places, self._gate(self._inputs_done, tensors)):
+            passed[place] = tensor
+        return tuple(passed)
+
+    def after(self, result: Any) -> Any:
+        """Pass the tensors of the result (a tensor, or a tuple or list of some) through the gate behind."""
+        items = list(result) if isinstance(result, (tuple, list)) else [result]
+        places = [i for i, value in enumerate(items) if isinstance(value, Tensor)]
+        tensors = [items[i] for i in places]
+        if not treadle.is_grad_enabled() or not any(tensor.requires_grad for tensor in tensors):
+            return result
+
+        def outputs_known(grads: tuple) -> tuple:
+            full: list[Any] = [None] * len(items)
+            for place, grad in zip(places, grads):
+                full[place] = grad
+            full = list(self._outputs_known(tuple(full)))
+            return tuple(full[place] for place in places)
+
+        for place, tensor in zip(places, self._gate(outputs_known, tensors)):
+            items[place] = tensor
+        if not isinstance(result, (tuple, list)):
+            return items[0]
+        if hasattr(result, "_fields"):
+            return type(result)(*items)
+        return type(result)(items)
+
+    def _outputs_known(self, grads: tuple) -> tuple:
+        for hook in self.pre_hooks:
+            replaced = hook(self.module, grads)
+            if replaced is not None:
+                grads = _as_grads(replaced, len(grads), "backward pre hook", "grad_output")
+        self.grad_output = grads
+        if not self.has_input_gate:
+            # No input needs a gradient: nothing later would run the hooks.
+            for hook in self.hooks:
+                if hook(self.module, (None,) * self.input_count, grads) is not None:
+                    raise RuntimeError(
+                        "backward hook: expected None, as no input of the module requires grad, got a new grad_input"
+                    )
+        return grads
+
+    def _inputs_done(self, grads: tuple) -> tuple:
+        full: list[Any] = [None] * self.input_count
+        for place, grad in zip(self.input_places, grads):
+            full[place] = grad
+        current = tuple(full)
+        for hook in self.hooks:
+            replaced = hook(self.module, current, self.grad_output)
+            if replaced is not None:
+                current = _as_grads(replaced, self.input_count, "backward hook", "grad_input")
+        return tuple(current[place] for place in self.input_places)
+
+    @staticmethod
+    def _gate(on_backward: Callable[[tuple], tuple], tensors: list) -> tuple:
+        passed = _gate_function().apply(on_backward, *tensors)
+        return passed if isinstance(passed, tuple) else (passed,)
+
+
+def _as_grads(value: Any, count: int, what: str, name: str) -> tuple:
+    grads = value if isinstance(value, tuple) else (value,)
+    if len(grads) != count:
+        raise RuntimeError(f"{what}: expected {count} gradients in {name}, got {len(grads)}")
+    return grads
+
+
+_GATE: list = []
+
+
+def _gate_function() -> Any:
+    """The identity whose backward tells somebody. Made at first use: few programs register backward hooks."""
+    if not _GATE:
+
+        class _Gate(treadle.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, on_backward: Callable, *tensors: Tensor) -> tuple:
+                ctx.on_backward = on_backward
+                return tuple(tensor.view(tensor.shape) for tensor in tensors)
+
+            @staticmethod
+            def backward(ctx: Any, *grads: Optional[Tensor]) -> tuple:
+                return (None, *ctx.on_backward(grads))
+
+        _GATE.append(_Gate)
+    return _GATE[0]

@@ -1,0 +1,65 @@
+"""Parameter: a tensor that a Module counts among its parameters, and Buffer, one that it counts as state.
+
+class Scale(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.factor = nn.Parameter(treadle.ones(3))   # found by .parameters()
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import treadle
+from treadle import Tensor
+from treadle._rebuild import deepcopy_tensor, reduce_tensor
+
+
+class Parameter(Tensor):
+    """A tensor to be trained: a leaf that requires grad unless told otherwise."""
+
+    def __new__(cls, data: Optional[Tensor] = None, requires_grad: bool = True) -> "Parameter":
+        if data is None:
+            data = treadle.empty((0,))
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Parameter: expected data to be a Tensor, got {type(data).__name__}")
+        return Tensor._make_subclass(cls, data.detach(), requires_grad)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Nothing is left to do: __new__ made the tensor."""
+
+    def __deepcopy__(self, memo: dict) -> "Parameter":
+        return deepcopy_tensor(self, memo)
+
+    def __reduce_ex__(self, protocol: int) -> tuple:
+        return reduce_tensor(self)
+
+    def __repr__(self) -> str:
+        from treadle._tensor_str import tensor_repr
+
+        return "Parameter containing:\n" + tensor_repr(self)
+
+
+class Buffer(Tensor):
+    """A tensor that a Module keeps as state when it is assigned to an attribute, without training it."""
+
+    def __new__(cls, data: Optional[Tensor] = None, *, persistent: bool = True) -> "Buffer":
+        if data is None:
+            data = treadle.empty((0,))
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Buffer: expected data to be a Tensor, got {type(data).__name__}")
+        buffer = Tensor._make_subclass(cls, data.detach(), data.requires_grad)
+        buffer.persistent = persistent
+        return buffer
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Nothing is left to do: __new__ made the tensor."""
+
+    def __deepcopy__(self, memo: dict) -> "Buffer":
+        copied = deepcopy_tensor(self, memo)
+        copied.persistent = self.persistent
+        return copied
+
+    def __reduce_ex__(self, protocol: int) -> tuple:
+        function, arguments = reduce_tensor(self)
+        return function, arguments, {"persistent": self.persistent}

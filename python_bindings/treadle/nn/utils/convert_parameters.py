@@ -1,0 +1,24 @@
+"""All parameters of a model as one vector, and back."""
+
+from __future__ import annotations
+
+from typing import Iterable
+
+import treadle
+from treadle import Tensor
+
+
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
+    """The elements of all parameters, one after the other."""
+    return treadle.cat([parameter.reshape((-1,)) for parameter in parameters])
+
+
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
+    """Give each parameter its part of the vector; the inverse of `parameters_to_vector`."""
+    if not isinstance(vec, Tensor):
+        raise TypeError(f"expected treadle.Tensor, but got: {type(vec).__name__}")
+    begin = 0
+    for parameter in parameters:
+        count = parameter.numel()
+        parameter.data = vec.narrow(0, begin, count).view(parameter.shape).data
+        begin += count

@@ -1,0 +1,109 @@
+"""The Python package as an installable wheel, and as a manifest from which ./dev lays it out for development.
+
+`treadle_package` says which file goes where:
+
+    treadle_package(
+        name = "package",
+        contents = {":sources": "python_bindings/ -> "},   # python_bindings/treadle/x.py becomes treadle/x.py
+        headers = ["//autograd"],                          # all headers it sees, under treadle/include/
+    )
+
+`treadle_wheel` packs that into a wheel that carries the shared libraries it needs (make_wheel.py).
+"""
+
+load("@python//:config.bzl", "PYTHON", "WHEEL_PLATFORM", "WHEEL_PYTHON_TAG")
+load("//tools/bazel:version.bzl", "VERSION")
+
+PackageInfo = provider(
+    doc = "The files of a Python package.",
+    fields = {
+        "manifest": "a file of lines PLACE-IN-THE-PACKAGE tab PATH",
+        "files": "the files that it names",
+    },
+)
+
+def _package_impl(ctx):
+    entries = []
+    for target, rule in ctx.attr.contents.items():
+        start, _, place = rule.partition("->")
+        start, place = start.strip(), place.strip()
+        for file in target.files.to_list():
+            if not file.short_path.startswith(start):
+                fail("%s: expected %s to start with %s" % (ctx.label, file.short_path, start))
+            entries.append((place + file.short_path[len(start):], file))
+    for target in ctx.attr.headers:
+        for file in target[CcInfo].compilation_context.headers.to_list():
+            if file.short_path.startswith("../"):
+                continue
+            path = file.short_path
+            if path.startswith("generated/"):
+                path = path[len("generated/"):]
+            entries.append(("treadle/include/" + path, file))
+    lines = {place: file.path for place, file in entries}
+    manifest = ctx.actions.declare_file(ctx.label.name + ".manifest")
+    ctx.actions.write(manifest, "".join(["%s\t%s\n" % (place, lines[place]) for place in sorted(lines.keys())]))
+    files = depset([file for _, file in entries])
+    return [
+        DefaultInfo(files = depset([manifest], transitive = [files])),
+        PackageInfo(manifest = manifest, files = files),
+    ]
+
+treadle_package = rule(
+    doc = "Which file goes where in the Python package.",
+    implementation = _package_impl,
+    attrs = {
+        "contents": attr.label_keyed_string_dict(
+            allow_files = True,
+            doc = "files, and `FROM -> TO`: how the start of their path changes",
+        ),
+        "headers": attr.label_list(
+            providers = [CcInfo],
+            doc = "libraries whose headers go under treadle/include/",
+        ),
+    },
+)
+
+def _wheel_impl(ctx):
+    package = ctx.attr.package[PackageInfo]
+    wheel = ctx.actions.declare_file("treadle-%s-%s-%s.whl" % (VERSION, WHEEL_PYTHON_TAG, WHEEL_PLATFORM))
+    ctx.actions.run(
+        executable = PYTHON,
+        arguments = [
+            "-B",
+            ctx.file._make_wheel.path,
+            "--manifest",
+            package.manifest.path,
+            "--metadata",
+            ctx.file.metadata.path,
+            "--license",
+            ctx.file.license.path,
+            "--version",
+            VERSION,
+            "--python-tag",
+            WHEEL_PYTHON_TAG,
+            "--platform",
+            WHEEL_PLATFORM,
+            "--output",
+            wheel.path,
+        ],
+        inputs = depset(
+            [ctx.file._make_wheel, ctx.file.metadata, ctx.file.license, package.manifest],
+            transitive = [package.files],
+        ),
+        outputs = [wheel],
+        env = {"PATH": "/usr/local/bin:/usr/bin:/bin"},
+        mnemonic = "Wheel",
+        progress_message = "Packing %s" % wheel.basename,
+    )
+    return [DefaultInfo(files = depset([wheel]))]
+
+treadle_wheel = rule(
+    doc = "An installable wheel with the shared libraries that it needs.",
+    implementation = _wheel_impl,
+    attrs = {
+        "package": attr.label(mandatory = True, providers = [PackageInfo]),
+        "metadata": attr.label(mandatory = True, allow_single_file = True),
+        "license": attr.label(mandatory = True, allow_single_file = True),
+        "_make_wheel": attr.label(default = "//tools/bazel:make_wheel.py", allow_single_file = True),
+    },
+)

@@ -1,0 +1,14 @@
+"""Compiler options that belong to some targets only; what holds for all of them is in .bazelrc."""
+
+# Loops over elements. Not under the sanitizers, which are slow to compile as it is.
+KERNEL_COPTS = select({
+    "//tools/bazel:sanitizers": [],
+    "//conditions:default": ["-O3"],
+})
+
+# A shared library that lacks a symbol is an error when it is made, not when it is loaded. Sanitized code
+# takes its run-time library from the program.
+NO_UNDEFINED = select({
+    "//tools/bazel:sanitizers": [],
+    "//conditions:default": ["-Wl,-z,defs"],
+})

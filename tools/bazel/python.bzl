@@ -1,0 +1,60 @@
+"""The Python that the build is for, as the repository @python.
+
+It is the interpreter named by the environment variable TREADLE_PYTHON (./dev names the project's virtual
+environment in .bazelrc.user), or `python3`. Everything about it comes from its own `sysconfig`: a Python
+on the PATH need not be the system's.
+
+    @python//:headers      Python.h
+    @python//:config.bzl   PYTHON (absolute path), EXT_SUFFIX, WHEEL_PYTHON_TAG, WHEEL_PLATFORM
+"""
+
+_PROBE = """
+import importlib.util, platform, sys, sysconfig
+if sys.version_info < (3, 9):
+    sys.exit("Python 3.9 or newer is needed, got " + platform.python_version())
+missing = [m for m in ("jinja2", "auditwheel") if importlib.util.find_spec(m) is None]
+if missing:
+    sys.exit("it lacks the modules " + ", ".join(missing) + "; ./dev build sets up a Python that has them")
+machine = sysconfig.get_platform().split("-", 1)[1].replace("-", "_")
+glibc = platform.libc_ver()[1].split(".")
+tag = "cp%d%d" % sys.version_info[:2]
+print(sys.executable)
+print(sysconfig.get_paths()["include"])
+print(sysconfig.get_config_var("EXT_SUFFIX"))
+print(tag + "-" + tag)
+print("manylinux_%s_%s_%s" % (glibc[0], glibc[1], machine))
+"""
+
+def _python_impl(ctx):
+    name = ctx.os.environ.get("TREADLE_PYTHON", "") or "python3"
+    python = ctx.path(name) if name.startswith("/") else ctx.which(name)
+    if python == None or not python.exists:
+        fail("@python: %s was not found; install it with: apt-get install python3 python3-venv python3-dev" % name)
+    probe = ctx.execute([python, "-c", _PROBE])
+    if probe.return_code:
+        fail("@python: %s cannot be used: %s" % (python, probe.stderr.strip()))
+    executable, include, suffix, tag, platform = probe.stdout.strip().split("\n")
+    if not ctx.path(include + "/Python.h").exists:
+        fail("@python: %s/Python.h was not found; install it with: apt-get install python3-dev" % include)
+    ctx.symlink(include, "include")
+    ctx.file("config.bzl", """# Written by tools/bazel/python.bzl.
+PYTHON = %r
+EXT_SUFFIX = %r
+WHEEL_PYTHON_TAG = %r
+WHEEL_PLATFORM = %r
+""" % (executable, suffix, tag, platform))
+    ctx.file("BUILD.bazel", """# Written by tools/bazel/python.bzl.
+cc_library(
+    name = "headers",
+    hdrs = glob(["include/**/*.h"]),
+    includes = ["include"],
+    visibility = ["//visibility:public"],
+)
+""")
+
+python_repository = repository_rule(
+    doc = "Finds the Python to build for.",
+    implementation = _python_impl,
+    environ = ["TREADLE_PYTHON"],
+    local = True,
+)

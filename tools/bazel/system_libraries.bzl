@@ -1,0 +1,122 @@
+"""System libraries as Bazel repositories: each is found on the machine, never downloaded.
+
+A library that is missing stops the build with the name of the package to install:
+
+    @openblas: cblas.h was not found; install it with: apt-get install libopenblas-openmp-dev
+
+Most headers lie in the compiler's own search path, so that a repository is a set of link options, and the
+look-up is there for the error. `FOLDER//NAME` names a file in a folder outside that path.
+"""
+
+_HEADER_DIRS = [
+    "/usr/local/include",
+    "/usr/include",
+    "/usr/include/x86_64-linux-gnu",
+    "/usr/include/aarch64-linux-gnu",
+]
+
+_LIBRARY_DIRS = [
+    "/usr/local/lib",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+]
+
+def _find(ctx, dirs, name):
+    for folder in dirs:
+        if ctx.path(folder + "/" + name).exists:
+            return folder
+    fail("@%s: %s was not found; install it with: apt-get install %s\n(./dev does this by itself)" %
+         (ctx.name, name, ctx.attr.package))
+
+def _system_library_impl(ctx):
+    linkopts = []
+    for header in ctx.attr.headers:
+        folder, _, name = header.rpartition("//")
+        found = _find(ctx, [d + "/" + folder for d in _HEADER_DIRS], name)
+        if folder:
+            ctx.symlink(found, "include")
+    for library in ctx.attr.libraries:
+        folder, _, name = library.rpartition("//")
+        found = _find(ctx, [d + "/" + folder for d in _LIBRARY_DIRS], name)
+        if folder:
+            linkopts += ["-L" + found, "-Wl,-rpath," + found]
+        linkopts.append("-l" + name[len("lib"):].rpartition(".")[0])
+    ctx.file("BUILD.bazel", """# Written by tools/bazel/system_libraries.bzl.
+
+cc_library(
+    name = "%s",
+    hdrs = glob(["include/*.h"]),
+    includes = ["include"],
+    linkopts = %s,
+    visibility = ["//visibility:public"],
+)
+""" % (ctx.attr.target or ctx.name, repr(linkopts + ctx.attr.linkopts)))
+
+_system_library = repository_rule(
+    doc = "A library of the system.",
+    implementation = _system_library_impl,
+    local = True,
+    attrs = {
+        "package": attr.string(mandatory = True, doc = "the Debian package to install"),
+        "headers": attr.string_list(),
+        "libraries": attr.string_list(),
+        "linkopts": attr.string_list(),
+        "target": attr.string(doc = "the target's name, where it is not the repository's"),
+    },
+)
+
+def treadle_system_libraries():
+    """Declares every system library that the build uses."""
+    _system_library(
+        name = "openblas",
+        package = "libopenblas-openmp-dev",
+        # The OpenMP build, so that one pool of threads serves everything; beside it another build may be the default.
+        headers = ["openblas-openmp//cblas.h"],
+        libraries = ["openblas-openmp//libopenblas.so"],
+    )
+    _system_library(
+        name = "onednn",
+        package = "libdnnl-dev",
+        headers = ["dnnl.hpp"],
+        libraries = ["libdnnl.so"],
+    )
+    _system_library(
+        name = "highway",
+        package = "libhwy-dev",
+        headers = ["hwy/highway.h"],
+        libraries = ["libhwy_contrib.so", "libhwy.so"],
+    )
+    _system_library(
+        name = "yaml_cpp",
+        package = "libyaml-cpp-dev",
+        headers = ["yaml-cpp/yaml.h"],
+        libraries = ["libyaml-cpp.so"],
+    )
+    _system_library(
+        name = "nlohmann_json",
+        package = "nlohmann-json3-dev",
+        headers = ["nlohmann/json.hpp"],
+        target = "json",
+    )
+    _system_library(
+        name = "pybind11",
+        package = "pybind11-dev",
+        headers = ["pybind11/pybind11.h"],
+    )
+    _system_library(
+        name = "benchmark",
+        package = "libbenchmark-dev",
+        headers = ["benchmark/benchmark.h"],
+        libraries = ["libbenchmark_main.a", "libbenchmark.so"],
+        linkopts = ["-lpthread"],
+    )
+    _system_library(
+        name = "googletest",
+        package = "libgtest-dev libgmock-dev",
+        headers = ["gtest/gtest.h", "gmock/gmock.h"],
+        libraries = ["libgmock_main.a", "libgmock.a", "libgtest.a"],
+        linkopts = ["-lpthread"],
+        target = "gtest_main",
+    )

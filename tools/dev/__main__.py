@@ -1,0 +1,88 @@
+"""The commands of ./dev. Each does the set-up it needs and says what it does.
+
+    ./dev demo            build the wheel, install it, train a network on handwritten digits
+    ./dev test            C++, generator and Python tests
+    ./dev build           build the package into build/python
+    ./dev show add        what is generated for an operator
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import bazel
+import bench
+import demo
+import environment
+import shell
+import show
+import sources
+import tests
+from ui import DevError, say
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    main_parser = argparse.ArgumentParser(
+        prog="./dev",
+        description="Build, test and run Treadle. Each command does the set-up it needs.",
+    )
+    commands = main_parser.add_subparsers(dest="command", metavar="COMMAND")
+    commands.add_parser("demo", help="build and install the wheel, train on handwritten digits")
+    test = commands.add_parser("test", help="run the C++, generator and Python tests")
+    tests.add_arguments(test)
+    build = commands.add_parser("build", help="build the Python package into build/python")
+    build.add_argument("--wheel", action="store_true", help="pack the wheel too")
+    build.add_argument("--asan", action="store_true", help="with sanitizers: build/python-asan")
+    bench.add_arguments(commands.add_parser("bench", help="run the benchmarks"))
+    commands.add_parser("format", help="format the sources")
+    commands.add_parser("lint", help="check the sources")
+    shown = commands.add_parser("show", help="print what is generated for an operator")
+    shown.add_argument("operator", metavar="OP", help="a name such as add or add.Tensor")
+    shell.add_arguments(commands.add_parser("python", help="run Python with the built package"))
+    commands.add_parser("help", help="print this page")
+    return main_parser
+
+
+def build_command(args: argparse.Namespace) -> int:
+    """./dev build."""
+    environment.prepare()
+    package = bazel.build_package(bazel.Config("asan" if args.asan else ""))
+    say(f"the package is in {package}")
+    if args.wheel:
+        say(f"the wheel is {bazel.build_wheel()}")
+    return 0
+
+
+def main() -> int:
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["python"]:
+        return shell.main(arguments[1:])
+    args = parser().parse_args(arguments)
+    if args.command == "demo":
+        return demo.main()
+    if args.command == "test":
+        return tests.main(args)
+    if args.command == "build":
+        return build_command(args)
+    if args.command == "bench":
+        return bench.main(args)
+    if args.command == "format":
+        return sources.format_tree()
+    if args.command == "lint":
+        return sources.lint()
+    if args.command == "show":
+        return show.main(args.operator)
+    parser().print_help()
+    return 0 if args.command == "help" else 2
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except DevError as error:
+        print(f"dev: {error}", file=sys.stderr)
+        sys.exit(error.status)
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,87 @@
+"""Runs Bazel, and lays out the Python package that it built, so that an edit is there in seconds.
+
+`build/python/treadle` holds links to the sources, the extension and libtreadle.so: no wheel is
+packed and nothing is installed, PYTHONPATH=build/python is enough.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from ui import ROOT, DevError, run, step
+
+PACKAGE = "//python_bindings:package"
+WHEEL = "//python_bindings:wheel"
+SCHEMAC = "//codegen/schemac"
+
+
+@dataclass(frozen=True)
+class Config:
+    """A way to build: Bazel's options for it, and the folder of the package that comes out."""
+
+    name: str = ""
+
+    @property
+    def options(self) -> list[str]:
+        return [f"--config={self.name}"] if self.name else []
+
+    @property
+    def package(self) -> Path:
+        return ROOT / "build" / (f"python-{self.name}" if self.name else "python")
+
+
+def bazel(command: str, *arguments: str) -> int:
+    """One Bazel command; its progress goes to the terminal."""
+    if shutil.which("bazel") is None:
+        raise DevError("bazel was not found; install it with: apt-get install bazel-bootstrap")
+    return run(["bazel", command, *arguments])
+
+
+def build(config: Config, *targets: str) -> Path:
+    """Builds targets; returns the folder of their outputs."""
+    with step("Building " + " ".join(targets) + (f" ({config.name})" if config.name else "")):
+        status = bazel("build", *config.options, *targets)
+        if status:
+            raise DevError("the build failed; the first error above says why", status)
+    return (ROOT / "bazel-bin").resolve()
+
+
+def build_package(config: Config) -> Path:
+    """Builds the Python package and lays it out; returns the folder for PYTHONPATH."""
+    lay_out(build(config, PACKAGE, SCHEMAC), config.package)
+    return config.package
+
+
+def build_wheel() -> Path:
+    """Builds the wheel; returns its path."""
+    folder = build(Config(), WHEEL) / "python_bindings"
+    return max(folder.glob("*.whl"), key=lambda wheel: wheel.stat().st_mtime)
+
+
+def lay_out(output: Path, target: Path) -> None:
+    """Makes `target` mirror the package's manifest with links, touching only what differs."""
+    links = {}
+    for line in (output / "python_bindings" / "package.manifest").read_text().splitlines():
+        place, path = line.split("\t")
+        # bazel-out/CONFIG/bin/... or a path in the source tree.
+        source = ROOT / path
+        if path.startswith("bazel-out/"):
+            source = output / path.split("/", 3)[3]
+        links[place] = str(source)
+    for folder, _, names in os.walk(target):
+        if os.path.basename(folder) == "__pycache__":
+            continue
+        for name in names:
+            file = Path(folder, name)
+            place = str(file.relative_to(target))
+            if file.is_symlink() and links.get(place) == os.readlink(file):
+                del links[place]
+            else:
+                file.unlink()
+    for place, source in links.items():
+        file = target / place
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.symlink_to(source)

@@ -1,0 +1,16 @@
+"""./dev show OP: prints what the generator makes for one operator."""
+
+from __future__ import annotations
+
+import bazel
+import environment
+from ui import run
+
+
+def main(operator: str) -> int:
+    environment.prepare()
+    output = bazel.build(bazel.Config(), "//generated:model_files")
+    model = output / "generated" / "treadle" / "opmodel.json"
+    return run(
+        [str(environment.PYTHON), "codegen/render.py", "--model", str(model), "--show", operator]
+    )

@@ -1,0 +1,166 @@
+"""./dev test: the C++ tests by Bazel, then pytest against the package just built, and one total.
+
+The last line counts test cases of both: `1234 passed, 0 failed`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+import bazel
+import environment
+from ui import ROOT, DevError, run, say, step
+
+# Bazel's exit statuses that are about tests, not about the build: failed tests; no tests were found.
+TESTS_FAILED, NO_TESTS = 3, 4
+
+
+class Count:
+    """How many test cases passed, failed and were skipped."""
+
+    def __init__(self, passed: int = 0, failed: int = 0, skipped: int = 0):
+        self.passed, self.failed, self.skipped = passed, failed, skipped
+
+    def add(self, other: Count) -> None:
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+    def __str__(self) -> str:
+        skipped = f", {self.skipped} skipped" if self.skipped else ""
+        return f"{self.passed} passed, {self.failed} failed{skipped}"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("paths", nargs="*", help="only these Python test files or folders")
+    parser.add_argument("--asan", action="store_true", help="with address and undefined-behaviour checks")
+    parser.add_argument("--fast", action="store_true", help="leave out the tests marked slow")
+    parser.add_argument("--cpp", action="store_true", help="the C++ tests only")
+    parser.add_argument("--python", action="store_true", help="the Python tests only")
+    parser.add_argument("-k", metavar="NAME", help="tests whose name contains NAME")
+    parser.add_argument("-x", action="store_true", help="stop at the first Python test that fails")
+
+
+def main(args: argparse.Namespace) -> int:
+    environment.prepare()
+    config = bazel.Config("asan" if args.asan else "")
+    total = Count()
+    if not args.python and not args.paths:
+        with step("C++ tests"):
+            count = run_cpp(config, args)
+        say(f"C++ tests: {count}")
+        total.add(count)
+    if not args.cpp:
+        package = bazel.build_package(config)
+        with step("Python tests"):
+            count = run_python(config, package, args)
+        say(f"Python tests: {count}")
+        total.add(count)
+    print(total)
+    return 1 if total.failed else 0
+
+
+def run_cpp(config: bazel.Config, args: argparse.Namespace) -> Count:
+    """Runs every cc_test; cases are counted from the XML that GoogleTest writes."""
+    events = ROOT / "build" / "test" / "events.json"
+    events.parent.mkdir(parents=True, exist_ok=True)
+    options = ["--keep_going", "--build_tests_only", f"--build_event_json_file={events}"]
+    if args.fast:
+        options.append("--test_size_filters=small,medium")
+    if args.k:
+        options.append(f"--test_filter=*{args.k}*")
+    status = bazel.bazel("test", *config.options, *options, "//...")
+    if status not in (0, TESTS_FAILED, NO_TESTS):
+        raise DevError("the tests could not be built; the first error above says why", status)
+    count = Count()
+    for line in events.read_text().splitlines():
+        event = json.loads(line)
+        if "testResult" in event:
+            count.add(count_target(event["id"]["testResult"]["label"], event["testResult"]))
+    if status == TESTS_FAILED and not count.failed:
+        count.failed = 1
+    return count
+
+
+def count_target(label: str, result: dict) -> Count:
+    """The cases of one test program; one that died counts as one failure more."""
+    count = Count()
+    for output in result.get("testActionOutput", []):
+        if output["name"] == "test.xml":
+            count = count_xml(Path(unquote(urlparse(output["uri"]).path)))
+    if result["status"] != "PASSED" and not count.failed:
+        say(f"{label}: {result['status'].lower()}")
+        count.failed = 1
+    return count
+
+
+def count_xml(path: Path) -> Count:
+    """Counts the cases of a JUnit file."""
+    count = Count()
+    try:
+        cases = list(ElementTree.parse(path).iter("testcase"))
+    except (OSError, ElementTree.ParseError):
+        return count
+    for case in cases:
+        if case.get("status") == "notrun":
+            continue
+        if case.find("failure") is not None or case.find("error") is not None:
+            count.failed += 1
+        elif case.find("skipped") is not None or case.get("result") in ("skipped", "suppressed"):
+            count.skipped += 1
+        else:
+            count.passed += 1
+    return count
+
+
+def run_python(config: bazel.Config, package: Path, args: argparse.Namespace) -> Count:
+    """Runs pytest against the package in `package`."""
+    report = ROOT / "build" / "test" / "pytest.xml"
+    report.parent.mkdir(parents=True, exist_ok=True)
+    report.unlink(missing_ok=True)
+    command = [str(environment.PYTHON), "-m", "pytest", "-q", f"--junitxml={report}"]
+    if args.fast:
+        command += ["-m", "not slow"]
+    if args.k:
+        command += ["-k", args.k]
+    if args.x:
+        command.append("-x")
+    status = run([*command, *(args.paths or ["tests"])], env=python_environment(config, package))
+    count = count_xml(report)
+    # 5: nothing was selected, which is no failure when a name was asked for.
+    if status not in (0, 5) and not count.failed:
+        say(f"pytest ended with status {status}")
+        count.failed = 1
+    return count
+
+
+def python_environment(config: bazel.Config, package: Path) -> dict[str, str]:
+    """The environment in which the built package runs, and where tests find what was built."""
+    variables = {
+        "PYTHONPATH": str(package),
+        "TREADLE_SOURCE": str(ROOT),
+        "TREADLE_SCHEMAC": str((ROOT / "bazel-bin" / "codegen" / "schemac" / "schemac").resolve()),
+    }
+    if config.name == "asan":
+        libraries = [runtime_library("libasan.so"), runtime_library("libubsan.so")]
+        variables |= {
+            "LD_PRELOAD": " ".join(libraries),
+            # Python itself keeps memory until it exits.
+            "ASAN_OPTIONS": "detect_leaks=0:strict_string_checks=1:allocator_may_return_null=1",
+            "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+            "TREADLE_SANITIZERS": "1",
+        }
+    return variables
+
+
+def runtime_library(name: str) -> str:
+    """A run-time library of the compiler."""
+    path = subprocess.run(
+        ["gcc", f"-print-file-name={name}"], stdout=subprocess.PIPE, text=True, check=True
+    ).stdout.strip()
+    return str(Path(path).resolve())
