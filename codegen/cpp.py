@@ -464,3 +464,72 @@ def promote_enumerator(e: Entry) -> str:
 def has_cpu_kernels(e: Entry) -> bool:
     """Whether the generator makes CPU kernels for the entry."""
     return e.kind in ("pointwise", "reduce") and bool(e.dtypes_on("CPU"))
+
+
+def element_names(e: Entry) -> list[str]:
+    """Names in a pointwise expression: tensors in the schema's order, then numbers."""
+    return tensors(e) + [cpp_name(a.name) for a in numbers(e)]
+
+
+_FLOATING = ("float16", "bfloat16", "float32", "float64")
+_COMPLEX = ("complex64", "complex128")
+
+
+def computed_dtypes(e: Entry) -> list[str]:
+    """The dtypes an entry's kernels are looked up by: what the operands are promoted to, not what they may be."""
+    declared = e.dtypes_on("CPU")
+    if e.promote == "float":
+        return [d for d in declared if d in _FLOATING + _COMPLEX]
+    if e.promote == "sum":
+        return [d for d in declared if d == "int64" or d in _FLOATING + _COMPLEX]
+    return list(declared)
+
+
+def block_types(e: Entry) -> list[str]:
+    """C++ types the inner loops of an entry are compiled for; 16-bit floats compute in float."""
+    if e.promote == "bool":
+        return ["bool"]
+    out: list[str] = []
+    for d in computed_dtypes(e):
+        t = "float" if d in ("float16", "bfloat16") else cpp_type(d)
+        if t not in out:
+            out.append(t)
+    return out
+
+
+def row_cells(e: Entry) -> list[bool]:
+    """For each ScalarType in order, whether the entry has a generated kernel."""
+    have = computed_dtypes(e)
+    return [name in have for name in _SCALAR_TYPE_NAMES]
+
+
+def shape_declaration(e: Entry) -> Optional[str]:
+    """The declaration of the shape rule as this entry calls it: the linker finds the rule, and says when it differs."""
+    if e.shape is None or e.shape.tree is None:
+        return None
+    tree = e.shape.tree
+    fn = tree["fn"] if tree["op"] == "call" else tree["name"]
+    arguments = tree["args"] if tree["op"] == "call" else []
+    n = len(e.returns)
+    result = "TensorSpec" if n == 1 else f"std::array<TensorSpec, {n}>"
+    return f"{result} {fn}({', '.join(['const char* op'] + [_expr_type(e, a) for a in arguments])})"
+
+
+_METHOD_TYPES = {
+    "dim": "int64_t", "size": "int64_t", "numel": "int64_t", "sizes": "IntList", "strides": "IntList",
+    "dtype": "ScalarType", "scalar_type": "ScalarType", "device": "Device",
+}  # fmt: skip
+
+
+def _expr_type(e: Entry, t: Tree) -> str:
+    op = t["op"]
+    if op == "name":
+        return arg_type(e.arg(t["name"]).type)
+    if op == "method" and t["name"] in _METHOD_TYPES:
+        return _METHOD_TYPES[t["name"]]
+    if op in ("int", "float", "bool", "string"):
+        return {"int": "int64_t", "float": "double", "bool": "bool", "string": "std::string_view"}[op]
+    if op in ("binary", "unary", "select"):
+        inner = t.get("lhs") or t.get("of") or t.get("then")
+        return "bool" if t.get("operator") in ("==", "!=", "<", "<=", ">", ">=", "&&", "||", "!") else _expr_type(e, inner)
+    raise SystemExit(f"{e.file}:{e.line}: error: an argument of shape rule of {e.full_name} has no plain type: {cpp_expr(t)}")

@@ -70,6 +70,7 @@ def environment() -> jinja2.Environment:
     for name, value in vars(cpp).items():
         if callable(value) and not name.startswith("_"):
             env.filters[name] = value
+    env.tests["has_cpu_kernels"] = cpp.has_cpu_kernels
     return env
 
 

@@ -14,6 +14,9 @@
 
 namespace treadle {
 
+// An ArrayRef made from a braced list lives as long as the call it is an argument of, which is what it is for.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winit-list-lifetime"
 // A view of consecutive values; does not own them, so never outlives the statement unless the owner does.
 template <class T>
 class ArrayRef {
@@ -47,6 +50,7 @@ class ArrayRef {
   size_t size_ = 0;
 };
 
+#pragma GCC diagnostic pop
 using IntList = ArrayRef<int64_t>;
 
 class DimVector {

@@ -193,11 +193,11 @@ template <class T> struct Box<std::optional<T>> {
   }
 };
 
-template <class R> void push_result(Stack& stack, R&& r) { stack.push_back(Box<std::decay_t<R>>::to(r)); }
+template <class R> void push_result(Stack& stack, const R& r) { stack.push_back(Box<R>::to(r)); }
+inline void push_result(Stack& stack, const std::vector<Tensor>& r) { stack.push_back(Value(r)); }
 template <class... Ts> void push_result(Stack& stack, const std::tuple<Ts...>& r) {
   std::apply([&](const auto&... part) { (push_result(stack, part), ...); }, r);
 }
-inline void push_result(Stack& stack, const std::vector<Tensor>& r) { stack.push_back(Value(r)); }
 
 template <class R> struct PopResult {
   static R pop(Stack& stack, size_t at) { return Box<R>::from(stack[at]); }

@@ -89,13 +89,13 @@ void run_chunks(int64_t chunks, ChunkFn fn, void* context) {
   }
   g_pool_started.store(true, std::memory_order_relaxed);
   FirstError error;
-  const LayerState layers = layer_state();
-  const AutogradMode mode = autograd_mode();
+  const LayerState layers = treadle::layer_state();
+  const AutogradMode mode = treadle::autograd_mode();
 #pragma omp parallel num_threads(static_cast<int>(threads))
   {
     const InRegion region;
-    const LayerState saved_layers = std::exchange(layer_state(), layers);
-    const AutogradMode saved_mode = std::exchange(autograd_mode(), mode);
+    const LayerState saved_layers = std::exchange(treadle::layer_state(), layers);
+    const AutogradMode saved_mode = std::exchange(treadle::autograd_mode(), mode);
     // Fewer threads may come than were asked for.
     const int64_t count = omp_get_num_threads(), me = omp_get_thread_num();
     const int64_t base = chunks / count, extra = chunks % count;
@@ -109,8 +109,8 @@ void run_chunks(int64_t chunks, ChunkFn fn, void* context) {
         break;
       }
     }
-    layer_state() = saved_layers;
-    autograd_mode() = saved_mode;
+    treadle::layer_state() = saved_layers;
+    treadle::autograd_mode() = saved_mode;
   }
   error.rethrow();
 }

@@ -1,5 +1,5 @@
 // Pointwise operators: one engine for all of them. The generator gives the constant data (PointwiseOp) and a kernel for each
-// compute dtype; promotion, broadcasting, allocation, overlap checks, the three forms and the parallel split are here.
+// dtype; promotion, broadcasting, allocation, overlap checks, the three forms and the parallel split are here.
 #pragma once
 
 #include "core/operator.h"
@@ -12,34 +12,38 @@ enum class Promote : uint8_t {
   Common,   // both are the operands' promoted dtype
   Float,    // as Common, but integers and bool become the default floating dtype
   Compare,  // computed in the promoted dtype, result bool
-  Bool,     // computed in the promoted dtype, each operand seen as a truth value, result bool
-  None,     // operands must have one dtype
-};
-
-// Dimensions after broadcasting and merging, outermost first. Strides are in bytes.
-struct PointwiseOperand {
-  char* data = nullptr;
-  ScalarType dtype = ScalarType::Float32;
-  DimVector strides;
+  Bool,     // each operand is converted to bool and computed on so, result bool
+  None,     // operands must have one dtype, which is both
+  Real,     // as Common, but the result of complex numbers is real (their absolute value)
 };
 
 inline constexpr int kMaxPointwiseInputs = 6;
 inline constexpr int kMaxPointwiseScalars = 6;
 
-// What a kernel is given: one output, then the inputs, over a common shape.
+// A tensor of a call. Strides are in bytes, outermost dimension first.
+struct PointwiseOperand {
+  char* data;
+  const int64_t* strides;
+  ScalarType dtype;
+};
+
+// What a kernel is given: one output, then the inputs, over a common shape. Dimensions are merged after broadcasting; there
+// is at least one, and none has size 0. Operands may be of other dtypes than `compute`: the kernel converts.
 struct PointwiseCall {
-  DimVector shape;  // merged; at least one dimension; no dimension of size 0
   PointwiseOperand out;
   PointwiseOperand in[kMaxPointwiseInputs];
-  int inputs = 0;
-  Scalar scalars[kMaxPointwiseScalars];
-  int scalar_count = 0;
-  ScalarType compute = ScalarType::Float32;  // what the kernel of this cell computes in
-  int64_t numel = 0;
+  const int64_t* shape;  // outermost first
+  int dims;
+  int inputs;
+  const Scalar* scalars;
+  int scalar_count;
+  ScalarType compute;  // float32 for the 16-bit floats, bool for Promote::Bool
+  bool direct;         // every operand is contiguous and of the compute dtype (out: of the block's result dtype)
+  int64_t numel;
 };
 using PointwiseKernel = void(const PointwiseCall& call);
 
-// Constant data about an entry with `pointwise:`.
+// Constant data about an entry with `pointwise:`. `name` is what messages call the operator.
 struct PointwiseOp {
   const char* name;  // "add"
   Operator* op;

@@ -2,7 +2,6 @@
 // each dtype; dims, result dtype, allocation, the forms and the split into fixed chunks are here.
 #pragma once
 
-#include "aten/iterator/pointwise.h"
 #include "core/operator.h"
 #include "core/tensor.h"
 
@@ -13,17 +12,20 @@ enum class ReducePromote : uint8_t {
   Same,   // the input's (amax, amin)
   Sum,    // integers and bool become int64 (sum, prod)
   Float,  // must be floating or complex (mean)
-  Bool,   // bool (any, all)
+  Bool,   // bool, but uint8 for uint8 (any, all); computed on truth values
 };
 
-// `shape` is that of the input, ordered and merged by the engine; out.strides are 0 along reduced dimensions.
+// What a kernel is given: the input's dimensions, split into those that stay and those that are folded, each outermost first
+// and merged. Strides are in bytes. There is at least one element to fold and one output.
 struct ReduceCall {
-  DimVector shape;
-  PointwiseOperand in;   // of the compute dtype or another: the kernel loads through the conversion of the pointwise engine
-  PointwiseOperand out;
-  int64_t reduced = 1;   // elements folded into each output element
-  int64_t outputs = 1;
-  ScalarType compute = ScalarType::Float32;
+  const char* in;
+  char* out;
+  DimVector kept_sizes, kept_in_strides, kept_out_strides;
+  DimVector reduced_sizes, reduced_in_strides;
+  int64_t outputs = 1;   // product of kept_sizes
+  int64_t reduced = 1;   // product of reduced_sizes: elements folded into each output
+  ScalarType in_dtype, out_dtype;
+  ScalarType compute;    // what is accumulated in; the kernel converts from and to the dtypes above
 };
 using ReduceKernel = void(const ReduceCall& call);
 

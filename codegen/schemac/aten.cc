@@ -36,13 +36,15 @@ bool read_entry(const YamlFile& file, const YAML::Node& node, Diagnostics& diagn
 AtenCount read_aten(const YamlFile& file, Diagnostics& diagnostics) {
   AtenCount count;
   if (!file.root().IsSequence()) {
-    diagnostics.add(file.error(file.root(), "expected a list of operators", "begin each with '- func: ...'"));
+    diagnostics.add(
+        file.error(file.root(), "expected a list of operators", "begin each with '- func: ...'"));
     return count;
   }
   for (const YAML::Node& node : file.root()) {
     ++count.entries;
     if (!node.IsMap()) {
-      diagnostics.add(file.error(node, "expected an operator", "write '- func: name(Tensor self) -> Tensor'"));
+      diagnostics.add(
+          file.error(node, "expected an operator", "write '- func: name(Tensor self) -> Tensor'"));
       continue;
     }
     try {

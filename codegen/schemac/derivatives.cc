@@ -41,7 +41,8 @@ class DerivativeReader {
         diagnostics_.add(problem.diagnostic());
       }
     }
-    check_complete(name);
+    // A misnamed argument is not missing too.
+    if (!misnamed_) check_complete(name);
     op_.derivative = std::move(derivative_);
   }
 
@@ -58,22 +59,25 @@ class DerivativeReader {
     for (const Word& word : file_.words(*field, diagnostics_)) {
       const bool yes = word.text == "True" || word.text == "true";
       if (!yes && word.text != "False" && word.text != "false") {
-        diagnostics_.add(word.error("expected True or False in output_differentiability, got '" + word.text + "'"));
+        diagnostics_.add(word.error("expected True or False in output_differentiability, got '" +
+                                    word.text + "'"));
         return;
       }
       flags.push_back(yes);
     }
     if (flags.size() != op_.schema.returns.size()) {
-      diagnostics_.add(field->key.error("output_differentiability has " + std::to_string(flags.size()) +
-                                            (flags.size() == 1 ? " value" : " values") + ", but " + op_.name() +
-                                            " has " + std::to_string(op_.schema.returns.size()) + " results",
-                                        "write one value for each result"));
+      diagnostics_.add(
+          field->key.error("output_differentiability has " + std::to_string(flags.size()) +
+                               (flags.size() == 1 ? " value" : " values") + ", but " + op_.name() +
+                               " has " + std::to_string(op_.schema.returns.size()) + " results",
+                           "write one value for each result"));
       return;
     }
     for (std::size_t i = 0; i < flags.size(); ++i) {
       if (!flags[i] || op_.schema.returns[i].type.is_tensor()) continue;
-      diagnostics_.add(field->key.error("result " + std::to_string(i) + " of " + op_.name() + " has type '" +
-                                            print(op_.schema.returns[i].type) + "' and no derivative",
+      diagnostics_.add(field->key.error("result " + std::to_string(i) + " of " + op_.name() +
+                                            " has type '" + print(op_.schema.returns[i].type) +
+                                            "' and no derivative",
                                         "write False for it"));
     }
     derivative_.output_differentiability = std::move(flags);
@@ -105,7 +109,8 @@ class DerivativeReader {
     }
     if (tree->kind == ExprKind::Call && tree->text == "not_implemented" &&
         (tree->children.size() != 1 || tree->children[0]->kind != ExprKind::String)) {
-      throw SchemaError(formula.source.diagnostic(tree->offset, "not_implemented takes one string, the reason",
+      throw SchemaError(formula.source.diagnostic(tree->offset,
+                                                  "not_implemented takes one string, the reason",
                                                   "write 'not_implemented(\"...\")'"));
     }
     std::string quoted;
@@ -117,7 +122,8 @@ class DerivativeReader {
     if (!misnames_result(formula, scope.where)) check_names(formula, scope, diagnostics_);
     std::vector<std::string> names;
     for (const Word& target : targets) names.push_back(target.text);
-    derivative_.formulas.push_back({std::move(names), formula, saves_of(tree, op_.schema), uses_gradient(tree)});
+    derivative_.formulas.push_back(
+        {std::move(names), formula, saves_of(tree, op_.schema), uses_gradient(tree)});
   }
 
   // True if `target` is an argument that may have a formula and has none yet.
@@ -128,18 +134,21 @@ class DerivativeReader {
       std::vector<std::string> known = names;
       known.insert(known.end(), {"output_differentiability", "result"});
       std::string hint = schema::did_you_mean(target.text, known);
-      if (hint.empty()) hint = "keys are name, output_differentiability, result and the operator's arguments";
-      diagnostics_.add(
-          target.error("unknown argument '" + target.text + "' in the derivative of " + op_.name(), hint));
+      if (hint.empty())
+        hint = "keys are name, output_differentiability, result and the operator's arguments";
+      diagnostics_.add(target.error(
+          "unknown argument '" + target.text + "' in the derivative of " + op_.name(), hint));
+      misnamed_ = true;
       return false;
     }
     if (!argument->type.is_tensor()) {
-      diagnostics_.add(target.error("formula for '" + target.text + "' of type '" + print(argument->type) + "' of " +
-                                        op_.name(),
+      diagnostics_.add(target.error("formula for '" + target.text + "' of type '" +
+                                        print(argument->type) + "' of " + op_.name(),
                                     "only tensors are differentiable; remove it"));
       return false;
     }
-    const auto [first, is_new] = targets_.emplace(target.text, target.source.place(target.offset).line);
+    const auto [first, is_new] =
+        targets_.emplace(target.text, target.source.place(target.offset).line);
     if (!is_new) {
       diagnostics_.add(target.error("duplicate formula for '" + target.text + "' of " + op_.name(),
                                     "the first is on line " + std::to_string(first->second)));
@@ -147,14 +156,18 @@ class DerivativeReader {
     return is_new;
   }
 
-  // `grad` is the gradient of the only differentiable result; with several, they are grads[0], grads[1], ...
+  // `grad` is the gradient of the only differentiable result; with several, they are grads[0],
+  // grads[1], ...
   void check_gradients(const Expression& formula, const std::string& where) {
     const auto& flags = derivative_.output_differentiability;
     const auto count = static_cast<std::size_t>(std::count(flags.begin(), flags.end(), true));
     visit(formula.tree, [&](const ExprNode& node) {
-      if (node.kind == ExprKind::Name && node.text == "grad" && count != 1 && !op_.schema.find_argument("grad")) {
+      if (node.kind == ExprKind::Name && node.text == "grad" && count != 1 &&
+          !op_.schema.find_argument("grad")) {
         diagnostics_.add(formula.source.diagnostic(
-            node.offset, "'grad' in " + where + ", which has " + std::to_string(count) + " differentiable results",
+            node.offset,
+            "'grad' in " + where + ", which has " + std::to_string(count) +
+                " differentiable results",
             count == 0 ? "no formula is needed; write non_differentiable"
                        : "write 'grads[0]', 'grads[1]', or give output_differentiability"));
       }
@@ -166,10 +179,11 @@ class DerivativeReader {
       std::size_t index = 0;
       std::from_chars(digits.data(), digits.data() + digits.size(), index);
       if (index >= op_.schema.returns.size()) {
-        diagnostics_.add(formula.source.diagnostic(
-            node.offset, "grads[" + digits + "] in " + where + ", which has " +
-                             std::to_string(op_.schema.returns.size()) + " results",
-            "the results count from 0"));
+        diagnostics_.add(
+            formula.source.diagnostic(node.offset,
+                                      "grads[" + digits + "] in " + where + ", which has " +
+                                          std::to_string(op_.schema.returns.size()) + " results",
+                                      "the results count from 0"));
       }
     });
   }
@@ -186,9 +200,11 @@ class DerivativeReader {
     visit(formula.tree, [&](const ExprNode& node) {
       if (node.kind != ExprKind::Name || node.text != "result") return;
       found = true;
-      diagnostics_.add(formula.source.diagnostic(
-          node.offset, "'result' in " + where + ", which has " + std::to_string(op_.schema.returns.size()) + " results",
-          "name one of " + known));
+      diagnostics_.add(formula.source.diagnostic(node.offset,
+                                                 "'result' in " + where + ", which has " +
+                                                     std::to_string(op_.schema.returns.size()) +
+                                                     " results",
+                                                 "name one of " + known));
     });
     return found;
   }
@@ -219,36 +235,42 @@ class DerivativeReader {
   Operator& op_;
   Diagnostics& diagnostics_;
   Derivative derivative_;
+  bool misnamed_ = false;
   std::map<std::string, int> targets_;  // arguments dealt with, and the lines they are on
 };
 
 // Reports a name that no operator has.
-void report_unknown(const Word& name, const std::string& operator_name, const Model& model, Diagnostics& diagnostics) {
+void report_unknown(const Word& name, const std::string& operator_name, const Model& model,
+                    Diagnostics& diagnostics) {
   std::vector<std::string> names;
   for (const Operator& op : model.operators) {
     for (const Form& form : op.forms) {
       if (print(form.schema.name) != operator_name) continue;
-      diagnostics.add(name.error("derivative for " + operator_name + ", the " + form.form + " form of " + op.name(),
-                                 "it follows from the derivative of " + op.name() + "; remove it"));
+      diagnostics.add(name.error(
+          "derivative for " + operator_name + ", the " + form.form + " form of " + op.name(),
+          "it follows from the derivative of " + op.name() + "; remove it"));
       return;
     }
     names.push_back(op.name());
   }
-  if (std::find(model.refused.begin(), model.refused.end(), operator_name) != model.refused.end()) return;
+  if (std::find(model.refused.begin(), model.refused.end(), operator_name) != model.refused.end())
+    return;
   diagnostics.add(name.error("derivative for unknown operator " + operator_name,
                              schema::did_you_mean(operator_name, names)));
 }
 
 class FileReader {
  public:
-  FileReader(const YamlFile& file, const std::string& functions, Model& model, Diagnostics& diagnostics)
+  FileReader(const YamlFile& file, const std::string& functions, Model& model,
+             Diagnostics& diagnostics)
       : file_(file), functions_(functions), model_(model), diagnostics_(diagnostics) {}
 
   void read() {
     for (Operator& op : model_.operators) operators_.emplace(op.name(), &op);
     for (const YAML::Node& node : file_.root()) {
       if (!node.IsMap()) {
-        diagnostics_.add(file_.error(node, "expected the derivative of an operator", "write '- name: SCHEMA'"));
+        diagnostics_.add(
+            file_.error(node, "expected the derivative of an operator", "write '- name: SCHEMA'"));
         continue;
       }
       try {
@@ -262,10 +284,12 @@ class FileReader {
  private:
   void read_entry(const YAML::Node& node) {
     const std::vector<Field> fields = file_.fields(node, diagnostics_);
-    const auto field =
-        std::find_if(fields.begin(), fields.end(), [](const Field& candidate) { return candidate.key.text == "name"; });
+    const auto field = std::find_if(fields.begin(), fields.end(), [](const Field& candidate) {
+      return candidate.key.text == "name";
+    });
     if (field == fields.end()) {
-      throw SchemaError(file_.error(node, "entry without 'name'", "begin it with '- name: SCHEMA'"));
+      throw SchemaError(
+          file_.error(node, "entry without 'name'", "begin it with '- name: SCHEMA'"));
     }
     const SourceText source = file_.text(*field);
     const Word name{source.text(), source, 0};
@@ -286,10 +310,12 @@ class FileReader {
     const std::string there = print(op.schema);
     if (here != there) {
       const auto offset = static_cast<std::size_t>(
-          std::mismatch(source.text().begin(), source.text().end(), there.begin(), there.end()).first -
+          std::mismatch(source.text().begin(), source.text().end(), there.begin(), there.end())
+              .first -
           source.text().begin());
       throw SchemaError(source.diagnostic(offset,
-                                          "schema '" + here + "' disagrees with '" + there + "' at " + functions_ + ":" +
+                                          "schema '" + here + "' disagrees with '" + there +
+                                              "' at " + functions_ + ":" +
                                               std::to_string(op.source.place(0).line),
                                           "make them the same"));
     }
@@ -306,10 +332,12 @@ class FileReader {
 
 }  // namespace
 
-void read_derivatives(const YamlFile& file, const std::string& functions, Model& model, Diagnostics& diagnostics) {
+void read_derivatives(const YamlFile& file, const std::string& functions, Model& model,
+                      Diagnostics& diagnostics) {
   if (file.root().IsNull() || !file.root().IsDefined()) return;
   if (!file.root().IsSequence()) {
-    diagnostics.add(file.error(file.root(), "expected a list of derivatives", "begin each with '- name: SCHEMA'"));
+    diagnostics.add(file.error(file.root(), "expected a list of derivatives",
+                               "begin each with '- name: SCHEMA'"));
     return;
   }
   FileReader(file, functions, model, diagnostics).read();

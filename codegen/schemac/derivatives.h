@@ -12,6 +12,7 @@
 namespace treadle::schemac {
 
 // `functions` is the path of native_functions.yaml, for messages.
-void read_derivatives(const YamlFile& file, const std::string& functions, Model& model, Diagnostics& diagnostics);
+void read_derivatives(const YamlFile& file, const std::string& functions, Model& model,
+                      Diagnostics& diagnostics);
 
 }  // namespace treadle::schemac

@@ -13,7 +13,8 @@ class Diagnostics {
   void add(schema::Diagnostic diagnostic) { items_.push_back(std::move(diagnostic)); }
   bool empty() const { return items_.empty(); }
 
-  // All of them in the order of their places: files in the order of `files`, then lines, then columns.
+  // All of them in the order of their places: files in the order of `files`, then lines, then
+  // columns.
   std::vector<schema::Diagnostic> sorted(const std::vector<std::string>& files) const;
 
  private:

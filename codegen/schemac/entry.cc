@@ -17,7 +17,8 @@ using schema::SourceText;
 
 class EntryReader {
  public:
-  EntryReader(const YamlFile& file, Diagnostics& diagnostics) : file_(file), diagnostics_(diagnostics) {}
+  EntryReader(const YamlFile& file, Diagnostics& diagnostics)
+      : file_(file), diagnostics_(diagnostics) {}
 
   std::optional<Entry> read(const YAML::Node& node) {
     const std::vector<Field> fields = file_.fields(node, diagnostics_);
@@ -39,8 +40,8 @@ class EntryReader {
   using Reader = void (EntryReader::*)(const Field&);
 
   bool read_schema(const YAML::Node& node, const std::vector<Field>& fields) {
-    const auto func =
-        std::find_if(fields.begin(), fields.end(), [](const Field& field) { return field.key.text == "func"; });
+    const auto func = std::find_if(fields.begin(), fields.end(),
+                                   [](const Field& field) { return field.key.text == "func"; });
     if (func == fields.end()) {
       diagnostics_.add(file_.error(node, "entry without 'func'",
                                    "begin it with '- func: name(Tensor self) -> Tensor'"));
@@ -57,9 +58,10 @@ class EntryReader {
     const std::string canonical = print(op().schema);
     if (text != canonical) {
       const std::size_t offset = static_cast<std::size_t>(
-          std::mismatch(text.begin(), text.end(), canonical.begin(), canonical.end()).first - text.begin());
-      diagnostics_.add(
-          op().source.diagnostic(offset, "schema is not in its usual spelling", "write '" + canonical + "'"));
+          std::mismatch(text.begin(), text.end(), canonical.begin(), canonical.end()).first -
+          text.begin());
+      diagnostics_.add(op().source.diagnostic(offset, "schema is not in its usual spelling",
+                                              "write '" + canonical + "'"));
     }
     return true;
   }
@@ -84,7 +86,8 @@ class EntryReader {
     if (reader == readers.end()) {
       std::string hint = aten_key_remedy(field.key.text);
       if (!hint.empty()) {
-        diagnostics_.add(field.key.error("key '" + field.key.text + "' of ATen has no meaning here", hint));
+        diagnostics_.add(
+            field.key.error("key '" + field.key.text + "' of ATen has no meaning here", hint));
         return;
       }
       hint = schema::did_you_mean(field.key.text, known_keys());
@@ -107,7 +110,8 @@ class EntryReader {
 
   void read_forms(const Field& field) {
     if (!field.value.IsMap()) {
-      for (Word& word : known_words(field, "form", known_forms())) entry_.forms.push_back({std::move(word), {}});
+      for (Word& word : known_words(field, "form", known_forms()))
+        entry_.forms.push_back({std::move(word), {}});
       return;
     }
     for (Field& form : file_.fields(field.value, diagnostics_)) {
@@ -125,7 +129,8 @@ class EntryReader {
   void read_python_module(const Field& field) {
     const SourceText text = file_.text(field);
     if (!schema::is_identifier(text.text())) {
-      throw SchemaError(text.diagnostic(0, "python_module '" + text.text() + "' is not a name", "write one such as nn"));
+      throw SchemaError(text.diagnostic(0, "python_module '" + text.text() + "' is not a name",
+                                        "write one such as nn"));
     }
     op().python_module = text.text();
   }
@@ -146,33 +151,42 @@ class EntryReader {
     }
   }
 
+  void reject_dispatch(schema::Diagnostic diagnostic) {
+    diagnostics_.add(std::move(diagnostic));
+    entry_.dispatch_is_sound = false;
+  }
+
   void add_dispatch(const Word& key, const std::optional<SourceText>& kernel) {
     const bool any_device = key.text == "Composite" || key.text == "View";
     if (!schema::is_identifier(key.text) || !(key.text[0] >= 'A' && key.text[0] <= 'Z')) {
       static const std::vector<std::string> common = {"CPU", "CUDA", "Composite", "View"};
       std::string upper = key.text;
-      std::transform(upper.begin(), upper.end(), upper.begin(),
-                     [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
-      std::string hint = schema::did_you_mean(contains(common, upper) ? upper + "_" : key.text, common);
+      std::transform(upper.begin(), upper.end(), upper.begin(), [](char c) {
+        return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+      });
+      std::string hint =
+          schema::did_you_mean(contains(common, upper) ? upper + "_" : key.text, common);
       if (hint.empty()) hint = "keys are CPU, CUDA, another backend's name, Composite or View";
-      diagnostics_.add(key.error("'" + key.text + "' is no dispatch key", hint));
+      reject_dispatch(key.error("'" + key.text + "' is no dispatch key", hint));
       return;
     }
     if (!entry_.dispatch_words.emplace(key.text, key).second) {
-      diagnostics_.add(key.error("dispatch key '" + key.text + "' appears twice", "remove one of the two"));
+      reject_dispatch(
+          key.error("dispatch key '" + key.text + "' appears twice", "remove one of the two"));
       return;
     }
     if (!kernel && !any_device) {
-      diagnostics_.add(key.error("no kernel is given for dispatch key '" + key.text + "'",
-                                 "write '" + key.text + ": NAME_OF_THE_KERNEL'"));
+      reject_dispatch(key.error("no kernel is given for dispatch key '" + key.text + "'",
+                                "write '" + key.text + ": NAME_OF_THE_KERNEL'"));
       return;
     }
     const std::string name = kernel ? kernel->text() : op().schema.name.base;
     for (std::size_t begin = 0; begin <= name.size();) {
       const std::size_t end = std::min(name.find("::", begin), name.size());
       if (!schema::is_identifier(name.substr(begin, end - begin))) {
-        diagnostics_.add(kernel->diagnostic(0, "kernel '" + name + "' is not the name of a function",
-                                            "write one such as " + identifier_of(op().schema.name) + "_cpu"));
+        reject_dispatch(
+            kernel->diagnostic(0, "kernel '" + name + "' is not the name of a function",
+                               "write one such as " + identifier_of(op().schema.name) + "_cpu"));
         return;
       }
       begin = end + 2;
@@ -190,8 +204,9 @@ class EntryReader {
       static const std::vector<std::string> bare = {"data_dependent"};
       std::string hint = schema::did_you_mean(print(shape.tree), bare);
       if (hint.empty()) hint = "write one such as same_as(self), or data_dependent";
-      throw SchemaError(shape.source.diagnostic(shape.tree->offset,
-                                                "shape of " + op().name() + " is not the call of a shape rule", hint));
+      throw SchemaError(shape.source.diagnostic(
+          shape.tree->offset, "shape of " + op().name() + " is not the call of a shape rule",
+          hint));
     }
     check_names(shape, scope("shape"), diagnostics_);
     op().shape = std::move(shape);
@@ -229,42 +244,46 @@ class EntryReader {
     check_scalar_expression(*op().pointwise, op(), "pointwise of " + op().name(), diagnostics_);
   }
 
-  // acc is the partial result, x the next element and i its number; a and b are two partial results of neighbouring
-  // pieces; n is the number of elements.
+  // init: the partial result of no element (absent if there is none, as for a maximum); step: one
+  // more element; combine: two partial results; final: the result. Only combine is always needed.
   void read_reduce(const Field& field) {
     if (!field.value.IsMap()) {
-      throw SchemaError(field.key.error("'reduce' is not a mapping", "give it the keys init, step, combine, final"));
+      throw SchemaError(field.key.error("'reduce' is not a mapping",
+                                        "give it the keys init, step, combine, final"));
     }
     static const std::vector<std::string> parts = {"init", "step", "combine", "final"};
-    static const std::map<std::string, std::vector<std::string>> locals = {
-        {"init", {}}, {"step", {"acc", "x", "i"}}, {"combine", {"a", "b"}}, {"final", {"acc", "n"}}};
+    // The partial result, the next element and its number; two partial results; the number of
+    // elements.
+    static const std::vector<std::string> locals = {"acc", "x", "i", "a", "b", "n"};
     std::map<std::string, Expression> found;
     for (const Field& part : file_.fields(field.value, diagnostics_)) {
       if (!check_known(part.key, "part of reduce", parts)) continue;
+      found.emplace(part.key.text, Expression{});
       Expression value = expression(file_.text(part));
       Scope names = scope("reduce." + part.key.text);
-      const auto& extra = locals.at(part.key.text);
-      names.names.insert(names.names.end(), extra.begin(), extra.end());
+      names.names.insert(names.names.end(), locals.begin(), locals.end());
       names.noun = "name";
       check_names(value, names, diagnostics_);
       check_scalar_expression(value, op(), names.where, diagnostics_);
-      found.emplace(part.key.text, std::move(value));
+      found[part.key.text] = std::move(value);
     }
-    for (const char* part : {"init", "step", "combine"}) {
-      if (!field.value[part]) {
-        throw SchemaError(field.key.error("reduce of " + op().name() + " has no '" + part + "'",
-                                          "it needs init, step and combine; final is optional"));
-      }
-      if (!found.count(part)) return;
+    if (!found.count("combine")) {
+      throw SchemaError(
+          field.key.error("reduce of " + op().name() + " has no 'combine'",
+                          "say how two partial results become one, as in 'combine: a + b'"));
     }
-    Reduction reduce{found["init"], found["step"], found["combine"], std::nullopt};
-    if (found.count("final")) reduce.final = found["final"];
+    Reduction reduce;
+    for (const std::string& part : parts) {
+      const auto value = found.find(part);
+      if (value != found.end()) reduce.emplace_back(part, std::move(value->second));
+    }
     op().reduce = std::move(reduce);
   }
 
   void read_promote(const Field& field) {
     const SourceText text = file_.text(field);
-    if (check_known({text.text(), text, 0}, "promotion", known_promotions())) op().promote = text.text();
+    if (check_known({text.text(), text, 0}, "promotion", known_promotions()))
+      op().promote = text.text();
   }
 
   void read_dtypes(const Field& field) {
@@ -272,7 +291,8 @@ class EntryReader {
       add_dtypes("all", file_.words(field, diagnostics_));
       return;
     }
-    // In {all: number, bool} YAML takes bool for a key without a value; it continues the list before it.
+    // In {all: number, bool} YAML takes bool for a key without a value; it continues the list
+    // before it.
     std::string device;
     for (const Field& row : file_.fields(field.value, diagnostics_)) {
       if (row.value.IsNull() && !device.empty() && !expand_dtype(row.key.text).empty()) {
@@ -310,18 +330,21 @@ class EntryReader {
     const std::vector<std::string> names = argument_names(op().schema);
     const Word word{text.text(), text, 0};
     if (contains(names, word.text)) return word;
-    diagnostics_.add(word.error("unknown argument '" + word.text + "' in " + field.key.text + " of " + op().name(),
-                                schema::did_you_mean(word.text, names)));
+    diagnostics_.add(word.error(
+        "unknown argument '" + word.text + "' in " + field.key.text + " of " + op().name(),
+        schema::did_you_mean(word.text, names)));
     return std::nullopt;
   }
 
-  std::vector<Word> known_words(const Field& field, const std::string& what, std::span<const std::string> known) {
+  std::vector<Word> known_words(const Field& field, const std::string& what,
+                                std::span<const std::string> known) {
     std::vector<Word> result;
     std::set<std::string> seen;
     for (Word& word : file_.words(field, diagnostics_)) {
       if (!check_known(word, what, known)) continue;
       if (!seen.insert(word.text).second) {
-        diagnostics_.add(word.error(what + " '" + word.text + "' appears twice", "remove one of the two"));
+        diagnostics_.add(
+            word.error(what + " '" + word.text + "' appears twice", "remove one of the two"));
         continue;
       }
       result.push_back(std::move(word));
@@ -358,7 +381,8 @@ class EntryReader {
 
 }  // namespace
 
-std::optional<Entry> read_entry(const YamlFile& file, const YAML::Node& node, Diagnostics& diagnostics) {
+std::optional<Entry> read_entry(const YamlFile& file, const YAML::Node& node,
+                                Diagnostics& diagnostics) {
   return EntryReader(file, diagnostics).read(node);
 }
 

@@ -1,4 +1,5 @@
-// Reads one entry of native_functions.yaml: each key by itself. The rules between keys are in rules.h.
+// Reads one entry of native_functions.yaml: each key by itself. The rules between keys are in
+// rules.h.
 //
 //   - func: add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
 //     variants: function, method
@@ -22,13 +23,15 @@ struct RequestedForm {
   std::optional<Word> name;
 };
 
-// An entry as written: the operator as far as single keys give it, and what the rules between keys need besides.
+// An entry as written: the operator as far as single keys give it, and what the rules between keys
+// need besides.
 struct Entry {
   Operator op;
   std::map<std::string, Word> keys;  // the keys it has, with their places
   std::map<std::string, Word> variant_words;
   std::vector<RequestedForm> forms;
   std::map<std::string, Word> dispatch_words;
+  bool dispatch_is_sound = true;            // nothing was reported about it
   std::map<std::string, Word> dtype_words;  // keyed by device
   std::optional<Word> dtype_of_word;
   std::optional<Word> out_from_word;
@@ -37,6 +40,7 @@ struct Entry {
 };
 
 // Nothing, with something reported, if the entry has no schema that can be read.
-std::optional<Entry> read_entry(const YamlFile& file, const YAML::Node& node, Diagnostics& diagnostics);
+std::optional<Entry> read_entry(const YamlFile& file, const YAML::Node& node,
+                                Diagnostics& diagnostics);
 
 }  // namespace treadle::schemac

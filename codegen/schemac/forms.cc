@@ -21,14 +21,17 @@ Alias written(std::string set) {
   return alias;
 }
 
-bool is_plain_tensor(const schema::Type& type) { return type.is_tensor() && !type.list && !type.optional; }
+bool is_plain_tensor(const schema::Type& type) {
+  return type.is_tensor() && !type.list && !type.optional;
+}
 
 bool returns_alias(const FunctionSchema& schema) {
   return std::any_of(schema.returns.begin(), schema.returns.end(),
                      [](const Return& result) { return result.type.alias.has_value(); });
 }
 
-// The names that the arguments of the out form have: `out`, or those of the results, or out0, out1, ...
+// The names that the arguments of the out form have: `out`, or those of the results, or out0, out1,
+// ...
 std::vector<std::string> out_names(const FunctionSchema& schema) {
   if (schema.returns.size() == 1) return {"out"};
   std::vector<std::string> names;
@@ -67,7 +70,8 @@ class FreshSets {
 }  // namespace
 
 std::optional<FormProblem> inplace_problem(const FunctionSchema& schema) {
-  if (schema.arguments.empty() || schema.arguments[0].name != "self" || !is_plain_tensor(schema.arguments[0].type)) {
+  if (schema.arguments.empty() || schema.arguments[0].name != "self" ||
+      !is_plain_tensor(schema.arguments[0].type)) {
     return FormProblem{"has no in-place form: its first argument is not 'Tensor self'",
                        "remove 'inplace', or make 'Tensor self' the first argument"};
   }
@@ -81,17 +85,20 @@ std::optional<FormProblem> inplace_problem(const FunctionSchema& schema) {
 }
 
 std::optional<FormProblem> out_problem(const FunctionSchema& schema) {
-  const bool tensors = std::all_of(schema.returns.begin(), schema.returns.end(),
-                                   [](const Return& result) { return is_plain_tensor(result.type); });
+  const bool tensors =
+      std::all_of(schema.returns.begin(), schema.returns.end(),
+                  [](const Return& result) { return is_plain_tensor(result.type); });
   if (schema.returns.empty() || !tensors) {
     return FormProblem{"has no out form: it returns something else than tensors", "remove 'out'"};
   }
   if (returns_alias(schema)) {
-    return FormProblem{"has no out form: its result shares memory with an argument", "remove 'out'"};
+    return FormProblem{"has no out form: its result shares memory with an argument",
+                       "remove 'out'"};
   }
   for (const std::string& name : out_names(schema)) {
     if (schema.find_argument(name)) {
-      return FormProblem{"has no out form: it has an argument '" + name + "' already", "rename the argument"};
+      return FormProblem{"has no out form: it has an argument '" + name + "' already",
+                         "rename the argument"};
     }
   }
   return std::nullopt;
@@ -100,7 +107,8 @@ std::optional<FormProblem> out_problem(const FunctionSchema& schema) {
 FunctionSchema inplace_form(const FunctionSchema& schema) {
   FunctionSchema result = schema;
   result.name.base += '_';
-  const std::string set = schema.arguments[0].type.alias ? schema.arguments[0].type.alias->before[0] : "a";
+  const std::string set =
+      schema.arguments[0].type.alias ? schema.arguments[0].type.alias->before[0] : "a";
   result.arguments[0].type.alias = written(set);
   result.returns[0].type.alias = written(set);
   return result;
@@ -129,9 +137,9 @@ bool writes_argument(const FunctionSchema& schema) {
 
 std::string form_as_written(const FunctionSchema& schema) {
   if (!writes_argument(schema)) return "functional";
-  const bool positional = std::any_of(schema.arguments.begin(), schema.arguments.end(), [](const Argument& argument) {
-    return argument.type.writes() && !argument.kwarg_only;
-  });
+  const bool positional = std::any_of(
+      schema.arguments.begin(), schema.arguments.end(),
+      [](const Argument& argument) { return argument.type.writes() && !argument.kwarg_only; });
   return positional ? "inplace" : "out";
 }
 

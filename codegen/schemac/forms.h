@@ -1,4 +1,5 @@
-// Derives the schemas of an operator's in-place and out= forms from its functional one, with ATen's names.
+// Derives the schemas of an operator's in-place and out= forms from its functional one, with ATen's
+// names.
 //
 //   functional  add.Tensor(Tensor self, Tensor other) -> Tensor
 //   inplace     add_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
@@ -27,8 +28,8 @@ schema::FunctionSchema out_form(const schema::FunctionSchema& schema);
 
 // True if the schema as written writes one of its arguments.
 bool writes_argument(const schema::FunctionSchema& schema);
-// The form that a schema as written is: "inplace" for copy_(Tensor(a!) self, ...), "out" where what it writes are
-// keyword-only arguments, otherwise "functional".
+// The form that a schema as written is: "inplace" for copy_(Tensor(a!) self, ...), "out" where what
+// it writes are keyword-only arguments, otherwise "functional".
 std::string form_as_written(const schema::FunctionSchema& schema);
 
 }  // namespace treadle::schemac

@@ -1,4 +1,5 @@
-// Entries one by one, then the rule that spans them: every operator, and every form of it, has a name of its own.
+// Entries one by one, then the rule that spans them: every operator, and every form of it, has a
+// name of its own.
 #include "codegen/schemac/functions.h"
 
 #include <map>
@@ -17,22 +18,25 @@ class Names {
     for (const Form& form : op.forms) {
       schema::OperatorName name = form.schema.name;
       const std::string text = print(name);
-      const std::string what = form.form == op.forms[0].form ? "operator " + text
-                                                             : "operator " + text + ", the " + form.form + " form of " +
-                                                                   op.name() + ",";
+      const std::string what =
+          form.form == op.forms[0].form
+              ? "operator " + text
+              : "operator " + text + ", the " + form.form + " form of " + op.name() + ",";
       const schema::Place place = op.source.place(0);
       const auto [first, is_new] = names_.emplace(text, place);
       if (!is_new) {
-        diagnostics.add(op.source.diagnostic(0, what + " is defined twice",
-                                             "the first is on line " + std::to_string(first->second.line)));
+        diagnostics.add(
+            op.source.diagnostic(0, what + " is defined twice",
+                                 "the first is on line " + std::to_string(first->second.line)));
         continue;
       }
       name.ns.clear();
-      const auto [same, is_free] = identifiers_.emplace(form.schema.name.ns + "::" + identifier_of(name), text);
+      const auto [same, is_free] =
+          identifiers_.emplace(form.schema.name.ns + "::" + identifier_of(name), text);
       if (!is_free) {
-        diagnostics.add(op.source.diagnostic(0, what + " has the same C++ name '" + identifier_of(name) + "' as " +
-                                                    same->second,
-                                             "rename one of the two overloads"));
+        diagnostics.add(op.source.diagnostic(
+            0, what + " has the same C++ name '" + identifier_of(name) + "' as " + same->second,
+            "rename one of the two overloads"));
       }
     }
   }
@@ -55,13 +59,15 @@ Model read_functions(const YamlFile& file, Diagnostics& diagnostics) {
   Model model;
   if (file.root().IsNull() || !file.root().IsDefined()) return model;
   if (!file.root().IsSequence()) {
-    diagnostics.add(file.error(file.root(), "expected a list of operators", "begin each with '- func: ...'"));
+    diagnostics.add(
+        file.error(file.root(), "expected a list of operators", "begin each with '- func: ...'"));
     return model;
   }
   Names names;
   for (const YAML::Node& node : file.root()) {
     if (!node.IsMap()) {
-      diagnostics.add(file.error(node, "expected an operator", "write '- func: name(Tensor self) -> Tensor'"));
+      diagnostics.add(
+          file.error(node, "expected an operator", "write '- func: name(Tensor self) -> Tensor'"));
       continue;
     }
     std::optional<Entry> entry = read_entry(file, node, diagnostics);

@@ -21,40 +21,57 @@ Json tree_of(const ExprNode& node);
 
 Json trees_of(const ExprNode& node, std::size_t first = 0) {
   Json list = Json::array();
-  for (std::size_t i = first; i < node.children.size(); ++i) list.push_back(tree_of(*node.children[i]));
+  for (std::size_t i = first; i < node.children.size(); ++i)
+    list.push_back(tree_of(*node.children[i]));
   return list;
 }
 
 Json tree_of(const ExprNode& node) {
   const auto child = [&](std::size_t i) { return tree_of(*node.children[i]); };
   switch (node.kind) {
-    case ExprKind::Name: return {{"op", "name"}, {"name", node.text}};
-    case ExprKind::Int: return {{"op", "int"}, {"value", node.text}};
-    case ExprKind::Float: return {{"op", "float"}, {"value", node.text}};
-    case ExprKind::Bool: return {{"op", "bool"}, {"value", node.text == "true"}};
-    case ExprKind::String: return {{"op", "string"}, {"value", node.text}};
-    case ExprKind::None: return {{"op", "none"}};
-    case ExprKind::Call: return {{"op", "call"}, {"fn", node.text}, {"args", trees_of(node)}};
+    case ExprKind::Name:
+      return {{"op", "name"}, {"name", node.text}};
+    case ExprKind::Int:
+      return {{"op", "int"}, {"value", node.text}};
+    case ExprKind::Float:
+      return {{"op", "float"}, {"value", node.text}};
+    case ExprKind::Bool:
+      return {{"op", "bool"}, {"value", node.text == "true"}};
+    case ExprKind::String:
+      return {{"op", "string"}, {"value", node.text}};
+    case ExprKind::None:
+      return {{"op", "none"}};
+    case ExprKind::Call:
+      return {{"op", "call"}, {"fn", node.text}, {"args", trees_of(node)}};
     case ExprKind::Method:
       return {{"op", "method"}, {"on", child(0)}, {"name", node.text}, {"args", trees_of(node, 1)}};
-    case ExprKind::Index: return {{"op", "index"}, {"on", child(0)}, {"index", child(1)}};
+    case ExprKind::Index:
+      return {{"op", "index"}, {"on", child(0)}, {"index", child(1)}};
     case ExprKind::Binary:
       return {{"op", "binary"}, {"operator", node.text}, {"lhs", child(0)}, {"rhs", child(1)}};
-    case ExprKind::Unary: return {{"op", "unary"}, {"operator", node.text}, {"of", child(0)}};
-    case ExprKind::Select: return {{"op", "select"}, {"cond", child(0)}, {"then", child(1)}, {"else", child(2)}};
-    case ExprKind::List: return {{"op", "list"}, {"items", trees_of(node)}};
+    case ExprKind::Unary:
+      return {{"op", "unary"}, {"operator", node.text}, {"of", child(0)}};
+    case ExprKind::Select:
+      return {{"op", "select"}, {"cond", child(0)}, {"then", child(1)}, {"else", child(2)}};
+    case ExprKind::List:
+      return {{"op", "list"}, {"items", trees_of(node)}};
   }
   return nullptr;
 }
 
-Json expression(const Expression& value) { return {{"text", print(value.tree)}, {"tree", tree_of(*value.tree)}}; }
+Json expression(const Expression& value) {
+  return {{"text", print(value.tree)}, {"tree", tree_of(*value.tree)}};
+}
 
-Json expression(const std::optional<Expression>& value) { return value ? expression(*value) : Json(nullptr); }
+Json expression(const std::optional<Expression>& value) {
+  return value ? expression(*value) : Json(nullptr);
+}
 
 Json type_of(const schema::Type& type) {
   Json alias = nullptr;
   if (type.alias) {
-    alias = {{"before", type.alias->before}, {"write", type.alias->write}, {"after", type.alias->after}};
+    alias = {
+        {"before", type.alias->before}, {"write", type.alias->write}, {"after", type.alias->after}};
   }
   return {{"text", print(type)},
           {"base", name_of(type.base)},
@@ -86,7 +103,9 @@ Json default_of(const schema::Argument& argument) {
   if (!argument.default_value) return nullptr;
   constexpr const char* kKinds[] = {"int", "float", "bool", "string", "none", "list", "name"};
   const schema::Default& value = *argument.default_value;
-  return {{"kind", kKinds[static_cast<std::size_t>(value.kind)]}, {"text", value.text}, {"value", value_of(value)}};
+  return {{"kind", kKinds[static_cast<std::size_t>(value.kind)]},
+          {"text", value.text},
+          {"value", value_of(value)}};
 }
 
 Json arguments_of(const schema::FunctionSchema& schema) {
@@ -103,7 +122,8 @@ Json arguments_of(const schema::FunctionSchema& schema) {
 Json returns_of(const schema::FunctionSchema& schema) {
   Json list = Json::array();
   for (const schema::Return& result : schema.returns) {
-    list.push_back({{"name", result.name.empty() ? Json(nullptr) : Json(result.name)}, {"type", type_of(result.type)}});
+    list.push_back({{"name", result.name.empty() ? Json(nullptr) : Json(result.name)},
+                    {"type", type_of(result.type)}});
   }
   return list;
 }
@@ -148,10 +168,9 @@ Json checks_of(const Operator& op) {
 
 Json reduce_of(const Operator& op) {
   if (!op.reduce) return nullptr;
-  return {{"init", expression(op.reduce->init)},
-          {"step", expression(op.reduce->step)},
-          {"combine", expression(op.reduce->combine)},
-          {"final", expression(op.reduce->final)}};
+  Json parts = Json::object();
+  for (const auto& [part, value] : *op.reduce) parts[part] = expression(value);
+  return parts;
 }
 
 Json dtypes_of(const Operator& op) {
@@ -172,8 +191,10 @@ Json derivative_of(const Operator& op) {
   for (const Formula& formula : derivative.formulas) {
     Json saves = Json::array();
     for (const Save& save : formula.saves) {
-      saves.push_back(
-          {{"name", save.name}, {"what", save.what}, {"is_output", save.is_output}, {"index", save.index}});
+      saves.push_back({{"name", save.name},
+                       {"what", save.what},
+                       {"is_output", save.is_output},
+                       {"index", save.index}});
     }
     Json item = {{"targets", formula.targets}};
     item.update(expression(formula.expression));
@@ -219,7 +240,8 @@ Json operator_of(const Operator& op) {
 
 }  // namespace
 
-std::string to_json(const Model& model, const std::string& functions, const std::string& derivatives) {
+std::string to_json(const Model& model, const std::string& functions,
+                    const std::string& derivatives) {
   Json operators = Json::array();
   for (const Operator& op : model.operators) operators.push_back(operator_of(op));
   const Json document = {{"format", 1},

@@ -1,4 +1,5 @@
-// Writes the model as opmodel.json: canonical, in the order of the files, for the renderer and for diffs.
+// Writes the model as opmodel.json: canonical, in the order of the files, for the renderer and for
+// diffs.
 #pragma once
 
 #include <string>
@@ -8,6 +9,7 @@
 namespace treadle::schemac {
 
 // `derivatives` is empty where there is no such file.
-std::string to_json(const Model& model, const std::string& functions, const std::string& derivatives);
+std::string to_json(const Model& model, const std::string& functions,
+                    const std::string& derivatives);
 
 }  // namespace treadle::schemac

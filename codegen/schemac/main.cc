@@ -3,8 +3,8 @@
 //   schemac --functions native_functions.yaml --derivatives derivatives.yaml --out opmodel.json
 //   schemac --aten FILE
 //
-// Exit status: 0 all is well; 1 the files are wrong, and nothing is written; 2 it was called wrongly, or a file cannot
-// be read or written.
+// Exit status: 0 all is well; 1 the files are wrong, and nothing is written; 2 it was called
+// wrongly, or a file cannot be read or written.
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -43,9 +43,11 @@ Options read_options(const std::vector<std::string>& words) {
       throw UsageError("unknown option '" + name + "'");
     }
     if (i + 1 == words.size()) throw UsageError("option '" + name + "' has no value");
-    if (!options.emplace(name, words[i + 1]).second) throw UsageError("option '" + name + "' is given twice");
+    if (!options.emplace(name, words[i + 1]).second)
+      throw UsageError("option '" + name + "' is given twice");
   }
-  if (options.count("--aten") ? options.size() != 1 : !options.count("--functions") || !options.count("--out")) {
+  if (options.count("--aten") ? options.size() != 1
+                              : !options.count("--functions") || !options.count("--out")) {
     throw UsageError("needs --functions and --out, or --aten alone");
   }
   return options;
@@ -81,14 +83,16 @@ void write_if_changed(const std::string& path, const std::string& text) {
 }
 
 bool report(const Diagnostics& diagnostics, const std::vector<std::string>& files) {
-  for (const schema::Diagnostic& item : diagnostics.sorted(files)) std::cerr << item.format() << "\n";
+  for (const schema::Diagnostic& item : diagnostics.sorted(files))
+    std::cerr << item.format() << "\n";
   return !diagnostics.empty();
 }
 
 int compile(const Options& options) {
   const std::string& functions_path = options.at("--functions");
   const auto derivatives_option = options.find("--derivatives");
-  const std::string derivatives_path = derivatives_option == options.end() ? "" : derivatives_option->second;
+  const std::string derivatives_path =
+      derivatives_option == options.end() ? "" : derivatives_option->second;
 
   Diagnostics diagnostics;
   Model model;
@@ -97,7 +101,8 @@ int compile(const Options& options) {
   if (!derivatives_path.empty()) {
     const std::optional<YamlFile> derivatives = load(derivatives_path, diagnostics);
     // Without the operators, all that could be said of their derivatives is that they are unknown.
-    if (functions && derivatives) read_derivatives(*derivatives, functions_path, model, diagnostics);
+    if (functions && derivatives)
+      read_derivatives(*derivatives, functions_path, model, diagnostics);
   }
   if (report(diagnostics, {functions_path, derivatives_path})) return 1;
   write_if_changed(options.at("--out"), to_json(model, functions_path, derivatives_path));
@@ -107,9 +112,11 @@ int compile(const Options& options) {
 int check_aten(const std::string& path) {
   Diagnostics diagnostics;
   AtenCount count;
-  if (const std::optional<YamlFile> file = load(path, diagnostics)) count = read_aten(*file, diagnostics);
+  if (const std::optional<YamlFile> file = load(path, diagnostics))
+    count = read_aten(*file, diagnostics);
   const bool failed = report(diagnostics, {path});
-  std::cout << count.same << " of " << count.entries << " entries parsed and printed back identically\n";
+  std::cout << count.same << " of " << count.entries
+            << " entries parsed and printed back identically\n";
   return failed ? 1 : 0;
 }
 

@@ -1,6 +1,8 @@
-// The operator model: what native_functions.yaml and derivatives.yaml say, checked and with every default filled in.
+// The operator model: what native_functions.yaml and derivatives.yaml say, checked and with every
+// default filled in.
 //
-// It is built once, in the order of the files, and then only read. opmodel.json is this model written down.
+// It is built once, in the order of the files, and then only read. opmodel.json is this model
+// written down.
 #pragma once
 
 #include <optional>
@@ -46,12 +48,8 @@ struct DispatchEntry {
   int line = 0;
 };
 
-struct Reduction {
-  Expression init;
-  Expression step;
-  Expression combine;
-  std::optional<Expression> final;
-};
+// The parts that are given of init, step, combine and final, in this order.
+using Reduction = std::vector<std::pair<std::string, Expression>>;
 
 // What a formula needs at the time of backward that was there at the time of forward.
 struct Save {
@@ -93,7 +91,8 @@ struct Operator {
   std::optional<Expression> pointwise;
   std::optional<Reduction> reduce;
   std::optional<std::string> promote;
-  std::vector<std::pair<std::string, std::vector<std::string>>> dtypes;  // device or "all", names of dtypes
+  std::vector<std::pair<std::string, std::vector<std::string>>>
+      dtypes;  // device or "all", names of dtypes
   std::optional<std::string> dtype_of;
   std::optional<std::string> out_from;
   std::optional<Derivative> derivative;

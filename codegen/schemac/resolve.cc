@@ -18,7 +18,8 @@ using schema::ExprNode;
 
 bool is_constant(std::string_view name) {
   constexpr std::array<std::string_view, 3> kNumbers = {"inf", "nan", "pi"};
-  return std::find(kNumbers.begin(), kNumbers.end(), name) != kNumbers.end() || contains(known_dtypes(), name);
+  return std::find(kNumbers.begin(), kNumbers.end(), name) != kNumbers.end() ||
+         contains(known_dtypes(), name);
 }
 
 std::string list_of(std::span<const std::string> names) {
@@ -29,29 +30,35 @@ std::string list_of(std::span<const std::string> names) {
 
 // Methods whose result is a number or a list of numbers, never a truth value.
 bool is_measure(std::string_view method) {
-  constexpr std::array<std::string_view, 10> kMeasures = {"dim",     "size",  "sizes",       "numel",  "stride",
-                                                          "strides", "dtype", "scalar_type", "device", "options"};
+  constexpr std::array<std::string_view, 10> kMeasures = {
+      "dim",     "size",  "sizes",       "numel",  "stride",
+      "strides", "dtype", "scalar_type", "device", "options"};
   return std::find(kMeasures.begin(), kMeasures.end(), method) != kMeasures.end();
 }
 
 bool is_condition(const ExprNode& node, const Operator& op) {
   switch (node.kind) {
     case ExprKind::Bool:
-    case ExprKind::Call: return true;
-    case ExprKind::Method: return !is_measure(node.text);
+    case ExprKind::Call:
+      return true;
+    case ExprKind::Method:
+      return !is_measure(node.text);
     case ExprKind::Name: {
       const Argument* argument = op.schema.find_argument(node.text);
       // An unknown name is reported as such.
       return !argument || (argument->type.base == BaseType::Bool && !argument->type.list);
     }
-    case ExprKind::Unary: return node.text == "!" && is_condition(*node.children[0], op);
+    case ExprKind::Unary:
+      return node.text == "!" && is_condition(*node.children[0], op);
     case ExprKind::Binary:
       if (node.text == "&&" || node.text == "||") {
         return is_condition(*node.children[0], op) && is_condition(*node.children[1], op);
       }
       return node.text == "==" || node.text == "!=" || node.text[0] == '<' || node.text[0] == '>';
-    case ExprKind::Select: return is_condition(*node.children[1], op) && is_condition(*node.children[2], op);
-    default: return false;
+    case ExprKind::Select:
+      return is_condition(*node.children[1], op) && is_condition(*node.children[2], op);
+    default:
+      return false;
   }
 }
 
@@ -66,8 +73,10 @@ bool has_element_value(const schema::Type& type) {
     case BaseType::SymFloat:
     case BaseType::Bool:
     case BaseType::SymBool:
-    case BaseType::Str: return true;
-    default: return false;
+    case BaseType::Str:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -86,27 +95,32 @@ std::vector<std::string> argument_names(const schema::FunctionSchema& schema) {
 
 void check_names(const Expression& expression, const Scope& scope, Diagnostics& diagnostics) {
   visit(expression.tree, [&](const ExprNode& node) {
-    if (node.kind != ExprKind::Name || contains(scope.names, node.text) || is_constant(node.text)) return;
+    if (node.kind != ExprKind::Name || contains(scope.names, node.text) || is_constant(node.text))
+      return;
     std::string hint = schema::did_you_mean(node.text, scope.names);
     if (hint.empty()) {
-      hint = scope.names.empty() ? "there are no " + scope.noun + "s to use" : "known are " + list_of(scope.names);
+      hint = scope.names.empty() ? "there are no " + scope.noun + "s to use"
+                                 : "known are " + list_of(scope.names);
     }
     diagnostics.add(expression.source.diagnostic(
-        node.offset, "unknown " + scope.noun + " '" + node.text + "' in " + scope.where, std::move(hint)));
+        node.offset, "unknown " + scope.noun + " '" + node.text + "' in " + scope.where,
+        std::move(hint)));
   });
 }
 
 void check_condition(const Expression& expression, const Operator& op, Diagnostics& diagnostics) {
   if (is_condition(*expression.tree, op)) return;
   diagnostics.add(expression.source.diagnostic(
-      expression.tree->offset, "'" + print(expression.tree) + "' in check of " + op.name() + " is not a condition",
+      expression.tree->offset,
+      "'" + print(expression.tree) + "' in check of " + op.name() + " is not a condition",
       "compare it with something, as in '" + print(expression.tree) + " > 0'"));
 }
 
-void check_scalar_expression(const Expression& expression, const Operator& op, const std::string& where,
-                             Diagnostics& diagnostics) {
+void check_scalar_expression(const Expression& expression, const Operator& op,
+                             const std::string& where, Diagnostics& diagnostics) {
   const auto report = [&](std::size_t offset, std::string message, std::string hint) {
-    diagnostics.add(expression.source.diagnostic(offset, std::move(message) + " in " + where, std::move(hint)));
+    diagnostics.add(
+        expression.source.diagnostic(offset, std::move(message) + " in " + where, std::move(hint)));
   };
   visit(expression.tree, [&](const ExprNode& node) {
     if (node.kind == ExprKind::Method) {
@@ -123,7 +137,8 @@ void check_scalar_expression(const Expression& expression, const Operator& op, c
       const int count = static_cast<int>(node.children.size());
       if (!function) {
         std::string hint = schema::did_you_mean(node.text, scalar_function_names());
-        if (hint.empty()) hint = "the functions of one element are listed in codegen/schemac/scalar_functions.cc";
+        if (hint.empty())
+          hint = "the functions of one element are listed in codegen/schemac/scalar_functions.cc";
         report(node.offset, "unknown function '" + node.text + "'", std::move(hint));
       } else if (count < function->least || count > function->most) {
         report(node.offset,

@@ -24,8 +24,9 @@ void check_names(const Expression& expression, const Scope& scope, Diagnostics& 
 // Reports an expression that is not a condition, such as `stride` or `stride + 1` under `check`.
 void check_condition(const Expression& expression, const Operator& op, Diagnostics& diagnostics);
 
-// Reports what cannot be computed for one element: unknown functions, methods, arguments without a value per element.
-void check_scalar_expression(const Expression& expression, const Operator& op, const std::string& where,
-                             Diagnostics& diagnostics);
+// Reports what cannot be computed for one element: unknown functions, methods, arguments without a
+// value per element.
+void check_scalar_expression(const Expression& expression, const Operator& op,
+                             const std::string& where, Diagnostics& diagnostics);
 
 }  // namespace treadle::schemac

@@ -20,24 +20,28 @@ bool has_key(const Operator& op, std::string_view key) {
 }
 
 bool has_backend(const Operator& op) {
-  return std::any_of(op.dispatch.begin(), op.dispatch.end(),
-                     [](const DispatchEntry& entry) { return entry.key != "Composite" && entry.key != "View"; });
+  return std::any_of(op.dispatch.begin(), op.dispatch.end(), [](const DispatchEntry& entry) {
+    return entry.key != "Composite" && entry.key != "View";
+  });
 }
 
-void check_dispatch(const Entry& entry, Diagnostics& diagnostics) {
+void check_dispatch(Entry& entry, Diagnostics& diagnostics) {
   const Operator& op = entry.op;
   for (const char* alone : {"Composite", "View"}) {
     if (!has_key(op, alone)) continue;
     for (const auto& [key, word] : entry.dispatch_words) {
       if (key == alone) continue;
-      diagnostics.add(word.error("dispatch of " + op.name() + " has both " + alone + " and " + key,
-                                 std::string(alone) + " serves every device; remove one of the two"));
+      diagnostics.add(
+          word.error("dispatch of " + op.name() + " has both " + alone + " and " + key,
+                     std::string(alone) + " serves every device; remove one of the two"));
+      entry.dispatch_is_sound = false;
       return;
     }
     for (const char* computed : {"pointwise", "reduce"}) {
       if (!entry.has(computed)) continue;
       diagnostics.add(entry.dispatch_words.at(alone).error(
-          op.name() + " has both '" + computed + "' and a " + alone + " kernel", "remove one of the two"));
+          op.name() + " has both '" + computed + "' and a " + alone + " kernel",
+          "remove one of the two"));
     }
   }
   if (entry.has("pointwise") && entry.has("reduce")) {
@@ -54,8 +58,9 @@ Kind kind_of(const Entry& entry) {
   if (has_key(op, "View")) return Kind::View;
   if (!has_backend(op)) return Kind::Composite;
   if (writes) return Kind::Mutating;
-  const bool aliases = std::any_of(op.schema.returns.begin(), op.schema.returns.end(),
-                                   [](const Return& result) { return result.type.alias.has_value(); });
+  const bool aliases =
+      std::any_of(op.schema.returns.begin(), op.schema.returns.end(),
+                  [](const Return& result) { return result.type.alias.has_value(); });
   if (aliases) return Kind::View;
   return op.data_dependent ? Kind::Returns : Kind::Kernel;
 }
@@ -68,12 +73,14 @@ void check_pointwise(const Entry& entry, Diagnostics& diagnostics) {
                               "write the functional schema, and 'inplace' under 'forms'"));
     return;
   }
-  const bool tensors = std::all_of(op.schema.returns.begin(), op.schema.returns.end(), [](const Return& result) {
-    return result.type.is_tensor() && !result.type.list && !result.type.optional;
-  });
+  const bool tensors =
+      std::all_of(op.schema.returns.begin(), op.schema.returns.end(), [](const Return& result) {
+        return result.type.is_tensor() && !result.type.list && !result.type.optional;
+      });
   if (op.schema.returns.empty() || !tensors) {
-    diagnostics.add(key.error("pointwise of " + op.name() + ", which returns something else than tensors",
-                              "a pointwise operator returns one tensor for each value"));
+    diagnostics.add(
+        key.error("pointwise of " + op.name() + ", which returns something else than tensors",
+                  "a pointwise operator returns one tensor for each value"));
     return;
   }
   const bool list = op.pointwise && op.pointwise->tree->kind == schema::ExprKind::List;
@@ -89,9 +96,10 @@ void check_pointwise(const Entry& entry, Diagnostics& diagnostics) {
 void check_shape(const Entry& entry, Diagnostics& diagnostics) {
   const Operator& op = entry.op;
   if (op.kind == Kind::Kernel && !entry.has("shape")) {
-    diagnostics.add(op.source.diagnostic(0, op.name() + " has a kernel but no 'shape'",
-                                         "add 'shape: RULE(...)', or 'shape: data_dependent' if the shape of its "
-                                         "result depends on values"));
+    diagnostics.add(op.source.diagnostic(
+        0, op.name() + " has a kernel but no 'shape'",
+        "add 'shape: RULE(...)', or 'shape: data_dependent' if the shape of its "
+        "result depends on values"));
     return;
   }
   if (op.kind == Kind::Kernel) {
@@ -107,7 +115,8 @@ void check_shape(const Entry& entry, Diagnostics& diagnostics) {
   const bool computed = op.kind == Kind::Composite || op.kind == Kind::Pointwise;
   if (computed && entry.has("shape")) {
     diagnostics.add(entry.keys.at("shape").error("shape of " + op.name() + ", which is " +
-                                                     std::string(name_of(op.kind)) + " and finds its shape itself",
+                                                     std::string(name_of(op.kind)) +
+                                                     " and finds its shape itself",
                                                  "remove it"));
   }
 }
@@ -117,9 +126,11 @@ void complete_variants(Entry& entry, Diagnostics& diagnostics) {
   if (op.variants.empty()) op.variants = {"function"};
   const Argument* self = op.schema.find_argument("self");
   const auto method = entry.variant_words.find("method");
-  if (method != entry.variant_words.end() && !(self && self->type.is_tensor() && !self->type.list)) {
-    diagnostics.add(method->second.error(op.name() + " cannot be a method: it has no argument 'Tensor self'",
-                                         "remove 'method', or name the tensor 'self'"));
+  if (method != entry.variant_words.end() &&
+      !(self && self->type.is_tensor() && !self->type.list)) {
+    diagnostics.add(
+        method->second.error(op.name() + " cannot be a method: it has no argument 'Tensor self'",
+                             "remove 'method', or name the tensor 'self'"));
   }
 }
 
@@ -127,13 +138,15 @@ void add_form(const RequestedForm& request, Operator& op, Diagnostics& diagnosti
   const std::string& form = request.word.text;
   if (form == form_as_written(op.schema)) {
     if (request.name) {
-      diagnostics.add(request.name->error("the " + form + " form is named by 'func'", "remove the name here"));
+      diagnostics.add(
+          request.name->error("the " + form + " form is named by 'func'", "remove the name here"));
     }
     return;
   }
   if (writes_argument(op.schema)) {
-    diagnostics.add(request.word.error(op.name() + " has no " + form + " form: its schema writes an argument",
-                                       "write the functional schema under 'func', and list its forms"));
+    diagnostics.add(
+        request.word.error(op.name() + " has no " + form + " form: its schema writes an argument",
+                           "write the functional schema under 'func', and list its forms"));
     return;
   }
   const auto problem = form == "inplace" ? inplace_problem(op.schema) : out_problem(op.schema);
@@ -141,7 +154,8 @@ void add_form(const RequestedForm& request, Operator& op, Diagnostics& diagnosti
     diagnostics.add(request.word.error(op.name() + " " + problem->message, problem->hint));
     return;
   }
-  schema::FunctionSchema derived = form == "inplace" ? inplace_form(op.schema) : out_form(op.schema);
+  schema::FunctionSchema derived =
+      form == "inplace" ? inplace_form(op.schema) : out_form(op.schema);
   if (request.name) {
     const schema::OperatorName name = parse_operator_name(request.name->source);
     derived.name.base = name.base;
@@ -154,27 +168,31 @@ void complete_forms(Entry& entry, Diagnostics& diagnostics) {
   Operator& op = entry.op;
   op.forms.push_back({form_as_written(op.schema), op.schema});
   if (entry.has("forms") && !writes_argument(op.schema)) {
-    const bool functional = std::any_of(entry.forms.begin(), entry.forms.end(),
-                                        [](const RequestedForm& form) { return form.word.text == "functional"; });
+    const bool functional =
+        std::any_of(entry.forms.begin(), entry.forms.end(),
+                    [](const RequestedForm& form) { return form.word.text == "functional"; });
     if (!functional && !entry.forms.empty()) {
-      diagnostics.add(entry.forms[0].word.error("forms of " + op.name() + " leave out 'functional', which 'func' is",
-                                                "write 'functional, " + entry.forms[0].word.text + "'"));
+      diagnostics.add(entry.forms[0].word.error(
+          "forms of " + op.name() + " leave out 'functional', which 'func' is",
+          "write 'functional, " + entry.forms[0].word.text + "'"));
     }
   }
   for (const RequestedForm& request : entry.forms) add_form(request, op, diagnostics);
 }
 
-void complete_dtypes(Entry& entry, Diagnostics& diagnostics) {
-  Operator& op = entry.op;
-  const bool own_kernels = op.kind == Kind::Kernel || op.kind == Kind::Returns || op.kind == Kind::Mutating;
+void check_dtypes(const Entry& entry, Diagnostics& diagnostics) {
+  const Operator& op = entry.op;
+  const bool own_kernels =
+      op.kind == Kind::Kernel || op.kind == Kind::Returns || op.kind == Kind::Mutating;
   for (const auto& [device, word] : entry.dtype_words) {
     if (device == "all") continue;
     if (!schema::is_identifier(device) || !(device[0] >= 'A' && device[0] <= 'Z')) {
       diagnostics.add(word.error("unknown device '" + device + "' in dtypes of " + op.name(),
                                  "write 'all', or a dispatch key such as CPU"));
     } else if (own_kernels && !has_key(op, device)) {
-      diagnostics.add(word.error("dtypes of " + op.name() + " names " + device + ", for which it has no kernel",
-                                 "add it under 'dispatch', or remove it here"));
+      diagnostics.add(
+          word.error("dtypes of " + op.name() + " names " + device + ", for which it has no kernel",
+                     "add it under 'dispatch', or remove it here"));
     }
   }
 }
@@ -208,11 +226,14 @@ void complete_out_from(Entry& entry, Diagnostics& diagnostics) {
   const Argument& argument = *op.schema.find_argument(entry.out_from_word->text);
   if (!argument.type.is_tensor() || argument.type.list || argument.type.optional) {
     diagnostics.add(entry.out_from_word->error(
-        "out_from names '" + argument.name + "' of type '" + print(argument.type) + "'", "it must be a Tensor"));
+        "out_from names '" + argument.name + "' of type '" + print(argument.type) + "'",
+        "it must be a Tensor"));
   } else if (op.kind != Kind::Kernel) {
-    diagnostics.add(entry.keys.at("out_from").error(
-        "out_from of " + op.name() + ", which is " + std::string(name_of(op.kind)),
-        "only an operator with a shape and kernels that fill its output starts from a copy"));
+    diagnostics.add(
+        entry.keys.at("out_from")
+            .error("out_from of " + op.name() + ", which is " + std::string(name_of(op.kind)),
+                   "only an operator with a shape and kernels that fill its output starts from a "
+                   "copy"));
   } else {
     op.out_from = argument.name;
   }
@@ -231,11 +252,13 @@ void apply_rules(Entry& entry, Diagnostics& diagnostics) {
     check_pointwise(entry, diagnostics);
     if (!op.promote) op.promote = "common";
   }
-  check_shape(entry, diagnostics);
+  // Without a sound dispatch the kind is a guess, and so is what depends on it.
+  if (entry.dispatch_is_sound) check_shape(entry, diagnostics);
   complete_variants(entry, diagnostics);
   complete_forms(entry, diagnostics);
-  complete_dtypes(entry, diagnostics);
   complete_dtype_of(entry, diagnostics);
+  if (!entry.dispatch_is_sound) return;
+  check_dtypes(entry, diagnostics);
   complete_out_from(entry, diagnostics);
 }
 

@@ -1,4 +1,5 @@
-// The rules between the keys of an entry, and what follows from them: the operator's kind, its forms, its defaults.
+// The rules between the keys of an entry, and what follows from them: the operator's kind, its
+// forms, its defaults.
 #pragma once
 
 #include "codegen/schemac/diagnostics.h"

@@ -14,8 +14,9 @@ using schema::ExprNode;
 // The piece of metadata that a method reads, or "" if it needs the values.
 std::string_view metadata_of(std::string_view method) {
   constexpr std::pair<std::string_view, std::string_view> kMethods[] = {
-      {"sizes", "sizes"}, {"size", "sizes"},        {"dim", "dim"},         {"numel", "numel"},    {"dtype", "dtype"},
-      {"scalar_type", "dtype"}, {"strides", "strides"}, {"options", "options"}, {"device", "device"}};
+      {"sizes", "sizes"},     {"size", "sizes"},      {"dim", "dim"},
+      {"numel", "numel"},     {"dtype", "dtype"},     {"scalar_type", "dtype"},
+      {"strides", "strides"}, {"options", "options"}, {"device", "device"}};
   for (const auto& [name, what] : kMethods) {
     if (name == method) return what;
   }
@@ -31,9 +32,10 @@ class Collector {
     // Whoever has the values has the metadata.
     std::vector<Save> result;
     for (const Save& save : saves_) {
-      const bool covered = save.what != "value" && std::any_of(saves_.begin(), saves_.end(), [&](const Save& other) {
-        return other.what == "value" && other.name == save.name;
-      });
+      const bool covered =
+          save.what != "value" && std::any_of(saves_.begin(), saves_.end(), [&](const Save& other) {
+            return other.what == "value" && other.name == save.name;
+          });
       if (!covered) result.push_back(save);
     }
     return result;

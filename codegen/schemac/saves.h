@@ -10,7 +10,8 @@
 
 namespace treadle::schemac {
 
-// "result", or "result0", "result1", ... and the results' own names: every way to name result `index`.
+// "result", or "result0", "result1", ... and the results' own names: every way to name result
+// `index`.
 std::vector<std::string> result_names(const schema::FunctionSchema& schema, std::size_t index);
 
 // The arguments and results that `tree` uses, in the order of their first use.

@@ -1,4 +1,5 @@
-// The functions of one element that `pointwise` and `reduce` expressions may call, and how many arguments each takes.
+// The functions of one element that `pointwise` and `reduce` expressions may call, and how many
+// arguments each takes.
 #pragma once
 
 #include <span>

@@ -17,27 +17,35 @@ const std::vector<std::pair<std::string, Words>>& dtype_classes() {
       {"real",
        {"uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"}},
       {"number",
-       {"uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64",
-        "complex128"}},
+       {"uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64",
+        "complex64", "complex128"}},
       {"any",
-       {"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64",
-        "complex128"}}};
+       {"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32",
+        "float64", "complex64", "complex128"}}};
   return table;
 }
 
 }  // namespace
 
 std::span<const std::string> known_keys() {
-  static const Words words = {"func",      "doc",      "variants", "forms", "python_module", "tags",
-                              "dispatch",  "shape",    "check",    "pointwise", "reduce",    "promote",
-                              "dtypes",    "dtype_of", "out_from"};
+  static const Words words = {"func",   "doc",      "variants", "forms",    "python_module",
+                              "tags",   "dispatch", "shape",    "check",    "pointwise",
+                              "reduce", "promote",  "dtypes",   "dtype_of", "out_from"};
   return words;
 }
 
 std::span<const std::string> known_tags() {
-  static const Words words = {"nondeterministic_seeded", "data_dependent_output", "view_copy", "inplace_view",
-                              "pointwise",               "core",                  "reduction", "random",
-                              "no_python",               "internal",              "differentiable_none"};
+  static const Words words = {"nondeterministic_seeded",
+                              "data_dependent_output",
+                              "view_copy",
+                              "inplace_view",
+                              "pointwise",
+                              "core",
+                              "reduction",
+                              "random",
+                              "no_python",
+                              "internal",
+                              "differentiable_none"};
   return words;
 }
 
@@ -56,9 +64,7 @@ std::span<const std::string> known_promotions() {
   return words;
 }
 
-std::span<const std::string> known_dtypes() {
-  return dtype_classes().back().second;
-}
+std::span<const std::string> known_dtypes() { return dtype_classes().back().second; }
 
 std::span<const std::string> known_dtype_words() {
   static const Words words = [] {

@@ -18,10 +18,14 @@ bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0)
 
 std::string kind_of(const YAML::Node& node) {
   switch (node.Type()) {
-    case YAML::NodeType::Scalar: return "text";
-    case YAML::NodeType::Sequence: return "a list";
-    case YAML::NodeType::Map: return "a mapping";
-    default: return "nothing";
+    case YAML::NodeType::Scalar:
+      return "text";
+    case YAML::NodeType::Sequence:
+      return "a list";
+    case YAML::NodeType::Map:
+      return "a mapping";
+    default:
+      return "nothing";
   }
 }
 
@@ -33,7 +37,8 @@ std::string yaml_hint(const std::string& message, const std::string& line) {
   }
   if (message == "illegal map value") return "quote a value that holds ': ', and indent keys alike";
   if (message == "end of sequence flow not found") return "close the list with ']'";
-  if (message == "end of map flow not found") return "close the mapping with '}', and quote values that hold braces";
+  if (message == "end of map flow not found")
+    return "close the mapping with '}', and quote values that hold braces";
   if (message == "unknown token") return "quote a value that starts with '@', '`' or '%'";
   if (message == "unknown anchor") return "quote a value that starts with '*'";
   return "";
@@ -41,7 +46,8 @@ std::string yaml_hint(const std::string& message, const std::string& line) {
 
 }  // namespace
 
-YamlFile::YamlFile(std::string path, std::string text) : path_(std::move(path)), text_(std::move(text)) {
+YamlFile::YamlFile(std::string path, std::string text)
+    : path_(std::move(path)), text_(std::move(text)) {
   auto lines = std::make_shared<std::vector<std::string>>();
   line_starts_.push_back(0);
   for (std::size_t begin = 0; begin <= text_.size();) {
@@ -55,13 +61,14 @@ YamlFile::YamlFile(std::string path, std::string text) : path_(std::move(path)),
   lines_ = std::move(lines);
   try {
     const std::vector<YAML::Node> documents = YAML::LoadAll(text_);
-    if (documents.size() > 1) throw SchemaError(error(documents[1], "second YAML document", "keep one list per file"));
+    if (documents.size() > 1)
+      throw SchemaError(error(documents[1], "second YAML document", "keep one list per file"));
     if (!documents.empty()) root_ = documents[0];
   } catch (const YAML::Exception& failure) {
     const Position at = position(failure.mark);
     const std::string& line = (*lines_)[static_cast<std::size_t>(at.place.line - 1)];
-    throw SchemaError(
-        Diagnostic{path_, at.place.line, at.place.column, "not YAML: " + failure.msg, line, yaml_hint(failure.msg, line)});
+    throw SchemaError(Diagnostic{path_, at.place.line, at.place.column, "not YAML: " + failure.msg,
+                                 line, yaml_hint(failure.msg, line)});
   }
 }
 
@@ -89,7 +96,11 @@ void YamlFile::advance(Position& position) const {
 
 Diagnostic YamlFile::error(const YAML::Node& at, std::string message, std::string hint) const {
   const Place place = position(at.Mark()).place;
-  return {path_, place.line, place.column, std::move(message), (*lines_)[static_cast<std::size_t>(place.line - 1)],
+  return {path_,
+          place.line,
+          place.column,
+          std::move(message),
+          (*lines_)[static_cast<std::size_t>(place.line - 1)],
           std::move(hint)};
 }
 
@@ -144,7 +155,8 @@ SourceText YamlFile::scalar(const YAML::Node& node) const {
     Position end = at;
     while (end.offset < text_.size() && text_[end.offset] != quote) advance(end);
     if (end.offset >= text_.size()) {
-      throw SchemaError(error(node, "quoted text without an end", std::string("close it with ") + quote));
+      throw SchemaError(
+          error(node, "quoted text without an end", std::string("close it with ") + quote));
     }
   }
   return SourceText(value, path_, std::move(places), lines_);
@@ -166,8 +178,9 @@ std::vector<Field> YamlFile::fields(const YAML::Node& mapping, Diagnostics& diag
     if (is_new) {
       result.push_back(std::move(field));
     } else {
-      diagnostics.add(field.key.error("duplicate key '" + field.key.text + "'",
-                                      "the first is on line " + std::to_string(first->second.line)));
+      diagnostics.add(
+          field.key.error("duplicate key '" + field.key.text + "'",
+                          "the first is on line " + std::to_string(first->second.line)));
     }
   }
   return result;
@@ -176,9 +189,11 @@ std::vector<Field> YamlFile::fields(const YAML::Node& mapping, Diagnostics& diag
 SourceText YamlFile::text(const Field& field) const {
   if (field.value.IsScalar()) return scalar(field.value);
   if (field.value.IsNull()) {
-    throw SchemaError(field.key.error("key '" + field.key.text + "' has no value", "give it one, or remove the key"));
+    throw SchemaError(field.key.error("key '" + field.key.text + "' has no value",
+                                      "give it one, or remove the key"));
   }
-  throw SchemaError(error(field.value, "expected text as the value of '" + field.key.text + "', got " + kind_of(field.value)));
+  throw SchemaError(error(field.value, "expected text as the value of '" + field.key.text +
+                                           "', got " + kind_of(field.value)));
 }
 
 std::vector<Word> YamlFile::words(const Field& field, Diagnostics& diagnostics) const {
@@ -186,7 +201,8 @@ std::vector<Word> YamlFile::words(const Field& field, Diagnostics& diagnostics) 
   std::vector<Word> result;
   for (const YAML::Node& item : field.value) {
     if (!item.IsScalar()) {
-      diagnostics.add(error(item, "expected a name in the list of '" + field.key.text + "', got " + kind_of(item)));
+      diagnostics.add(error(
+          item, "expected a name in the list of '" + field.key.text + "', got " + kind_of(item)));
       continue;
     }
     for (Word& word : split_words(scalar(item))) result.push_back(std::move(word));

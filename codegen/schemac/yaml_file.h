@@ -1,7 +1,8 @@
 // A YAML file whose scalars know where each of their characters stands in the file.
 //
-// yaml-cpp says where a scalar begins. What lies between there and a character inside it (quotes, escapes, folded
-// lines, a block's indentation) is found by walking the raw text beside the scalar's value.
+// yaml-cpp says where a scalar begins. What lies between there and a character inside it (quotes,
+// escapes, folded lines, a block's indentation) is found by walking the raw text beside the
+// scalar's value.
 #pragma once
 
 #include <yaml-cpp/yaml.h>
@@ -45,10 +46,12 @@ class YamlFile {
   // The value of a scalar node.
   schema::SourceText scalar(const YAML::Node& node) const;
 
-  // The fields of a mapping in order. Keys that are no plain text, or appear twice, are reported and left out.
+  // The fields of a mapping in order. Keys that are no plain text, or appear twice, are reported
+  // and left out.
   std::vector<Field> fields(const YAML::Node& mapping, Diagnostics& diagnostics) const;
 
-  // The names of a list: "a, b", [a, b] or a block list. Whatever is not a name is reported and left out.
+  // The names of a list: "a, b", [a, b] or a block list. Whatever is not a name is reported and
+  // left out.
   std::vector<Word> words(const Field& field, Diagnostics& diagnostics) const;
 
   // The text of a field that must be a scalar; throws SchemaError if it is not.

@@ -21,8 +21,10 @@ Default number(TokenCursor& cursor) {
   result.text = (negative ? "-" : "") + std::string(token.text);
   if (token.kind == TokenKind::integer) {
     std::int64_t value = 0;
-    const auto parsed = std::from_chars(result.text.data(), result.text.data() + result.text.size(), value);
-    if (parsed.ec != std::errc()) cursor.fail(offset, "integer " + result.text + " does not fit into 64 bits");
+    const auto parsed =
+        std::from_chars(result.text.data(), result.text.data() + result.text.size(), value);
+    if (parsed.ec != std::errc())
+      cursor.fail(offset, "integer " + result.text + " does not fit into 64 bits");
     result.kind = DefaultKind::Int;
     result.value = value;
     return result;
@@ -36,7 +38,8 @@ Default number(TokenCursor& cursor) {
     cursor.fail(token.offset, "expected a number after '-', got " + describe(token));
   }
   double value = 0;
-  const auto parsed = std::from_chars(result.text.data(), result.text.data() + result.text.size(), value);
+  const auto parsed =
+      std::from_chars(result.text.data(), result.text.data() + result.text.size(), value);
   if (parsed.ec != std::errc() || !std::isfinite(value)) {
     cursor.fail(offset, "number " + result.text + " does not fit into 64 bits");
   }
@@ -67,10 +70,12 @@ Default list(TokenCursor& cursor) {
 Default value(TokenCursor& cursor, bool inside_list) {
   const Token& token = cursor.peek();
   if (cursor.at("[")) {
-    if (inside_list) cursor.fail(token.offset, "list of lists", "a list's elements are single values");
+    if (inside_list)
+      cursor.fail(token.offset, "list of lists", "a list's elements are single values");
     return list(cursor);
   }
-  if (cursor.at("-") || token.kind == TokenKind::integer || token.kind == TokenKind::floating) return number(cursor);
+  if (cursor.at("-") || token.kind == TokenKind::integer || token.kind == TokenKind::floating)
+    return number(cursor);
   Default result;
   result.text = std::string(token.text);
   if (token.kind == TokenKind::string) {
@@ -94,7 +99,8 @@ Default value(TokenCursor& cursor, bool inside_list) {
 }
 
 std::string_view kind_name(DefaultKind kind) {
-  constexpr std::string_view kNames[] = {"an integer", "a float", "a bool", "a string", "None", "a list", "a name"};
+  constexpr std::string_view kNames[] = {"an integer", "a float", "a bool", "a string",
+                                         "None",       "a list",  "a name"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -103,22 +109,29 @@ std::span<const std::string> constants(BaseType base) {
   static const std::array<std::string, 2> reductions = {"Mean", "Sum"};
   static const std::array<std::string, 2> floats = {"inf", "nan"};
   static const std::vector<std::string> dtypes = {
-      "bool",  "uint8", "int8", "int16",  "int32",    "int64",   "float16", "bfloat16",  "float32",   "float64",
-      "byte",  "char",  "short", "int",   "long",     "half",    "float",   "double",    "complex64", "complex128"};
-  static const std::array<std::string, 4> formats = {"contiguous_format", "preserve_format", "channels_last",
-                                                     "channels_last_3d"};
+      "bool",     "uint8",   "int8",    "int16",  "int32",     "int64",     "float16",
+      "bfloat16", "float32", "float64", "byte",   "char",      "short",     "int",
+      "long",     "half",    "float",   "double", "complex64", "complex128"};
+  static const std::array<std::string, 4> formats = {"contiguous_format", "preserve_format",
+                                                     "channels_last", "channels_last_3d"};
   static const std::array<std::string, 6> layouts = {"strided",    "sparse_coo", "sparse_csr",
                                                      "sparse_csc", "sparse_bsr", "sparse_bsc"};
   switch (base) {
     case BaseType::Int:
-    case BaseType::SymInt: return reductions;
+    case BaseType::SymInt:
+      return reductions;
     case BaseType::Float:
     case BaseType::SymFloat:
-    case BaseType::Scalar: return floats;
-    case BaseType::ScalarType: return dtypes;
-    case BaseType::MemoryFormat: return formats;
-    case BaseType::Layout: return layouts;
-    default: return {};
+    case BaseType::Scalar:
+      return floats;
+    case BaseType::ScalarType:
+      return dtypes;
+    case BaseType::MemoryFormat:
+      return formats;
+    case BaseType::Layout:
+      return layouts;
+    default:
+      return {};
   }
 }
 
@@ -126,16 +139,22 @@ bool fits(DefaultKind kind, BaseType base) {
   switch (base) {
     case BaseType::Int:
     case BaseType::SymInt:
-    case BaseType::DeviceIndex: return kind == DefaultKind::Int;
+    case BaseType::DeviceIndex:
+      return kind == DefaultKind::Int;
     case BaseType::Float:
-    case BaseType::SymFloat: return kind == DefaultKind::Int || kind == DefaultKind::Float;
-    case BaseType::Scalar: return kind == DefaultKind::Int || kind == DefaultKind::Float || kind == DefaultKind::Bool;
+    case BaseType::SymFloat:
+      return kind == DefaultKind::Int || kind == DefaultKind::Float;
+    case BaseType::Scalar:
+      return kind == DefaultKind::Int || kind == DefaultKind::Float || kind == DefaultKind::Bool;
     case BaseType::Bool:
-    case BaseType::SymBool: return kind == DefaultKind::Bool;
+    case BaseType::SymBool:
+      return kind == DefaultKind::Bool;
     case BaseType::Str:
     case BaseType::Device:
-    case BaseType::Dimname: return kind == DefaultKind::String;
-    default: return false;
+    case BaseType::Dimname:
+      return kind == DefaultKind::String;
+    default:
+      return false;
   }
 }
 
@@ -149,16 +168,19 @@ Default parse_default(TokenCursor& cursor, const Type& type, std::string_view ar
   const auto require = [&](const Default& item, std::string_view subject) {
     if (item.kind == DefaultKind::Name) {
       const auto known = constants(type.base);
-      const std::string bare = item.text[0] == '-' && item.text != "-nan" ? item.text.substr(1) : item.text;
+      const std::string bare =
+          item.text[0] == '-' && item.text != "-nan" ? item.text.substr(1) : item.text;
       if (std::find(known.begin(), known.end(), bare) != known.end()) return;
       std::string hint = did_you_mean(item.text, known);
       if (item.text == "true") hint = "write 'True'";
       if (item.text == "false") hint = "write 'False'";
-      cursor.fail(offset, what + " is '" + item.text + "', which is no value of type '" + print(type) + "'", hint);
+      cursor.fail(offset,
+                  what + " is '" + item.text + "', which is no value of type '" + print(type) + "'",
+                  hint);
     }
     if (fits(item.kind, type.base)) return;
-    cursor.fail(offset, what + std::string(subject) + std::string(kind_name(item.kind)) + ", but its type is '" +
-                            print(type) + "'");
+    cursor.fail(offset, what + std::string(subject) + std::string(kind_name(item.kind)) +
+                            ", but its type is '" + print(type) + "'");
   };
 
   if (result.kind == DefaultKind::None) {
@@ -170,11 +192,12 @@ Default parse_default(TokenCursor& cursor, const Type& type, std::string_view ar
   }
   if (result.kind == DefaultKind::List) {
     if (!type.list) require(result, " is ");
-    // A size of 1 only says that a single value may stand for the list. An empty list stands for "not given".
+    // A size of 1 only says that a single value may stand for the list. An empty list stands for
+    // "not given".
     const auto count = static_cast<std::int64_t>(result.items.size());
     if (type.list_size && *type.list_size > 1 && count != 0 && count != *type.list_size) {
-      cursor.fail(offset, what + " has " + std::to_string(result.items.size()) + " elements, but its type is '" +
-                              print(type) + "'");
+      cursor.fail(offset, what + " has " + std::to_string(result.items.size()) +
+                              " elements, but its type is '" + print(type) + "'");
     }
     for (const Default& item : result.items) {
       if (item.kind == DefaultKind::None && type.element_optional) continue;
@@ -184,7 +207,9 @@ Default parse_default(TokenCursor& cursor, const Type& type, std::string_view ar
   }
   require(result, " is ");
   if (type.list && !type.list_size) {
-    cursor.fail(offset, what + " is " + std::string(kind_name(result.kind)) + ", but its type is '" + print(type) + "'",
+    cursor.fail(offset,
+                what + " is " + std::string(kind_name(result.kind)) + ", but its type is '" +
+                    print(type) + "'",
                 "write '[" + result.text + "]'");
   }
   return result;

@@ -9,7 +9,8 @@ namespace {
 
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-// White space that puts a caret under the given column of a line: tabs are kept, so that it lines up in a terminal.
+// White space that puts a caret under the given column of a line: tabs are kept, so that it lines
+// up in a terminal.
 std::string caret_padding(const std::string& line, int column) {
   std::string padding;
   int current = 0;
@@ -36,7 +37,8 @@ std::vector<std::string> split_lines(std::string_view text) {
 
 // The number of insertions, deletions, replacements and swaps of neighbours that turn a into b.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> before_previous(b.size() + 1), previous(b.size() + 1), current(b.size() + 1);
+  std::vector<std::size_t> before_previous(b.size() + 1), previous(b.size() + 1),
+      current(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) previous[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
     current[0] = i;
@@ -56,9 +58,11 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string Diagnostic::format() const {
-  std::string text = file + ":" + std::to_string(line) + ":" + std::to_string(column) + ": error: " + message;
+  std::string text =
+      file + ":" + std::to_string(line) + ":" + std::to_string(column) + ": error: " + message;
   if (!hint.empty()) text += "; " + hint;
-  if (!source_line.empty()) text += "\n" + source_line + "\n" + caret_padding(source_line, column) + "^";
+  if (!source_line.empty())
+    text += "\n" + source_line + "\n" + caret_padding(source_line, column) + "^";
   return text;
 }
 
@@ -79,13 +83,18 @@ SourceText::SourceText(std::string_view text, SourcePos start)
     }
   }
   places_.push_back(place);
-  if (start.column == 1) lines_ = std::make_shared<const std::vector<std::string>>(split_lines(text));
+  if (start.column == 1)
+    lines_ = std::make_shared<const std::vector<std::string>>(split_lines(text));
 }
 
 SourceText::SourceText(std::string text, std::string file, std::vector<Place> places,
                        std::shared_ptr<const std::vector<std::string>> lines)
-    : text_(std::move(text)), file_(std::move(file)), places_(std::move(places)), lines_(std::move(lines)) {
-  if (places_.size() != text_.size() + 1) throw std::logic_error("SourceText: one place per character, and the end");
+    : text_(std::move(text)),
+      file_(std::move(file)),
+      places_(std::move(places)),
+      lines_(std::move(lines)) {
+  if (places_.size() != text_.size() + 1)
+    throw std::logic_error("SourceText: one place per character, and the end");
 }
 
 Place SourceText::place(std::size_t offset) const {
@@ -104,12 +113,15 @@ Diagnostic SourceText::diagnostic(std::size_t offset, std::string message, std::
 }
 
 std::string closest_match(std::string_view word, std::span<const std::string> known) {
-  // Beyond a third of its letters a word is another word. Long words are not worth the quadratic search.
+  // Beyond a third of its letters a word is another word. Long words are not worth the quadratic
+  // search.
   if (word.size() > 64) return "";
   std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
   std::string best;
   for (const std::string& candidate : known) {
-    if (candidate.size() > word.size() + best_distance || word.size() > candidate.size() + best_distance) continue;
+    if (candidate.size() > word.size() + best_distance ||
+        word.size() > candidate.size() + best_distance)
+      continue;
     const std::size_t distance = edit_distance(word, candidate);
     if (distance < best_distance && distance < std::max(word.size(), candidate.size())) {
       best_distance = distance;

@@ -1,11 +1,13 @@
 // Diagnostics: what is wrong with a schema or an expression, where, and what to do about it.
 //
-//   native_functions.yaml:120:13: error: unknown argument 'aplha' in check of add.Tensor; did you mean 'alpha'?
+//   native_functions.yaml:120:13: error: unknown argument 'aplha' in check of add.Tensor; did you
+//   mean 'alpha'?
 //       check: [aplha > 0]
 //               ^
 //
-// A text being parsed is a SourceText: its characters, and the place in a file that each of them came from. So a
-// message about the inside of a YAML scalar points into the YAML file, whatever quoting or folding the scalar used.
+// A text being parsed is a SourceText: its characters, and the place in a file that each of them
+// came from. So a message about the inside of a YAML scalar points into the YAML file, whatever
+// quoting or folding the scalar used.
 #pragma once
 
 #include <cstddef>
@@ -56,12 +58,12 @@ class SourceText {
  public:
   SourceText() = default;
 
-  // A text that stands in its file just as it is, from `start` on. Its lines are shown in messages when `start` is
-  // the beginning of a line.
+  // A text that stands in its file just as it is, from `start` on. Its lines are shown in messages
+  // when `start` is the beginning of a line.
   explicit SourceText(std::string_view text, SourcePos start = {});
 
-  // A text whose character at byte i came from places[i]; places has one more element, for the end. `lines` are the
-  // lines of the file.
+  // A text whose character at byte i came from places[i]; places has one more element, for the end.
+  // `lines` are the lines of the file.
   SourceText(std::string text, std::string file, std::vector<Place> places,
              std::shared_ptr<const std::vector<std::string>> lines);
 

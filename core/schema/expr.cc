@@ -17,7 +17,8 @@ enum Precedence { kSelect = 1, kOr, kAnd, kCompare, kAdd, kMultiply, kUnary, kPo
 int binary_precedence(std::string_view op) {
   if (op == "||") return kOr;
   if (op == "&&") return kAnd;
-  if (op == "<" || op == ">" || op == "<=" || op == ">=" || op == "==" || op == "!=") return kCompare;
+  if (op == "<" || op == ">" || op == "<=" || op == ">=" || op == "==" || op == "!=")
+    return kCompare;
   if (op == "+" || op == "-") return kAdd;
   if (op == "*" || op == "/" || op == "%") return kMultiply;
   return 0;
@@ -25,10 +26,14 @@ int binary_precedence(std::string_view op) {
 
 int precedence_of(const ExprNode& node) {
   switch (node.kind) {
-    case ExprKind::Select: return kSelect;
-    case ExprKind::Binary: return binary_precedence(node.text);
-    case ExprKind::Unary: return kUnary;
-    default: return kPostfix;
+    case ExprKind::Select:
+      return kSelect;
+    case ExprKind::Binary:
+      return binary_precedence(node.text);
+    case ExprKind::Unary:
+      return kUnary;
+    default:
+      return kPostfix;
   }
 }
 
@@ -59,12 +64,15 @@ class Parser {
   Expr parse() {
     if (cursor_.at_end()) cursor_.fail(0, "empty expression", "write one, or remove the key");
     Expr result = expression();
-    if (!cursor_.at_end()) cursor_.fail_expected("an operator or the end of the expression", foreign_hint());
+    if (!cursor_.at_end())
+      cursor_.fail_expected("an operator or the end of the expression",
+                            cursor_.at(",") ? "write several as a list, '[a, b]'" : foreign_hint());
     return result;
   }
 
  private:
-  // Counts nested constructs while they are being read, so that the reader's own recursion is bounded too.
+  // Counts nested constructs while they are being read, so that the reader's own recursion is
+  // bounded too.
   struct Nesting {
     explicit Nesting(Parser& owner) : parser(owner) {
       if (++parser.nesting_ > kMaxExprDepth) parser.fail_depth(parser.cursor_.peek().offset);
@@ -74,7 +82,8 @@ class Parser {
   };
 
   [[noreturn]] void fail_depth(std::size_t offset) {
-    cursor_.fail(offset, "expression is nested more than " + std::to_string(kMaxExprDepth) + " levels deep",
+    cursor_.fail(offset,
+                 "expression is nested more than " + std::to_string(kMaxExprDepth) + " levels deep",
                  "split it");
   }
 
@@ -100,7 +109,8 @@ class Parser {
     cursor_.expect(":", "after the first value of '?'");
     Expr otherwise = expression();
     const std::size_t offset = condition->offset;
-    return make(ExprKind::Select, "", {std::move(condition), std::move(then), std::move(otherwise)}, offset);
+    return make(ExprKind::Select, "", {std::move(condition), std::move(then), std::move(otherwise)},
+                offset);
   }
 
   // A chain of binary operators that bind at least as tightly as `least`.
@@ -117,7 +127,8 @@ class Parser {
       const Token& following = cursor_.peek();
       if (precedence == kCompare && following.kind == TokenKind::punctuation &&
           binary_precedence(following.text) == kCompare) {
-        cursor_.fail(following.offset, "comparisons do not chain", "write 'a < b && b < c', or use parentheses");
+        cursor_.fail(following.offset, "comparisons do not chain",
+                     "write 'a < b && b < c', or use parentheses");
       }
     }
   }
@@ -141,7 +152,8 @@ class Parser {
           cursor_.fail_expected("'(' after '." + std::string(name.text) + "'",
                                 "only methods are reached with '.', as in 'self.dim()'");
         }
-        std::vector<Expr> children = items("(", ")", "the arguments of '" + std::string(name.text) + "'");
+        std::vector<Expr> children =
+            items("(", ")", "the arguments of '" + std::string(name.text) + "'");
         children.insert(children.begin(), std::move(object));
         object = make(ExprKind::Method, name.text, std::move(children), offset, name.offset);
       } else if (cursor_.accept("[")) {
@@ -174,9 +186,11 @@ class Parser {
     switch (token.kind) {
       case TokenKind::integer: {
         std::int64_t value = 0;
-        const auto parsed = std::from_chars(token.text.data(), token.text.data() + token.text.size(), value);
+        const auto parsed =
+            std::from_chars(token.text.data(), token.text.data() + token.text.size(), value);
         if (parsed.ec != std::errc()) {
-          cursor_.fail(token.offset, "integer " + std::string(token.text) + " does not fit into 64 bits");
+          cursor_.fail(token.offset,
+                       "integer " + std::string(token.text) + " does not fit into 64 bits");
         }
         cursor_.next();
         return make(ExprKind::Int, token.text, {}, token.offset);
@@ -206,11 +220,14 @@ class Parser {
     const std::string hint = foreign_hint();
     if (!hint.empty()) cursor_.fail_expected("an expression", hint);
     const Token token = cursor_.next();
-    if (token.text == "true" || token.text == "True") return make(ExprKind::Bool, "true", {}, token.offset);
-    if (token.text == "false" || token.text == "False") return make(ExprKind::Bool, "false", {}, token.offset);
+    if (token.text == "true" || token.text == "True")
+      return make(ExprKind::Bool, "true", {}, token.offset);
+    if (token.text == "false" || token.text == "False")
+      return make(ExprKind::Bool, "false", {}, token.offset);
     if (token.text == "None") return make(ExprKind::None, "", {}, token.offset);
     if (!cursor_.at("(")) return make(ExprKind::Name, token.text, {}, token.offset);
-    return make(ExprKind::Call, token.text, items("(", ")", "the arguments of '" + std::string(token.text) + "'"),
+    return make(ExprKind::Call, token.text,
+                items("(", ")", "the arguments of '" + std::string(token.text) + "'"),
                 token.offset);
   }
 
@@ -255,9 +272,15 @@ void append(std::string& out, const ExprNode& node) {
     case ExprKind::Name:
     case ExprKind::Int:
     case ExprKind::Float:
-    case ExprKind::Bool: out += node.text; break;
-    case ExprKind::String: out += quote(node.text); break;
-    case ExprKind::None: out += "None"; break;
+    case ExprKind::Bool:
+      out += node.text;
+      break;
+    case ExprKind::String:
+      out += quote(node.text);
+      break;
+    case ExprKind::None:
+      out += "None";
+      break;
     case ExprKind::Call:
       out += node.text + "(";
       append_items(out, node, 0);
@@ -265,7 +288,8 @@ void append(std::string& out, const ExprNode& node) {
       break;
     case ExprKind::Method: {
       // "1.dim()" would read as a number.
-      const bool number = node.children[0]->kind == ExprKind::Int || node.children[0]->kind == ExprKind::Float;
+      const bool number =
+          node.children[0]->kind == ExprKind::Int || node.children[0]->kind == ExprKind::Float;
       append_operand(out, *node.children[0], number ? kPostfix + 1 : kPostfix);
       out += "." + node.text + "(";
       append_items(out, node, 1);
@@ -290,7 +314,8 @@ void append(std::string& out, const ExprNode& node) {
       out += node.text;
       // "--x" would be a decrement in C++.
       const ExprNode& operand = *node.children[0];
-      const bool doubled = node.text == "-" && operand.kind == ExprKind::Unary && operand.text == "-";
+      const bool doubled =
+          node.text == "-" && operand.kind == ExprKind::Unary && operand.text == "-";
       append_operand(out, operand, doubled ? kPostfix : kUnary);
       break;
     }
@@ -313,7 +338,9 @@ void append(std::string& out, const ExprNode& node) {
 
 Expr parse_expr(const SourceText& source) { return Parser(source).parse(); }
 
-Expr parse_expr(std::string_view text, SourcePos start) { return parse_expr(SourceText(text, std::move(start))); }
+Expr parse_expr(std::string_view text, SourcePos start) {
+  return parse_expr(SourceText(text, std::move(start)));
+}
 
 std::string print(const Expr& expr) {
   std::string out;

@@ -1,9 +1,12 @@
-// Expressions: a small subset of C++ that serves the keys check, shape, pointwise, reduce and the derivative formulas.
+// Expressions: a small subset of C++ that serves the keys check, shape, pointwise, reduce and the
+// derivative formulas.
 //
-//   self + alpha * other        weight.dim() == 4 && groups > 0        x > 0 ? x : exp(x) - 1        {self, other[0]}
+//   self + alpha * other        weight.dim() == 4 && groups > 0        x > 0 ? x : exp(x) - 1
+//   {self, other[0]}
 //
-// From loosest to tightest: `?:`, `||`, `&&`, comparison, `+ -`, `* / %`, `- !`, then calls `f(a, b)`, methods `a.f(b)`
-// and indexing `a[i]`. It differs from C++ in one thing: comparisons do not chain (a < b < c is an error).
+// From loosest to tightest: `?:`, `||`, `&&`, comparison, `+ -`, `* / %`, `- !`, then calls `f(a,
+// b)`, methods `a.f(b)` and indexing `a[i]`. It differs from C++ in one thing: comparisons do not
+// chain (a < b < c is an error).
 #pragma once
 
 #include <cstddef>
@@ -18,19 +21,19 @@
 namespace treadle::schema {
 
 enum class ExprKind {
-  Name,     // text: the name
-  Int,      // text: the digits
-  Float,    // text: as written
-  Bool,     // text: "true" or "false"
-  String,   // text: the characters, without quotes and escapes
-  None,     //
-  Call,     // text: the function's name; children: the arguments
-  Method,   // text: the method's name; children: the object, then the arguments
-  Index,    // children: the object, the index
-  Binary,   // text: the operator; children: left, right
-  Unary,    // text: the operator; children: the operand
-  Select,   // children: condition, value if true, value if false
-  List,     // children: the items
+  Name,    // text: the name
+  Int,     // text: the digits
+  Float,   // text: as written
+  Bool,    // text: "true" or "false"
+  String,  // text: the characters, without quotes and escapes
+  None,    //
+  Call,    // text: the function's name; children: the arguments
+  Method,  // text: the method's name; children: the object, then the arguments
+  Index,   // children: the object, the index
+  Binary,  // text: the operator; children: left, right
+  Unary,   // text: the operator; children: the operand
+  Select,  // children: condition, value if true, value if false
+  List,    // children: the items
 };
 
 struct ExprNode;
@@ -42,7 +45,7 @@ struct ExprNode {
   std::vector<Expr> children;
   std::size_t offset = 0;       // where it starts in the text
   std::size_t name_offset = 0;  // of a method: where its name is; otherwise the same as offset
-  int depth = 1;                // of the tree below and including this node; bounded, so that recursion is safe
+  int depth = 1;  // of the tree below and including this node; bounded, so that recursion is safe
 };
 
 // Trees deeper than this are refused.

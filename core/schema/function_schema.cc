@@ -36,24 +36,29 @@ Argument read_argument(TokenCursor& cursor, bool kwarg_only) {
   Argument argument;
   argument.kwarg_only = kwarg_only;
   argument.type = parse_type(cursor);
-  const Token name = cursor.expect_name("an argument's name after type '" + print(argument.type) + "'");
+  const Token name =
+      cursor.expect_name("an argument's name after type '" + print(argument.type) + "'");
   argument.name = name.text;
   argument.offset = name.offset;
-  if (cursor.accept("=")) argument.default_value = parse_default(cursor, argument.type, argument.name);
+  if (cursor.accept("="))
+    argument.default_value = parse_default(cursor, argument.type, argument.name);
   return argument;
 }
 
-void check_new_argument(const TokenCursor& cursor, const std::vector<Argument>& arguments, const Argument& argument) {
+void check_new_argument(const TokenCursor& cursor, const std::vector<Argument>& arguments,
+                        const Argument& argument) {
   for (const Argument& other : arguments) {
     if (other.name == argument.name) {
-      cursor.fail(argument.offset, "duplicate argument '" + argument.name + "'", "rename one of the two");
+      cursor.fail(argument.offset, "duplicate argument '" + argument.name + "'",
+                  "rename one of the two");
     }
   }
   if (argument.kwarg_only || argument.default_value || arguments.empty()) return;
   const Argument& previous = arguments.back();
   if (previous.default_value) {
     cursor.fail(argument.offset,
-                "argument '" + argument.name + "' has no default but follows '" + previous.name + "', which has one",
+                "argument '" + argument.name + "' has no default but follows '" + previous.name +
+                    "', which has one",
                 "give it a default, move it before '" + previous.name + "' or after '*'");
   }
 }
@@ -66,9 +71,11 @@ std::vector<Argument> read_arguments(TokenCursor& cursor) {
   while (true) {
     const Token token = cursor.peek();
     if (cursor.accept("*")) {
-      if (kwarg_only) cursor.fail(token.offset, "the keyword-only marker '*' appears twice", "remove the second");
+      if (kwarg_only)
+        cursor.fail(token.offset, "the keyword-only marker '*' appears twice", "remove the second");
       kwarg_only = true;
-      if (!cursor.at(",")) cursor.fail(token.offset, "no argument follows the keyword-only marker '*'", "remove it");
+      if (!cursor.at(","))
+        cursor.fail(token.offset, "no argument follows the keyword-only marker '*'", "remove it");
     } else {
       Argument argument = read_argument(cursor, kwarg_only);
       check_new_argument(cursor, arguments, argument);
@@ -109,7 +116,8 @@ std::vector<Return> read_returns(TokenCursor& cursor) {
 }
 
 // A result can only share memory with what came in.
-void check_aliases(const TokenCursor& cursor, const FunctionSchema& schema, std::size_t returns_offset) {
+void check_aliases(const TokenCursor& cursor, const FunctionSchema& schema,
+                   std::size_t returns_offset) {
   std::set<std::string> known = {"*"};
   std::set<std::string> written;
   for (const Argument& argument : schema.arguments) {
@@ -124,10 +132,12 @@ void check_aliases(const TokenCursor& cursor, const FunctionSchema& schema, std:
     for (const std::string& set : result.type.alias->before) {
       if (!known.count(set)) {
         cursor.fail(returns_offset, "alias set '" + set + "' of the result is on no argument",
-                    "annotate the argument that the result shares memory with, as in 'Tensor(" + set + ") self'");
+                    "annotate the argument that the result shares memory with, as in 'Tensor(" +
+                        set + ") self'");
       }
       if (result.type.writes() && !written.count(set)) {
-        cursor.fail(returns_offset, "the result is marked as written, 'Tensor(" + set + "!)', but no argument is",
+        cursor.fail(returns_offset,
+                    "the result is marked as written, 'Tensor(" + set + "!)', but no argument is",
                     "write 'Tensor(" + set + "!)' on the argument too");
       }
     }
@@ -153,8 +163,9 @@ FunctionSchema read_schema(TokenCursor& cursor) {
 }  // namespace
 
 const Argument* FunctionSchema::find_argument(std::string_view argument) const {
-  const auto found = std::find_if(arguments.begin(), arguments.end(),
-                                  [&](const Argument& candidate) { return candidate.name == argument; });
+  const auto found =
+      std::find_if(arguments.begin(), arguments.end(),
+                   [&](const Argument& candidate) { return candidate.name == argument; });
   return found == arguments.end() ? nullptr : &*found;
 }
 

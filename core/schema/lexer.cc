@@ -1,4 +1,5 @@
-// Cuts a text into tokens: names, numbers, strings and punctuation; white space separates and is dropped.
+// Cuts a text into tokens: names, numbers, strings and punctuation; white space separates and is
+// dropped.
 #include "core/schema/lexer.h"
 
 #include <algorithm>
@@ -13,7 +14,8 @@ bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 
 bool is_name_part(char c) { return is_name_start(c) || is_digit(c); }
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-constexpr std::array<std::string_view, 8> kTwoCharacters = {"->", "<=", ">=", "==", "!=", "&&", "||", "::"};
+constexpr std::array<std::string_view, 8> kTwoCharacters = {
+    "->", "<=", ">=", "==", "!=", "&&", "||", "::"};
 constexpr std::string_view kOneCharacter = "()[]{},.?:=*!|+-/%<>&^~";
 
 // The end of the number that starts at `begin`. "1", "1.5", ".5", "1e-05".
@@ -69,19 +71,22 @@ std::vector<Token> tokenize(const SourceText& source) {
       i = number_end(text, i, floating);
       kind = floating ? TokenKind::floating : TokenKind::integer;
       if (i < text.size() && is_name_part(text[i])) {
-        throw SchemaError(source.diagnostic(
-            i, "unexpected " + printable(text[i]) + " after number '" + std::string(text.substr(begin, i - begin)) + "'",
-            "numbers are written 1, 0.5 or 1e-5"));
+        throw SchemaError(source.diagnostic(i,
+                                            "unexpected " + printable(text[i]) + " after number '" +
+                                                std::string(text.substr(begin, i - begin)) + "'",
+                                            "numbers are written 1, 0.5 or 1e-5"));
       }
     } else if (c == '"' || c == '\'') {
       kind = TokenKind::string;
       ++i;
       while (i < text.size() && text[i] != c) i += text[i] == '\\' ? 2 : 1;
       if (i >= text.size()) {
-        throw SchemaError(source.diagnostic(begin, "string without an end", std::string("close it with ") + c));
+        throw SchemaError(
+            source.diagnostic(begin, "string without an end", std::string("close it with ") + c));
       }
       ++i;
-    } else if (std::find(kTwoCharacters.begin(), kTwoCharacters.end(), text.substr(i, 2)) != kTwoCharacters.end()) {
+    } else if (std::find(kTwoCharacters.begin(), kTwoCharacters.end(), text.substr(i, 2)) !=
+               kTwoCharacters.end()) {
       i += 2;
     } else if (kOneCharacter.find(c) != std::string_view::npos) {
       ++i;
@@ -133,7 +138,8 @@ bool TokenCursor::accept(std::string_view punctuation) {
 }
 
 void TokenCursor::expect(std::string_view punctuation, std::string_view where) {
-  if (!accept(punctuation)) fail_expected("'" + std::string(punctuation) + "' " + std::string(where));
+  if (!accept(punctuation))
+    fail_expected("'" + std::string(punctuation) + "' " + std::string(where));
 }
 
 Token TokenCursor::expect_name(std::string_view what) {
@@ -146,7 +152,8 @@ void TokenCursor::fail(std::size_t offset, std::string message, std::string hint
 }
 
 void TokenCursor::fail_expected(std::string_view what, std::string hint) const {
-  fail(peek().offset, "expected " + std::string(what) + ", got " + describe(peek()), std::move(hint));
+  fail(peek().offset, "expected " + std::string(what) + ", got " + describe(peek()),
+       std::move(hint));
 }
 
 std::string describe(const Token& token) {
@@ -154,7 +161,8 @@ std::string describe(const Token& token) {
 }
 
 bool is_identifier(std::string_view text) {
-  return !text.empty() && is_name_start(text[0]) && std::all_of(text.begin(), text.end(), is_name_part);
+  return !text.empty() && is_name_start(text[0]) &&
+         std::all_of(text.begin(), text.end(), is_name_part);
 }
 
 }  // namespace treadle::schema

@@ -38,7 +38,8 @@ class TokenCursor {
 
   // Consumes the next token if it is this punctuation.
   bool accept(std::string_view punctuation);
-  // Consumes the next token, which must be this punctuation; `where` follows "expected ')'" in the message.
+  // Consumes the next token, which must be this punctuation; `where` follows "expected ')'" in the
+  // message.
   void expect(std::string_view punctuation, std::string_view where);
   // Consumes the next token, which must be a name; `what` follows "expected".
   Token expect_name(std::string_view what);

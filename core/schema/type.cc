@@ -11,9 +11,10 @@ namespace {
 // In the order of BaseType.
 const std::vector<std::string>& names() {
   static const std::vector<std::string> table = {
-      "Tensor",      "Scalar",     "int",          "SymInt",    "float",     "SymFloat", "bool",
-      "SymBool",     "str",        "ScalarType",   "Layout",    "Device",    "DeviceIndex",
-      "MemoryFormat", "Generator", "Storage",      "Stream",    "Dimname",   "DimVector", "QScheme",
+      "Tensor",           "Scalar", "int",         "SymInt",       "float",
+      "SymFloat",         "bool",   "SymBool",     "str",          "ScalarType",
+      "Layout",           "Device", "DeviceIndex", "MemoryFormat", "Generator",
+      "Storage",          "Stream", "Dimname",     "DimVector",    "QScheme",
       "ConstQuantizerPtr"};
   return table;
 }
@@ -21,9 +22,9 @@ const std::vector<std::string>& names() {
 // What other languages call the types, for a better remedy than the nearest spelling.
 std::string type_hint(std::string_view word) {
   constexpr std::pair<std::string_view, std::string_view> kForeign[] = {
-      {"int64_t", "int"}, {"long", "int"},   {"integer", "int"},      {"double", "float"}, {"string", "str"},
-      {"String", "str"},  {"boolean", "bool"}, {"dtype", "ScalarType"}, {"size", "int[]"},   {"Int", "int"},
-      {"Float", "float"}, {"Bool", "bool"}};
+      {"int64_t", "int"}, {"long", "int"},   {"integer", "int"},  {"double", "float"},
+      {"string", "str"},  {"String", "str"}, {"boolean", "bool"}, {"dtype", "ScalarType"},
+      {"size", "int[]"},  {"Int", "int"},    {"Float", "float"},  {"Bool", "bool"}};
   for (const auto& [foreign, ours] : kForeign) {
     if (word == foreign) return "write '" + std::string(ours) + "'";
   }
@@ -39,7 +40,8 @@ std::vector<std::string> parse_alias_sets(TokenCursor& cursor) {
     }
     const Token name = cursor.expect_name("the name of an alias set");
     if (std::find(sets.begin(), sets.end(), name.text) != sets.end()) {
-      cursor.fail(name.offset, "alias set '" + std::string(name.text) + "' is named twice", "name it once");
+      cursor.fail(name.offset, "alias set '" + std::string(name.text) + "' is named twice",
+                  "name it once");
     }
     sets.emplace_back(name.text);
   } while (cursor.accept("|"));
@@ -112,7 +114,8 @@ Type parse_type(TokenCursor& cursor) {
   if (!cursor.at("]")) {
     const Token size = cursor.next();
     std::int64_t value = 0;
-    const auto parsed = std::from_chars(size.text.data(), size.text.data() + size.text.size(), value);
+    const auto parsed =
+        std::from_chars(size.text.data(), size.text.data() + size.text.size(), value);
     if (size.kind != TokenKind::integer || parsed.ec != std::errc() || value < 1 || value > 1024) {
       cursor.fail(size.offset, "expected a list size from 1 to 1024, got " + describe(size),
                   "write '[]' for a list of any length");
@@ -134,6 +137,8 @@ Type parse_type(const SourceText& source) {
   return type;
 }
 
-Type parse_type(std::string_view text, SourcePos start) { return parse_type(SourceText(text, std::move(start))); }
+Type parse_type(std::string_view text, SourcePos start) {
+  return parse_type(SourceText(text, std::move(start)));
+}
 
 }  // namespace treadle::schema

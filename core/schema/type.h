@@ -2,8 +2,9 @@
 //
 //   Tensor     Tensor?     Tensor?[]     int[2]     SymInt[1]?     Tensor(a!)     Tensor(a -> *)[]
 //
-// The parts, from left to right: a base type; for tensors, which memory they share with others (the alias
-// annotation); '?' if an element may be missing; '[]' or '[N]' for a list; '?' if the list may be missing.
+// The parts, from left to right: a base type; for tensors, which memory they share with others (the
+// alias annotation); '?' if an element may be missing; '[]' or '[N]' for a list; '?' if the list
+// may be missing.
 #pragma once
 
 #include <cstdint>

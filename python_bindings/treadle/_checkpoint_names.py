@@ -12,8 +12,7 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from typing import Any, Callable, Iterator, Optional, Union
 
 import treadle
-from treadle import Tensor
-from treadle import _rebuild
+from treadle import Tensor, _rebuild
 from treadle._checkpoint_writer import name_in_files
 from treadle._storage_types import STORAGE_NAMES
 

@@ -150,6 +150,14 @@ def deepcopy_tensor(tensor: treadle.Tensor, memo: dict) -> treadle.Tensor:
     return copied
 
 
+def _named(name: str) -> Any:
+    return getattr(treadle, name)
+
+
 def install() -> None:
-    """Make `pickle` know plain tensors. Subclasses such as Parameter say it themselves."""
+    """Make `pickle` and `copy` know the types of the extension. Subclasses of Tensor say it themselves."""
     copyreg.pickle(treadle.Tensor, reduce_tensor)
+    copyreg.pickle(treadle.dtype, lambda dtype: (_named, (str(dtype).rpartition(".")[2],)))
+    copyreg.pickle(treadle.layout, lambda layout: (_named, (str(layout).rpartition(".")[2],)))
+    copyreg.pickle(treadle.device, lambda device: (treadle.device, (str(device),)))
+    copyreg.pickle(treadle.Size, lambda size: (treadle.Size, (tuple(size),)))

@@ -1,0 +1,31 @@
+// Reduction blocks: the loops that exist per reduction, dtype and instruction set, and what runs them over any operand.
+#pragma once
+
+#include <array>
+
+#include "aten/cpu/simd/targets.h"
+#include "aten/iterator/reduce.h"
+
+namespace treadle::simd {
+
+// Accumulators and elements are of the compute type.
+struct ReduceFunctions {
+  void (*init)(void* acc, int64_t n) = nullptr;
+  // *acc = combine(*acc, the fold of x[0..n)). The order of the fold depends on n alone.
+  void (*inner)(void* acc, const void* x, int64_t n) = nullptr;
+  // acc[i] = step(acc[i], x[i])
+  void (*outer)(void* acc, const void* x, int64_t n) = nullptr;
+  // acc[i] = combine(acc[i], other[i])
+  void (*combine)(void* acc, const void* other, int64_t n) = nullptr;
+  // acc[i] = final(acc[i], count); null where the accumulator is the result
+  void (*final)(void* acc, int64_t n, double count) = nullptr;
+};
+struct ReduceBlocks {
+  std::array<ReduceFunctions, kNumScalarTypes> by_dtype{};
+};
+using ReduceTargets = std::array<const ReduceBlocks*, kTargets>;
+
+// The kernel of every cell: runs the reduction's functions for `call.compute` on this machine's target.
+void run_reduce(const ReduceCall& call, const ReduceTargets& targets);
+
+}  // namespace treadle::simd

@@ -1,0 +1,136 @@
+// Loops of reductions, for the functors that the generator writes from `reduce:`
+//
+//   struct sum_fn {
+//     template <class A> static HWY_INLINE A init() { return constant<A>(0); }
+//     template <class A, class X> static HWY_INLINE auto step(A acc, X x) { return acc + x; }
+//     template <class A> static HWY_INLINE auto combine(A a, A b) { return a + b; }
+//     template <class A> static HWY_INLINE auto final(A acc, A n) { return acc; }
+//   };
+//   constexpr ReduceBlocks sum_blocks = reduce_blocks<sum_fn, int64_t, float, double>();
+//
+// A fold keeps kFoldBytes of accumulators whatever the vector's width, so that its bits do not depend on the machine's
+// vectors: lane l is combined with lane l + half, then l + quarter, and so on.
+#if defined(TREADLE_ATEN_CPU_SIMD_REDUCE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TREADLE_ATEN_CPU_SIMD_REDUCE_INL_H_
+#undef TREADLE_ATEN_CPU_SIMD_REDUCE_INL_H_
+#else
+#define TREADLE_ATEN_CPU_SIMD_REDUCE_INL_H_
+#endif
+
+#include "aten/cpu/reduce_blocks.h"
+#include "aten/cpu/simd/blocks-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace treadle::simd::HWY_NAMESPACE {
+
+inline constexpr int64_t kFoldBytes = 128;
+
+// The lanes of `v` moved down by `by`, going round.
+template <class T>
+HWY_INLINE Vec<T> rotate_down(Vec<T> v, int by) {
+  using I = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+  HWY_ALIGN I index[Vec<T>::kLanes];
+  for (int i = 0; i < Vec<T>::kLanes; ++i) index[i] = static_cast<I>((i + by) % Vec<T>::kLanes);
+  return {hn::TableLookupLanes(v.raw, hn::SetTableIndices(Tag<T>(), index))};
+}
+
+template <class Fn, class T>
+struct ReduceLoops {
+  using V = typename ValueOf<T>::type;
+  static constexpr int64_t kLanes = [] {
+    if constexpr (is_vec<V>) return V::kLanes;
+    else return int64_t{1};
+  }();
+  static constexpr int64_t kAccumulators = kFoldBytes / static_cast<int64_t>(sizeof(T)) / kLanes;
+
+  static void init(void* acc, int64_t n) {
+    T first;
+    if constexpr (is_vec<V>) store_first(Fn::template init<V>(), &first, 1);
+    else first = std::bit_cast<T>(Fn::template init<V>());
+    std::fill_n(static_cast<T*>(acc), n, first);
+  }
+
+  static void inner(void* acc, const void* x, int64_t n) {
+    V lanes[kAccumulators];
+    for (int64_t k = 0; k < kAccumulators; ++k) lanes[k] = Fn::template init<V>();
+    if constexpr (is_vec<V>) {
+      const T* p = static_cast<const T*>(x);
+      int64_t i = 0;
+      for (; i + kAccumulators * kLanes <= n; i += kAccumulators * kLanes) {
+        for (int64_t k = 0; k < kAccumulators; ++k) lanes[k] = as_value(Fn::step(lanes[k], load(p + i + k * kLanes)));
+      }
+      for (int64_t k = 0; i < n; ++k, i += kLanes) {
+        const int64_t left = n - i;
+        if (left >= kLanes) {
+          lanes[k] = as_value(Fn::step(lanes[k], load(p + i)));
+        } else {
+          const Mask<T> present = {hn::FirstN(Tag<T>(), static_cast<size_t>(left))};
+          lanes[k] = where(present, as_value(Fn::step(lanes[k], load_first(p + i, left))), lanes[k]);
+        }
+      }
+      for (int64_t half = kAccumulators / 2; half > 0; half /= 2) {
+        for (int64_t k = 0; k < half; ++k) lanes[k] = as_value(Fn::combine(lanes[k], lanes[k + half]));
+      }
+      for (int half = kLanes / 2; half > 0; half /= 2) lanes[0] = as_value(Fn::combine(lanes[0], rotate_down(lanes[0], half)));
+      T* const a = static_cast<T*>(acc);
+      store_first(as_value(Fn::combine(load_first(a, 1), lanes[0])), a, 1);
+    } else {
+      const V* p = static_cast<const V*>(x);
+      int64_t i = 0;
+      for (; i + kAccumulators <= n; i += kAccumulators) {
+        for (int64_t k = 0; k < kAccumulators; ++k) lanes[k] = as_element<V>(Fn::step(lanes[k], p[i + k]));
+      }
+      for (int64_t k = 0; i < n; ++k, ++i) lanes[k] = as_element<V>(Fn::step(lanes[k], p[i]));
+      for (int64_t half = kAccumulators / 2; half > 0; half /= 2) {
+        for (int64_t k = 0; k < half; ++k) lanes[k] = as_element<V>(Fn::combine(lanes[k], lanes[k + half]));
+      }
+      V* const a = static_cast<V*>(acc);
+      *a = as_element<V>(Fn::combine(*a, lanes[0]));
+    }
+  }
+
+  // The block loop of pointwise operators, over `acc` in place.
+  struct Step {
+    template <class W> static HWY_INLINE auto eval(W acc, W x) { return Fn::step(acc, x); }
+  };
+  struct Combine {
+    template <class W> static HWY_INLINE auto eval(W a, W b) { return Fn::combine(a, b); }
+  };
+  struct Final {
+    template <class W> static HWY_INLINE auto eval(W acc, W n) { return Fn::final(acc, n); }
+  };
+  static void outer(void* acc, const void* x, int64_t n) {
+    const void* const in[] = {acc, x};
+    pointwise_block<Step, T, false, 2, 0>(acc, in, nullptr, n);
+  }
+  static void combine(void* acc, const void* other, int64_t n) {
+    const void* const in[] = {acc, other};
+    pointwise_block<Combine, T, false, 2, 0>(acc, in, nullptr, n);
+  }
+  static void final(void* acc, int64_t n, double count) {
+    const void* const in[] = {acc};
+    const Scalar scalars[] = {Scalar(count)};
+    pointwise_block<Final, T, false, 1, 1>(acc, in, scalars, n);
+  }
+};
+
+// Ts: the types that the reduction accumulates in.
+template <class Fn, class... Ts>
+constexpr ReduceBlocks reduce_blocks() {
+  ReduceBlocks blocks;
+  (
+      [&] {
+        if constexpr (HWY_TARGET != HWY_AVX3 || is_vec<typename ValueOf<Ts>::type>) {
+          using Loops = ReduceLoops<Fn, Ts>;
+          blocks.by_dtype[static_cast<size_t>(scalar_type_of<Ts>)] = {&Loops::init, &Loops::inner, &Loops::outer, &Loops::combine,
+                                                                     &Loops::final};
+        }
+      }(),
+      ...);
+  return blocks;
+}
+
+}  // namespace treadle::simd::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,319 @@
+// How a call's arguments are matched with signatures, and the message when none fits.
+#include "python_bindings/csrc/arg_parser.h"
+
+#include <cstring>
+
+namespace treadle::python::detail {
+namespace {
+
+// Names that callers may use instead of a parameter's own: those of NumPy, and `input` for the first tensor.
+struct Alias {
+  const char* name;
+  const char* alias;
+};
+constexpr Alias kAliases[] = {{"self", "input"}, {"dim", "axis"}, {"keepdim", "keepdims"}, {"self", "x"},
+                              {"self", "a"},     {"self", "x1"},  {"input", "x"},          {"other", "x2"}};
+
+void intern_names(Function& function) {
+  size_t total = 0;
+  for (int s = 0; s < function.count; ++s) total += function.signatures[s].count;
+  auto* names = new PyObject*[total + 1];  // kept for the life of the process
+  size_t at = 0;
+  for (int s = 0; s < function.count; ++s) {
+    const Signature& signature = function.signatures[s];
+    for (int p = 0; p < signature.count; ++p) {
+      names[at++] = Object(PyUnicode_InternFromString(signature.params[p].name)).release();
+    }
+  }
+  function.names = names;
+}
+
+bool is_alias(const char* parameter, PyObject* given) {
+  for (const Alias& a : kAliases) {
+    if (std::strcmp(a.name, parameter) == 0 && PyUnicode_CompareWithASCIIString(given, a.alias) == 0) return true;
+  }
+  return false;
+}
+
+// -1 when the signature has no such parameter.
+int find_parameter(const Signature& signature, PyObject* const* names, PyObject* given) {
+  for (int p = 0; p < signature.count; ++p) {
+    if (names[p] == given) return p;
+  }
+  for (int p = 0; p < signature.count; ++p) {
+    if (PyUnicode_Compare(names[p], given) == 0) return p;
+  }
+  for (int p = 0; p < signature.count; ++p) {
+    if (is_alias(signature.params[p].name, given)) return p;
+  }
+  return -1;
+}
+
+// A 0-dim tensor of integers, which counts as an int where the second pass allows it.
+bool is_int_tensor(PyObject* o) {
+  if (!is_tensor(o)) return false;
+  const Tensor& t = unwrap(o);
+  return t.dim() == 0 && is_integral(t.dtype(), false) && !t.is_meta();
+}
+
+bool is_list(PyObject* o) { return PyTuple_Check(o) || PyList_Check(o); }
+
+template <class F>
+bool all_items(PyObject* o, F&& is) {
+  if (!is_list(o)) return false;
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    if (!is(PySequence_Fast_GET_ITEM(o, i))) return false;
+  }
+  return true;
+}
+
+bool is_int_like(PyObject* o) { return is_int(o) || is_int_tensor(o); }
+
+bool fits(const Param& param, PyObject* o, bool lenient) {
+  if (o == Py_None) return param.flags & kNullable;
+  switch (param.kind) {
+    case Kind::Tensor: return is_tensor(o) || (lenient && is_number(o));
+    case Kind::TensorList:
+      return all_items(o, [&](PyObject* i) { return is_tensor(i) || ((param.flags & kNullableItems) && i == Py_None); });
+    case Kind::Int: return is_int(o) || (lenient && is_int_tensor(o));
+    case Kind::IntList: return all_items(o, is_int_like) || (param.length > 0 && is_int_like(o));
+    case Kind::Float: return is_real(o) || (lenient && is_tensor(o) && is_number_tensor(unwrap(o)));
+    case Kind::FloatList: return all_items(o, is_real);
+    case Kind::Bool: return is_bool(o);
+    case Kind::BoolList: return all_items(o, is_bool) && PySequence_Fast_GET_SIZE(o) == param.length;
+    case Kind::Number: return is_number(o) || (lenient && is_tensor(o) && is_number_tensor(unwrap(o)));
+    case Kind::Str: return PyUnicode_Check(o);
+    case Kind::Dtype: return as_dtype(o).has_value();
+    case Kind::Layout: return Py_IS_TYPE(o, layout_type);
+    case Kind::Device: return is_device(o);
+    case Kind::MemoryFormat: return Py_IS_TYPE(o, memory_format_type);
+    case Kind::Generator: return is_generator(o);
+  }
+  return false;
+}
+
+// Why a signature did not fit; the text is only made for the message.
+struct Mismatch {
+  enum { None, TooMany, Unknown, Twice, Missing, WrongKind } what = None;
+  const Param* param = nullptr;
+  PyObject* value = nullptr;
+};
+
+Mismatch match(const Signature& signature, PyObject* const* names, const Arguments& arguments, PyObject** slots, bool lenient) {
+  const int self = arguments.object ? signature.self : -1;
+  if (arguments.object && self < 0) return {Mismatch::TooMany};
+  const Py_ssize_t places = signature.positional - (self >= 0);
+  for (int p = 0; p < signature.count; ++p) slots[p] = nullptr;
+  if (self >= 0) slots[self] = arguments.object;
+
+  const int first = self == 0 ? 1 : 0;
+  const bool may_spread = places == 1 && signature.params[first].kind == Kind::IntList;
+  Py_ssize_t given = arguments.count;
+  if (may_spread && given >= 1 && (given > 1 || !is_list(arguments.values[0])) && arguments.values[0] != Py_None) {
+    for (Py_ssize_t i = 0; i < given; ++i) {
+      if (!is_int_like(arguments.values[i])) return {Mismatch::WrongKind, &signature.params[first], arguments.values[i]};
+    }
+    slots[first] = spread();
+    given = 0;
+  }
+  if (given > places) return {Mismatch::TooMany};
+  for (Py_ssize_t i = 0, p = 0; i < given; ++i, ++p) {
+    if (p == self) ++p;
+    if (!fits(signature.params[p], arguments.values[i], lenient)) {
+      return {Mismatch::WrongKind, &signature.params[p], arguments.values[i]};
+    }
+    slots[p] = arguments.values[i];
+  }
+  if (arguments.names) {
+    const Py_ssize_t n = PyTuple_GET_SIZE(arguments.names);
+    for (Py_ssize_t k = 0; k < n; ++k) {
+      PyObject* name = PyTuple_GET_ITEM(arguments.names, k);
+      PyObject* value = arguments.values[arguments.count + k];
+      const int p = find_parameter(signature, names, name);
+      if (p < 0) return {Mismatch::Unknown, nullptr, name};
+      if (slots[p]) return {Mismatch::Twice, &signature.params[p]};
+      // None for an argument that may be left out, and is no more than left out, as in `out=None`.
+      if (!fits(signature.params[p], value, lenient)) return {Mismatch::WrongKind, &signature.params[p], value};
+      slots[p] = value;
+    }
+  }
+  for (int p = 0; p < signature.count; ++p) {
+    if (!slots[p] && !(signature.params[p].flags & kDefault)) return {Mismatch::Missing, &signature.params[p]};
+  }
+  return {};
+}
+
+const char* kind_text(Kind kind) {
+  static constexpr const char* kTexts[] = {"Tensor", "Tensor[]", "int", "int[]",  "float",  "float[]",       "bool",     "bool[]",
+                                           "Number", "str",      "dtype", "layout", "device", "memory_format", "Generator"};
+  return kTexts[static_cast<size_t>(kind)];
+}
+
+std::string param_type_text(const Param& param) {
+  std::string text = kind_text(param.kind);
+  if (param.length > 0) text.insert(text.size() - 1, std::to_string(int{param.length}));
+  return param.flags & kNullable ? text + "?" : text;
+}
+
+const char* param_name(const Param& param) { return std::strcmp(param.name, "self") == 0 ? "input" : param.name; }
+
+std::string signature_text(const char* name, const Signature& signature, bool method) {
+  std::string text = std::string(name) + "(";
+  bool first = true, keywords = false;
+  for (int p = 0; p < signature.count; ++p) {
+    const Param& param = signature.params[p];
+    if (method && p == signature.self) continue;
+    if (!first) text += ", ";
+    first = false;
+    if ((param.flags & kKeyword) && !keywords) {
+      keywords = true;
+      text += "*, ";
+    }
+    text += param_type_text(param) + " " + param_name(param);
+    if (*param.default_text) text += std::string("=") + param.default_text;
+  }
+  return text + ")";
+}
+
+std::string given_text(const Arguments& arguments) {
+  std::string text = "(";
+  for (Py_ssize_t i = 0; i < arguments.count; ++i) {
+    if (i) text += ", ";
+    text += type_text(arguments.values[i]);
+  }
+  const Py_ssize_t named = arguments.names ? PyTuple_GET_SIZE(arguments.names) : 0;
+  for (Py_ssize_t k = 0; k < named; ++k) {
+    if (text.size() > 1) text += ", ";
+    text += std::string(utf8(PyTuple_GET_ITEM(arguments.names, k))) + "=" + type_text(arguments.values[arguments.count + k]);
+  }
+  text += ")";
+  return text.size() > 300 ? text.substr(0, 300) + "..." : text;
+}
+
+std::string reason_text(const Mismatch& mismatch) {
+  switch (mismatch.what) {
+    case Mismatch::None: break;
+    case Mismatch::TooMany: return "too many arguments by position";
+    case Mismatch::Unknown: return str("unexpected argument '", utf8(mismatch.value), "'");
+    case Mismatch::Twice: return str("argument '", param_name(*mismatch.param), "' given twice");
+    case Mismatch::Missing: return str("argument '", param_name(*mismatch.param), "' missing");
+    case Mismatch::WrongKind:
+      return str("argument '", param_name(*mismatch.param), "' must be ", param_type_text(*mismatch.param), ", not ",
+                 type_text(mismatch.value));
+  }
+  return "";
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void no_signature_fits(const Function& function, const Arguments& arguments,
+                                                              PyObject** slots) {
+  const bool method = arguments.object != nullptr;
+  std::vector<const Signature*> shown;
+  const Mismatch* reason = nullptr;
+  Mismatch mismatch;
+  size_t at = 0;
+  for (int s = 0; s < function.count; ++s) {
+    const Signature& signature = function.signatures[s];
+    if (!method || signature.self >= 0) {
+      shown.push_back(&signature);
+      mismatch = match(signature, function.names + at, arguments, slots, true);
+      reason = &mismatch;
+    }
+    at += signature.count;
+  }
+  std::string message = std::string(function.name) + "(): expected ";
+  if (shown.size() == 1) {
+    message += signature_text(function.name, *shown[0], method) + "\ngot " + given_text(arguments);
+    if (reason) message += ": " + reason_text(*reason);
+  } else {
+    message += "one of:\n";
+    for (size_t s = 0; s < shown.size() && s < 4; ++s) {
+      if (s == 3 && shown.size() > 4) {
+        message += str("  and ", shown.size() - 3, " more\n");
+        break;
+      }
+      message += "  " + signature_text(function.name, *shown[s], method) + "\n";
+    }
+    message += "got " + given_text(arguments);
+  }
+  fail<ErrorKind::Type>(message);
+}
+
+bool any_tensor(const Arguments& arguments) {
+  if (arguments.object) return true;
+  const Py_ssize_t n = arguments.count + (arguments.names ? PyTuple_GET_SIZE(arguments.names) : 0);
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    if (is_tensor(arguments.values[i])) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+PyObject* spread() {
+  static PyObject marker{};
+  return &marker;
+}
+
+int parse(Function& function, const Arguments& arguments, PyObject** slots) {
+  if (!function.names) [[unlikely]] intern_names(function);
+  for (const bool lenient : {false, true}) {
+    // A number stands for a tensor only beside a real one.
+    if (lenient && !any_tensor(arguments)) break;
+    size_t at = 0;
+    for (int s = 0; s < function.count; ++s) {
+      const Signature& signature = function.signatures[s];
+      if (match(signature, function.names + at, arguments, slots, lenient).what == Mismatch::None) return s;
+      at += signature.count;
+    }
+  }
+  no_signature_fits(function, arguments, slots);
+}
+
+void read_ints(const char* op, PyObject* o, int length, DimVector& out) {
+  if (!is_list(o)) {
+    const int64_t value = to_int(op, o);
+    for (int i = 0; i < (length > 0 ? length : 1); ++i) out.push_back(value);
+    return;
+  }
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  for (Py_ssize_t i = 0; i < n; ++i) out.push_back(to_int(op, PySequence_Fast_GET_ITEM(o, i)));
+  // A list of one value, as a single value, stands for all of int[2].
+  if (length > 1 && n == 1) {
+    for (int i = 1; i < length; ++i) out.push_back(out[0]);
+  }
+}
+
+void read_spread(const char* op, const Arguments& arguments, DimVector& out) {
+  for (Py_ssize_t i = 0; i < arguments.count; ++i) out.push_back(to_int(op, arguments.values[i]));
+}
+
+std::vector<Tensor> read_tensors(const char* op, PyObject* o) {
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  std::vector<Tensor> out;
+  out.reserve(static_cast<size_t>(n));
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* item = PySequence_Fast_GET_ITEM(o, i);
+    if (item == Py_None) {
+      out.emplace_back();
+      continue;
+    }
+    check<ErrorKind::Type>(is_tensor(item), op, ": expected a list of tensors, got ", type_text(item), " in it");
+    out.push_back(unwrap(item));
+  }
+  return out;
+}
+
+std::vector<double> read_doubles(const char* op, PyObject* o) {
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  std::vector<double> out;
+  for (Py_ssize_t i = 0; i < n; ++i) out.push_back(to_double(op, PySequence_Fast_GET_ITEM(o, i)));
+  return out;
+}
+
+void read_bools(const char* op, PyObject* o, bool* out, size_t length) {
+  check<ErrorKind::Type>(static_cast<size_t>(PySequence_Fast_GET_SIZE(o)) == length, op, ": expected ", length, " bools");
+  for (size_t i = 0; i < length; ++i) out[i] = to_boolean(PySequence_Fast_GET_ITEM(o, static_cast<Py_ssize_t>(i)));
+}
+
+}  // namespace treadle::python::detail

@@ -1,0 +1,91 @@
+// Collects the generated bindings into the type Tensor and the module's parts, and wraps their results.
+#include "python_bindings/csrc/binding.h"
+
+#include <map>
+#include <set>
+
+namespace treadle::python {
+namespace {
+
+constexpr int kFlags = METH_FASTCALL | METH_KEYWORDS;
+
+PyMethodDef definition(const Binding& binding, BindingFunction function) {
+  return {binding.name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function)), kFlags, binding.doc};
+}
+
+template <class F>
+void each_binding(F&& f) {
+  for (size_t s = 0; s < binding_shard_count; ++s) {
+    for (size_t i = 0; i < binding_shards[s]->count; ++i) f(binding_shards[s]->bindings[i]);
+  }
+}
+
+}  // namespace
+
+const Binding& find_binding(std::string_view name) {
+  static const Binding none{};
+  const Binding* found = &none;
+  each_binding([&](const Binding& b) {
+    if (name == b.name && *b.module == 0) found = &b;
+  });
+  return *found;
+}
+
+PyObject* call_operator(const char* name, PyObject* self, std::initializer_list<PyObject*> arguments) {
+  Object method(PyUnicode_InternFromString(name));
+  std::vector<PyObject*> all = {self};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  return Object(PyObject_VectorcallMethod(method.get(), all.data(), all.size(), nullptr)).release();
+}
+
+void add_generated_methods(std::vector<PyMethodDef>& methods) {
+  std::set<std::string_view> taken;
+  for (const PyMethodDef& m : methods) taken.insert(m.ml_name);
+  std::vector<PyGetSetDef> properties;
+  add_properties(properties);
+  add_autograd_properties(properties);
+  for (const PyGetSetDef& p : properties) taken.insert(p.name);
+  each_binding([&](const Binding& b) {
+    if (b.method && !taken.contains(b.name)) methods.push_back(definition(b, b.method));
+  });
+}
+
+void add_generated_functions(PyObject* module) {
+  static std::map<std::string, std::vector<PyMethodDef>> tables;  // Python keeps pointers into them
+  each_binding([&](const Binding& b) {
+    if (b.function) tables[b.module].push_back(definition(b, b.function));
+  });
+  for (auto& [name, table] : tables) {
+    table.push_back({});
+    if (name.empty()) {
+      checked(PyModule_AddFunctions(module, table.data()));
+      continue;
+    }
+    const std::string full = "treadle._C._" + name;
+    Object part = Object::borrow(PyImport_AddModule(full.c_str()));
+    if (!part) throw PythonError{};
+    checked(PyModule_AddFunctions(part.get(), table.data()));
+    checked(PyModule_AddObjectRef(module, ("_" + name).c_str(), part.get()));
+  }
+}
+
+PyObject* wrap(const std::vector<Tensor>& list) {
+  Object tuple(PyTuple_New(static_cast<Py_ssize_t>(list.size())));
+  for (size_t i = 0; i < list.size(); ++i) PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), wrap(list[i]));
+  return tuple.release();
+}
+
+PyTypeObject* NamedResult::type() {
+  if (type_) return type_;
+  std::vector<PyStructSequence_Field> fields;
+  for (const char* const* f = fields_; *f; ++f) fields.push_back({*f, nullptr});
+  const int count = static_cast<int>(fields.size());
+  fields.push_back({});
+  const std::string full = std::string("treadle.return_types.") + name_;
+  PyStructSequence_Desc description = {full.c_str(), "A result with named parts.", fields.data(), count};
+  type_ = PyStructSequence_NewType(&description);
+  if (!type_) throw PythonError{};
+  return type_;
+}
+
+}  // namespace treadle::python

@@ -1,0 +1,112 @@
+// What generated bindings are made of: the tables by which the module finds them, and how a call is run and its result
+// handed back.
+#pragma once
+
+#include <tuple>
+#include <vector>
+
+#include "python_bindings/csrc/arg_parser.h"
+
+namespace treadle::python {
+
+using BindingFunction = PyObject* (*)(PyObject* object, PyObject* const* arguments, Py_ssize_t count, PyObject* names);
+
+// One Python name. `method` and `function` are null where it is not bound so.
+struct Binding {
+  const char* name;
+  const char* module;  // "" for treadle._C, "nn" for treadle._C._nn
+  BindingFunction method;
+  BindingFunction function;
+  const char* doc;
+};
+struct BindingShard {
+  const Binding* bindings;
+  size_t count;
+};
+// Made by the generator (binding_shards.cc).
+extern const BindingShard* const binding_shards[];
+extern const size_t binding_shard_count;
+
+// A module's functions are called with the module as their object.
+template <BindingFunction function>
+PyObject* as_function(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  return function(nullptr, arguments, count, names);
+}
+
+// The binding of a Python name, for what the language calls otherwise (a + b); its functions are null where there is none.
+const Binding& find_binding(std::string_view name);
+// Calls an operator on a tensor by its Python name; RuntimeError where the library has none of that name.
+PyObject* call_operator(const char* name, PyObject* self, std::initializer_list<PyObject*> arguments = {});
+
+void add_generated_methods(std::vector<PyMethodDef>& methods);
+void add_generated_functions(PyObject* module);
+
+// Letting other threads run costs about as much as adding two small tensors, so a call does it only for much work: this
+// many elements in its arguments, or asked for by size.
+inline constexpr int64_t kWorthReleasing = 32768;
+inline int64_t work(const Tensor& t) { return t.defined() ? t.numel() : 0; }
+inline int64_t work(const std::vector<Tensor>& list) {
+  int64_t sum = 0;
+  for (const Tensor& t : list) sum += work(t);
+  return sum;
+}
+inline int64_t work(const DimVector& sizes) {
+  int64_t product = 1;
+  for (const int64_t n : sizes) {
+    if (n > kWorthReleasing) return n;
+    product = product > kWorthReleasing ? product : product * (n > 0 ? n : 1);
+  }
+  return product;
+}
+template <class T> constexpr int64_t work(const T&) { return 0; }
+
+template <class F, class... Args>
+auto run(F&& f, const Args&... args) {
+  if ((int64_t{0} + ... + work(args)) > kWorthReleasing) {
+    ReleaseGil released;
+    return f();
+  }
+  return f();
+}
+
+// Results.
+inline PyObject* wrap(bool v) { return to_bool(v); }
+inline PyObject* wrap(int64_t v) { return Object(PyLong_FromLongLong(v)).release(); }
+inline PyObject* wrap(double v) { return Object(PyFloat_FromDouble(v)).release(); }
+PyObject* wrap(const std::vector<Tensor>& list);
+template <class... Ts, size_t... I>
+PyObject* wrap_items(Object sequence, std::tuple<Ts...>&& values, std::index_sequence<I...>, bool named) {
+  const auto set = [&](size_t i, PyObject* item) {
+    if (named) PyStructSequence_SET_ITEM(sequence.get(), static_cast<Py_ssize_t>(i), item);
+    else PyTuple_SET_ITEM(sequence.get(), static_cast<Py_ssize_t>(i), item);
+  };
+  (set(I, wrap(std::get<I>(std::move(values)))), ...);
+  return sequence.release();
+}
+template <class... Ts>
+PyObject* wrap(std::tuple<Ts...>&& values) {
+  return wrap_items(Object(PyTuple_New(sizeof...(Ts))), std::move(values), std::index_sequence_for<Ts...>(), false);
+}
+
+// A result with named parts: treadle.return_types.max(values=..., indices=...).
+class NamedResult {
+ public:
+  // `fields` ends with null.
+  constexpr NamedResult(const char* name, const char* const* fields) : name_(name), fields_(fields) {}
+  template <class... Ts>
+  PyObject* wrap(std::tuple<Ts...>&& values) {
+    return wrap_items(Object(PyStructSequence_New(type())), std::move(values), std::index_sequence_for<Ts...>(), true);
+  }
+
+ private:
+  PyTypeObject* type();
+
+  const char* name_;
+  const char* const* fields_;
+  PyTypeObject* type_ = nullptr;
+};
+
+// What `requires_grad=` of a function that makes tensors does; defined in autograd_tensor.cc.
+Tensor with_requires_grad(Tensor tensor, bool requires_grad);
+
+}  // namespace treadle::python

@@ -1,0 +1,12 @@
+// The Python type UntypedStorage: the bytes that tensors share, readable and writable through the buffer protocol.
+#pragma once
+
+#include "core/storage.h"
+#include "python_bindings/csrc/python.h"
+
+namespace treadle::python {
+
+PyObject* wrap(const Storage& storage);
+void init_storage_type(PyObject* module);
+
+}  // namespace treadle::python

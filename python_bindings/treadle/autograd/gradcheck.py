@@ -1,0 +1,342 @@
+"""Checking gradients: those of backward against differences of the function's own values.
+
+    x = treadle.randn((3, 2), dtype=treadle.float64, requires_grad=True)
+    gradcheck(lambda x: (x * x).sum(), (x,))    # True, or a GradcheckError that shows both Jacobians
+
+Complex numbers are taken as pairs of real ones: then backward's convention (the gradient of a real loss L is
+dL/d(real) + i dL/d(imaginary)) makes every case a real Jacobian.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Callable, Optional, Sequence, Union
+
+import numpy as np
+import treadle
+from treadle import Tensor
+
+_Inputs = Union[Tensor, Sequence[Any]]
+
+
+class GradcheckError(RuntimeError):
+    """The gradients disagree, or could not be compared."""
+
+
+def gradcheck(
+    func: Callable,
+    inputs: _Inputs,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: Optional[bool] = None,
+) -> bool:
+    """Whether backward through `func` agrees with central differences of step `eps`.
+
+    All inputs that require grad are checked, against all outputs, element by element (in `fast_mode` too).
+    Twice the same backward must give the same result up to nondet_tol. Returns True, or raises GradcheckError
+    (False instead, if not raise_exception).
+    """
+    inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    try:
+        _check_inputs(inputs)
+        _Check(func, inputs, eps, atol, rtol, nondet_tol).run(
+            check_grad_dtypes, check_undefined_grad
+        )
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def gradgradcheck(
+    func: Callable,
+    inputs: _Inputs,
+    grad_outputs: Optional[_Inputs] = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
+    """`gradcheck` of backward itself, as a function of the inputs and of the gradients handed to it."""
+    inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    if grad_outputs is None:
+        outputs = _differentiable(_as_tuple(func(*inputs)))
+        grad_outputs = tuple(
+            _random_like(output, gen_non_contig_grad_outputs) for output in outputs
+        )
+    else:
+        grad_outputs = (grad_outputs,) if isinstance(grad_outputs, Tensor) else tuple(grad_outputs)
+    count = len(inputs)
+
+    def backward(*args: Any) -> tuple:
+        values, grads = args[:count], args[count:]
+        # A fresh node for each input: its gradient is then not that of whatever made the input.
+        values = tuple(_fresh(value) if _is_checked(value) else value for value in values)
+        outputs = _differentiable(_as_tuple(func(*values)))
+        wanted = [value for value in values if _is_checked(value)]
+        found = treadle.autograd.grad(outputs, wanted, grads, create_graph=True, allow_unused=True)
+        return tuple(grad for grad in found if grad is not None)
+
+    return gradcheck(
+        backward,
+        (*inputs, *grad_outputs),
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes,
+    )
+
+
+def _fresh(value: Tensor) -> Tensor:
+    return value.view(value.shape)
+
+
+def _random_like(output: Tensor, strided: bool) -> Tensor:
+    values = treadle.randn(output.shape, dtype=output.dtype, device=output.device)
+    if strided:
+        # Every second element of a tensor twice as large.
+        values = treadle.stack((values, values), -1).select(-1, 0)
+    values = values.detach()
+    values.requires_grad = True
+    return values
+
+
+def _as_tuple(value: Any) -> tuple:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+def _is_checked(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.requires_grad
+
+
+def _differentiable(outputs: tuple) -> tuple:
+    return tuple(
+        output for output in outputs if isinstance(output, Tensor) and output.requires_grad
+    )
+
+
+def _check_inputs(inputs: tuple) -> None:
+    checked = [value for value in inputs if _is_checked(value)]
+    if not checked:
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
+        )
+    for place, value in enumerate(inputs):
+        if not _is_checked(value):
+            continue
+        if value.dtype not in (treadle.float64, treadle.complex128):
+            warnings.warn(
+                f"Input #{place} requires gradient and is not a double precision floating point or complex. "
+                "This check will likely fail if all the inputs are not of double precision.",
+                stacklevel=3,
+            )
+        overlapping = any(
+            size > 1 and stride == 0 for size, stride in zip(value.shape, value.stride())
+        )
+        if overlapping:
+            raise RuntimeError(
+                f"The {place}th input has a dimension with stride 0. gradcheck only supports inputs that are "
+                "non-overlapping to be able to compute the numerical gradients correctly. You should call "
+                ".contiguous on the input before passing it to gradcheck."
+            )
+
+
+def _as_reals(tensor: Optional[Tensor], like: Tensor) -> np.ndarray:
+    """The elements as a vector of real numbers; zeros where there is no gradient."""
+    if tensor is None:
+        return np.zeros(like.numel() * (2 if like.dtype.is_complex else 1))
+    wide = treadle.complex128 if tensor.dtype.is_complex else treadle.float64
+    values = tensor.detach().to(wide).contiguous().numpy().reshape(-1)
+    return (values.view(np.float64) if wide is treadle.complex128 else values).copy()
+
+
+class _Check:
+    """One function at one point."""
+
+    def __init__(
+        self, func: Callable, inputs: tuple, eps: float, atol: float, rtol: float, nondet_tol: float
+    ) -> None:
+        self.func = func
+        self.inputs = inputs
+        self.eps = eps
+        self.atol = atol
+        self.rtol = rtol
+        self.nondet_tol = nondet_tol
+        self.checked = [(place, value) for place, value in enumerate(inputs) if _is_checked(value)]
+
+    def run(self, check_dtypes: bool, check_undefined: bool) -> None:
+        """Compare; GradcheckError at the first disagreement."""
+        outputs = _as_tuple(self.func(*self.inputs))
+        numbers = [number for number, output in enumerate(outputs) if _is_checked(output)]
+        if not numbers:
+            self._check_constant(outputs)
+            return
+        numeric = self._numeric(numbers)
+        for column, number in enumerate(numbers):
+            first = self._analytic(number, check_dtypes)
+            second = self._analytic(number, check_dtypes)
+            for row, (place, _) in enumerate(self.checked):
+                self._compare(numeric[row][column], first[row], number, place)
+                self._compare_runs(first[row], second[row], number, place)
+        if check_undefined:
+            self._check_partial(numbers)
+
+    def _values(self, numbers: Sequence[int]) -> list[np.ndarray]:
+        with treadle.no_grad():
+            outputs = _as_tuple(self.func(*self.inputs))
+        return [_as_reals(outputs[number], outputs[number]) for number in numbers]
+
+    def _numeric(self, numbers: Sequence[int]) -> list[list[np.ndarray]]:
+        """For each input and output, the Jacobian by central differences: a row per element of the input."""
+        result = []
+        for _, value in self.checked:
+            elements = value.detach().numpy()  # shares memory: writing here moves the input
+            parts = (elements.real, elements.imag) if value.dtype.is_complex else (elements,)
+            rows: list[list[np.ndarray]] = [[] for _ in numbers]
+            for index in np.ndindex(elements.shape):
+                for part in parts:
+                    for column, row in enumerate(self._difference(part, index, numbers)):
+                        rows[column].append(row)
+            result.append([np.array(part) for part in rows])
+        return result
+
+    def _difference(
+        self, part: np.ndarray, index: tuple, numbers: Sequence[int]
+    ) -> list[np.ndarray]:
+        before = part[index].copy()
+        try:
+            part[index] = before + self.eps
+            above = self._values(numbers)
+            part[index] = before - self.eps
+            below = self._values(numbers)
+        finally:
+            part[index] = before
+        return [(up - down) / (2 * self.eps) for up, down in zip(above, below)]
+
+    def _analytic(self, number: int, check_dtypes: bool) -> list[np.ndarray]:
+        """For each input, the Jacobian by backward: a column per element of the output."""
+        output = _as_tuple(self.func(*self.inputs))[number]
+        wanted = [value for _, value in self.checked]
+        columns: list[list[np.ndarray]] = [[] for _ in wanted]
+        units = (1.0, 1.0j) if output.dtype.is_complex else (1.0,)
+        for element in range(output.numel()):
+            for unit in units:
+                weights = treadle.zeros((output.numel(),), dtype=output.dtype, device=output.device)
+                weights[element] = unit
+                grads = treadle.autograd.grad(
+                    [output],
+                    wanted,
+                    [weights.view(output.shape)],
+                    retain_graph=True,
+                    allow_unused=True,
+                )
+                for row, (grad, (place, value)) in enumerate(zip(grads, self.checked)):
+                    self._check_form(grad, value, place, check_dtypes)
+                    columns[row].append(_as_reals(grad, value))
+        height = [_as_reals(None, value).size for value in wanted]
+        return [
+            np.array(part).T if part else np.zeros((size, 0)) for part, size in zip(columns, height)
+        ]
+
+    def _check_form(
+        self, grad: Optional[Tensor], value: Tensor, place: int, check_dtypes: bool
+    ) -> None:
+        if grad is None:
+            return
+        if tuple(grad.shape) != tuple(value.shape):
+            raise GradcheckError(
+                f"gradient for input {place} has size {tuple(grad.shape)}, expected {tuple(value.shape)}"
+            )
+        if check_dtypes and grad.dtype != value.dtype:
+            raise GradcheckError(
+                f"gradient for input {place} has dtype {grad.dtype}, expected {value.dtype}"
+            )
+
+    def _compare(self, numeric: np.ndarray, analytic: np.ndarray, output: int, place: int) -> None:
+        numeric = numeric.reshape(analytic.shape)
+        if np.allclose(analytic, numeric, rtol=self.rtol, atol=self.atol, equal_nan=True):
+            return
+        raise GradcheckError(
+            f"Jacobian mismatch for output {output} with respect to input {place},\n"
+            f"numerical:{numeric}\nanalytical:{analytic}\n"
+        )
+
+    def _compare_runs(self, first: np.ndarray, second: np.ndarray, output: int, place: int) -> None:
+        largest = np.nanmax(np.abs(first - second), initial=0.0)
+        if largest > self.nondet_tol:
+            raise GradcheckError(
+                f"Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
+                f"different values for output {output} and input {place}: they differ by {largest}, "
+                f"nondet_tol is {self.nondet_tol}"
+            )
+
+    def _check_constant(self, outputs: tuple) -> None:
+        """No output depends on the inputs, as autograd sees it: then the values must not move either."""
+        numbers = [
+            number
+            for number, output in enumerate(outputs)
+            if isinstance(output, Tensor)
+            and (output.dtype.is_floating_point or output.dtype.is_complex)
+        ]
+        for row in self._numeric(numbers):
+            for jacobian in row:
+                if np.any(np.abs(jacobian) > self.atol):
+                    raise GradcheckError("Numerical gradient for function expected to be zero")
+        warnings.warn(
+            "gradcheck: no output of the function requires grad, so that there is nothing to compare",
+            stacklevel=4,
+        )
+
+    def _check_partial(self, numbers: Sequence[int]) -> None:
+        """Backward must do with a gradient for one output only, and treat absent ones as zeros."""
+        if len(numbers) < 2:
+            return
+        wanted = [value for _, value in self.checked]
+        for chosen in numbers:
+            outputs = _as_tuple(self.func(*self.inputs))
+            ones = [
+                treadle.ones_like(outputs[n].detach())
+                if n == chosen
+                else treadle.zeros_like(outputs[n].detach())
+                for n in numbers
+            ]
+            full = treadle.autograd.grad(
+                [outputs[n] for n in numbers], wanted, ones, retain_graph=True, allow_unused=True
+            )
+            part = treadle.autograd.grad(
+                [outputs[chosen]],
+                wanted,
+                [treadle.ones_like(outputs[chosen].detach())],
+                allow_unused=True,
+            )
+            for (place, value), one, other in zip(self.checked, full, part):
+                if not np.allclose(_as_reals(one, value), _as_reals(other, value), equal_nan=True):
+                    raise GradcheckError(
+                        f"Expected undefined gradients to be treated as zeros, but the gradient of input {place} differs "
+                        f"when output {chosen} alone is given one"
+                    )

@@ -1,0 +1,6 @@
+"""Helpers for tests: comparing tensors, and making some."""
+
+from ._comparison import assert_allclose, assert_close
+from ._creation import make_tensor
+
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]

@@ -1,0 +1,66 @@
+"""make_tensor: a tensor of random values, of any dtype, for tests."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence, Union
+
+import treadle
+from treadle import Tensor
+
+
+def make_tensor(
+    *shape: Union[int, Sequence[int]],
+    dtype: treadle.dtype,
+    device: Any = "cpu",
+    low: Optional[float] = None,
+    high: Optional[float] = None,
+    requires_grad: bool = False,
+    noncontiguous: bool = False,
+    exclude_zero: bool = False,
+) -> Tensor:
+    """Values spread evenly over [low, high), by default [-9, 9) ([0, 10) without sign, both for bool).
+
+    With noncontiguous the elements do not touch in memory; with exclude_zero none of them is zero.
+    """
+    size = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else tuple(shape)
+    low, high = _bounds(dtype, low, high)
+    if requires_grad and not (dtype.is_floating_point or dtype.is_complex):
+        raise ValueError(f"`requires_grad=True` is not supported for the dtype {dtype}")
+    values = _values(size, dtype, low, high)
+    if noncontiguous and values.numel() > 1:
+        spaced = treadle.stack((values, values), -1)
+        values = spaced.select(-1, 0)
+    if exclude_zero:
+        one = treadle.ones((), dtype=dtype)
+        values.copy_(treadle.where(values == 0, one, values))
+    if str(device) != "cpu":
+        values = values.to(device)
+    if requires_grad:
+        values.requires_grad = True
+    return values
+
+
+def _bounds(
+    dtype: treadle.dtype, low: Optional[float], high: Optional[float]
+) -> tuple[float, float]:
+    usual = (-9, 9)
+    if dtype == treadle.bool:
+        usual = (0, 2)
+    elif dtype == treadle.uint8:
+        usual = (0, 10)
+    low = usual[0] if low is None else low
+    high = usual[1] if high is None else high
+    if not low < high:
+        raise ValueError(f"make_tensor: expected low < high, got low = {low}, high = {high}")
+    return low, high
+
+
+def _values(size: tuple, dtype: treadle.dtype, low: float, high: float) -> Tensor:
+    if dtype.is_complex:
+        part = treadle.float64 if dtype == treadle.complex128 else treadle.float32
+        real = treadle.empty(size, dtype=part).uniform_(low, high)
+        imaginary = treadle.empty(size, dtype=part).uniform_(low, high)
+        return (real.to(dtype) + imaginary.to(dtype) * 1j).to(dtype)
+    if dtype.is_floating_point:
+        return treadle.empty(size, dtype=treadle.float64).uniform_(low, high).to(dtype)
+    return treadle.randint(int(low), int(high), size, dtype=treadle.int64).to(dtype)

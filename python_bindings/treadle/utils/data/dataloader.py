@@ -1,0 +1,178 @@
+"""DataLoader: goes through a dataset in batches, in place or with worker processes.
+
+The order follows from the seed alone: the same with any number of workers, as samplers run in the main process.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Callable, Iterable, Iterator, Optional, Union
+
+from treadle import Generator
+
+from .collate import default_collate, default_convert
+from .dataset import Dataset, IterableDataset
+from .fetch import make_fetcher
+from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
+
+
+class _Forever(Sampler):
+    """For datasets that are only gone through: there is always a next."""
+
+    def __iter__(self) -> Iterator[None]:
+        return itertools.repeat(None)
+
+
+class DataLoader:
+    """An iterable over the batches of `dataset`; each `iter()` is an epoch. Arguments are PyTorch's."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        batch_size: Optional[int] = 1,
+        shuffle: Optional[bool] = None,
+        sampler: Union[Sampler, Iterable, None] = None,
+        batch_sampler: Union[Sampler, Iterable, None] = None,
+        num_workers: int = 0,
+        collate_fn: Optional[Callable] = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Optional[Callable[[int], None]] = None,
+        multiprocessing_context: Any = None,
+        generator: Optional[Generator] = None,
+        *,
+        prefetch_factor: Optional[int] = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+    ) -> None:
+        if num_workers < 0:
+            raise ValueError(
+                "num_workers option should be non-negative; use num_workers=0 to disable multiprocessing."
+            )
+        if timeout < 0:
+            raise ValueError("timeout option should be non-negative")
+        if num_workers == 0 and prefetch_factor is not None:
+            raise ValueError(
+                "prefetch_factor option could only be specified in multiprocessing: num_workers > 0"
+            )
+        if prefetch_factor is not None and prefetch_factor <= 0:
+            raise ValueError("prefetch_factor option should be positive")
+        if num_workers == 0 and persistent_workers:
+            raise ValueError("persistent_workers option needs num_workers > 0")
+        iterable = isinstance(dataset, IterableDataset)
+        _check_order(iterable, batch_size, shuffle, sampler, batch_sampler, drop_last)
+        if batch_sampler is not None:
+            batch_size, drop_last = None, False
+        if sampler is None:
+            if iterable:
+                sampler = _Forever()
+            elif shuffle:
+                sampler = RandomSampler(dataset, generator=generator)
+            else:
+                sampler = SequentialSampler(dataset)
+        if batch_size is not None and batch_sampler is None:
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        self.dataset = dataset
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+        self.sampler = sampler
+        self.batch_sampler = batch_sampler
+        self.num_workers = num_workers
+        self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
+        self.pin_memory = pin_memory
+        self.pin_memory_device = pin_memory_device
+        self.timeout = timeout
+        self.worker_init_fn = worker_init_fn
+        self.multiprocessing_context = multiprocessing_context
+        self.generator = generator
+        self.persistent_workers = persistent_workers
+        self.in_order = in_order
+        if collate_fn is None:
+            collate_fn = default_collate if self._auto_collation else default_convert
+        self.collate_fn = collate_fn
+        self._pool: Any = None
+        self._iterator: Any = None
+
+    @property
+    def _auto_collation(self) -> bool:
+        return self.batch_sampler is not None
+
+    @property
+    def _index_sampler(self) -> Any:
+        return self.batch_sampler if self._auto_collation else self.sampler
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.num_workers == 0:
+            return _InPlaceIterator(self)
+        # Needs multiprocessing, which is slow to import and seldom used.
+        from .worker_pool import MultiprocessIterator, WorkerPool
+
+        if not self.persistent_workers:
+            return MultiprocessIterator(self, WorkerPool(self))
+        if self._iterator is not None and self._pool is not None and self._pool.alive:
+            self._iterator.drain()
+        else:
+            self._pool = WorkerPool(self)
+        self._iterator = MultiprocessIterator(self, self._pool)
+        return self._iterator
+
+    def __len__(self) -> int:
+        if not isinstance(self.dataset, IterableDataset):
+            return len(self._index_sampler)
+        length = len(self.dataset)
+        if self.batch_size is None:
+            return length
+        full, rest = divmod(length, self.batch_size)
+        return full if self.drop_last or not rest else full + 1
+
+
+class _InPlaceIterator:
+    """One epoch in the process that asks."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        self._loader = loader
+        self._indices = iter(loader._index_sampler)
+        draw_seed(
+            loader.generator
+        )  # the draw that workers would be seeded with: orders stay the same
+        self._fetcher = make_fetcher(
+            loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
+        )
+
+    def __iter__(self) -> "_InPlaceIterator":
+        return self
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __next__(self) -> Any:
+        return self._fetcher.fetch(next(self._indices))
+
+
+def _check_order(
+    iterable: bool, batch_size: Any, shuffle: Any, sampler: Any, batch_sampler: Any, drop_last: bool
+) -> None:
+    """The ways of saying in which order to go exclude each other."""
+    if iterable:
+        for name, value in (
+            ("shuffle", shuffle),
+            ("sampler", sampler),
+            ("batch_sampler", batch_sampler),
+        ):
+            if value:
+                raise ValueError(
+                    f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={value}"
+                )
+    if sampler is not None and shuffle:
+        raise ValueError("sampler option is mutually exclusive with shuffle")
+    if batch_sampler is not None:
+        if batch_size != 1 or shuffle or sampler is not None or drop_last:
+            raise ValueError(
+                "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last"
+            )
+    elif batch_size is None and drop_last:
+        raise ValueError(
+            "batch_size=None option disables auto-batching and is mutually exclusive with drop_last"
+        )

@@ -1,0 +1,128 @@
+"""Datasets: samples by index, or one after the other.
+
+class Squares(Dataset):
+    def __len__(self): return 100
+    def __getitem__(self, index): return index, index ** 2
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from itertools import accumulate
+from typing import Any, Generic, Iterable, Iterator, Optional, Sequence, TypeVar, Union
+
+import treadle
+from treadle import Generator, Tensor
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Dataset(Generic[T_co]):
+    """Base of datasets with an index. Subclasses write `__getitem__`, and `__len__` where it is known.
+
+    `__getitems__(indices)`, if there is one, gives the samples of a batch at once.
+    """
+
+    def __getitem__(self, index: Any) -> T_co:
+        raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
+
+    def __add__(self, other: "Dataset") -> "ConcatDataset":
+        return ConcatDataset([self, other])
+
+
+class IterableDataset(Dataset[T_co]):
+    """Base of datasets that are only gone through. With several workers each goes through its own copy:
+    `get_worker_info()` tells a worker which part is its own."""
+
+    def __iter__(self) -> Iterator[T_co]:
+        raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
+
+
+class TensorDataset(Dataset[tuple]):
+    """Sample i is the tuple of the i-th entries of all tensors."""
+
+    def __init__(self, *tensors: Tensor) -> None:
+        sizes = [tensor.shape[0] for tensor in tensors]
+        if len(set(sizes)) > 1:
+            raise ValueError(
+                f"TensorDataset: expected tensors of one first size, got sizes {sizes}"
+            )
+        self.tensors = tensors
+
+    def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
+        return tuple(tensor[index] for tensor in self.tensors)
+
+    def __len__(self) -> int:
+        return self.tensors[0].shape[0]
+
+
+class ConcatDataset(Dataset[T_co]):
+    """Several datasets, one after the other."""
+
+    def __init__(self, datasets: Iterable[Dataset]) -> None:
+        self.datasets = list(datasets)
+        if not self.datasets:
+            raise ValueError("ConcatDataset: expected at least one dataset, got none")
+        if any(isinstance(dataset, IterableDataset) for dataset in self.datasets):
+            raise TypeError(
+                "ConcatDataset: expected datasets with an index, got an IterableDataset"
+            )
+        self.cumulative_sizes = list(accumulate(len(dataset) for dataset in self.datasets))
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
+
+    def __getitem__(self, index: int) -> T_co:
+        if not -len(self) <= index < len(self):
+            raise IndexError(
+                f"ConcatDataset: expected an index within {len(self)} samples, got {index}"
+            )
+        index %= len(self)
+        which = bisect.bisect_right(self.cumulative_sizes, index)
+        return self.datasets[which][index - (self.cumulative_sizes[which - 1] if which else 0)]
+
+
+class Subset(Dataset[T_co]):
+    """The samples of a dataset that the indices name."""
+
+    def __init__(self, dataset: Dataset, indices: Sequence[int]) -> None:
+        self.dataset = dataset
+        self.indices = indices
+
+    def __getitem__(self, index: Any) -> T_co:
+        if isinstance(index, list):
+            return self.dataset[[self.indices[i] for i in index]]
+        return self.dataset[self.indices[index]]
+
+    def __getitems__(self, indices: list[int]) -> list[T_co]:
+        chosen = [self.indices[index] for index in indices]
+        if callable(getattr(self.dataset, "__getitems__", None)):
+            return self.dataset.__getitems__(chosen)
+        return [self.dataset[index] for index in chosen]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+def random_split(
+    dataset: Dataset, lengths: Sequence[Union[int, float]], generator: Optional[Generator] = None
+) -> list[Subset]:
+    """Split at random into parts that do not overlap. `lengths` are numbers, or fractions that sum to 1."""
+    total = len(dataset)
+    if (
+        math.isclose(sum(lengths), 1)
+        and sum(lengths) <= 1 + 1e-9
+        and all(0 <= n <= 1 for n in lengths)
+    ):
+        counts = [math.floor(total * fraction) for fraction in lengths]
+        for place in range(total - sum(counts)):
+            counts[place % len(counts)] += 1
+        lengths = counts
+    if sum(lengths) != total or any(n < 0 for n in lengths):
+        raise ValueError(
+            f"random_split: expected lengths >= 0 that sum to {total} (or fractions that sum to 1), got {list(lengths)}"
+        )
+    order = treadle.randperm(total, generator=generator).tolist()
+    ends = list(accumulate(int(n) for n in lengths))
+    return [Subset(dataset, order[end - int(n) : end]) for n, end in zip(lengths, ends)]

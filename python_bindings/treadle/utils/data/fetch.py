@@ -1,0 +1,55 @@
+"""From indices to a batch: the one piece of work that is done either in place or in a worker process."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Iterator, Optional
+
+from .dataset import IterableDataset
+
+
+class MapFetcher:
+    """Looks samples up; `batched` says whether it is asked for several at once."""
+
+    def __init__(self, dataset: Any, batched: bool, collate: Callable) -> None:
+        self.dataset = dataset
+        self.batched = batched
+        self.collate = collate
+
+    def fetch(self, indices: Any) -> Any:
+        """The batch of these indices."""
+        if not self.batched:
+            return self.collate(self.dataset[indices])
+        many = getattr(self.dataset, "__getitems__", None)
+        samples = many(indices) if many else [self.dataset[index] for index in indices]
+        return self.collate(samples)
+
+
+class IterableFetcher:
+    """Goes through a dataset; StopIteration when it is through."""
+
+    def __init__(self, dataset: Any, batched: bool, collate: Callable, drop_last: bool) -> None:
+        self.iterator: Iterator = iter(dataset)
+        self.batched = batched
+        self.collate = collate
+        self.drop_last = drop_last
+
+    def fetch(self, indices: Any) -> Any:
+        """The next batch; of `indices` only their number counts."""
+        if not self.batched:
+            return self.collate(next(self.iterator))
+        samples = []
+        for _ in indices:
+            try:
+                samples.append(next(self.iterator))
+            except StopIteration:
+                break
+        if not samples or (self.drop_last and len(samples) < len(indices)):
+            raise StopIteration
+        return self.collate(samples)
+
+
+def make_fetcher(dataset: Any, batched: bool, collate: Optional[Callable], drop_last: bool) -> Any:
+    """The fetcher that fits the dataset."""
+    if isinstance(dataset, IterableDataset):
+        return IterableFetcher(dataset, batched, collate, drop_last)
+    return MapFetcher(dataset, batched, collate)

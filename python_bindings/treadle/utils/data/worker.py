@@ -1,0 +1,164 @@
+"""What runs in a worker process: it is handed indices and hands back batches, until it is told to stop.
+
+A worker never outlives its parent: a thread of its own waits for orders, and when the pipe closes or the process
+has another parent, the worker ends at once, whatever the dataset is doing.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import random
+import signal
+import sys
+import threading
+import traceback
+from typing import Any, Callable, Optional
+
+import treadle
+
+from . import transport
+from .fetch import make_fetcher
+from .worker_info import WorkerInfo, set_worker_info
+
+_LOOK_FOR_PARENT_EVERY = 0.5  # seconds
+
+
+class WorkerError:
+    """An exception of a worker on its way to the main process: its type, if that can travel, and its traceback."""
+
+    def __init__(self, error: BaseException, where: str) -> None:
+        self.where = where
+        self.text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        # What would end the process or, quietly, the loop over the batches travels as a RuntimeError.
+        plain = isinstance(error, Exception) and not isinstance(error, StopIteration)
+        self.kind: type = type(error) if plain else RuntimeError
+        try:
+            pickle.dumps(self.kind)
+        except Exception:
+            self.kind = RuntimeError
+
+    def reraise(self) -> None:
+        """Raise the same type of exception, whose message has the worker's traceback."""
+        message = f"Caught {self.kind.__name__} in {self.where}.\nOriginal {self.text}"
+        try:
+            error = _ReadableKeyError(message) if self.kind is KeyError else self.kind(message)
+        except Exception:
+            error = RuntimeError(message)
+        raise error
+
+
+class _ReadableKeyError(KeyError):
+    """A KeyError shows its message as repr would; a traceback is to keep its lines."""
+
+    def __str__(self) -> str:
+        return self.args[0]
+
+
+class WorkerJob:
+    """Everything a worker needs to know from the start."""
+
+    def __init__(
+        self,
+        worker_id: int,
+        num_workers: int,
+        dataset: Any,
+        batched: bool,
+        collate: Callable,
+        drop_last: bool,
+        init: Optional[Callable[[int], None]],
+        parent: int,
+    ) -> None:
+        self.worker_id = worker_id
+        self.num_workers = num_workers
+        self.dataset = dataset
+        self.batched = batched
+        self.collate = collate
+        self.drop_last = drop_last
+        self.init = init
+        self.parent = parent
+
+
+def run(job: WorkerJob, connection: Any, inherited: list) -> None:
+    """The body of a worker process. `inherited` are ends of pipes that belong to the main process."""
+    # Ctrl-C reaches every process of a terminal: the main one decides what happens to its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for other in inherited:
+        other.close()
+    # Threads of the parent do not exist here, and their pool must not be waited for.
+    treadle.set_num_threads(1)
+    orders: queue.SimpleQueue = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(connection, orders, os.getppid()), daemon=True).start()
+    try:
+        _serve(job, connection, orders)
+    except (BrokenPipeError, ConnectionResetError, EOFError):
+        pass  # nobody is waiting for the answer any more
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+def _listen(connection: Any, orders: queue.SimpleQueue, parent: int) -> None:
+    try:
+        while True:
+            while not connection.poll(_LOOK_FOR_PARENT_EVERY):
+                if os.getppid() != parent:
+                    os._exit(1)
+            orders.put(connection.recv())
+    except (EOFError, OSError):
+        os._exit(1)
+
+
+def _serve(job: WorkerJob, connection: Any, orders: queue.SimpleQueue) -> None:
+    fetcher, where = None, f"DataLoader worker process {job.worker_id}"
+    failure: Optional[WorkerError] = None
+    started = False
+    while True:
+        order = orders.get()
+        if order is None:
+            return
+        kind, number, value = order
+        if kind == "epoch":
+            failure, fetcher = None, None
+            try:
+                _seed(job, value)
+                if not started and job.init is not None:
+                    job.init(job.worker_id)
+                started = True
+                fetcher = make_fetcher(job.dataset, job.batched, job.collate, job.drop_last)
+            except BaseException as error:
+                failure = WorkerError(error, where)
+            continue
+        answer: tuple = ("end", number, None)
+        if failure is not None:
+            answer = ("error", number, failure)
+        else:
+            try:
+                answer = ("batch", number, fetcher.fetch(value))
+            except StopIteration as stop:
+                if not hasattr(fetcher, "iterator"):
+                    answer = ("error", number, WorkerError(stop, where))
+            except BaseException as error:
+                answer = ("error", number, WorkerError(error, where))
+        _answer(connection, answer, job.parent, where)
+
+
+def _answer(connection: Any, answer: tuple, parent: int, where: str) -> None:
+    try:
+        transport.send(connection, answer, parent)
+    except (BrokenPipeError, ConnectionResetError):
+        raise
+    except Exception as error:  # the batch cannot be pickled
+        transport.send(connection, ("error", answer[1], WorkerError(error, where)), parent)
+
+
+def _seed(job: WorkerJob, base_seed: int) -> None:
+    """Random numbers of every kind differ between workers and follow from the loader's seed."""
+    seed = base_seed + job.worker_id
+    random.seed(seed)
+    treadle.manual_seed(seed)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(seed % 2**32)
+    set_worker_info(WorkerInfo(job.worker_id, job.num_workers, seed, job.dataset))

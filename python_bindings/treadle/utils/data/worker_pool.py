@@ -1,0 +1,218 @@
+"""The worker processes of one DataLoader, seen from the main process, and the iterator over their batches.
+
+Every worker has a pipe of its own, so that one that dies leaves no lock held. The main process waits on all
+pipes and on the ends of all processes at once: a death is noticed when it happens. Batches come in any order and
+are handed out in the order of their numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import os
+import weakref
+from collections import deque
+from multiprocessing.connection import wait
+from typing import Any, Iterator
+
+from . import transport, worker
+from .sampler import draw_seed
+
+_GOODBYE = 2.0  # seconds that a worker gets to end by itself
+
+
+class WorkerPool:
+    """Starts the processes; ends them when it is closed, collected, or the program ends."""
+
+    def __init__(self, loader: Any) -> None:
+        context = _context(loader.multiprocessing_context)
+        self.count = loader.num_workers
+        self.connections: list = []
+        self.processes: list = []
+        # Kept apart from self, so that ending the workers does not need the pool itself.
+        self._finalizer = weakref.finalize(
+            self, _end, self.connections, self.processes, os.getpid()
+        )
+        forks = context.get_start_method() == "fork"
+        try:
+            for number in range(self.count):
+                mine, theirs = context.Pipe(duplex=True)
+                self.connections.append(mine)
+                job = worker.WorkerJob(
+                    number,
+                    self.count,
+                    loader.dataset,
+                    loader._auto_collation,
+                    loader.collate_fn,
+                    loader.drop_last,
+                    loader.worker_init_fn,
+                    os.getpid(),
+                )
+                inherited = list(self.connections) if forks else []
+                process = context.Process(
+                    target=worker.run, args=(job, theirs, inherited), daemon=True
+                )
+                try:
+                    process.start()
+                finally:
+                    theirs.close()
+                self.processes.append(process)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def alive(self) -> bool:
+        """Whether the workers are there to be used."""
+        return self._finalizer.alive and all(process.is_alive() for process in self.processes)
+
+    def close(self) -> None:
+        """End all workers; doing it twice does no harm."""
+        self._finalizer()
+
+    def tell(self, number: int, order: Any) -> None:
+        """Send an order to a worker."""
+        try:
+            self.connections[number].send(order)
+        except (BrokenPipeError, ConnectionResetError):
+            self._report_death(number)
+
+    def receive(self, timeout: float) -> list[tuple]:
+        """Wait for answers of any workers; RuntimeError if one has died."""
+        owners: dict[Any, int] = {}
+        for number, (connection, process) in enumerate(zip(self.connections, self.processes)):
+            owners[connection] = number
+            owners[process.sentinel] = number
+        ready = wait(list(owners), timeout or None)
+        if not ready:
+            raise RuntimeError(f"DataLoader timed out after {timeout} seconds")
+        answers, dead = [], []
+        for thing in ready:
+            if isinstance(thing, int):
+                dead.append(owners[thing])
+                continue
+            try:
+                answers.append(transport.receive(thing))
+            except (EOFError, OSError):
+                dead.append(owners[thing])
+        # What a worker sent before it died still counts.
+        if dead and not answers:
+            self._report_death(dead[0])
+        return answers
+
+    def _report_death(self, number: int) -> None:
+        process = self.processes[number]
+        process.join(_GOODBYE)
+        code = process.exitcode
+        self.close()
+        how = (
+            f"was killed by signal {-code}"
+            if code is not None and code < 0
+            else f"exited with code {code}"
+        )
+        raise RuntimeError(
+            f"DataLoader worker (pid {process.pid}) {how} while a batch was expected of it.\n"
+            "A worker that is killed often used more memory than there was; num_workers=0 shows errors in place."
+        )
+
+
+def _context(given: Any) -> Any:
+    if given is None or isinstance(given, str):
+        return multiprocessing.get_context(given)
+    return given
+
+
+def _end(connections: list, processes: list, owner: int) -> None:
+    if os.getpid() != owner:
+        return  # a forked copy of the pool: the workers are not its own
+    for connection in connections:
+        try:
+            connection.send(None)
+        except (OSError, ValueError):
+            pass
+        connection.close()  # a worker that is busy notices this
+    for process in processes:
+        process.join(_GOODBYE)
+        if process.is_alive():
+            process.kill()
+            process.join()
+
+
+class MultiprocessIterator:
+    """One epoch over the batches that workers make. At most prefetch_factor batches per worker are under way."""
+
+    def __init__(self, loader: Any, pool: WorkerPool) -> None:
+        self._loader = loader
+        self._pool = pool
+        self._owns_pool = not loader.persistent_workers
+        self._indices: Iterator = iter(loader._index_sampler)
+        self._sent = itertools.count()
+        self._next = 0
+        self._waiting: dict[int, tuple] = {}  # answers that came before their turn
+        self._order: deque[int] = deque()  # numbers of the batches under way
+        self._worker_of: dict[int, int] = {}
+        self._active = list(range(pool.count))
+        self._turn = 0
+        seed = draw_seed(loader.generator)
+        for number in range(pool.count):
+            pool.tell(number, ("epoch", -1, seed))
+        for _ in range(loader.prefetch_factor * pool.count):
+            self._order_one()
+
+    def __iter__(self) -> "MultiprocessIterator":
+        return self
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def _order_one(self) -> None:
+        """Have the next worker in turn make the next batch."""
+        if not self._active:
+            return
+        indices = next(self._indices, _NOTHING)
+        if indices is _NOTHING:
+            return
+        number = next(self._sent)
+        who = self._active[self._turn % len(self._active)]
+        self._turn += 1
+        self._worker_of[number] = who
+        self._order.append(number)
+        self._pool.tell(who, ("batch", number, indices))
+
+    def __next__(self) -> Any:
+        while self._order:
+            number = self._order[0]
+            while number not in self._waiting:
+                for answer in self._pool.receive(self._loader.timeout):
+                    self._waiting[answer[1]] = answer
+            self._order.popleft()
+            who = self._worker_of.pop(number)
+            kind, _, value = self._waiting.pop(number)
+            if kind == "end":
+                # This worker's part of the dataset is through; others may have more.
+                if who in self._active:
+                    self._active.remove(who)
+                self._order_one()
+                continue
+            self._order_one()
+            if kind == "error":
+                value.reraise()
+            return value
+        self._finish()
+        raise StopIteration
+
+    def _finish(self) -> None:
+        if self._owns_pool:
+            self._pool.close()
+
+    def drain(self) -> None:
+        """Take in what is still under way, so that the workers can start a new epoch."""
+        while self._order:
+            number = self._order.popleft()
+            while number not in self._waiting:
+                for answer in self._pool.receive(self._loader.timeout):
+                    self._waiting[answer[1]] = answer
+            del self._waiting[number]
+
+
+_NOTHING = object()
