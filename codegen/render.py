@@ -82,6 +82,7 @@ class Renderer:
     def __init__(self, model: Model, shards: int):
         self.model = model
         self.env = environment()
+        self.env.globals["python"] = importlib.import_module("python_filters")
         self.shards = make_shards(model, shards)
         self.extra: Mapping[str, Callable[[Shard], Mapping[str, Any]]] = {
             "variable_type.cc.j2": importlib.import_module("autograd_filters").context,

@@ -112,8 +112,7 @@ struct Dispatcher::State {
       int best = filled ? static_cast<int>(source_of(row, t)) : INT32_MAX;
       for (const RowEntry& entry : record.entries) {
         const int source = static_cast<int>(entry.place->source);
-        // What is registered wins over what was generated even where it calls itself generated.
-        if (!entry.covers[t] || source > best || (source == best && row.places[t] && record.generated == nullptr)) continue;
+        if (!entry.covers[t] || source > best) continue;
         best = source;
         row.kernels[t] = entry.kernels[t];
         row.boxed[t] = entry.boxed;
@@ -220,9 +219,7 @@ void Dispatcher::register_boxed(std::string_view name, std::string_view schema, 
   check<ErrorKind::Runtime>(text == op.info().schema, name, ": expected a kernel for the operator's schema\n  ", op.info().schema,
                             "\ngot one, at ", place_text(place), ", for\n  ", text);
   // Naming dtypes is more exact than serving all of them.
-  const KernelSource source = dtypes.empty() ? KernelSource::DeviceLayout : KernelSource::Exact;
-  place.source = std::max(place.source, source);
-  if (place.source == KernelSource::DeviceLayout) place.source = source;
+  place.source = dtypes.empty() ? KernelSource::DeviceLayout : KernelSource::Exact;
 
   const std::lock_guard lock(state_->mutex);
   RowEntry entry;
@@ -313,10 +310,9 @@ std::string Dispatcher::dump(std::string_view name) const {
     }
   }
   const std::lock_guard lock(state_->mutex);
-  for (const KernelPlace* place : state_->device_fallback_places) {
-    if (!place) continue;
-    const auto device = static_cast<DeviceType>(&place - state_->device_fallback_places.data());
-    (void)device;
+  for (int d = 0; d < num_device_types(); ++d) {
+    const KernelPlace* place = state_->device_fallback_places[static_cast<size_t>(d)];
+    if (place) line(name_of(static_cast<DeviceType>(d)), name_of(place->source), *place);
   }
   return text;
 }

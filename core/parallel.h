@@ -28,7 +28,8 @@ void parallel_chunks(int64_t chunks, F&& f) {
     f(int64_t{0});
     return;
   }
-  detail::run_chunks(chunks, [](void* c, int64_t i) { (*static_cast<std::remove_reference_t<F>*>(c))(i); }, &f);
+  detail::run_chunks(chunks, [](void* c, int64_t i) { (*static_cast<std::remove_reference_t<F>*>(c))(i); },
+                     const_cast<void*>(static_cast<const void*>(&f)));
 }
 
 // Splits [0, n) into pieces of `grain` (the last may be shorter).
@@ -50,7 +51,8 @@ void parallel_for(int64_t n, int64_t grain, F&& f) {
 void run_single_threaded(void (*fn)(void*), void* context);
 template <class F>
 void single_threaded(F&& f) {
-  run_single_threaded([](void* c) { (*static_cast<std::remove_reference_t<F>*>(c))(); }, &f);
+  run_single_threaded([](void* c) { (*static_cast<std::remove_reference_t<F>*>(c))(); },
+                      const_cast<void*>(static_cast<const void*>(&f)));
 }
 
 }  // namespace treadle

@@ -1,10 +1,10 @@
 """Handwritten digits: a small convolutional network learns to read 8x8 images.
 
-    python examples/digits.py            # well under a minute on two cores; test accuracy about 0.99
-    python examples/digits.py --small    # a few seconds: a smaller network, fewer epochs
+    python examples/digits.py            # well under a minute on two cores; test accuracy about
+    0.99 python examples/digits.py --small    # a few seconds: a smaller network, fewer epochs
 
-The data are the 1,797 images that scikit-learn ships. A fifth of them, fixed by the seed, is held out for testing.
-The loss of every epoch goes to loss_curve.png.
+The data are the 1,797 images that scikit-learn ships. A fifth of them, fixed by the seed, is held
+out for testing. The loss of every epoch goes to loss_curve.png.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class Digits(Dataset):
 
 
 def shifted(images: torch.Tensor) -> torch.Tensor:
-    """The images moved together by a random step of at most one pixel; what comes in at the edge is empty."""
+    """The images moved together by a random step of at most one pixel; what comes in at the edge is
+    empty."""
     down, right = (torch.randint(-1, 2, (2,))).tolist()
     moved = torch.zeros_like(images)
     height, width = images.shape[2:]
@@ -129,7 +130,8 @@ def main() -> float:
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=max(epochs, 1))
     count = sum(parameter.numel() for parameter in net.parameters())
     print(
-        f"{count:,} parameters; {len(order) - held_out} images to learn from, {held_out} to test with"
+        f"{count:,} parameters; {len(order) - held_out} images to learn from, {held_out} to test "
+        "with"
     )
 
     losses = []

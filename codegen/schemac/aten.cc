@@ -8,10 +8,14 @@ namespace treadle::schemac {
 namespace {
 
 bool read_func(const YamlFile& file, const Field& field, Diagnostics& diagnostics) {
-  const schema::SourceText text = file.text(field);
-  const std::string printed = print(parse_schema(text));
-  if (printed == text.text()) return true;
-  diagnostics.add(text.diagnostic(0, "schema is printed back as '" + printed + "'"));
+  try {
+    const schema::SourceText text = file.text(field);
+    const std::string printed = print(parse_schema(text));
+    if (printed == text.text()) return true;
+    diagnostics.add(text.diagnostic(0, "schema is printed back as '" + printed + "'"));
+  } catch (const schema::SchemaError& problem) {
+    diagnostics.add(problem.diagnostic());
+  }
   return false;
 }
 

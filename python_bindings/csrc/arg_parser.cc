@@ -102,7 +102,7 @@ struct Mismatch {
 
 Mismatch match(const Signature& signature, PyObject* const* names, const Arguments& arguments, PyObject** slots, bool lenient) {
   const int self = arguments.object ? signature.self : -1;
-  if (arguments.object && self < 0) return {Mismatch::TooMany};
+  if (arguments.object ? self < 0 : !signature.function) return {Mismatch::TooMany};
   const Py_ssize_t places = signature.positional - (self >= 0);
   for (int p = 0; p < signature.count; ++p) slots[p] = nullptr;
   if (self >= 0) slots[self] = arguments.object;
@@ -214,7 +214,7 @@ std::string reason_text(const Mismatch& mismatch) {
   size_t at = 0;
   for (int s = 0; s < function.count; ++s) {
     const Signature& signature = function.signatures[s];
-    if (!method || signature.self >= 0) {
+    if (method ? signature.self >= 0 : signature.function) {
       shown.push_back(&signature);
       mismatch = match(signature, function.names + at, arguments, slots, true);
       reason = &mismatch;

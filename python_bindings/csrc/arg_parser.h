@@ -36,7 +36,8 @@ struct Signature {
   const Param* params;
   uint8_t count;
   uint8_t positional;  // how many may be given by position; they come first
-  int8_t self;         // which of them a method's object is; -1 when there is none
+  int8_t self;         // which of them a method's object is; -1 when it is no method
+  bool function;       // whether it can be called as a function
 };
 
 // All signatures of one Python name.

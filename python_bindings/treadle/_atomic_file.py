@@ -1,6 +1,8 @@
-"""Writing a file so that at every moment, whatever is killed, its path holds the old content or the new one.
+"""Writing a file so that at every moment, whatever is killed, its path holds the old content or the
+new one.
 
-The new content goes to a file beside it, is brought to the disk, and then takes the old one's name in one step.
+The new content goes to a file beside it, is brought to the disk, and then takes the old one's name
+in one step.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from typing import BinaryIO, Iterator
 
 @contextlib.contextmanager
 def replacing(path: str) -> Iterator[BinaryIO]:
-    """A binary file to write to; it takes the place of `path` when the block ends without an exception."""
+    """A binary file to write to; it takes the place of `path` when the block ends without an
+    exception."""
     path = os.path.realpath(path)
     try:
         status = os.stat(path)
@@ -46,7 +49,8 @@ def replacing(path: str) -> Iterator[BinaryIO]:
 
 
 def _sync_directory(directory: str) -> None:
-    """Bring the new name to the disk as well; some file systems cannot, and then it comes there later."""
+    """Bring the new name to the disk as well; some file systems cannot, and then it comes there
+    later."""
     with contextlib.suppress(OSError):
         descriptor = os.open(directory, os.O_RDONLY)
         try:

@@ -1,7 +1,8 @@
 """The zip file around a checkpoint: `archive/data.pkl`, `archive/data/0`, ..., `archive/version`.
 
-Members are stored, never compressed, and start at multiples of 64 bytes, so that a storage can be used where it
-lies in a mapped file. The reader believes no number in the file before it has checked it against the file's size.
+Members are stored, never compressed, and start at multiples of 64 bytes, so that a storage can be
+used where it lies in a mapped file. The reader believes no number in the file before it has checked
+it against the file's size.
 """
 
 from __future__ import annotations
@@ -79,8 +80,8 @@ class Archive:
             raise RuntimeError("load: expected a checkpoint, got an empty file")
         if head[:1] == b"\x80":
             raise RuntimeError(
-                "load: expected a checkpoint in the zip format, got a bare pickle; such files are not read, because "
-                "the general way to read them may run code"
+                "load: expected a checkpoint in the zip format, got a bare pickle; such files are "
+                "not read, because the general way to read them may run code"
             )
         raise RuntimeError(f"load: expected a checkpoint, got a file that starts with {head!r}")
 
@@ -89,7 +90,8 @@ class Archive:
         for info in self._members.values():
             if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 0x1:
                 raise RuntimeError(
-                    f"load: expected stored members, got a compressed or encrypted {info.filename[:80]!r}"
+                    "load: expected stored members, got a compressed or encrypted "
+                    f"{info.filename[:80]!r}"
                 )
             if info.compress_size != info.file_size or not 0 <= info.header_offset < self._size:
                 raise _damaged(f"member {info.filename[:80]!r} does not fit into the file")

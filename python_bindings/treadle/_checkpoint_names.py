@@ -1,7 +1,8 @@
 """Which names a checkpoint may use, and what each stands for when it is read.
 
-Nothing is imported because a file asks for it: a name is looked up in a table of harmless things, and the call of
-a function is a call of ours, with checked arguments. Users may add classes of their own that they trust.
+Nothing is imported because a file asks for it: a name is looked up in a table of harmless things,
+and the call of a function is a call of ours, with checked arguments. Users may add classes of their
+own that they trust.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ class StorageType:
 
 
 class Entry:
-    """What a name stands for: a `value`, and how it is called, made and filled, where a file may do that."""
+    """What a name stands for: a `value`, and how it is called, made and filled, where a file may do
+    that."""
 
     def __init__(
         self,
@@ -208,7 +210,8 @@ _Given = Union[Callable, tuple[Callable, str]]
 
 
 def add_safe_globals(safe_globals: list[_Given]) -> None:
-    """Allow checkpoints to use these classes and functions (or pairs of one and the name it has in files).
+    """Allow checkpoints to use these classes and functions (or pairs of one and the name it has in
+    files).
 
     Loading may then call them: add only what is harmless whatever it is called with.
     """

@@ -1,8 +1,9 @@
 """The reading half of checkpoints: an interpreter of pickles that can only build data.
 
-A pickle is a program for a small stack machine, and Python's own machine lets it import and call anything. This one
-knows the instructions that data needs, looks names up in the table of `_checkpoint_names` and nowhere else, calls
-what that table says may be called, and bounds the work that a small file can ask for.
+A pickle is a program for a small stack machine, and Python's own machine lets it import and call
+anything. This one knows the instructions that data needs, looks names up in the table of
+`_checkpoint_names` and nowhere else, calls what that table says may be called, and bounds the work
+that a small file can ask for.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ class _Reader:
 
 
 class CheckpointUnpickler:
-    """Reads one pickle. `load_storage(type, key, location, numel)` gives the storages it refers to."""
+    """Reads one pickle. `load_storage(type, key, location, numel)` gives the storages it refers
+    to."""
 
     def __init__(self, data: bytes, load_storage: Callable) -> None:
         self._reader = _Reader(data)
@@ -81,11 +83,12 @@ class CheckpointUnpickler:
             handler = handlers.get(code)
             if handler is None:
                 raise pickle.UnpicklingError(
-                    f"load: expected an instruction that builds data, got {code!r} at byte {reader.place - 1}"
+                    f"load: expected an instruction that builds data, got {code!r} at byte "
+                    f"{reader.place - 1}"
                 )
             handler(self)
 
-    # ---- the stack --------------------------------------------------------------------------------------
+    # ---- the stack ---------------------------------------------------------------------------
 
     def _push(self, value: Any) -> None:
         self._stack.append(value)
@@ -116,7 +119,7 @@ class CheckpointUnpickler:
                     "load: expected data about as large as the file, got far more"
                 )
 
-    # ---- instructions -----------------------------------------------------------------------------------
+    # ---- instructions ------------------------------------------------------------------------
 
     def _proto(self) -> None:
         version = self._reader.number("<B")
@@ -242,8 +245,8 @@ class CheckpointUnpickler:
         if entry is None:
             raise pickle.UnpicklingError(
                 f"load: expected only data, got the name {full}, which checkpoints may not use.\n"
-                "If it is a class or function of yours, and harmless whatever it is called with, allow it with "
-                "treadle.serialization.add_safe_globals([...])."
+                "If it is a class or function of yours, and harmless whatever it is called with, "
+                "allow it with treadle.serialization.add_safe_globals([...])."
             )
         self._entries[id(entry.value)] = entry
         self._push(entry.value)

@@ -1,7 +1,8 @@
-"""The writing half of checkpoints: an object's pickle in PyTorch's vocabulary, and the storages it refers to.
+"""The writing half of checkpoints: an object's pickle in PyTorch's vocabulary, and the storages it
+refers to.
 
-Tensors become calls of `torch._utils._rebuild_tensor_v2` on a storage that is named by a number; the bytes of the
-storages lie beside the pickle, each once, however many tensors share it.
+Tensors become calls of `torch._utils._rebuild_tensor_v2` on a storage that is named by a number;
+the bytes of the storages lie beside the pickle, each once, however many tensors share it.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ class _StorageReference:
         self.numel = numel
 
 
-# The pickler written in Python, because the one in C insists on importing every name that it writes.
+# The pickler written in Python, because the one in C insists on importing every name that it
+# writes.
 class CheckpointPickler(pickle._Pickler):
     """Pickles one object; afterwards `storages` has the storages, in the order of their numbers."""
 
@@ -133,13 +135,14 @@ class CheckpointPickler(pickle._Pickler):
             self._references[identity] = known
         elif known.name != name:
             raise RuntimeError(
-                "save: expected all tensors over one piece of memory to have the same dtype, "
-                f"got {known.name} and {name}; clone one of them first"
+                "save: expected all tensors over one piece of memory to have the same dtype, got "
+                f"{known.name} and {name}; clone one of them first"
             )
         return known
 
     def save_global(self, obj: Any, name: Any = None) -> None:
-        """Write the name of a class or function; those of this package under the name that PyTorch has."""
+        """Write the name of a class or function; those of this package under the name that PyTorch
+        has."""
         if isinstance(obj, (_Global, treadle.dtype)):
             module = obj.module if isinstance(obj, _Global) else _PACKAGE_IN_FILES
             self._write_name(module, obj.name if isinstance(obj, _Global) else name)

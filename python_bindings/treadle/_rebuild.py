@@ -1,8 +1,8 @@
 """How a tensor is taken apart and put together again, for copying, pickling and checkpoints.
 
-The functions `_rebuild_*` are the only ones that a checkpoint may name; their argument lists are those of
-PyTorch's format, so that a file written by either reads in the other. `reduce_tensor` is the same thing for
-`copy` and `pickle` inside one program: the elements travel as bytes.
+The functions `_rebuild_*` are the only ones that a checkpoint may name; their argument lists are
+those of PyTorch's format, so that a file written by either reads in the other. `reduce_tensor` is
+the same thing for `copy` and `pickle` inside one program: the elements travel as bytes.
 """
 
 from __future__ import annotations
@@ -14,18 +14,20 @@ import treadle
 
 
 def as_view_of(base: treadle.Tensor, offset: int, size: tuple, stride: tuple) -> treadle.Tensor:
-    """A tensor over the memory of `base` (one dimension, contiguous) that autograd does not see as a view.
+    """A tensor over the memory of `base` (one dimension, contiguous) that autograd does not see as
+    a view.
 
     Every number may come from a hostile file, so each is checked before any memory is looked at.
     """
     if len(size) != len(stride):
         raise ValueError(
-            f"rebuild_tensor: expected as many strides as sizes, got size = {size}, stride = {stride}"
+            f"rebuild_tensor: expected as many strides as sizes, got size = {size}, stride = "
+            f"{stride}"
         )
     if any(not isinstance(n, int) or n < 0 for n in (*size, *stride, offset)):
         raise ValueError(
-            "rebuild_tensor: expected non-negative integers, "
-            f"got size = {size}, stride = {stride}, storage_offset = {offset}"
+            f"rebuild_tensor: expected non-negative integers, got size = {size}, stride = "
+            f"{stride}, storage_offset = {offset}"
         )
     last = offset
     if 0 not in size:
@@ -76,7 +78,8 @@ def _rebuild_parameter_with_state(
 
 
 def base_from_buffer(buffer: Any, dtype: treadle.dtype) -> treadle.Tensor:
-    """A tensor of one dimension over the whole of `buffer` (which it keeps alive), without copying."""
+    """A tensor of one dimension over the whole of `buffer` (which it keeps alive), without
+    copying."""
     if len(buffer) == 0:
         return treadle.empty((0,), dtype=dtype)
     return treadle.frombuffer(buffer, dtype=dtype)
@@ -98,7 +101,8 @@ def _rebuild_from_bytes(
 
 
 def tensor_bytes(tensor: treadle.Tensor) -> memoryview:
-    """The elements of `tensor` in row-major order, as bytes; shares its memory where that is possible."""
+    """The elements of `tensor` in row-major order, as bytes; shares its memory where that is
+    possible."""
     dense = tensor.detach().contiguous()
     begin = dense.storage_offset() * dense.element_size()
     if dense.numel() == 0:
@@ -124,19 +128,20 @@ def reduce_tensor(tensor: treadle.Tensor) -> tuple:
 def _require_leaf(tensor: treadle.Tensor) -> None:
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError(
-            "pickle: expected a tensor made by the user (a leaf of the autograd graph), got the result of an "
-            "operation that requires grad; call detach() first"
+            "pickle: expected a tensor made by the user (a leaf of the autograd graph), got the "
+            "result of an operation that requires grad; call detach() first"
         )
 
 
 def deepcopy_tensor(tensor: treadle.Tensor, memo: dict) -> treadle.Tensor:
-    """`copy.deepcopy` of a tensor: new memory, same strides as `clone`, same requires_grad and class."""
+    """`copy.deepcopy` of a tensor: new memory, same strides as `clone`, same requires_grad and
+    class."""
     if id(tensor) in memo:
         return memo[id(tensor)]
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError(
-            "deepcopy: expected a tensor made by the user (a leaf of the autograd graph), got the result of an "
-            "operation that requires grad; call detach() first"
+            "deepcopy: expected a tensor made by the user (a leaf of the autograd graph), got the "
+            "result of an operation that requires grad; call detach() first"
         )
     with treadle.no_grad():
         copied = tensor.detach().clone()
@@ -150,14 +155,6 @@ def deepcopy_tensor(tensor: treadle.Tensor, memo: dict) -> treadle.Tensor:
     return copied
 
 
-def _named(name: str) -> Any:
-    return getattr(treadle, name)
-
-
 def install() -> None:
-    """Make `pickle` and `copy` know the types of the extension. Subclasses of Tensor say it themselves."""
+    """Make `pickle` know plain tensors. Subclasses such as Parameter say it themselves."""
     copyreg.pickle(treadle.Tensor, reduce_tensor)
-    copyreg.pickle(treadle.dtype, lambda dtype: (_named, (str(dtype).rpartition(".")[2],)))
-    copyreg.pickle(treadle.layout, lambda layout: (_named, (str(layout).rpartition(".")[2],)))
-    copyreg.pickle(treadle.device, lambda device: (treadle.device, (str(device),)))
-    copyreg.pickle(treadle.Size, lambda size: (treadle.Size, (tuple(size),)))

@@ -1,7 +1,9 @@
-"""How a tensor is shown: `tensor([[1., 2.],\\n        [3., 4.]], dtype=treadle.float64, requires_grad=True)`.
+"""How a tensor is shown: `tensor([[1., 2.],\\n        [3., 4.]], dtype=treadle.float64,
+requires_grad=True)`.
 
-All elements that are shown get the same width and the same form (whole, fixed, scientific), chosen from the
-values. A tensor of more than `threshold` elements shows the first and last `edgeitems` of each dimension.
+All elements that are shown get the same width and the same form (whole, fixed, scientific), chosen
+from the values. A tensor of more than `threshold` elements shows the first and last `edgeitems` of
+each dimension.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ def set_printoptions(
     profile: Optional[str] = None,
     sci_mode: Optional[bool] = None,
 ) -> None:
-    """How tensors are shown from now on. `profile` is 'default', 'short' or 'full'; the others change it."""
+    """How tensors are shown from now on. `profile` is 'default', 'short' or 'full'; the others
+    change it."""
     if profile is not None:
         if profile not in _PROFILES:
             raise ValueError(
@@ -81,7 +84,8 @@ def printoptions(**kwargs: Any) -> Iterator[None]:
 
 
 class _Format:
-    """The form that fits a set of numbers: whole ("1."), fixed ("1.5000") or scientific ("1.5000e+10")."""
+    """The form that fits a set of numbers: whole ("1."), fixed ("1.5000") or scientific
+    ("1.5000e+10")."""
 
     def __init__(self, values: list, is_float: bool) -> None:
         self.is_float = is_float

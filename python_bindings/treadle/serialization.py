@@ -1,7 +1,8 @@
 """Saving and loading: `treadle.save(net.state_dict(), "net.pt")`, `treadle.load("net.pt")`.
 
-Files have PyTorch's format and go both ways. Loading never runs code: it builds data from a list of allowed names
-(`add_safe_globals` adds to it). Saving replaces a file in one step, so that a killed program leaves the old one.
+Files have PyTorch's format and go both ways. Loading never runs code: it builds data from a list of
+allowed names (`add_safe_globals` adds to it). Saving replaces a file in one step, so that a killed
+program leaves the old one.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ def save(
     _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
 ) -> None:
-    """Write an object with all its tensors to a file. Tensors that share memory share it again when loaded."""
+    """Write an object with all its tensors to a file. Tensors that share memory share it again when
+    loaded."""
     pickled = io.BytesIO()
     pickler = CheckpointPickler(pickled, pickle_protocol)
     pickler.dump(obj)
@@ -78,9 +80,9 @@ def load(
 ) -> Any:
     """Read an object that `save` (or PyTorch's) wrote.
 
-    No code of the file runs, whatever `weights_only` says. `map_location` says where tensors go: a device, a
-    dictionary from the device in the file to another, or a function of a tensor and the device in the file.
-    With `mmap` the elements stay in the file until they are used.
+    No code of the file runs, whatever `weights_only` says. `map_location` says where tensors go: a
+    device, a dictionary from the device in the file to another, or a function of a tensor and the
+    device in the file. With `mmap` the elements stay in the file until they are used.
     """
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as file:
@@ -116,7 +118,8 @@ class _Storages:
             known = self._loaded[key] = self._read(dtype, key, location)
         if known.dtype != dtype:
             raise RuntimeError(
-                f"load: expected storage {key[:80]!r} to hold {known.dtype}, got a tensor of {dtype} over it"
+                f"load: expected storage {key[:80]!r} to hold {known.dtype}, got a tensor of "
+                f"{dtype} over it"
             )
         if numel != known.numel():
             raise RuntimeError(
@@ -128,8 +131,8 @@ class _Storages:
         name = f"data/{key}"
         if self._archive.size(name) % dtype.itemsize:
             raise RuntimeError(
-                f"load: expected storage {key[:80]!r} to hold whole elements of {dtype}, "
-                f"got {self._archive.size(name)} bytes"
+                f"load: expected storage {key[:80]!r} to hold whole elements of {dtype}, got "
+                f"{self._archive.size(name)} bytes"
             )
         return self._placed(base_from_buffer(self._archive.view(name), dtype), location)
 
@@ -146,8 +149,8 @@ class _Storages:
             where = location
             if location != "cpu" and not _exists(location):
                 raise RuntimeError(
-                    f"load: expected the device {location[:40]!r} of the checkpoint, which is not there; "
-                    "give map_location='cpu' to load its tensors on the CPU"
+                    f"load: expected the device {location[:40]!r} of the checkpoint, which is not "
+                    "there; give map_location='cpu' to load its tensors on the CPU"
                 )
         target = treadle.device(where)
         return tensor if target.type == "cpu" else tensor.to(target)

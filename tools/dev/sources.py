@@ -1,4 +1,4 @@
-"""./dev format and ./dev lint: the layout of the sources, and the rules that a program can check."""
+"""./dev format and ./dev lint: the layout of the sources, and rules that a program can check."""
 
 from __future__ import annotations
 

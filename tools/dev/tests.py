@@ -16,7 +16,7 @@ import bazel
 import environment
 from ui import ROOT, DevError, run, say, step
 
-# Bazel's exit statuses that are about tests, not about the build: failed tests; no tests were found.
+# Bazel's exit statuses that are about tests, not the build: some failed; none were found.
 TESTS_FAILED, NO_TESTS = 3, 4
 
 
@@ -38,7 +38,7 @@ class Count:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", nargs="*", help="only these Python test files or folders")
-    parser.add_argument("--asan", action="store_true", help="with address and undefined-behaviour checks")
+    parser.add_argument("--asan", action="store_true", help="with the address and UB sanitizers")
     parser.add_argument("--fast", action="store_true", help="leave out the tests marked slow")
     parser.add_argument("--cpp", action="store_true", help="the C++ tests only")
     parser.add_argument("--python", action="store_true", help="the Python tests only")

@@ -46,7 +46,7 @@ def run(command: Sequence[str], env: dict[str, str] | None = None, cwd: Path = R
     try:
         return subprocess.run(list(command), env=merged(env), cwd=cwd).returncode
     except FileNotFoundError:
-        raise DevError(f"{command[0]} was not found; ./dev build installs what is missing") from None
+        raise DevError(f"{command[0]} was not found; ./dev build installs it") from None
 
 
 def run_quietly(command: Sequence[str], what: str, env: dict[str, str] | None = None) -> None:

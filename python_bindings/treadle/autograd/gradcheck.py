@@ -1,10 +1,10 @@
 """Checking gradients: those of backward against differences of the function's own values.
 
     x = treadle.randn((3, 2), dtype=treadle.float64, requires_grad=True)
-    gradcheck(lambda x: (x * x).sum(), (x,))    # True, or a GradcheckError that shows both Jacobians
+    gradcheck(lambda x: (x * x).sum(), (x,))    # True, or a GradcheckError with both Jacobians
 
-Complex numbers are taken as pairs of real ones: then backward's convention (the gradient of a real loss L is
-dL/d(real) + i dL/d(imaginary)) makes every case a real Jacobian.
+Complex numbers are taken as pairs of real ones: then backward's convention (the gradient of a real
+loss L is dL/d(real) + i dL/d(imaginary)) makes every case a real Jacobian.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def gradcheck(
 ) -> bool:
     """Whether backward through `func` agrees with central differences of step `eps`.
 
-    All inputs that require grad are checked, against all outputs, element by element (in `fast_mode` too).
-    Twice the same backward must give the same result up to nondet_tol. Returns True, or raises GradcheckError
-    (False instead, if not raise_exception).
+    All inputs that require grad are checked, against all outputs, element by element (in
+    `fast_mode` too). Twice the same backward must give the same result up to nondet_tol. Returns
+    True, or raises GradcheckError (False instead, if not raise_exception).
     """
     inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     try:
@@ -79,7 +79,8 @@ def gradgradcheck(
     fast_mode: bool = False,
     masked: bool = False,
 ) -> bool:
-    """`gradcheck` of backward itself, as a function of the inputs and of the gradients handed to it."""
+    """`gradcheck` of backward itself, as a function of the inputs and of the gradients handed to
+    it."""
     inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     if grad_outputs is None:
         outputs = _differentiable(_as_tuple(func(*inputs)))
@@ -144,15 +145,17 @@ def _check_inputs(inputs: tuple) -> None:
     checked = [value for value in inputs if _is_checked(value)]
     if not checked:
         raise ValueError(
-            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
+            "gradcheck expects at least one input tensor to require gradient, but none of them "
+            "have requires_grad=True."
         )
     for place, value in enumerate(inputs):
         if not _is_checked(value):
             continue
         if value.dtype not in (treadle.float64, treadle.complex128):
             warnings.warn(
-                f"Input #{place} requires gradient and is not a double precision floating point or complex. "
-                "This check will likely fail if all the inputs are not of double precision.",
+                f"Input #{place} requires gradient and is not a double precision floating point "
+                "or complex. This check will likely fail if all the inputs are not of double "
+                "precision.",
                 stacklevel=3,
             )
         overlapping = any(
@@ -160,9 +163,10 @@ def _check_inputs(inputs: tuple) -> None:
         )
         if overlapping:
             raise RuntimeError(
-                f"The {place}th input has a dimension with stride 0. gradcheck only supports inputs that are "
-                "non-overlapping to be able to compute the numerical gradients correctly. You should call "
-                ".contiguous on the input before passing it to gradcheck."
+                f"The {place}th input has a dimension with stride 0. gradcheck only supports "
+                "inputs that are non-overlapping to be able to compute the numerical gradients "
+                "correctly. You should call .contiguous on the input before passing it to "
+                "gradcheck."
             )
 
 
@@ -212,7 +216,8 @@ class _Check:
         return [_as_reals(outputs[number], outputs[number]) for number in numbers]
 
     def _numeric(self, numbers: Sequence[int]) -> list[list[np.ndarray]]:
-        """For each input and output, the Jacobian by central differences: a row per element of the input."""
+        """For each input and output, the Jacobian by central differences: a row per element of the
+        input."""
         result = []
         for _, value in self.checked:
             elements = value.detach().numpy()  # shares memory: writing here moves the input
@@ -270,7 +275,8 @@ class _Check:
             return
         if tuple(grad.shape) != tuple(value.shape):
             raise GradcheckError(
-                f"gradient for input {place} has size {tuple(grad.shape)}, expected {tuple(value.shape)}"
+                f"gradient for input {place} has size {tuple(grad.shape)}, expected "
+                f"{tuple(value.shape)}"
             )
         if check_dtypes and grad.dtype != value.dtype:
             raise GradcheckError(
@@ -290,13 +296,14 @@ class _Check:
         largest = np.nanmax(np.abs(first - second), initial=0.0)
         if largest > self.nondet_tol:
             raise GradcheckError(
-                f"Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
-                f"different values for output {output} and input {place}: they differ by {largest}, "
-                f"nondet_tol is {self.nondet_tol}"
+                "Backward is not reentrant, i.e., running backward with same input and "
+                f"grad_output multiple times gives different values for output {output} and input "
+                f"{place}: they differ by {largest}, nondet_tol is {self.nondet_tol}"
             )
 
     def _check_constant(self, outputs: tuple) -> None:
-        """No output depends on the inputs, as autograd sees it: then the values must not move either."""
+        """No output depends on the inputs, as autograd sees it: then the values must not move
+        either."""
         numbers = [
             number
             for number, output in enumerate(outputs)
@@ -308,7 +315,8 @@ class _Check:
                 if np.any(np.abs(jacobian) > self.atol):
                     raise GradcheckError("Numerical gradient for function expected to be zero")
         warnings.warn(
-            "gradcheck: no output of the function requires grad, so that there is nothing to compare",
+            "gradcheck: no output of the function requires grad, so that there is nothing to "
+            "compare",
             stacklevel=4,
         )
 
@@ -337,6 +345,6 @@ class _Check:
             for (place, value), one, other in zip(self.checked, full, part):
                 if not np.allclose(_as_reals(one, value), _as_reals(other, value), equal_nan=True):
                     raise GradcheckError(
-                        f"Expected undefined gradients to be treated as zeros, but the gradient of input {place} differs "
-                        f"when output {chosen} alone is given one"
+                        "Expected undefined gradients to be treated as zeros, but the gradient of "
+                        f"input {place} differs when output {chosen} alone is given one"
                     )

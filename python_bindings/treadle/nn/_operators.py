@@ -1,7 +1,7 @@
 """The library's operators by name, for the layers of `nn`: `ops.linear(x, w, b)`.
 
-Operators of `nn` live in their own part of the extension module and the rest beside it; a layer should not need
-to know which. A name is looked up once, at its first use.
+Operators of `nn` live in their own part of the extension module and the rest beside it; a layer
+should not need to know which. A name is looked up once, at its first use.
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ _LINEAR = (
 
 
 def calculate_gain(nonlinearity: str, param: Union[int, float, None] = None) -> float:
-    """The factor by which a nonlinearity's input should be larger so that its output keeps its variance."""
+    """The factor by which a nonlinearity's input should be larger so that its output keeps its
+    variance."""
     if nonlinearity in _LINEAR or nonlinearity == "sigmoid":
         return 1.0
     if nonlinearity == "tanh":
@@ -196,7 +197,8 @@ def kaiming_normal_(
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Optional[Generator] = None) -> Tensor:
-    """Rows (or columns, whichever are fewer) of unit length at right angles to each other, times gain."""
+    """Rows (or columns, whichever are fewer) of unit length at right angles to each other, times
+    gain."""
     if tensor.dim() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if tensor.numel() == 0:

@@ -1,4 +1,5 @@
-"""Parameter: a tensor that a Module counts among its parameters, and Buffer, one that it counts as state.
+"""Parameter: a tensor that a Module counts among its parameters, and Buffer, one that it counts as
+state.
 
 class Scale(nn.Module):
     def __init__(self):
@@ -41,7 +42,8 @@ class Parameter(Tensor):
 
 
 class Buffer(Tensor):
-    """A tensor that a Module keeps as state when it is assigned to an attribute, without training it."""
+    """A tensor that a Module keeps as state when it is assigned to an attribute, without training
+    it."""
 
     def __new__(cls, data: Optional[Tensor] = None, *, persistent: bool = True) -> "Buffer":
         if data is None:

@@ -1,4 +1,5 @@
-"""Optimisers: they change parameters by their gradients. `lr_scheduler` changes learning rates over time.
+"""Optimisers: they change parameters by their gradients. `lr_scheduler` changes learning rates over
+time.
 
 optimizer = treadle.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
 optimizer.zero_grad(); loss.backward(); optimizer.step()

@@ -12,7 +12,8 @@ from .optimizer import Optimizer, check_setting
 
 
 class Adam(Optimizer):
-    """param -= lr * mean / (sqrt(mean square) + eps), both estimates corrected for starting at zero."""
+    """param -= lr * mean / (sqrt(mean square) + eps), both estimates corrected for starting at
+    zero."""
 
     # Whether weight decay shrinks the parameter itself (AdamW) instead of adding to the gradient.
     decoupled = False

@@ -1,4 +1,5 @@
-"""Optimizer: the base of all optimisers. It keeps groups of parameters with their settings, and their state.
+"""Optimizer: the base of all optimisers. It keeps groups of parameters with their settings, and
+their state.
 
     class SignDescent(Optimizer):
         def __init__(self, params, lr=0.01):
@@ -8,8 +9,8 @@
             for param, grad in zip(params, grads):
                 param.sub_(grad.sign(), alpha=group["lr"])
 
-`step` gathers the parameters of a group that have a gradient and hands them all to `update` at once, so that an
-algorithm can treat them together. A subclass may override `step` itself instead.
+`step` gathers the parameters of a group that have a gradient and hands them all to `update` at
+once, so that an algorithm can treat them together. A subclass may override `step` itself instead.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ def check_setting(optimizer: str, name: str, value: Any, valid: bool, expected: 
 
 
 class Optimizer:
-    """Base class. `params` is an iterable of tensors, of (name, tensor) pairs, or of dicts, one per group."""
+    """Base class. `params` is an iterable of tensors, of (name, tensor) pairs, or of dicts, one per
+    group."""
 
     _hook_names = (
         "_optimizer_step_pre_hooks",
@@ -56,7 +58,8 @@ class Optimizer:
             setattr(self, name, OrderedDict())
         if isinstance(params, Tensor):
             raise TypeError(
-                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got a Tensor"
+                "params argument given to the optimizer should be an iterable of Tensors or "
+                "dicts, but got a Tensor"
             )
         self.defaults = defaults
         self.state: defaultdict[Any, dict] = defaultdict(dict)
@@ -69,7 +72,7 @@ class Optimizer:
         for group in groups:
             self.add_param_group(group)
 
-    # ---- groups -----------------------------------------------------------------------------------------
+    # ---- groups ------------------------------------------------------------------------------
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group: a dict with "params" and the settings that differ from the defaults."""
@@ -81,8 +84,8 @@ class Optimizer:
             params = [params]
         elif isinstance(params, (set, frozenset)):
             raise TypeError(
-                "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in "
-                "sets will change between runs. Please use a list instead."
+                "optimizer parameters need to be organized in ordered collections, but the "
+                "ordering of tensors in sets will change between runs. Please use a list instead."
             )
         params = list(params)
         if params and all(isinstance(item, tuple) and len(item) == 2 for item in params):
@@ -105,12 +108,13 @@ class Optimizer:
         for name, default in self.defaults.items():
             if default is required and name not in group:
                 raise ValueError(
-                    f"parameter group didn't specify a value of required optimization parameter {name}"
+                    "parameter group didn't specify a value of required optimization parameter "
+                    f"{name}"
                 )
             group.setdefault(name, default)
         self.param_groups.append(group)
 
-    # ---- a step -----------------------------------------------------------------------------------------
+    # ---- a step ------------------------------------------------------------------------------
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters, or set them to zero."""
@@ -124,7 +128,8 @@ class Optimizer:
                     param.grad = treadle.zeros_like(param.grad.detach())
 
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
-        """Change every parameter by its gradient; `closure`, if given, is called first and gives the loss."""
+        """Change every parameter by its gradient; `closure`, if given, is called first and gives
+        the loss."""
         loss = None
         if closure is not None:
             with treadle.enable_grad():
@@ -178,7 +183,7 @@ class Optimizer:
         """`hook(optimizer)` runs after a state is loaded."""
         return add(self._optimizer_load_state_dict_post_hooks, hook, (), prepend)
 
-    # ---- saving and loading -----------------------------------------------------------------------------
+    # ---- saving and loading ------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
         """The state and settings with parameters as numbers, counted through the groups."""
@@ -204,7 +209,8 @@ class Optimizer:
         return result
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over state and settings. The groups must have the same numbers of parameters, in the same order."""
+        """Take over state and settings. The groups must have the same numbers of parameters, in the
+        same order."""
         state_dict = dict(state_dict)
         for hook in self._optimizer_load_state_dict_pre_hooks.values():
             replaced = hook(self, state_dict)
@@ -216,7 +222,8 @@ class Optimizer:
         for mine, theirs in zip(self.param_groups, saved):
             if len(mine["params"]) != len(theirs["params"]):
                 raise ValueError(
-                    "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
+                    "loaded state dict contains a parameter group that doesn't match the size of "
+                    "optimizer's group"
                 )
         param_of = {
             number: param
@@ -270,7 +277,8 @@ def _with_hooks(step: Callable) -> Callable:
             if replaced is not None:
                 if not (isinstance(replaced, tuple) and len(replaced) == 2):
                     raise RuntimeError(
-                        f"step pre-hook must return None or a tuple of (new_args, new_kwargs), but got {replaced}"
+                        "step pre-hook must return None or a tuple of (new_args, new_kwargs), but "
+                        f"got {replaced}"
                     )
                 args, kwargs = replaced
         result = step(self, *args, **kwargs)
@@ -288,7 +296,8 @@ Optimizer.step = _with_hooks(Optimizer.step)
 
 
 def _fit(value: Any, param: Tensor, name: Union[str, None] = None) -> Any:
-    """A copy of saved state on the parameter's device and in its dtype; a step count stays as it is."""
+    """A copy of saved state on the parameter's device and in its dtype; a step count stays as it
+    is."""
     if isinstance(value, Tensor):
         if name == "step":
             return value.detach().clone()

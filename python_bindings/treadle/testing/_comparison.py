@@ -1,7 +1,7 @@
 """assert_close: are two tensors (or containers of them, or numbers) equal up to rounding?
 
-Equal means |actual - expected| <= atol + rtol * |expected|, with tolerances that follow from the dtype. The message
-says how many elements differ, by how much at most, and where.
+Equal means |actual - expected| <= atol + rtol * |expected|, with tolerances that follow from the
+dtype. The message says how many elements differ, by how much at most, and where.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def assert_close(
     """Raise AssertionError unless `actual` and `expected` agree in form and, closely, in values."""
     if (rtol is None) != (atol is None):
         raise ValueError(
-            f"rtol and atol must both be specified or both be unspecified, got rtol = {rtol}, atol = {atol}"
+            f"rtol and atol must both be specified or both be unspecified, got rtol = {rtol}, atol "
+            f"= {atol}"
         )
     checks = _Checks(
         rtol,
@@ -137,7 +138,10 @@ class _Checks:
                 sorted(map(str, set(expected) - set(actual))),
                 sorted(map(str, set(actual) - set(expected))),
             )
-            return f"The keys of the mappings do not match: missing {missing}, unexpected {extra}{where}"
+            return (
+                f"The keys of the mappings do not match: missing {missing}, unexpected "
+                f"{extra}{where}"
+            )
         for key in actual:
             problem = self.compare(
                 actual[key], expected[key], f"{where}\n\nThe failure occurred for item [{key!r}]"
@@ -159,7 +163,10 @@ class _Checks:
 
     def _values(self, actual: Any, expected: Any, where: str) -> Optional[str]:
         if isinstance(actual, Tensor) != isinstance(expected, Tensor):
-            return f"Expected two tensors or two numbers, got {type(actual)} and {type(expected)}{where}"
+            return (
+                f"Expected two tensors or two numbers, got {type(actual)} and "
+                f"{type(expected)}{where}"
+            )
         if not self.subclasses and type(actual) is not type(expected):
             return f"Expected values of one type, got {type(actual)} and {type(expected)}{where}"
         if actual is None or expected is None:
@@ -169,13 +176,19 @@ class _Checks:
         if not isinstance(actual, Tensor):
             plain = (bool, int, float, complex, np.ndarray, np.generic)
             if not (isinstance(actual, plain) and isinstance(expected, plain)):
-                return f"Expected tensors, numbers, arrays or containers, got {type(actual)} and {type(expected)}{where}"
+                return (
+                    f"Expected tensors, numbers, arrays or containers, got {type(actual)} and "
+                    f"{type(expected)}{where}"
+                )
             if (
                 isinstance(actual, (bool, int, float, complex))
                 and self.dtype
                 and type(actual) is not type(expected)
             ):
-                return f"The types of the values do not match: {type(actual)} != {type(expected)}{where}"
+                return (
+                    f"The types of the values do not match: {type(actual)} != "
+                    f"{type(expected)}{where}"
+                )
             actual, expected = treadle.as_tensor(actual), treadle.as_tensor(expected)
         return self._form(actual, expected, where) or self._elements(actual, expected, where)
 

@@ -18,7 +18,8 @@ def make_tensor(
     noncontiguous: bool = False,
     exclude_zero: bool = False,
 ) -> Tensor:
-    """Values spread evenly over [low, high), by default [-9, 9) ([0, 10) without sign, both for bool).
+    """Values spread evenly over [low, high), by default [-9, 9) ([0, 10) without sign, both for
+    bool).
 
     With noncontiguous the elements do not touch in memory; with exclude_zero none of them is zero.
     """

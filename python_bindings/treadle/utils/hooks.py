@@ -1,4 +1,5 @@
-"""Hooks: functions kept in an ordered dictionary under a number, and the handle that takes one out again."""
+"""Hooks: functions kept in an ordered dictionary under a number, and the handle that takes one out
+again."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ _next_id = itertools.count()
 
 
 class RemovableHandle:
-    """What registering a hook returns; `remove()` takes the hook away. Works as a context manager too."""
+    """What registering a hook returns; `remove()` takes the hook away. Works as a context manager
+    too."""
 
     def __init__(self, hooks: dict, *, extra_dict: Any = ()) -> None:
         self.id = next(_next_id)

@@ -1,4 +1,5 @@
-"""The layers of `nn` as plain functions: `F.relu(x)`, `F.conv2d(x, weight)`. Each file holds one family."""
+"""The layers of `nn` as plain functions: `F.relu(x)`, `F.conv2d(x, weight)`. Each file holds one
+family."""
 
 from .activation import (
     gelu,

@@ -1,4 +1,5 @@
-"""How a loss combines the values of a batch: the names users write and the numbers operators take."""
+"""How a loss combines the values of a batch: the names users write and the numbers operators
+take."""
 
 from __future__ import annotations
 

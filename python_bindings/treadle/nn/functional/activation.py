@@ -34,7 +34,8 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """x times the probability that a standard normal value is below x; approximate='tanh' is faster."""
+    """x times the probability that a standard normal value is below x; approximate='tanh' is
+    faster."""
     return ops.gelu(input, approximate=approximate)
 
 
@@ -58,7 +59,8 @@ def _softmax_dim(name: str, input: Tensor, dim: Optional[int]) -> int:
     if dim is not None:
         return dim
     warnings.warn(
-        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include "
+        "dim=X as an argument.",
         stacklevel=3,
     )
     return 0 if input.dim() in (0, 1, 3) else 1

@@ -1,4 +1,5 @@
-"""Layers that multiply by a weight matrix: linear, bilinear, and the look-up in a table of vectors."""
+"""Layers that multiply by a weight matrix: linear, bilinear, and the look-up in a table of
+vectors."""
 
 from __future__ import annotations
 
@@ -26,13 +27,13 @@ def bilinear(
     for position, (given, wanted) in enumerate(((input1, features1), (input2, features2)), 1):
         if given.dim() == 0 or given.shape[-1] != wanted:
             raise RuntimeError(
-                f"bilinear: expected input{position} with a last dimension of {wanted} for a weight of size "
-                f"{tuple(weight.shape)}, got size {tuple(given.shape)}"
+                f"bilinear: expected input{position} with a last dimension of {wanted} for a "
+                f"weight of size {tuple(weight.shape)}, got size {tuple(given.shape)}"
             )
     if tuple(input1.shape[:-1]) != tuple(input2.shape[:-1]):
         raise RuntimeError(
-            "bilinear: expected inputs that agree in all dimensions but the last, "
-            f"got {tuple(input1.shape)} and {tuple(input2.shape)}"
+            "bilinear: expected inputs that agree in all dimensions but the last, got "
+            f"{tuple(input1.shape)} and {tuple(input2.shape)}"
         )
     # One matrix product for all outputs: (n, f1) @ (f1, k * f2), then a weighted sum over f2.
     rows = input1.reshape((-1, features1))

@@ -20,7 +20,8 @@ def conv2d(
     dilation: _IntPair = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Convolve (N, C, H, W) with (outputs, C / groups, kH, kW); padding may be 'same' or 'valid'."""
+    """Convolve (N, C, H, W) with (outputs, C / groups, kH, kW); padding may be 'same' or
+    'valid'."""
     if isinstance(padding, str):
         stride, dilation = _pair(stride), _pair(dilation)
         if padding == "valid":
@@ -46,7 +47,8 @@ def _conv2d_same(
     dilation: tuple,
     groups: int,
 ) -> Tensor:
-    """Pad so that the output is as large as the input; an odd total puts the extra row at the end."""
+    """Pad so that the output is as large as the input; an odd total puts the extra row at the
+    end."""
     if any(step != 1 for step in stride):
         raise RuntimeError(
             f"conv2d: expected stride 1 with padding='same', got stride = {tuple(stride)}"

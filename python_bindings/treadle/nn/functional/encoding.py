@@ -7,7 +7,8 @@ from treadle import Tensor
 
 
 def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
-    """For each integer k, a vector of zeros with a one at place k; num_classes -1 takes the largest + 1."""
+    """For each integer k, a vector of zeros with a one at place k; num_classes -1 takes the largest
+    + 1."""
     if input.dtype != treadle.int64:
         raise RuntimeError(f"one_hot: expected an input of dtype treadle.int64, got {input.dtype}")
     if input.numel() == 0:

@@ -88,8 +88,9 @@ def _weighted(values: Tensor, weight: Tensor, reduction: str) -> Tensor:
 def _warn_of_broadcast(input: Tensor, target: Tensor) -> None:
     if tuple(input.shape) != tuple(target.shape):
         warnings.warn(
-            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will "
-            "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
+            f"Using a target size ({target.shape}) that is different to the input size "
+            f"({input.shape}). This will likely lead to incorrect results due to broadcasting. "
+            "Please ensure they have the same size.",
             stacklevel=3,
         )
 
@@ -97,7 +98,8 @@ def _warn_of_broadcast(input: Tensor, target: Tensor) -> None:
 def _require_same_size(name: str, input: Tensor, target: Tensor) -> None:
     if tuple(input.shape) != tuple(target.shape):
         raise ValueError(
-            f"{name}: expected a target of the input's size {tuple(input.shape)}, got {tuple(target.shape)}"
+            f"{name}: expected a target of the input's size {tuple(input.shape)}, got "
+            f"{tuple(target.shape)}"
         )
 
 
@@ -123,7 +125,8 @@ def binary_cross_entropy(
 
 
 def _bounded_log(probability: Tensor) -> Tensor:
-    """max(log(p), -100), with gradient 0 where the bound holds; the derivative of log there would be 0 * inf."""
+    """max(log(p), -100), with gradient 0 where the bound holds; the derivative of log there would
+    be 0 * inf."""
     bounded = probability < math.exp(-100.0)
     inside = treadle.where(bounded, treadle.ones_like(probability), probability)
     return treadle.log(inside).masked_fill(bounded, -100.0)

@@ -1,4 +1,5 @@
-"""Normalisation: values shifted and scaled to mean 0 and variance 1 over a batch, a layer, or to unit length."""
+"""Normalisation: values shifted and scaled to mean 0 and variance 1 over a batch, a layer, or to
+unit length."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalise each channel (dimension 1) over all others; in training the running statistics are updated."""
+    """Normalise each channel (dimension 1) over all others; in training the running statistics are
+    updated."""
     if training:
         _require_several_values(input)
     return ops.batch_norm(

@@ -1,4 +1,5 @@
-"""Dropout: in training, elements are set to zero by chance and the others scaled up to keep the mean."""
+"""Dropout: in training, elements are set to zero by chance and the others scaled up to keep the
+mean."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Hooks around a Module's call: before forward, after forward, and around its backward.
 
-For backward hooks the inputs and outputs pass through two gates, identity functions of autograd: the gate behind
-the module sees the gradients of its outputs first, the gate before it sees those of its inputs last.
+For backward hooks the inputs and outputs pass through two gates, identity functions of autograd:
+the gate behind the module sees the gradients of its outputs first, the gate before it sees those of
+its inputs last.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ def _run_pre_hook(
             return args, kwargs
         if not (isinstance(replaced, tuple) and len(replaced) == 2):
             raise RuntimeError(
-                "forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
-                f"but got {type(replaced).__name__}"
+                "forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got "
+                f"{type(replaced).__name__}"
             )
         return replaced
     replaced = hook(module, args)
@@ -93,7 +94,8 @@ class _BackwardGates:
         return tuple(passed)
 
     def after(self, result: Any) -> Any:
-        """Pass the tensors of the result (a tensor, or a tuple or list of some) through the gate behind."""
+        """Pass the tensors of the result (a tensor, or a tuple or list of some) through the gate
+        behind."""
         items = list(result) if isinstance(result, (tuple, list)) else [result]
         places = [i for i, value in enumerate(items) if isinstance(value, Tensor)]
         tensors = [items[i] for i in places]
@@ -126,7 +128,8 @@ class _BackwardGates:
             for hook in self.hooks:
                 if hook(self.module, (None,) * self.input_count, grads) is not None:
                     raise RuntimeError(
-                        "backward hook: expected None, as no input of the module requires grad, got a new grad_input"
+                        "backward hook: expected None, as no input of the module requires grad, "
+                        "got a new grad_input"
                     )
         return grads
 
@@ -158,7 +161,8 @@ _GATE: list = []
 
 
 def _gate_function() -> Any:
-    """The identity whose backward tells somebody. Made at first use: few programs register backward hooks."""
+    """The identity whose backward tells somebody. Made at first use: few programs register backward
+    hooks."""
     if not _GATE:
 
         class _Gate(treadle.autograd.Function):

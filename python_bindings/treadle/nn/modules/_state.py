@@ -1,9 +1,11 @@
-"""State dictionaries: a Module's parameters and persistent buffers by dotted name, and putting them back.
+"""State dictionaries: a Module's parameters and persistent buffers by dotted name, and putting them
+back.
 
-    state = net.state_dict()          # OrderedDict: 'body.weight' -> tensor, sharing memory with the module
-    net.load_state_dict(state)        # copies; says exactly which names are missing, unexpected or misfit
+    state = net.state_dict()     # OrderedDict: 'body.weight' -> tensor that shares the memory
+    net.load_state_dict(state)   # copies; says which names are missing, unexpected or misfit
 
-A subclass may override `_save_to_state_dict`, `_load_from_state_dict`, `get_extra_state` and `set_extra_state`.
+A subclass may override `_save_to_state_dict`, `_load_from_state_dict`, `get_extra_state` and
+`set_extra_state`.
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ class StateDictMixin:
         )
 
     def register_state_dict_post_hook(self, hook: Callable) -> hooks.RemovableHandle:
-        """`hook(module, state_dict, prefix, local_metadata)` runs after this module's part is saved."""
+        """`hook(module, state_dict, prefix, local_metadata)` runs after this module's part is
+        saved."""
         return hooks.add(self._state_dict_hooks, hook, (), False)
 
     _register_state_dict_hook = register_state_dict_post_hook
@@ -60,7 +63,8 @@ class StateDictMixin:
         return hooks.add(self._state_dict_pre_hooks, hook, (), False)
 
     def register_load_state_dict_pre_hook(self, hook: Callable) -> hooks.RemovableHandle:
-        """`hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)` runs first."""
+        """`hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)`
+        runs first."""
         return hooks.add(self._load_state_dict_pre_hooks, hook, (), False)
 
     def _register_load_state_dict_pre_hook(
@@ -73,7 +77,7 @@ class StateDictMixin:
         """`hook(module, incompatible_keys)` runs after loading and may change the lists."""
         return hooks.add(self._load_state_dict_post_hooks, hook, (), False)
 
-    # ---- saving -----------------------------------------------------------------------------------------
+    # ---- saving ------------------------------------------------------------------------------
 
     def _save_to_state_dict(self, destination: dict, prefix: str, keep_vars: bool) -> None:
         for name, value in itertools.chain(self._parameters.items(), self._buffers.items()):
@@ -89,7 +93,8 @@ class StateDictMixin:
         prefix: str = "",
         keep_vars: bool = False,
     ) -> dict:
-        """All parameters and persistent buffers by dotted name; `_metadata` on it holds the versions."""
+        """All parameters and persistent buffers by dotted name; `_metadata` on it holds the
+        versions."""
         if args:
             destination = args[0]
             prefix = args[1] if len(args) > 1 else prefix
@@ -114,7 +119,7 @@ class StateDictMixin:
                 destination = replaced
         return destination
 
-    # ---- loading ----------------------------------------------------------------------------------------
+    # ---- loading -----------------------------------------------------------------------------
 
     def _load_from_state_dict(
         self,
@@ -180,9 +185,11 @@ class StateDictMixin:
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> _IncompatibleKeys:
-        """Copy the tensors of `state_dict` into this module (or, with `assign`, take them as they are).
+        """Copy the tensors of `state_dict` into this module (or, with `assign`, take them as they
+        are).
 
-        With `strict`, names that are missing or too many are an error; sizes that do not fit always are.
+        With `strict`, names that are missing or too many are an error; sizes that do not fit always
+        are.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
@@ -214,7 +221,8 @@ class StateDictMixin:
             for hook in module._load_state_dict_post_hooks.values():
                 if hook(module, incompatible) is not None:
                     raise RuntimeError(
-                        "load_state_dict post hook: expected None, as the lists are changed in place, got a value"
+                        "load_state_dict post hook: expected None, as the lists are changed in "
+                        "place, got a value"
                     )
 
         load(self, state, "")
@@ -269,7 +277,8 @@ def _load_one(
             holder[name] = value
     except Exception as error:
         return (
-            f'While copying the parameter named "{key}", whose dimensions in the model are {target.shape} and '
-            f"whose dimensions in the checkpoint are {value.shape}, an exception occurred: {error}."
+            f'While copying the parameter named "{key}", whose dimensions in the model are '
+            f"{target.shape} and whose dimensions in the checkpoint are {value.shape}, an exception "
+            f"occurred: {error}."
         )
     return None

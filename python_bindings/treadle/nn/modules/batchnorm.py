@@ -1,4 +1,5 @@
-"""Batch normalisation: each channel shifted and scaled by the statistics of the batch, or by running ones."""
+"""Batch normalisation: each channel shifted and scaled by the statistics of the batch, or by
+running ones."""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ from .module import Module, _indent
 
 
 class Sequential(Module):
-    """Modules run one after the other: `Sequential(a, b)(x)` is `b(a(x))`. Also takes an OrderedDict."""
+    """Modules run one after the other: `Sequential(a, b)(x)` is `b(a(x))`. Also takes an
+    OrderedDict."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__()
@@ -151,7 +152,8 @@ class ModuleList(Module):
         """Add modules at the end."""
         if not hasattr(modules, "__iter__"):
             raise TypeError(
-                f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}"
+                "ModuleList.extend should be called with an iterable, but got "
+                f"{type(modules).__name__}"
             )
         for module in list(modules):
             self.append(module)

@@ -1,4 +1,5 @@
-"""Module: the base of every layer and network. It finds what is assigned to it, and walks the tree it forms.
+"""Module: the base of every layer and network. It finds what is assigned to it, and walks the tree
+it forms.
 
     class Net(nn.Module):
         def __init__(self):
@@ -9,8 +10,8 @@
         def forward(self, x):
             return self.body(x) * self.scale
 
-Three dictionaries hold what was found (`_parameters`, `_buffers`, `_modules`); everything else is an ordinary
-attribute. State dictionaries are in `_state.py`, hooks around a call in `_hooks.py`.
+Three dictionaries hold what was found (`_parameters`, `_buffers`, `_modules`); everything else is
+an ordinary attribute. State dictionaries are in `_state.py`, hooks around a call in `_hooks.py`.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def _type_name(value: Any) -> str:
 
 
 class Module(StateDictMixin):
-    """Base class of all layers. Subclasses set their parts in `__init__` and compute in `forward`."""
+    """Base class of all layers. Subclasses set their parts in `__init__` and compute in
+    `forward`."""
 
     _version = 1
     call_super_init = False
@@ -60,15 +62,15 @@ class Module(StateDictMixin):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init and (args or kwargs):
             raise TypeError(
-                f"{_type_name(self)}.__init__: expected no arguments for Module.__init__, "
-                f"got {len(args)} positional and {sorted(kwargs)}"
+                f"{_type_name(self)}.__init__: expected no arguments for Module.__init__, got "
+                f"{len(args)} positional and {sorted(kwargs)}"
             )
         for name, make in _FRESH.items():
             object.__setattr__(self, name, make())
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
-    # ---- calling ----------------------------------------------------------------------------------------
+    # ---- calling -----------------------------------------------------------------------------
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The computation. Every subclass writes its own."""
@@ -89,7 +91,8 @@ class Module(StateDictMixin):
     def register_forward_pre_hook(
         self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False
     ) -> hooks.RemovableHandle:
-        """`hook(module, args)` runs before forward; what it returns, if anything, replaces the arguments."""
+        """`hook(module, args)` runs before forward; what it returns, if anything, replaces the
+        arguments."""
         flags = (self._forward_pre_hooks_with_kwargs,) if with_kwargs else ()
         return hooks.add(
             self._forward_pre_hooks, hook, flags, prepend, (self._forward_pre_hooks_with_kwargs,)
@@ -103,7 +106,8 @@ class Module(StateDictMixin):
         with_kwargs: bool = False,
         always_call: bool = False,
     ) -> hooks.RemovableHandle:
-        """`hook(module, args, output)` runs after forward; what it returns, if anything, replaces the output."""
+        """`hook(module, args, output)` runs after forward; what it returns, if anything, replaces
+        the output."""
         flags = ((self._forward_hooks_with_kwargs,) if with_kwargs else ()) + (
             (self._forward_hooks_always_called,) if always_call else ()
         )
@@ -113,7 +117,8 @@ class Module(StateDictMixin):
     def register_full_backward_hook(
         self, hook: Callable, prepend: bool = False
     ) -> hooks.RemovableHandle:
-        """`hook(module, grad_input, grad_output)` runs when the gradients of the inputs are known."""
+        """`hook(module, grad_input, grad_output)` runs when the gradients of the inputs are
+        known."""
         return hooks.add(self._backward_hooks, hook, (), prepend)
 
     def register_full_backward_pre_hook(
@@ -124,7 +129,7 @@ class Module(StateDictMixin):
 
     register_backward_hook = register_full_backward_hook
 
-    # ---- what belongs to the module ---------------------------------------------------------------------
+    # ---- what belongs to the module ----------------------------------------------------------
 
     def _check_name(self, kind: str, name: str, holder: Mapping) -> None:
         if "_parameters" not in self.__dict__:
@@ -143,21 +148,24 @@ class Module(StateDictMixin):
         self._check_name("parameter", name, self.__dict__.get("_parameters", {}))
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
-                f"cannot assign '{_type_name(param)}' object to parameter '{name}' (nn.Parameter or None required)"
+                f"cannot assign '{_type_name(param)}' object to parameter '{name}' (nn.Parameter "
+                "or None required)"
             )
         if param is not None and not param.is_leaf:
             raise ValueError(
-                f"cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly: "
-                "keep a Parameter and compute the value from it in forward()"
+                f"cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be "
+                "created explicitly: keep a Parameter and compute the value from it in forward()"
             )
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Optional[Tensor], persistent: bool = True) -> None:
-        """Add state that moves with the module and (if persistent) is saved with it, but is not trained."""
+        """Add state that moves with the module and (if persistent) is saved with it, but is not
+        trained."""
         self._check_name("buffer", name, self.__dict__.get("_buffers", {}))
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
-                f"cannot assign '{_type_name(tensor)}' object to buffer '{name}' (Tensor or None required)"
+                f"cannot assign '{_type_name(tensor)}' object to buffer '{name}' (Tensor or None "
+                "required)"
             )
         self._buffers[name] = tensor
         if persistent:
@@ -185,7 +193,8 @@ class Module(StateDictMixin):
         elif parameters is not None and name in parameters:
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{_type_name(value)}' as parameter '{name}' (nn.Parameter or None expected)"
+                    f"cannot assign '{_type_name(value)}' as parameter '{name}' (nn.Parameter or "
+                    "None expected)"
                 )
             parameters[name] = None
         elif isinstance(value, Module):
@@ -196,7 +205,8 @@ class Module(StateDictMixin):
         elif name in own.get("_modules", ()):
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{_type_name(value)}' as child module '{name}' (nn.Module or None expected)"
+                    f"cannot assign '{_type_name(value)}' as child module '{name}' (nn.Module or "
+                    "None expected)"
                 )
             own["_modules"][name] = None
         elif isinstance(value, Buffer) or name in own.get("_buffers", ()):
@@ -204,7 +214,8 @@ class Module(StateDictMixin):
                 raise AttributeError("cannot assign buffer before Module.__init__() call")
             if value is not None and not isinstance(value, Tensor):
                 raise TypeError(
-                    f"cannot assign '{_type_name(value)}' as buffer '{name}' (Tensor, nn.Buffer or None expected)"
+                    f"cannot assign '{_type_name(value)}' as buffer '{name}' (Tensor, nn.Buffer or "
+                    "None expected)"
                 )
             if isinstance(value, Buffer):
                 self._forget(name, keep="_buffers")
@@ -215,7 +226,8 @@ class Module(StateDictMixin):
             object.__setattr__(self, name, value)
 
     def _forget(self, name: str, keep: str) -> None:
-        """A name belongs to one holder only: drop it from all the others before it is given anew."""
+        """A name belongs to one holder only: drop it from all the others before it is given
+        anew."""
         for holder in (self.__dict__, self._parameters, self._buffers, self._modules):
             if holder is not self.__dict__[keep] and name in holder:
                 del holder[name]
@@ -250,7 +262,7 @@ class Module(StateDictMixin):
     def __getstate__(self) -> dict:
         return self.__dict__.copy()
 
-    # ---- walking the tree -------------------------------------------------------------------------------
+    # ---- walking the tree --------------------------------------------------------------------
 
     def named_modules(
         self, memo: Optional[set] = None, prefix: str = "", remove_duplicate: bool = True
@@ -357,7 +369,7 @@ class Module(StateDictMixin):
             raise AttributeError(f"{_type_name(module)} has no buffer `{name}`")
         return module._buffers[name]
 
-    # ---- changing everything below ----------------------------------------------------------------------
+    # ---- changing everything below -----------------------------------------------------------
 
     def apply(self, fn: Callable[["Module"], Any]) -> "Module":
         """Call `fn` on every module below and on this one, children first."""
@@ -387,7 +399,8 @@ class Module(StateDictMixin):
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> "Module":
-        """Move to a device and, for floating-point parameters and buffers, change the dtype; in place.
+        """Move to a device and, for floating-point parameters and buffers, change the dtype; in
+        place.
 
         Called as `to(device, dtype, non_blocking)`, `to(dtype)` or `to(tensor)`.
         """
@@ -443,7 +456,8 @@ class Module(StateDictMixin):
         return self._apply(lambda tensor: treadle.empty_like(tensor, device=device), recurse)
 
     def train(self, mode: bool = True) -> "Module":
-        """Training mode on or off, here and below: it matters to Dropout, BatchNorm and the like."""
+        """Training mode on or off, here and below: it matters to Dropout, BatchNorm and the
+        like."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         self.training = mode
@@ -477,7 +491,7 @@ class Module(StateDictMixin):
             tensor.share_memory_()
         return self
 
-    # ---- showing ----------------------------------------------------------------------------------------
+    # ---- showing -----------------------------------------------------------------------------
 
     def _get_name(self) -> str:
         return _type_name(self)

@@ -14,7 +14,8 @@ from .module import Module
 
 
 class LayerNorm(Module):
-    """Normalise over the last dimensions, whose sizes are normalized_shape, then scale and shift."""
+    """Normalise over the last dimensions, whose sizes are normalized_shape, then scale and
+    shift."""
 
     def __init__(
         self,

@@ -1,4 +1,5 @@
-"""Modules that hold parameters: in a list, in a dictionary. Tensors that are put in become parameters."""
+"""Modules that hold parameters: in a list, in a dictionary. Tensors that are put in become
+parameters."""
 
 from __future__ import annotations
 
@@ -67,7 +68,8 @@ class ParameterList(Module):
         """Add values at the end."""
         if not hasattr(values, "__iter__") or isinstance(values, Tensor):
             raise TypeError(
-                f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}"
+                "ParameterList.extend should be called with an iterable, but got "
+                f"{type(values).__name__}"
             )
         for value in list(values):
             self.append(value)
@@ -94,7 +96,8 @@ class ParameterDict(Module):
     def __setitem__(self, key: str, value: Any) -> None:
         if not isinstance(key, str):
             raise TypeError(
-                f"Index given to ParameterDict cannot be used as a key as it is not a string (type is {type(key)!r})"
+                "Index given to ParameterDict cannot be used as a key as it is not a string (type "
+                f"is {type(key)!r})"
             )
         if key not in self._keys and hasattr(type(self), key):
             raise KeyError(f"attribute '{key}' already exists")

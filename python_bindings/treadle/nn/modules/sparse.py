@@ -14,7 +14,8 @@ from .module import Module
 
 
 class Embedding(Module):
-    """A table of vectors, looked up by integers. The row padding_idx starts as zeros and is not trained."""
+    """A table of vectors, looked up by integers. The row padding_idx starts as zeros and is not
+    trained."""
 
     def __init__(
         self,
@@ -34,7 +35,8 @@ class Embedding(Module):
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
                 raise AssertionError(
-                    f"Embedding: expected padding_idx within num_embeddings = {num_embeddings}, got {padding_idx}"
+                    f"Embedding: expected padding_idx within num_embeddings = {num_embeddings}, "
+                    f"got {padding_idx}"
                 )
             padding_idx %= num_embeddings
         self.num_embeddings = num_embeddings

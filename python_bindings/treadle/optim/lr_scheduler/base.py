@@ -9,7 +9,8 @@ from treadle.optim.optimizer import Optimizer
 
 
 class LRScheduler:
-    """Counts epochs in `last_epoch`; a subclass says in `get_lr` what the rates are at that count."""
+    """Counts epochs in `last_epoch`; a subclass says in `get_lr` what the rates are at that
+    count."""
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
@@ -20,13 +21,15 @@ class LRScheduler:
                 group["initial_lr"] = float(group["lr"])
             elif "initial_lr" not in group:
                 raise KeyError(
-                    f"param 'initial_lr' is not specified in param_groups[{index}] when resuming an optimizer"
+                    f"param 'initial_lr' is not specified in param_groups[{index}] when resuming "
+                    "an optimizer"
                 )
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self._step_count = 0
         self._steps_taken = 0
-        # Only to tell a scheduler that is stepped before its optimiser, which would skip the first rate.
+        # Only to tell a scheduler that is stepped before its optimiser, which would skip the first
+        # rate.
         self._hook = optimizer.register_step_post_hook(self._optimizer_stepped)
         self.step()
 
@@ -48,8 +51,9 @@ class LRScheduler:
         """Go on by one epoch, or to `epoch`, and set the learning rates."""
         if self._step_count == 1 and self._steps_taken == 0:
             warnings.warn(
-                "Detected call of `lr_scheduler.step()` before `optimizer.step()`. Call them in the opposite order: "
-                "otherwise the first value of the learning rate schedule is skipped.",
+                "Detected call of `lr_scheduler.step()` before `optimizer.step()`. Call them in "
+                "the opposite order: otherwise the first value of the learning rate schedule is "
+                "skipped.",
                 stacklevel=2,
             )
         self._step_count += 1

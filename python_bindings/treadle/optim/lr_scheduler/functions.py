@@ -1,7 +1,7 @@
 """Schedulers whose learning rate is a function of the epoch.
 
-Where a rate follows from the one before it, `get_lr` computes it so: changes made to the rates by hand, or by
-another scheduler, stay in effect.
+Where a rate follows from the one before it, `get_lr` computes it so: changes made to the rates by
+hand, or by another scheduler, stay in effect.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class _PerGroup(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimiser and plain functions; objects that are called are saved by attributes."""
+        """Everything but the optimiser and plain functions; objects that are called are saved by
+        attributes."""
         state = super().state_dict()
         state["lr_lambdas"] = [
             None if isinstance(function, type(lambda: 0)) else dict(vars(function))
@@ -161,7 +162,8 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """Times a factor that goes in equal steps from start_factor to end_factor in total_iters epochs."""
+    """Times a factor that goes in equal steps from start_factor to end_factor in total_iters
+    epochs."""
 
     def __init__(
         self,
@@ -197,7 +199,8 @@ class LinearLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """From the initial rate down to eta_min along half a cosine of T_max epochs, and up again after that."""
+    """From the initial rate down to eta_min along half a cosine of T_max epochs, and up again after
+    that."""
 
     def __init__(
         self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1

@@ -9,7 +9,8 @@ from treadle.optim.optimizer import Optimizer
 
 
 class ReduceLROnPlateau:
-    """`step(value)` after each epoch; after `patience` epochs without a better value, the rates go down."""
+    """`step(value)` after each epoch; after `patience` epochs without a better value, the rates go
+    down."""
 
     def __init__(
         self,

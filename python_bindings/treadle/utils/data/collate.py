@@ -1,4 +1,5 @@
-"""Making a batch of samples: tensors are stacked, numbers become a tensor, and containers are gone through.
+"""Making a batch of samples: tensors are stacked, numbers become a tensor, and containers are gone
+through.
 
 default_collate([(1, {"x": 2.0}), (3, {"x": 4.0})])   # [tensor([1, 3]), {'x': tensor([2., 4.])}]
 """
@@ -50,8 +51,8 @@ def default_collate(batch: list) -> Any:
     if isinstance(first, Sequence):
         return _like_sequence(first, [default_collate(list(part)) for part in _transposed(batch)])
     raise TypeError(
-        "default_collate: expected batches of tensors, numpy arrays, numbers, dicts or lists, "
-        f"got {type(first).__name__}"
+        "default_collate: expected batches of tensors, numpy arrays, numbers, dicts or lists, got "
+        f"{type(first).__name__}"
     )
 
 

@@ -1,6 +1,7 @@
 """DataLoader: goes through a dataset in batches, in place or with worker processes.
 
-The order follows from the seed alone: the same with any number of workers, as samplers run in the main process.
+The order follows from the seed alone: the same with any number of workers, as samplers run in the
+main process.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ class _Forever(Sampler):
 
 
 class DataLoader:
-    """An iterable over the batches of `dataset`; each `iter()` is an epoch. Arguments are PyTorch's."""
+    """An iterable over the batches of `dataset`; each `iter()` is an epoch. Arguments are
+    PyTorch's."""
 
     def __init__(
         self,
@@ -49,7 +51,8 @@ class DataLoader:
     ) -> None:
         if num_workers < 0:
             raise ValueError(
-                "num_workers option should be non-negative; use num_workers=0 to disable multiprocessing."
+                "num_workers option should be non-negative; use num_workers=0 to disable "
+                "multiprocessing."
             )
         if timeout < 0:
             raise ValueError("timeout option should be non-negative")
@@ -163,14 +166,16 @@ def _check_order(
         ):
             if value:
                 raise ValueError(
-                    f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={value}"
+                    f"DataLoader with IterableDataset: expected unspecified {name} option, but got "
+                    f"{name}={value}"
                 )
     if sampler is not None and shuffle:
         raise ValueError("sampler option is mutually exclusive with shuffle")
     if batch_sampler is not None:
         if batch_size != 1 or shuffle or sampler is not None or drop_last:
             raise ValueError(
-                "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last"
+                "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, "
+                "and drop_last"
             )
     elif batch_size is None and drop_last:
         raise ValueError(

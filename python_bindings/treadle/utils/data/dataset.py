@@ -19,7 +19,8 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Dataset(Generic[T_co]):
-    """Base of datasets with an index. Subclasses write `__getitem__`, and `__len__` where it is known.
+    """Base of datasets with an index. Subclasses write `__getitem__`, and `__len__` where it is
+    known.
 
     `__getitems__(indices)`, if there is one, gives the samples of a batch at once.
     """
@@ -32,8 +33,8 @@ class Dataset(Generic[T_co]):
 
 
 class IterableDataset(Dataset[T_co]):
-    """Base of datasets that are only gone through. With several workers each goes through its own copy:
-    `get_worker_info()` tells a worker which part is its own."""
+    """Base of datasets that are only gone through. With several workers each goes through its own
+    copy: `get_worker_info()` tells a worker which part is its own."""
 
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
@@ -108,7 +109,8 @@ class Subset(Dataset[T_co]):
 def random_split(
     dataset: Dataset, lengths: Sequence[Union[int, float]], generator: Optional[Generator] = None
 ) -> list[Subset]:
-    """Split at random into parts that do not overlap. `lengths` are numbers, or fractions that sum to 1."""
+    """Split at random into parts that do not overlap. `lengths` are numbers, or fractions that sum
+    to 1."""
     total = len(dataset)
     if (
         math.isclose(sum(lengths), 1)
@@ -121,7 +123,8 @@ def random_split(
         lengths = counts
     if sum(lengths) != total or any(n < 0 for n in lengths):
         raise ValueError(
-            f"random_split: expected lengths >= 0 that sum to {total} (or fractions that sum to 1), got {list(lengths)}"
+            f"random_split: expected lengths >= 0 that sum to {total} (or fractions that sum to "
+            f"1), got {list(lengths)}"
         )
     order = treadle.randperm(total, generator=generator).tolist()
     ends = list(accumulate(int(n) for n in lengths))

@@ -1,4 +1,5 @@
-"""From indices to a batch: the one piece of work that is done either in place or in a worker process."""
+"""From indices to a batch: the one piece of work that is done either in place or in a worker
+process."""
 
 from __future__ import annotations
 

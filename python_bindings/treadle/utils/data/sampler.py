@@ -45,7 +45,8 @@ def _require_count(name: str, value: Any) -> None:
 
 
 class RandomSampler(Sampler[int]):
-    """All indices in random order; or num_samples of them, with `replacement` each drawn on its own."""
+    """All indices in random order; or num_samples of them, with `replacement` each drawn on its
+    own."""
 
     def __init__(
         self,
@@ -125,14 +126,16 @@ class WeightedRandomSampler(Sampler[int]):
         weights = treadle.as_tensor(weights, dtype=treadle.float64)
         if weights.dim() != 1:
             raise ValueError(
-                f"weights should be a 1d sequence but given weights have shape {tuple(weights.shape)}"
+                "weights should be a 1d sequence but given weights have shape "
+                f"{tuple(weights.shape)}"
             )
         values = weights.tolist()
         if any(not weight >= 0 for weight in values) or not sum(values) > 0:
             raise ValueError("weights should be >= 0 and not all zero")
         if not replacement and num_samples > sum(weight > 0 for weight in values):
             raise ValueError(
-                f"without replacement, num_samples should be at most the number of positive weights, got {num_samples}"
+                "without replacement, num_samples should be at most the number of positive "
+                f"weights, got {num_samples}"
             )
         self.weights = weights
         self.num_samples = num_samples

@@ -1,8 +1,9 @@
 """Carrying batches from a worker to the main process.
 
-A batch is pickled with its large buffers (the elements of tensors and NumPy arrays) left out of the pickle. Small
-ones follow it through the pipe; large ones lie in a piece of memory that both processes map, which has no name in
-the file system and so goes away with the last process that holds it. The main process uses it where it lies.
+A batch is pickled with its large buffers (the elements of tensors and NumPy arrays) left out of the
+pickle. Small ones follow it through the pipe; large ones lie in a piece of memory that both
+processes map, which has no name in the file system and so goes away with the last process that
+holds it. The main process uses it where it lies.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What runs in a worker process: it is handed indices and hands back batches, until it is told to stop.
+"""What runs in a worker process: it is handed indices and hands back batches, until it is told to
+stop.
 
-A worker never outlives its parent: a thread of its own waits for orders, and when the pipe closes or the process
-has another parent, the worker ends at once, whatever the dataset is doing.
+A worker never outlives its parent: a thread of its own waits for orders, and when the pipe closes
+or the process has another parent, the worker ends at once, whatever the dataset is doing.
 """
 
 from __future__ import annotations
@@ -26,12 +27,14 @@ _LOOK_FOR_PARENT_EVERY = 0.5  # seconds
 
 
 class WorkerError:
-    """An exception of a worker on its way to the main process: its type, if that can travel, and its traceback."""
+    """An exception of a worker on its way to the main process: its type, if that can travel, and
+    its traceback."""
 
     def __init__(self, error: BaseException, where: str) -> None:
         self.where = where
         self.text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-        # What would end the process or, quietly, the loop over the batches travels as a RuntimeError.
+        # What would end the process or, quietly, the loop over the batches travels as a
+        # RuntimeError.
         plain = isinstance(error, Exception) and not isinstance(error, StopIteration)
         self.kind: type = type(error) if plain else RuntimeError
         try:
@@ -81,7 +84,8 @@ class WorkerJob:
 
 
 def run(job: WorkerJob, connection: Any, inherited: list) -> None:
-    """The body of a worker process. `inherited` are ends of pipes that belong to the main process."""
+    """The body of a worker process. `inherited` are ends of pipes that belong to the main
+    process."""
     # Ctrl-C reaches every process of a terminal: the main one decides what happens to its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for other in inherited:

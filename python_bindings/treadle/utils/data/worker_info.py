@@ -6,7 +6,8 @@ from typing import Any, Optional
 
 
 class WorkerInfo:
-    """`id` counts from 0 to `num_workers` - 1; `seed` is this worker's own; `dataset` is its copy."""
+    """`id` counts from 0 to `num_workers` - 1; `seed` is this worker's own; `dataset` is its
+    copy."""
 
     def __init__(self, id: int, num_workers: int, seed: int, dataset: Any) -> None:
         self.id = id

@@ -1,8 +1,9 @@
-"""The worker processes of one DataLoader, seen from the main process, and the iterator over their batches.
+"""The worker processes of one DataLoader, seen from the main process, and the iterator over their
+batches.
 
-Every worker has a pipe of its own, so that one that dies leaves no lock held. The main process waits on all
-pipes and on the ends of all processes at once: a death is noticed when it happens. Batches come in any order and
-are handed out in the order of their numbers.
+Every worker has a pipe of its own, so that one that dies leaves no lock held. The main process
+waits on all pipes and on the ends of all processes at once: a death is noticed when it happens.
+Batches come in any order and are handed out in the order of their numbers.
 """
 
 from __future__ import annotations
@@ -112,7 +113,8 @@ class WorkerPool:
         )
         raise RuntimeError(
             f"DataLoader worker (pid {process.pid}) {how} while a batch was expected of it.\n"
-            "A worker that is killed often used more memory than there was; num_workers=0 shows errors in place."
+            "A worker that is killed often used more memory than there was; num_workers=0 shows "
+            "errors in place."
         )
 
 
@@ -139,7 +141,8 @@ def _end(connections: list, processes: list, owner: int) -> None:
 
 
 class MultiprocessIterator:
-    """One epoch over the batches that workers make. At most prefetch_factor batches per worker are under way."""
+    """One epoch over the batches that workers make. At most prefetch_factor batches per worker are
+    under way."""
 
     def __init__(self, loader: Any, pool: WorkerPool) -> None:
         self._loader = loader

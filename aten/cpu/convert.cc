@@ -1,0 +1,75 @@
+// The table of conversion loops. Contiguous ones are separate, so that the compiler makes vector code of them.
+#include "aten/cpu/convert.h"
+
+#include <immintrin.h>
+
+#include <cstring>
+
+#include "aten/cpu/simd/targets.h"
+
+namespace treadle::simd {
+namespace {
+
+// Half and float in vectors of eight; returns how many elements it did. The same bits as core/half.h.
+[[gnu::target("avx2,f16c")]] int64_t half_to_float(const char* src, char* dst, int64_t n) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const __m128i h = _mm_loadu_si128(reinterpret_cast<const __m128i*>(src + 2 * i));
+    _mm256_storeu_ps(reinterpret_cast<float*>(dst + 4 * i), _mm256_cvtph_ps(h));
+  }
+  return i;
+}
+[[gnu::target("avx2,f16c")]] int64_t float_to_half(const char* src, char* dst, int64_t n) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const __m256 f = _mm256_loadu_ps(reinterpret_cast<const float*>(src + 4 * i));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(dst + 2 * i), _mm256_cvtps_ph(f, _MM_FROUND_TO_NEAREST_INT));
+  }
+  return i;
+}
+
+template <class From, class To>
+void convert_loop(const char* src, int64_t src_stride, char* dst, int64_t dst_stride, int64_t n) {
+  constexpr int64_t kFrom = sizeof(From), kTo = sizeof(To);
+  if (src_stride == kFrom && dst_stride == kTo) {
+    if constexpr (std::is_same_v<From, To>) {
+      std::memmove(dst, src, static_cast<size_t>(n) * sizeof(To));
+      return;
+    }
+    int64_t i = 0;
+    if constexpr (std::is_same_v<From, Half> && std::is_same_v<To, float>) {
+      if (chosen_target > 0) i = half_to_float(src, dst, n);
+    } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, Half>) {
+      if (chosen_target > 0) i = float_to_half(src, dst, n);
+    }
+    const From* const s = reinterpret_cast<const From*>(src);
+    To* const d = reinterpret_cast<To*>(dst);
+#pragma GCC ivdep
+    for (; i < n; ++i) d[i] = convert_element<To>(s[i]);
+  } else if (src_stride == 0) {
+    const To value = convert_element<To>(*reinterpret_cast<const From*>(src));
+    for (int64_t i = 0; i < n; ++i, dst += dst_stride) *reinterpret_cast<To*>(dst) = value;
+  } else {
+    for (int64_t i = 0; i < n; ++i, src += src_stride, dst += dst_stride) {
+      *reinterpret_cast<To*>(dst) = convert_element<To>(*reinterpret_cast<const From*>(src));
+    }
+  }
+}
+
+template <class From, class... Tos>
+constexpr std::array<ConvertFn*, kNumScalarTypes> row(TypeList<Tos...>) {
+  return {&convert_loop<From, Tos>...};
+}
+template <class... Froms>
+constexpr std::array<std::array<ConvertFn*, kNumScalarTypes>, kNumScalarTypes> table(TypeList<Froms...>) {
+  return {row<Froms>(AllTypes())...};
+}
+constexpr auto kTable = table(AllTypes());
+
+}  // namespace
+
+ConvertFn* converter(ScalarType from, ScalarType to) {
+  return kTable[static_cast<size_t>(from)][static_cast<size_t>(to)];
+}
+
+}  // namespace treadle::simd

@@ -1,0 +1,69 @@
+// embedding and the gradient of its weight.
+#include "aten/cpu/element_bits.h"
+#include "aten/cpu/index_plan.h"
+#include "aten/ops/embedding.h"
+#include "aten/ops/embedding_dense_backward.h"
+
+namespace treadle::cpu {
+namespace {
+
+template <class T>
+void embedding_cpu(const Tensor& weight, const Tensor& indices, int64_t /*padding_idx*/, bool /*scale_grad_by_freq*/,
+                   bool /*sparse*/, const Tensor& out) {
+  using Element = bits_of<T>;
+  const IndexPlan plan = dim_plan("embedding", weight, 0, indices, NegativeIndex::Refused);
+  if (out.numel() > 0) read_plan(plan, static_cast<const Element*>(weight.data()), static_cast<Element*>(out.data()));
+}
+
+// Where in `indices` each weight row is named: positions[starts[row]] .. positions[starts[row + 1]], in order.
+struct RowUses {
+  std::vector<int64_t> starts, positions;
+};
+
+RowUses row_uses(const int64_t* indices, int64_t count, int64_t rows) {
+  RowUses uses;
+  uses.starts.assign(rows + 1, 0);
+  for (int64_t i = 0; i < count; ++i) ++uses.starts[indices[i] + 1];
+  for (int64_t r = 0; r < rows; ++r) uses.starts[r + 1] += uses.starts[r];
+  uses.positions.resize(count);
+  std::vector<int64_t> next(uses.starts.begin(), uses.starts.end() - 1);
+  for (int64_t i = 0; i < count; ++i) uses.positions[next[indices[i]]++] = i;
+  return uses;
+}
+
+// Each row of the weight sums its gradients in the order of `indices`; rows run in parallel.
+template <class T>
+void embedding_dense_backward_cpu(const Tensor& grad_output, const Tensor& indices, int64_t num_weights, int64_t padding_idx,
+                                  bool scale_grad_by_freq, const Tensor& out) {
+  using C = compute_type<T>;
+  const Tensor index = checked_index("embedding_dense_backward", indices, num_weights, NegativeIndex::Refused, out);
+  const Tensor grad = apart_from(grad_output, out);
+  const int64_t width = out.size(1);
+  const int64_t count = index.numel();
+  const RowUses uses = row_uses(index.data_as<int64_t>(), count, num_weights);
+  const T* const from = grad.data_as<T>();
+  T* const to = out.data_as<T>();
+  const int64_t work = width * (1 + count / std::max<int64_t>(1, num_weights));
+  parallel_for(num_weights, grain_for(work), [&](int64_t begin, int64_t end) {
+    std::vector<C> sums(width);
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t first = uses.starts[row];
+      const int64_t last = row == padding_idx ? first : uses.starts[row + 1];
+      std::fill(sums.begin(), sums.end(), C(0));
+      for (int64_t u = first; u < last; ++u) {
+        const T* g = from + uses.positions[u] * width;
+        for (int64_t k = 0; k < width; ++k) sums[k] += static_cast<C>(g[k]);
+      }
+      const C divisor = scale_grad_by_freq && last > first ? static_cast<C>(last - first) : C(1);
+      for (int64_t k = 0; k < width; ++k) to[row * width + k] = static_cast<T>(sums[k] / divisor);
+    }
+  });
+}
+
+const auto embedding_registered = register_kernels<aten::ops::embedding, DeviceType::CPU>(
+    []<class T>() { return &embedding_cpu<T>; }, "embedding_cpu");
+const auto backward_registered = register_kernels<aten::ops::embedding_dense_backward, DeviceType::CPU>(
+    []<class T>() { return &embedding_dense_backward_cpu<T>; }, "embedding_dense_backward_cpu");
+
+}  // namespace
+}  // namespace treadle::cpu

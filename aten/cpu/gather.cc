@@ -1,0 +1,46 @@
+// gather: out[i][j] = self[index[i][j]][j] for dim 0, and so on for other dimensions.
+#include "aten/cpu/element_bits.h"
+#include "aten/cpu/index_plan.h"
+#include "aten/cpu/indexed_rows.h"
+#include "aten/ops/gather.h"
+
+namespace treadle::cpu {
+namespace {
+
+template <class Element>
+void gather_rows(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out) {
+  const DimVector sizes = at_least_1d(index.sizes());
+  const DimVector strides = at_least_1d(self.strides());
+  const int64_t last = static_cast<int64_t>(sizes.size()) - 1;
+  const int64_t width = sizes.back();
+  const int64_t step = strides[dim];
+  const int64_t across = dim == last ? 0 : strides.back();
+  const int64_t* const entries = index.data_as<int64_t>();
+  const Element* const data = static_cast<const Element*>(self.data());
+  Element* const target = static_cast<Element*>(out.data());
+  parallel_for(index.numel() / width, grain_for(width), [&](int64_t begin, int64_t end) {
+    IndexedRows rows(sizes, strides, dim);
+    rows.seek(begin);
+    for (int64_t row = begin; row < end; ++row, rows.next()) {
+      const Element* from = data + rows.offset();
+      const int64_t* entry = entries + row * width;
+      Element* to = target + row * width;
+      for (int64_t k = 0; k < width; ++k) to[k] = from[entry[k] * step + k * across];
+    }
+  });
+}
+
+template <class T>
+void gather_cpu(const Tensor& self, int64_t dim, const Tensor& index, bool /*sparse_grad*/, const Tensor& out) {
+  dim = wrap_dim("gather", dim, self.dim());
+  if (index.numel() == 0) return;
+  const int64_t size = at_least_1d(self.sizes())[dim];
+  const Tensor entries = checked_index("gather", index, size, NegativeIndex::Refused, out);
+  gather_rows<bits_of<T>>(self, dim, entries, out);
+}
+
+const auto gather_registered =
+    register_kernels<aten::ops::gather, DeviceType::CPU>([]<class T>() { return &gather_cpu<T>; }, "gather_cpu");
+
+}  // namespace
+}  // namespace treadle::cpu

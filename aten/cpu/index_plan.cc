@@ -1,0 +1,118 @@
+// Making index plans: offsets of dimensions, offsets and bounds of index tensors.
+#include "aten/cpu/index_plan.h"
+
+#include "aten/ops/clone.h"
+#include "aten/ops/contiguous.h"
+#include "aten/ops/expand.h"
+#include "aten/ops/to.h"
+#include "aten/shape/index_geometry.h"
+
+namespace treadle::cpu {
+namespace {
+
+// Offsets of all elements of the dimensions `dims`, the last fastest.
+std::vector<int64_t> dim_offsets(const Tensor& t, IntList dims) {
+  std::vector<int64_t> offsets = {0};
+  for (const int64_t d : dims) {
+    const int64_t size = t.size(d);
+    const int64_t stride = t.stride(d);
+    std::vector<int64_t> next;
+    next.reserve(offsets.size() * size);
+    for (const int64_t offset : offsets) {
+      for (int64_t i = 0; i < size; ++i) next.push_back(offset + i * stride);
+    }
+    offsets = std::move(next);
+  }
+  return offsets;
+}
+
+// `dims` as rows of elements that lie side by side.
+void set_inner(IndexPlan& plan, const Tensor& t, IntList dims) {
+  size_t rows = dims.size();
+  while (rows > 0 && (t.size(dims[rows - 1]) == 1 || t.stride(dims[rows - 1]) == plan.run)) {
+    plan.run *= t.size(dims[rows - 1]);
+    --rows;
+  }
+  plan.inner = dim_offsets(t, dims.slice(0, rows));
+}
+
+[[noreturn, gnu::cold]] void out_of_bounds(std::string_view op, int64_t value, int64_t size, NegativeIndex negative, int64_t dim) {
+  const int64_t low = negative == NegativeIndex::FromTheEnd ? -size : 0;
+  const std::string where = dim >= 0 ? str(" for dimension ", dim) : std::string();
+  fail<ErrorKind::Index>(op, ": expected index in [", low, ", ", size, ")", where, ", got index = ", value);
+}
+
+// Adds the offsets that the entries of `index` stand for.
+void add_offsets(std::string_view op, std::vector<int64_t>& offsets, const Tensor& index, int64_t size, int64_t stride,
+                 NegativeIndex negative, int64_t dim) {
+  const int64_t* values = index.data_as<int64_t>();
+  const bool wraps = negative == NegativeIndex::FromTheEnd;
+  parallel_for(static_cast<int64_t>(offsets.size()), kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t value = values[i];
+      const int64_t wrapped = value < 0 && wraps ? value + size : value;
+      if (wrapped < 0 || wrapped >= size) [[unlikely]] out_of_bounds(op, value, size, negative, dim);
+      offsets[i] += wrapped * stride;
+    }
+  });
+}
+
+Tensor as_int64(const Tensor& index) {
+  return aten::contiguous(index.dtype() == ScalarType::Int64 ? index : aten::to(index, ScalarType::Int64));
+}
+
+}  // namespace
+
+IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indices) {
+  const shape::IndexGeometry g = shape::index_geometry(std::string(op).c_str(), self, indices);
+  IndexPlan plan;
+  plan.index.assign(checked_numel(g.index_sizes), 0);
+  for (const int64_t d : g.indexed_dims) {
+    const Tensor index = as_int64(aten::expand(indices[d], g.index_sizes));
+    add_offsets(op, plan.index, index, self.size(d), self.stride(d), NegativeIndex::FromTheEnd, d);
+  }
+  plan.outer = dim_offsets(self, g.before_dims);
+  set_inner(plan, self, g.after_dims);
+  return plan;
+}
+
+IndexPlan dim_plan(std::string_view op, const Tensor& self, int64_t dim, const Tensor& index, NegativeIndex negative) {
+  IndexPlan plan;
+  plan.index.assign(index.numel(), 0);
+  const int64_t rank = self.dim();
+  if (dim < 0) dim += std::max<int64_t>(rank, 1);
+  add_offsets(op, plan.index, as_int64(index), rank ? self.size(dim) : 1, rank ? self.stride(dim) : 0, negative, -1);
+  DimVector before, after;
+  for (int64_t d = 0; d < rank; ++d) {
+    if (d < dim) before.push_back(d);
+    if (d > dim) after.push_back(d);
+  }
+  plan.outer = dim_offsets(self, before);
+  set_inner(plan, self, after);
+  return plan;
+}
+
+Tensor apart_from(const Tensor& t, const Tensor& written) {
+  const Tensor result = aten::contiguous(t);
+  return result.storage().get() == written.storage().get() ? aten::clone(result, MemoryFormat::Contiguous) : result;
+}
+
+Tensor checked_index(std::string_view op, const Tensor& index, int64_t size, NegativeIndex negative, const Tensor& written) {
+  const Tensor result = apart_from(as_int64(index), written);
+  const int64_t* values = result.data_as<int64_t>();
+  const int64_t low = negative == NegativeIndex::FromTheEnd ? -size : 0;
+  parallel_for(result.numel(), kGrain, [&](int64_t begin, int64_t end) {
+    int64_t least = 0, most = -1;
+    for (int64_t i = begin; i < end; ++i) {
+      least = std::min(least, values[i]);
+      most = std::max(most, values[i]);
+    }
+    if (least >= low && most < size) [[likely]] return;
+    for (int64_t i = begin; i < end; ++i) {
+      if (values[i] < low || values[i] >= size) out_of_bounds(op, values[i], size, negative, -1);
+    }
+  });
+  return result;
+}
+
+}  // namespace treadle::cpu

@@ -1,0 +1,96 @@
+// Kernels that read or write whole slices at the entries of index tensors: index, index_put, index_select, index_add, ...
+#include "aten/cpu/element_bits.h"
+#include "aten/cpu/index_plan.h"
+#include "aten/ops/_index_integer.h"
+#include "aten/ops/_index_put_integer.h"
+#include "aten/ops/expand.h"
+#include "aten/ops/index_add.h"
+#include "aten/ops/index_copy.h"
+#include "aten/ops/index_fill.h"
+#include "aten/ops/index_select.h"
+#include "aten/shape/index_geometry.h"
+
+namespace treadle::cpu {
+namespace {
+
+template <class Element>
+void read(const IndexPlan& plan, const Tensor& from, const Tensor& out) {
+  if (out.numel() > 0) read_plan(plan, static_cast<const Element*>(from.data()), static_cast<Element*>(out.data()));
+}
+
+// Numbers are added, truth values or-ed.
+template <class T>
+void add_to(T& target, T value) {
+  if constexpr (std::is_same_v<T, bool>) target = target || value;
+  else target = static_cast<T>(target + value);
+}
+
+template <class Element>
+void assign(const IndexPlan& plan, const Tensor& out, const void* source, bool many) {
+  write_plan(plan, static_cast<Element*>(out.data()), static_cast<const Element*>(source), many,
+             [](Element& target, const Element& value) { target = value; });
+}
+
+template <class T>
+void index_integer_cpu(const Tensor& self, TensorList indices, const Tensor& out) {
+  read<bits_of<T>>(advanced_plan("index", self, indices), self, out);
+}
+
+template <class T>
+void index_put_integer_cpu(const Tensor& /*self*/, TensorList indices, const Tensor& values, bool accumulate, const Tensor& out) {
+  const IndexPlan plan = advanced_plan("index_put", out, indices);
+  const bool many = values.numel() != 1;
+  const Tensor source =
+      apart_from(many ? aten::expand(values, shape::index_geometry("index_put", out, indices).result) : values, out);
+  if (!accumulate) return assign<bits_of<T>>(plan, out, source.data(), many);
+  write_plan(plan, out.data_as<T>(), source.data_as<T>(), many, [](T& target, T value) { add_to(target, value); });
+}
+
+template <class T>
+void index_select_cpu(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out) {
+  read<bits_of<T>>(dim_plan("index_select", self, dim, index, NegativeIndex::Refused), self, out);
+}
+
+template <class T>
+void index_add_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha,
+                   const Tensor& out) {
+  const IndexPlan plan = dim_plan("index_add", out, dim, index, NegativeIndex::Refused);
+  const Tensor from = apart_from(source, out);
+  if constexpr (std::is_same_v<T, bool>) {
+    const bool factor = alpha.to<bool>();
+    write_plan(plan, out.data_as<T>(), from.data_as<T>(), true, [=](T& target, T value) { target = target || (factor && value); });
+  } else {
+    const T factor = alpha.to<T>();
+    write_plan(plan, out.data_as<T>(), from.data_as<T>(), true,
+               [=](T& target, T value) { target = static_cast<T>(target + static_cast<T>(factor * value)); });
+  }
+}
+
+template <class T>
+void index_copy_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Tensor& source, const Tensor& out) {
+  const IndexPlan plan = dim_plan("index_copy", out, dim, index, NegativeIndex::Refused);
+  assign<bits_of<T>>(plan, out, apart_from(source, out).data(), true);
+}
+
+template <class T>
+void index_fill_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Scalar& value, const Tensor& out) {
+  const IndexPlan plan = dim_plan("index_fill", out, dim, index, NegativeIndex::FromTheEnd);
+  const T filler = value.to<T>();
+  assign<bits_of<T>>(plan, out, &filler, false);
+}
+
+const auto index_registered = register_kernels<aten::ops::_index_integer, DeviceType::CPU>(
+    []<class T>() { return &index_integer_cpu<T>; }, "index_integer_cpu");
+const auto index_put_registered = register_kernels<aten::ops::_index_put_integer, DeviceType::CPU>(
+    []<class T>() { return &index_put_integer_cpu<T>; }, "index_put_integer_cpu");
+const auto index_select_registered = register_kernels<aten::ops::index_select, DeviceType::CPU>(
+    []<class T>() { return &index_select_cpu<T>; }, "index_select_cpu");
+const auto index_add_registered = register_kernels<aten::ops::index_add, DeviceType::CPU>(
+    []<class T>() { return &index_add_cpu<T>; }, "index_add_cpu");
+const auto index_copy_registered = register_kernels<aten::ops::index_copy, DeviceType::CPU>(
+    []<class T>() { return &index_copy_cpu<T>; }, "index_copy_cpu");
+const auto index_fill_registered = register_kernels<aten::ops::index_fill_int_Scalar, DeviceType::CPU>(
+    []<class T>() { return &index_fill_cpu<T>; }, "index_fill_cpu");
+
+}  // namespace
+}  // namespace treadle::cpu

@@ -1,0 +1,65 @@
+// nonzero: coordinates of the elements that are not zero.
+#include "aten/cpu/dim_slices.h"
+#include "aten/ops/contiguous.h"
+#include "aten/ops/nonzero.h"
+
+namespace treadle::cpu {
+namespace {
+
+template <class T>
+bool is_nonzero(const T& value) {
+  return value != T(0);
+}
+
+// Chunks are counted, then each writes where the ones before it end.
+template <class T>
+Tensor nonzero_cpu(const Tensor& self) {
+  const Tensor input = aten::contiguous(self);
+  const T* const values = input.data_as<T>();
+  const int64_t numel = input.numel();
+  const int64_t rank = input.dim();
+  const int64_t chunks = (numel + kGrain - 1) / kGrain;
+  std::vector<int64_t> starts(chunks + 1, 0);
+  parallel_chunks(chunks, [&](int64_t chunk) {
+    int64_t count = 0;
+    const int64_t end = std::min(numel, (chunk + 1) * kGrain);
+    for (int64_t i = chunk * kGrain; i < end; ++i) count += is_nonzero(values[i]);
+    starts[chunk + 1] = count;
+  });
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) starts[chunk + 1] += starts[chunk];
+  const Tensor out = empty_cpu({starts[chunks], rank}, ScalarType::Int64);
+  if (rank == 0) return out;
+  const IntList sizes = input.sizes();
+  const int64_t width = sizes.back();
+  int64_t* const coordinates = out.data_as<int64_t>();
+  parallel_chunks(chunks, [&](int64_t chunk) {
+    int64_t* to = coordinates + starts[chunk] * rank;
+    const int64_t begin = chunk * kGrain;
+    const int64_t end = std::min(numel, begin + kGrain);
+    int64_t row = begin / width;
+    int64_t column = begin % width;
+    DimVector leading(sizes.slice(0, static_cast<size_t>(rank - 1)));
+    int64_t known = -1;  // the row that `leading` is about
+    for (int64_t i = begin; i < end; ++i) {
+      if (is_nonzero(values[i])) {
+        if (known != row) {
+          int64_t rest = known = row;
+          for (int64_t d = rank - 1; d-- > 0; rest /= sizes[d]) leading[d] = rest % sizes[d];
+        }
+        to = std::copy(leading.begin(), leading.end(), to);
+        *to++ = column;
+      }
+      if (++column == width) {
+        column = 0;
+        ++row;
+      }
+    }
+  });
+  return out;
+}
+
+const auto nonzero_registered =
+    register_kernels<aten::ops::nonzero, DeviceType::CPU>([]<class T>() { return &nonzero_cpu<T>; }, "nonzero_cpu");
+
+}  // namespace
+}  // namespace treadle::cpu

@@ -1,0 +1,16 @@
+// Shapes of matrix products.
+#pragma once
+
+#include "aten/structured.h"
+
+namespace treadle::shape {
+
+// (n, k) by (k, m) -> (n, m).
+TensorSpec mm(const char* op, const Tensor& self, const Tensor& mat2);
+// The same with a leading batch on both.
+TensorSpec bmm(const char* op, const Tensor& self, const Tensor& mat2);
+// `self` must broadcast to the product's shape.
+TensorSpec addmm(const char* op, const Tensor& self, const Tensor& mat1, const Tensor& mat2);
+TensorSpec baddbmm(const char* op, const Tensor& self, const Tensor& batch1, const Tensor& batch2);
+
+}  // namespace treadle::shape

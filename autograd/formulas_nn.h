@@ -1,0 +1,28 @@
+// Helpers for the formulas of matrix products, convolution and normalisation.
+#pragma once
+
+#include <array>
+#include <tuple>
+
+#include "core/tensor.h"
+
+namespace treadle::autograd {
+
+// Conjugate transpose of the last two dimensions.
+Tensor adjoint(const Tensor& t);
+// grad * conj(factor); the gradient itself for a factor of 1.
+Tensor scaled(const Tensor& grad, const Scalar& factor);
+inline Tensor none_tensor() { return {}; }
+
+// Sum of an output gradient ([N,] O, H, W) over everything but the channels.
+Tensor conv_bias_grad(const Tensor& grad);
+
+// Gradients of input, weight and bias, those that `mask` asks for. While gradients are recorded they are composed of
+// differentiable operators; otherwise one kernel computes them.
+std::tuple<Tensor, Tensor, Tensor> batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight,
+                                                       const Tensor& mean, const Tensor& var, double eps, std::array<bool, 3> mask);
+std::tuple<Tensor, Tensor, Tensor> layer_norm_backward(const Tensor& grad, const Tensor& input, IntList normalized_shape,
+                                                       const Tensor& mean, const Tensor& rstd, const Tensor& weight, double eps,
+                                                       std::array<bool, 3> mask);
+
+}  // namespace treadle::autograd

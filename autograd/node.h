@@ -1,0 +1,182 @@
+// Node: one recorded operator in the graph that backward walks. It is given the gradients of the operator's outputs and
+// computes those of its inputs, which travel along its edges.
+//
+//   struct ExpBackward0 : Node {
+//     Grads apply(Grads&& grads) override { return {aten::mul(grads[0], result_.unpack(...))}; }
+//   };
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "autograd/inline_vector.h"
+#include "core/tensor.h"
+
+namespace treadle::autograd {
+
+class Node;
+using NodePtr = IntrusivePtr<Node>;
+
+// Gradients, one for each output (of an operator) or input; an undefined one stands for zeros.
+using Grads = InlineVector<Tensor, 2>;
+
+// Where a gradient goes: input `input_nr` of `node`. Invalid where nothing needs it.
+struct Edge {
+  NodePtr node;
+  uint32_t input_nr = 0;
+  bool valid() const { return static_cast<bool>(node); }
+};
+
+// What the forward output looked like that a gradient belongs to.
+struct InputMetadata {
+  DimVector sizes;
+  ScalarType dtype = ScalarType::Float32;
+  Device device = kCPU;
+};
+
+// Hooks return an undefined tensor (or an empty list) to leave the gradients as they are.
+using TensorHook = std::function<Tensor(const Tensor& grad)>;
+using PreHook = std::function<Grads(const Grads& grads)>;
+using PostHook = std::function<Grads(const Grads& grad_inputs, const Grads& grad_outputs)>;
+using HookId = uint64_t;
+
+// Hooks by id, run in the order they were added.
+template <class Hook>
+class HookList {
+ public:
+  HookId add(HookId id, Hook hook) {
+    hooks_.emplace_back(id, std::make_shared<Hook>(std::move(hook)));
+    return id;
+  }
+  bool remove(HookId id) {
+    for (auto it = hooks_.begin(); it != hooks_.end(); ++it) {
+      if (it->first != id) continue;
+      hooks_.erase(it);
+      return true;
+    }
+    return false;
+  }
+  bool empty() const { return hooks_.empty(); }
+  // A copy: a hook may add or remove hooks while the list runs.
+  std::vector<std::pair<HookId, std::shared_ptr<Hook>>> snapshot() const { return hooks_; }
+
+ private:
+  std::vector<std::pair<HookId, std::shared_ptr<Hook>>> hooks_;
+};
+// Ids are unique in the process, so that a handle can be removed without knowing where its hook went.
+HookId next_hook_id();
+
+struct NodeHooks {
+  struct OnTensor {
+    uint32_t input_nr;
+    HookId id;
+    std::shared_ptr<TensorHook> hook;
+  };
+  std::vector<OnTensor> tensor;        // on the gradient of one output, as Tensor.register_hook
+  std::vector<OnTensor> retains_grad;  // after those: what fills .grad of a non-leaf
+  HookList<PreHook> pre;
+  HookList<PostHook> post;
+};
+
+// Sequence numbers grow on each thread as nodes are made; backward takes the largest ready one first.
+uint64_t next_sequence_nr();
+inline constexpr uint64_t kFirstInQueue = UINT64_MAX;
+
+class Node : public RefCounted {
+ public:
+  Node() : sequence_nr_(next_sequence_nr()) {}
+  explicit Node(uint64_t sequence_nr) : sequence_nr_(sequence_nr) {}
+
+  // Called once per backward with num_inputs() gradients; returns one for each edge.
+  virtual Grads apply(Grads&& grads) = 0;
+  // As Python shows it: "MulBackward0".
+  virtual std::string name() const = 0;
+  // Drops what was saved for backward; a later apply() raises RuntimeError.
+  virtual void release_saved() {}
+
+  uint64_t sequence_nr() const { return sequence_nr_; }
+
+  // Edges, one for each differentiable input of the operator.
+  ArrayRef<Edge> edges() const { return {edges_.data(), edges_.size()}; }
+  const Edge& edge(size_t i) const { return edges_[i]; }
+  size_t num_outputs() const { return edges_.size(); }
+  void add_edge(Edge edge) { edges_.push_back(std::move(edge)); }
+  void set_edge(size_t i, Edge edge) { edges_[i] = std::move(edge); }
+
+  // Inputs (the operator's outputs).
+  size_t num_inputs() const { return inputs_.size(); }
+  const InputMetadata& input(size_t i) const { return inputs_[i]; }
+  // Returns the number of the new input.
+  uint32_t add_input(const Tensor& output) {
+    return add_input({DimVector(output.sizes()), output.dtype(), output.device()});
+  }
+  uint32_t add_input(InputMetadata metadata) {
+    inputs_.push_back(std::move(metadata));
+    return static_cast<uint32_t>(inputs_.size() - 1);
+  }
+  // For an output that takes no part in differentiation: its gradient never comes.
+  uint32_t add_undefined_input() { return add_input({}); }
+
+  // Whether the gradient of edge i is wanted: while recording, whether the argument requires grad; in backward also
+  // whether the running backward needs it.
+  bool should_compute(size_t i) const {
+    return i < edges_.size() && edges_[i].valid() && (!wanted_edges() || wanted_edges()[i]);
+  }
+  bool should_compute(size_t first, size_t count) const {
+    for (size_t i = first; i < first + count; ++i)
+      if (should_compute(i)) return true;
+    return false;
+  }
+
+  NodeHooks* hooks() const { return hooks_.get(); }
+  NodeHooks& ensure_hooks() {
+    if (!hooks_) hooks_ = std::make_unique<NodeHooks>();
+    return *hooks_;
+  }
+  HookId add_tensor_hook(uint32_t input_nr, TensorHook hook);
+  HookId add_pre_hook(PreHook hook);
+  HookId add_post_hook(PostHook hook);
+  bool remove_hook(HookId id);
+
+  // For each edge of the node being applied on this thread, whether its gradient is wanted; null: all are.
+  static const uint8_t*& wanted_edges();
+
+ protected:
+  // Never recurses: a chain of a million nodes is freed one at a time.
+  void destroy() override;
+
+ private:
+  uint64_t sequence_nr_;
+  InlineVector<Edge, 2> edges_;
+  InlineVector<InputMetadata, 1> inputs_;
+  std::unique_ptr<NodeHooks> hooks_;
+  Node* next_to_destroy_ = nullptr;
+};
+
+namespace detail {
+extern thread_local constinit const uint8_t* wanted_edges __attribute__((tls_model("initial-exec")));
+extern thread_local constinit uint64_t sequence_nr __attribute__((tls_model("initial-exec")));
+}  // namespace detail
+inline const uint8_t*& Node::wanted_edges() { return detail::wanted_edges; }
+inline uint64_t next_sequence_nr() { return detail::sequence_nr++; }
+
+// Raises `message` when backward reaches it: for operators that have no derivative, and for views that may not be
+// differentiated through.
+class ErrorNode final : public Node {
+ public:
+  ErrorNode(std::string name, ErrorKind kind, std::string message)
+      : name_(std::move(name)), message_(std::move(message)), kind_(kind) {}
+  Grads apply(Grads&& grads) override;
+  std::string name() const override { return name_; }
+
+ private:
+  std::string name_, message_;
+  ErrorKind kind_;
+};
+
+}  // namespace treadle::autograd

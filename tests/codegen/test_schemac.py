@@ -1,0 +1,355 @@
+"""schemac from outside: the model it writes, and the exact text of what it reports.
+
+A file in diagnostics/ is one malformed input and all that schemac says about it:
+
+    === native_functions.yaml
+    - func: relu(Tensor self) Tensor
+    === stderr
+    native_functions.yaml:1:27: error: expected '->' ...
+
+The binary is the one that SCHEMAC names, or TREADLE_SCHEMAC, or the one that Bazel built last.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+CASES = sorted((HERE / "diagnostics").glob("*.case"))
+
+FUNCTIONS = "native_functions.yaml"
+DERIVATIVES = "derivatives.yaml"
+
+
+def schemac(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    built = ROOT / "bazel-bin" / "codegen" / "schemac" / "schemac"
+    binary = os.environ.get("SCHEMAC") or os.environ.get("TREADLE_SCHEMAC") or str(built)
+    command = [str(Path(binary).resolve()), *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, encoding="utf-8", timeout=60)
+
+
+def compile_model(tmp_path: Path, functions: str, derivatives: str | None = None) -> subprocess.CompletedProcess[str]:
+    (tmp_path / FUNCTIONS).write_text(functions, encoding="utf-8")
+    arguments = ["--functions", FUNCTIONS, "--out", "opmodel.json"]
+    if derivatives is not None:
+        (tmp_path / DERIVATIVES).write_text(derivatives, encoding="utf-8")
+        arguments += ["--derivatives", DERIVATIVES]
+    return schemac(*arguments, cwd=tmp_path)
+
+
+def model_of(tmp_path: Path, functions: str, derivatives: str | None = None) -> list[dict[str, Any]]:
+    done = compile_model(tmp_path, functions, derivatives)
+    assert done.returncode == 0, done.stderr
+    return json.loads((tmp_path / "opmodel.json").read_text(encoding="utf-8"))["operators"]
+
+
+def sections_of(case: Path) -> dict[str, str]:
+    """The parts of a case file by their titles."""
+    sections: dict[str, str] = {}
+    title = ""
+    for line in case.read_text(encoding="utf-8").splitlines(keepends=True):
+        if line.startswith("=== "):
+            title = line[4:].strip()
+            sections[title] = ""
+        else:
+            sections[title] += line
+    return sections
+
+
+# ---- Diagnostics ----
+
+
+def test_there_are_cases() -> None:
+    assert len(CASES) >= 100
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_diagnostic(case: Path, tmp_path: Path) -> None:
+    sections = sections_of(case)
+    done = compile_model(tmp_path, sections[FUNCTIONS], sections.get(DERIVATIVES))
+    assert done.stderr == sections["stderr"]
+    assert done.stdout == ""
+    assert done.returncode == 1
+    assert not (tmp_path / "opmodel.json").exists()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_every_beginning_of_a_malformed_file_is_handled(case: Path, tmp_path: Path) -> None:
+    sections = sections_of(case)
+    text = sections[FUNCTIONS]
+    for end in range(0, min(len(text), 400), 37):
+        done = compile_model(tmp_path, text[:end], sections.get(DERIVATIVES))
+        assert done.returncode in (0, 1), done
+        assert (done.returncode == 1) == (": error: " in done.stderr)
+
+
+def test_an_error_leaves_the_old_model_alone(tmp_path: Path) -> None:
+    model_of(tmp_path, "- func: relu(Tensor self) -> Tensor\n")
+    before = (tmp_path / "opmodel.json").read_bytes()
+    assert compile_model(tmp_path, "- func: relu(Tensor self Tensor\n").returncode == 1
+    assert (tmp_path / "opmodel.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("[" * 100000, id="brackets"),
+        pytest.param("- " * 100000, id="dashes"),
+        pytest.param("- func: f(" + "Tensor a, " * 20000, id="arguments"),
+        pytest.param("- func: " + "a" * 1000000, id="long_name"),
+        pytest.param("- func: &a [*a]\n- *a\n", id="anchor_of_itself"),
+        pytest.param("- func: f(Tensor self) -> Tensor\n  \0: x\n", id="null_byte"),
+        pytest.param("\ufeff- func: f(Tensr self) -> Tensor\r\n", id="byte_order_mark"),
+        pytest.param("- {[a]: b}\n- ? {x: y}\n", id="keys_that_are_no_text"),
+        pytest.param("--- []\n--- []\n", id="two_documents"),
+        pytest.param("just text", id="text"),
+    ],
+)
+def test_hostile_files_are_refused(text: str, tmp_path: Path) -> None:
+    done = compile_model(tmp_path, text)
+    assert done.returncode == 1, done
+    assert done.stderr.startswith(FUNCTIONS + ":")
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ([], "schemac: needs --functions and --out, or --aten alone"),
+        (["--functions", "a.yaml"], "schemac: needs --functions and --out, or --aten alone"),
+        (["--aten", "a.yaml", "--out", "b"], "schemac: needs --functions and --out, or --aten alone"),
+        (["--function", "a.yaml"], "schemac: unknown option '--function'"),
+        (["--aten"], "schemac: option '--aten' has no value"),
+        (["--aten", "a.yaml", "--aten", "b.yaml"], "schemac: option '--aten' is given twice"),
+        (["--aten", "nowhere.yaml"], "schemac: cannot read 'nowhere.yaml'"),
+    ],
+)
+def test_wrong_calls(arguments: list[str], message: str, tmp_path: Path) -> None:
+    done = schemac(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[0] == message
+
+
+# ---- ATen's grammar ----
+
+
+def test_aten_grammar(tmp_path: Path) -> None:
+    path = os.environ.get("ATEN_YAML") or str(HERE / "schemac_aten_grammar.yaml")
+    count = sum(line.startswith("- func:") for line in Path(path).read_text(encoding="utf-8").splitlines())
+    start = time.monotonic()
+    done = schemac("--aten", str(Path(path).resolve()), cwd=tmp_path)
+    assert time.monotonic() - start < 2
+    assert done.stderr == ""
+    assert done.stdout == f"{count} of {count} entries parsed and printed back identically\n"
+    assert done.returncode == 0
+
+
+def test_aten_refusals(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("- func: f(Tensor  self) -> Tensor\n- func: g(Tensr a) -> ()\n  colours: red\n- x: y\n")
+    done = schemac("--aten", "a.yaml", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stdout == "0 of 3 entries parsed and printed back identically\n"
+    assert [line for line in done.stderr.splitlines() if line.startswith("a.yaml")] == [
+        "a.yaml:1:9: error: schema is printed back as 'f(Tensor self) -> Tensor'",
+        "a.yaml:2:11: error: unknown type 'Tensr'; did you mean 'Tensor'?",
+        "a.yaml:3:3: error: unknown key 'colours'",
+        "a.yaml:4:3: error: unknown key 'x'",
+        "a.yaml:4:3: error: entry without 'func'",
+    ]
+
+
+# ---- The model ----
+
+
+def test_the_files_of_the_tree(tmp_path: Path) -> None:
+    out = tmp_path / "opmodel.json"
+    for _ in range(2):
+        done = schemac("--functions", FUNCTIONS, "--derivatives", DERIVATIVES, "--out", str(out), cwd=ROOT)
+        assert done.returncode == 0, done.stderr
+    assert [op["schema"] for op in json.loads(out.read_text())["operators"]]
+
+
+def test_written_only_if_changed(tmp_path: Path) -> None:
+    text = "- func: relu(Tensor self) -> Tensor\n  pointwise: relu(self)\n"
+    model_of(tmp_path, text)
+    out = tmp_path / "opmodel.json"
+    os.utime(out, (1, 1))
+    model_of(tmp_path, text)
+    assert out.stat().st_mtime == 1
+    model_of(tmp_path, "# one line more\n" + text)
+    assert out.stat().st_mtime != 1
+
+
+def test_forms_have_names_and_annotations_of_aten(tmp_path: Path) -> None:
+    ops = model_of(
+        tmp_path,
+        """
+- func: add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+  forms: {functional, inplace, out: add.out}
+  pointwise: self + alpha * other
+- func: max.dim(Tensor self, int dim) -> (Tensor values, Tensor indices)
+  forms: functional, out
+- func: var_mean(Tensor self) -> (Tensor, Tensor)
+  forms: functional, out
+- func: squeeze(Tensor(a) self) -> Tensor(a)
+  dispatch: View
+  forms: functional, inplace
+- func: copy_(Tensor(a!) self, Tensor src) -> Tensor(a!)
+  dispatch: {CPU: copy_cpu}
+""",
+    )
+    assert [[(form["form"], form["schema"]) for form in op["forms"]] for op in ops] == [
+        [
+            ("functional", "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"),
+            ("inplace", "add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)"),
+            ("out", "add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"),
+        ],
+        [
+            ("functional", "max.dim(Tensor self, int dim) -> (Tensor values, Tensor indices)"),
+            (
+                "out",
+                "max.dim_out(Tensor self, int dim, *, Tensor(a!) values, Tensor(b!) indices)"
+                " -> (Tensor(a!) values, Tensor(b!) indices)",
+            ),
+        ],
+        [
+            ("functional", "var_mean(Tensor self) -> (Tensor, Tensor)"),
+            ("out", "var_mean.out(Tensor self, *, Tensor(a!) out0, Tensor(b!) out1) -> (Tensor(a!), Tensor(b!))"),
+        ],
+        [
+            ("functional", "squeeze(Tensor(a) self) -> Tensor(a)"),
+            ("inplace", "squeeze_(Tensor(a!) self) -> Tensor(a!)"),
+        ],
+        [("inplace", "copy_(Tensor(a!) self, Tensor src) -> Tensor(a!)")],
+    ]
+    assert [form["id"] for form in ops[0]["forms"]] == ["add_Tensor", "add__Tensor", "add_out"]
+    assert [arg["name"] for arg in ops[1]["forms"][1]["args"]] == ["self", "dim", "values", "indices"]
+
+
+def test_kinds(tmp_path: Path) -> None:
+    ops = model_of(
+        tmp_path,
+        """
+- func: relu(Tensor self) -> Tensor
+  pointwise: relu(self)
+- func: sum(Tensor self) -> Tensor
+  reduce: {init: 0, step: acc + x, combine: a + b}
+- func: t(Tensor(a) self) -> Tensor(a)
+  dispatch: View
+- func: alias(Tensor(a) self) -> Tensor(a)
+  dispatch: {CPU: alias_cpu}
+- func: sort(Tensor self) -> Tensor
+  shape: same_as(self)
+  dispatch: {CPU: sort_cpu}
+- func: nonzero(Tensor self) -> Tensor
+  shape: data_dependent
+  dispatch: {CPU: nonzero_cpu}
+- func: reshape(Tensor(a) self) -> Tensor(a)
+- func: linear(Tensor self) -> Tensor
+  dispatch: {Composite: linear_of_parts}
+- func: copy_(Tensor(a!) self, Tensor src) -> Tensor(a!)
+  dispatch: {CPU: copy_cpu}
+- func: dropout_(Tensor(a!) self) -> Tensor(a!)
+""",
+    )
+    assert [op["kind"] for op in ops] == (
+        "pointwise reduce view view kernel returns composite composite mutating composite".split()
+    )
+    assert [[d["kernel"] for d in op["dispatch"]] for op in ops[6:8]] == [["reshape"], ["linear_of_parts"]]
+    assert ops[0]["promote"] == "common"
+    assert ops[5]["shape"] == {"text": "data_dependent", "tree": None}
+    assert list(ops[1]["reduce"]) == ["init", "step", "combine"]
+
+
+def test_dtypes_are_expanded_in_one_order(tmp_path: Path) -> None:
+    ops = model_of(
+        tmp_path,
+        """
+- func: a(Tensor self) -> Tensor
+  dtypes: {all: floating, bool}
+- func: b(Tensor self) -> Tensor
+  dtypes: complex, integral
+- func: c(Tensor self) -> Tensor
+  shape: same_as(self)
+  dispatch: {CPU: c_cpu, CUDA: c_cuda}
+  dtypes: {CPU: [float64, float32, float64], CUDA: floating}
+- func: d(int[] size, *, ScalarType? dtype=None) -> Tensor
+""",
+    )
+    assert [op["dtypes"] for op in ops] == [
+        {"all": ["bool", "float16", "bfloat16", "float32", "float64"]},
+        {"all": ["uint8", "int8", "int16", "int32", "int64", "complex64", "complex128"]},
+        {"CPU": ["float32", "float64"], "CUDA": ["float16", "bfloat16", "float32", "float64"]},
+        None,
+    ]
+    assert [op["dtype_of"] for op in ops] == ["self", "self", "self", "dtype"]
+
+
+def test_saves_are_read_off_the_tree(tmp_path: Path) -> None:
+    (op,) = model_of(
+        tmp_path,
+        """
+- func: f(Tensor self, Tensor other, Tensor? bias, Tensor[] rest, int dim) -> (Tensor values, Tensor)
+""",
+        """
+- name: f(Tensor self, Tensor other, Tensor? bias, Tensor[] rest, int dim) -> (Tensor values, Tensor)
+  output_differentiability: [True, False]
+  self: sum_to(grad, self.sizes()) * other.size(dim)
+  other: grad * other + other.numel() * inf
+  bias, rest: f_backward(grads[0], bias.dim(), rest.sizes(), values.scalar_type(), result1, grad_input_mask)
+""",
+    )
+    saves = [
+        [(s["name"], s["what"], s["is_output"], s["index"]) for s in f["saves"]] for f in op["derivative"]["formulas"]
+    ]
+    assert saves == [
+        [("self", "sizes", False, 0), ("other", "sizes", False, 1), ("dim", "value", False, 4)],
+        [("other", "value", False, 1)],
+        [
+            ("bias", "dim", False, 2),
+            ("rest", "value", False, 3),
+            ("values", "dtype", True, 0),
+            ("result1", "value", True, 1),
+        ],
+    ]
+    assert op["derivative"]["output_differentiability"] == [True, False]
+
+
+def test_trees(tmp_path: Path) -> None:
+    (op,) = model_of(
+        tmp_path,
+        """
+- func: f(Tensor self, Scalar? low=None, int[2] size=[1,2]) -> Tensor
+  pointwise: "low == None ? -self : exp(self) * 1.5"
+  check: ["self.dim() == 2 && size[0] > 0"]
+""",
+    )
+    name = {"op": "name", "name": "self"}
+    assert op["pointwise"] == {
+        "text": "low == None ? -self : exp(self) * 1.5",
+        "tree": {
+            "op": "select",
+            "cond": {"op": "binary", "operator": "==", "lhs": {"op": "name", "name": "low"}, "rhs": {"op": "none"}},
+            "then": {"op": "unary", "operator": "-", "of": name},
+            "else": {
+                "op": "binary",
+                "operator": "*",
+                "lhs": {"op": "call", "fn": "exp", "args": [name]},
+                "rhs": {"op": "float", "value": "1.5"},
+            },
+        },
+    }
+    (check,) = op["check"]
+    assert (check["line"], check["column"]) == (4, 12)
+    left, right = check["tree"]["lhs"], check["tree"]["rhs"]
+    assert left["lhs"] == {"op": "method", "on": name, "name": "dim", "args": []}
+    assert right["lhs"] == {"op": "index", "on": {"op": "name", "name": "size"}, "index": {"op": "int", "value": "0"}}
+    assert op["args"][2]["default"] == {"kind": "list", "text": "[1,2]", "value": [1, 2]}
+    assert op["args"][2]["type"]["list_size"] == 2
