@@ -42,9 +42,17 @@ class Output {
   const Tensor& finish();
 
  private:
+  Output() = default;
   Tensor tensor_;  // what the kernel writes
   Tensor given_;   // what the caller gave; undefined in the functional form
 };
+
+// Checks of an `out` argument, which throw before anything is written: it is a tensor on the spec's device, and the spec's
+// dtype can be cast to its.
+void require_out(const char* op, const TensorSpec& spec, const Tensor& out);
+// Gives `out` these sizes, contiguous, growing its storage where needed; nothing when it has them already. RuntimeError for
+// memory that cannot grow.
+void resize_out(const char* op, const Tensor& out, IntList sizes);
 
 // The kernel cell of an operator for these ids; null when there is a boxed kernel instead. Raises when there is neither.
 void* kernel_or_boxed(const Operator& op, Device device, Layout layout, ScalarType dtype, BoxedKernel& boxed);

@@ -3,10 +3,10 @@
 
 namespace treadle::autograd {
 
-namespace detail {
+namespace tls {
 thread_local constinit const uint8_t* wanted_edges __attribute__((tls_model("initial-exec"))) = nullptr;
 thread_local constinit uint64_t sequence_nr __attribute__((tls_model("initial-exec"))) = 0;
-}  // namespace detail
+}  // namespace tls
 
 namespace {
 
@@ -56,6 +56,6 @@ bool Node::remove_hook(HookId id) {
   return erase_from(hooks_->tensor) || erase_from(hooks_->retains_grad) || hooks_->pre.remove(id) || hooks_->post.remove(id);
 }
 
-Grads ErrorNode::apply(Grads&&) { detail::throw_error(kind_, message_); }
+Grads ErrorNode::apply(Grads&&) { treadle::detail::throw_error(kind_, message_); }
 
 }  // namespace treadle::autograd

@@ -37,6 +37,7 @@ struct InputMetadata {
   DimVector sizes;
   ScalarType dtype = ScalarType::Float32;
   Device device = kCPU;
+  bool differentiable = true;  // false: no gradient ever comes
 };
 
 // Hooks return an undefined tensor (or an empty list) to leave the gradients as they are.
@@ -113,14 +114,14 @@ class Node : public RefCounted {
   const InputMetadata& input(size_t i) const { return inputs_[i]; }
   // Returns the number of the new input.
   uint32_t add_input(const Tensor& output) {
-    return add_input({DimVector(output.sizes()), output.dtype(), output.device()});
+    return add_input(InputMetadata{DimVector(output.sizes()), output.dtype(), output.device()});
   }
   uint32_t add_input(InputMetadata metadata) {
     inputs_.push_back(std::move(metadata));
     return static_cast<uint32_t>(inputs_.size() - 1);
   }
   // For an output that takes no part in differentiation: its gradient never comes.
-  uint32_t add_undefined_input() { return add_input({}); }
+  uint32_t add_undefined_input() { return add_input(InputMetadata{{}, ScalarType::Float32, kCPU, false}); }
 
   // Whether the gradient of edge i is wanted: while recording, whether the argument requires grad; in backward also
   // whether the running backward needs it.
@@ -158,12 +159,12 @@ class Node : public RefCounted {
   Node* next_to_destroy_ = nullptr;
 };
 
-namespace detail {
+namespace tls {
 extern thread_local constinit const uint8_t* wanted_edges __attribute__((tls_model("initial-exec")));
 extern thread_local constinit uint64_t sequence_nr __attribute__((tls_model("initial-exec")));
-}  // namespace detail
-inline const uint8_t*& Node::wanted_edges() { return detail::wanted_edges; }
-inline uint64_t next_sequence_nr() { return detail::sequence_nr++; }
+}  // namespace tls
+inline const uint8_t*& Node::wanted_edges() { return tls::wanted_edges; }
+inline uint64_t next_sequence_nr() { return tls::sequence_nr++; }
 
 // Raises `message` when backward reaches it: for operators that have no derivative, and for views that may not be
 // differentiated through.

@@ -1,6 +1,7 @@
 // Kernels that read or write whole slices at the entries of index tensors: index, index_put, index_select, index_add, ...
 #include "aten/cpu/element_bits.h"
 #include "aten/cpu/index_plan.h"
+#include "aten/cpu/wrapping.h"
 #include "aten/ops/_index_integer.h"
 #include "aten/ops/_index_put_integer.h"
 #include "aten/ops/expand.h"
@@ -16,13 +17,6 @@ namespace {
 template <class Element>
 void read(const IndexPlan& plan, const Tensor& from, const Tensor& out) {
   if (out.numel() > 0) read_plan(plan, static_cast<const Element*>(from.data()), static_cast<Element*>(out.data()));
-}
-
-// Numbers are added, truth values or-ed.
-template <class T>
-void add_to(T& target, T value) {
-  if constexpr (std::is_same_v<T, bool>) target = target || value;
-  else target = static_cast<T>(target + value);
 }
 
 template <class Element>
@@ -43,7 +37,7 @@ void index_put_integer_cpu(const Tensor& /*self*/, TensorList indices, const Ten
   const Tensor source =
       apart_from(many ? aten::expand(values, shape::index_geometry("index_put", out, indices).result) : values, out);
   if (!accumulate) return assign<bits_of<T>>(plan, out, source.data(), many);
-  write_plan(plan, out.data_as<T>(), source.data_as<T>(), many, [](T& target, T value) { add_to(target, value); });
+  write_plan(plan, out.data_as<T>(), source.data_as<T>(), many, [](T& target, T value) { target = sum_of(target, value); });
 }
 
 template <class T>
@@ -56,14 +50,9 @@ void index_add_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, con
                    const Tensor& out) {
   const IndexPlan plan = dim_plan("index_add", out, dim, index, NegativeIndex::Refused);
   const Tensor from = apart_from(source, out);
-  if constexpr (std::is_same_v<T, bool>) {
-    const bool factor = alpha.to<bool>();
-    write_plan(plan, out.data_as<T>(), from.data_as<T>(), true, [=](T& target, T value) { target = target || (factor && value); });
-  } else {
-    const T factor = alpha.to<T>();
-    write_plan(plan, out.data_as<T>(), from.data_as<T>(), true,
-               [=](T& target, T value) { target = static_cast<T>(target + static_cast<T>(factor * value)); });
-  }
+  const T factor = alpha.to<T>();
+  write_plan(plan, out.data_as<T>(), from.data_as<T>(), true,
+             [=](T& target, T value) { target = sum_of(target, product_of(factor, value)); });
 }
 
 template <class T>

@@ -7,6 +7,7 @@
 #include "aten/cpu/element_bits.h"
 #include "aten/cpu/index_plan.h"
 #include "aten/cpu/indexed_rows.h"
+#include "aten/cpu/wrapping.h"
 #include "aten/ops/scatter.h"
 #include "aten/ops/scatter_add.h"
 #include "aten/ops/scatter_reduce.h"
@@ -85,16 +86,10 @@ struct Replace {
   template <class T> void operator()(T& target, const T& value) const { target = value; }
 };
 struct Add {
-  template <class T> void operator()(T& target, T value) const {
-    if constexpr (std::is_same_v<T, bool>) target = target || value;
-    else target = static_cast<T>(target + value);
-  }
+  template <class T> void operator()(T& target, T value) const { target = sum_of(target, value); }
 };
 struct Multiply {
-  template <class T> void operator()(T& target, T value) const {
-    if constexpr (std::is_same_v<T, bool>) target = target && value;
-    else target = static_cast<T>(target * value);
-  }
+  template <class T> void operator()(T& target, T value) const { target = product_of(target, value); }
 };
 template <class T>
 bool is_nan(T value) {

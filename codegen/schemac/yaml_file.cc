@@ -1,8 +1,12 @@
 // Loads YAML and maps the characters of its scalars to places in the file.
 #include "codegen/schemac/yaml_file.h"
 
+#include <yaml-cpp/eventhandler.h>
+
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <sstream>
 #include <utility>
 
 namespace treadle::schemac {
@@ -44,6 +48,38 @@ std::string yaml_hint(const std::string& message, const std::string& line) {
   return "";
 }
 
+// Looks only at where documents start.
+class DocumentStarts : public YAML::EventHandler {
+ public:
+  std::optional<YAML::Mark> last;
+
+  void OnDocumentStart(const YAML::Mark& mark) override { last = mark; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
+// Where a second document begins. YAML::Load stops after the first without a word, and
+// YAML::LoadAll never ends on a text such as "- a\n,", which yaml-cpp takes for ever more empty
+// documents.
+std::optional<YAML::Mark> second_document(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  DocumentStarts starts;
+  if (!parser.HandleNextDocument(starts)) return std::nullopt;
+  starts.last.reset();
+  if (!parser.HandleNextDocument(starts)) return std::nullopt;
+  return starts.last;
+}
+
 }  // namespace
 
 YamlFile::YamlFile(std::string path, std::string text)
@@ -60,10 +96,14 @@ YamlFile::YamlFile(std::string path, std::string text)
   }
   lines_ = std::move(lines);
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text_);
-    if (documents.size() > 1)
-      throw SchemaError(error(documents[1], "second YAML document", "keep one list per file"));
-    if (!documents.empty()) root_ = documents[0];
+    root_ = YAML::Load(text_);
+    if (const std::optional<YAML::Mark> second = second_document(text_)) {
+      const Place at = position(*second).place;
+      throw SchemaError(
+          Diagnostic{path_, at.line, at.column, "text after the end of the list",
+                     (*lines_)[static_cast<std::size_t>(at.line - 1)],
+                     "a file is one list, whose entries begin with '- ' in one column"});
+    }
   } catch (const YAML::Exception& failure) {
     const Position at = position(failure.mark);
     const std::string& line = (*lines_)[static_cast<std::size_t>(at.place.line - 1)];

@@ -1,0 +1,353 @@
+// The pointwise engine. Most calls are small, contiguous and of one dtype: those take a path without any list. The others
+// go through promotion, broadcasting and the geometry of a loop.
+#include "aten/iterator/pointwise.h"
+
+#include "aten/contract.h"
+#include "aten/iterator/copy.h"
+#include "aten/iterator/loop_geometry.h"
+#include "aten/iterator/overlap.h"
+#include "aten/iterator/promotion.h"
+#include "aten/structured.h"
+#include "core/schema/function_schema.h"
+
+namespace treadle {
+namespace {
+
+// What is computed in, and what comes out.
+struct Types {
+  ScalarType cell;     // names the kernel
+  ScalarType compute;  // what the kernel's loop sees
+  ScalarType result;
+};
+
+constexpr ScalarType compute_of(ScalarType t) {
+  return t == ScalarType::Float16 || t == ScalarType::BFloat16 ? ScalarType::Float32 : t;
+}
+
+Types types_for(Promote promote, ScalarType common) {
+  switch (promote) {
+    case Promote::Float:
+      if (is_integral(common, true)) common = default_dtype();
+      break;
+    case Promote::Compare:
+      return {common, compute_of(common), ScalarType::Bool};
+    case Promote::Bool:
+      return {common, ScalarType::Bool, ScalarType::Bool};
+    case Promote::Real:
+      return {common, compute_of(common), to_real(common)};
+    case Promote::Common:
+    case Promote::None:
+      break;
+  }
+  return {common, compute_of(common), common};
+}
+
+// ---- one-dtype contiguous operands --------------------------------------------------------------------------------------
+
+constexpr int scalar_rank(const Scalar& s) { return static_cast<int>(s.kind()); }
+static_assert(static_cast<int>(Scalar::Kind::Bool) == 0 && static_cast<int>(Scalar::Kind::Complex) == 3);
+
+constexpr int64_t kItemStrides[] = {1, 2, 4, 8, 16};
+const int64_t* stride_of_item(ScalarType t) { return &kItemStrides[std::countr_zero(static_cast<uint64_t>(item_size(t)))]; }
+
+// The dtype that all inputs share when they are contiguous CPU tensors of one shape and no scalar raises it.
+bool is_simple(Promote promote, TensorRefs inputs, ArrayRef<Scalar> scalars, uint32_t promoting) {
+  const TensorImpl* const first = inputs[0]->impl();
+  if (first == nullptr || !first->is_contiguous() || !first->device().is_cpu() || first->layout() != Layout::Strided ||
+      first->is_wrapped_number()) {
+    return false;
+  }
+  const ScalarType dtype = first->dtype();
+  for (size_t k = 1; k < inputs.size(); ++k) {
+    const TensorImpl* const t = inputs[k]->impl();
+    if (t == nullptr || t->dtype() != dtype || !t->is_contiguous() || !t->device().is_cpu() || t->layout() != Layout::Strided ||
+        t->is_wrapped_number() || t->sizes() != first->sizes()) {
+      return false;
+    }
+  }
+  const int rank = kind_rank(dtype);
+  for (size_t s = 0; s < scalars.size(); ++s) {
+    if (scalar_rank(scalars[s]) > rank) return false;
+  }
+  if (rank < 2 && promote == Promote::Float) return false;
+  // 16-bit comparisons round their scalars first, which is left to the general path.
+  return scalars.empty() || promoting == 0 || promote != Promote::Compare || item_size(dtype) != 2;
+}
+
+void run_simple(void* kernel, const Types& types, TensorRefs inputs, ArrayRef<Scalar> scalars, const Tensor& out) {
+  const int64_t numel = out.numel();
+  if (numel == 0) return;
+  PointwiseCall call;
+  const ScalarType dtype = inputs[0]->dtype();
+  const int64_t* const in_stride = stride_of_item(dtype);
+  for (size_t k = 0; k < inputs.size(); ++k) call.in[k] = {static_cast<char*>(inputs[k]->data()), in_stride, dtype};
+  call.out = {static_cast<char*>(out.data()), stride_of_item(types.result), types.result};
+  call.shape = &numel;
+  call.dims = 1;
+  call.inputs = static_cast<int>(inputs.size());
+  call.scalars = scalars.data();
+  call.scalar_count = static_cast<int>(scalars.size());
+  call.compute = types.compute;
+  call.direct = dtype == types.compute && (types.result == dtype || types.result == ScalarType::Bool);
+  call.numel = numel;
+  reinterpret_cast<PointwiseKernel*>(kernel)(call);
+}
+
+// ---- the general path ---------------------------------------------------------------------------------------------------
+
+DimVector broadcast_shape(const char* op, TensorRefs inputs) {
+  DimVector shape = inputs[0]->sizes();
+  for (size_t k = 1; k < inputs.size(); ++k) {
+    const IntList sizes = inputs[k]->sizes();
+    bool fits = true;
+    while (shape.size() < sizes.size()) shape.insert(0, 1);
+    const size_t missing = shape.size() - sizes.size();
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      int64_t& s = shape[missing + d];
+      if (s == 1) s = sizes[d];
+      else fits = fits && (sizes[d] == 1 || sizes[d] == s);
+    }
+    if (!fits) {
+      std::string got = str(inputs[0]->sizes());
+      for (size_t i = 1; i < inputs.size(); ++i) got += str(i + 1 == inputs.size() ? " and " : ", ", inputs[i]->sizes());
+      fail<ErrorKind::Runtime>(op, ": expected shapes that broadcast, got ", got);
+    }
+  }
+  return shape;
+}
+
+// The device of the result. 0-dim tensors of the CPU go with any device.
+Device device_of(const char* op, TensorRefs inputs) {
+  Device device = kCPU;
+  bool decided = false;
+  for (const Tensor* t : inputs) {
+    const Device d = t->device();
+    if (t->dim() == 0 && d.is_cpu()) continue;
+    check<ErrorKind::Runtime>(!decided || d == device, op, ": expected all tensors on one device, got ", device, " and ", d);
+    device = d;
+    decided = true;
+  }
+  return device;
+}
+
+// One call, of any form, with everything about it decided.
+struct Prepared {
+  Types types;
+  DimVector shape;
+  Device device;
+  bool same_shapes = true;  // no operand is broadcast
+};
+
+Prepared prepare(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars, uint32_t promoting) {
+  check_internal(!inputs.empty() && inputs.size() <= kMaxPointwiseInputs, "a pointwise operator has one to six tensors");
+  Promotion promotion;
+  for (const Tensor* t : inputs) {
+    check<ErrorKind::Type>(t->defined(), op.name, ": expected a tensor, got None");
+    promotion.add(*t);
+    check<ErrorKind::Type>(op.promote != Promote::None || t->dtype() == inputs[0]->dtype(), op.name,
+                           ": expected tensors of one dtype, got ", inputs[0]->dtype(), " and ", t->dtype());
+  }
+  for (size_t s = 0; s < scalars.size(); ++s) {
+    if (promoting >> s & 1) promotion.add(scalars[s]);
+  }
+  Prepared p;
+  p.types = types_for(op.promote, op.promote == Promote::None ? inputs[0]->dtype() : promotion.result());
+  p.device = device_of(op.name, inputs);
+  p.shape = broadcast_shape(op.name, inputs);
+  for (const Tensor* t : inputs) p.same_shapes = p.same_shapes && t->sizes() == IntList(p.shape);
+  // A number beside the operands must be of their kind: alpha of an integer sum is an integer.
+  const int rank = kind_rank(p.types.cell);
+  for (size_t s = 0; s < scalars.size(); ++s) {
+    if (promoting >> s & 1) continue;
+    check<ErrorKind::Runtime>(scalar_rank(scalars[s]) <= std::max(rank, 1), op.name, ": expected ",
+                              rank <= 1 ? "an integer" : "a real number", " beside tensors of dtype ", p.types.cell, ", got ",
+                              scalars[s]);
+  }
+  return p;
+}
+
+// The strides of a new result: those of the inputs where they agree, so that a permuted input gives a permuted result.
+DimVector result_strides(const Prepared& p, TensorRefs inputs) {
+  DimVector seen[kMaxPointwiseInputs];
+  bool all_contiguous = true;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    seen[k] = broadcast_strides(p.shape, inputs[k]->sizes(), inputs[k]->strides());
+    all_contiguous = all_contiguous && inputs[k]->is_contiguous() && inputs[k]->sizes() == IntList(p.shape);
+  }
+  if (all_contiguous) return contiguous_strides(p.shape);
+  const DimVector order = memory_order(p.shape, seen, static_cast<int>(inputs.size()));
+  DimVector strides(p.shape.size());
+  int64_t stride = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    const size_t d = static_cast<size_t>(order[i]);
+    strides[d] = stride;
+    stride *= std::max<int64_t>(p.shape[d], 1);
+  }
+  return strides;
+}
+
+Tensor new_result(const Prepared& p, TensorRefs inputs) {
+  checked_numel(p.shape, item_size(p.types.result));
+  return empty_strided_tensor(p.shape, result_strides(p, inputs), p.types.result, p.device);
+}
+
+// The scalars as the kernel takes them: a comparison sees them rounded to the operands' dtype.
+void round_scalars(const Prepared& p, Promote promote, ArrayRef<Scalar>& scalars, uint32_t promoting, Scalar* rounded) {
+  if (promote != Promote::Compare || item_size(p.types.cell) != 2 || !is_floating(p.types.cell)) return;
+  for (size_t s = 0; s < scalars.size(); ++s) {
+    rounded[s] = scalars[s];
+    if (!(promoting >> s & 1)) continue;
+    rounded[s] = p.types.cell == ScalarType::Float16 ? Scalar(scalars[s].to<Half>()) : Scalar(scalars[s].to<BFloat16>());
+  }
+  scalars = ArrayRef<Scalar>(rounded, scalars.size());
+}
+
+// Calls a boxed kernel: the tensors and scalars go where the schema has them.
+void run_boxed(const PointwiseOp& op, BoxedKernel kernel, TensorRefs inputs, ArrayRef<Scalar> scalars, const Tensor& out) {
+  const schema::FunctionSchema schema = schema::parse_schema(std::string_view(op.op->info().schema));
+  Stack stack;
+  size_t next_tensor = 0, next_scalar = 0;
+  for (const schema::Argument& a : schema.arguments) {
+    if (a.type.is_tensor()) {
+      stack.push_back(Value(*inputs[next_tensor++]));
+      continue;
+    }
+    const Scalar& s = scalars[next_scalar++];
+    switch (a.type.base) {
+      case schema::BaseType::Bool: stack.push_back(Value(s.to<bool>())); break;
+      case schema::BaseType::Int: stack.push_back(Value(s.to<int64_t>())); break;
+      case schema::BaseType::Float: stack.push_back(Value(s.to<double>())); break;
+      default: stack.push_back(Value(s)); break;
+    }
+  }
+  kernel(*op.op, stack);
+  check<ErrorKind::Runtime>(stack.size() == 1, op.name, ": expected one result of a kernel, got ", stack.size());
+  copy_strided(out, stack[0].as<Tensor>());
+}
+
+void run_general(const PointwiseOp& op, const Prepared& p, TensorRefs inputs, ArrayRef<Scalar> scalars, uint32_t promoting,
+                 const Tensor& out) {
+  void* const kernel = op.op->table().find(p.device, out.layout(), p.types.cell);
+  if (kernel == nullptr) {
+    if (p.device.is_meta()) return;
+    if (BoxedKernel boxed = find_boxed(*op.op, p.device, out.layout(), p.types.cell)) {
+      run_boxed(op, boxed, inputs, scalars, out);
+      return;
+    }
+    no_kernel(*op.op, p.device, out.layout(), p.types.cell);
+  }
+  if (p.device.is_meta() || out.numel() == 0) return;
+  LoopGeometry g(p.shape);
+  g.add(broadcast_strides(p.shape, out.sizes(), out.strides()), out.element_size());
+  for (const Tensor* t : inputs) {
+    check<ErrorKind::Runtime>(t->device() == p.device, op.name, ": expected all tensors on one device, got ", p.device, " and ",
+                              t->device());
+    g.add(broadcast_strides(p.shape, t->sizes(), t->strides()), t->element_size());
+  }
+  g.order();
+  Scalar rounded[kMaxPointwiseScalars];
+  round_scalars(p, op.promote, scalars, promoting, rounded);
+  PointwiseCall call;
+  call.out = {static_cast<char*>(out.data()), g.strides[0].data(), out.dtype()};
+  call.inputs = static_cast<int>(inputs.size());
+  const ScalarType block_result = op.promote == Promote::Compare || op.promote == Promote::Bool ? ScalarType::Bool : p.types.compute;
+  const auto contiguous = [&](const DimVector& strides, int64_t item) { return strides.size() == 1 && strides[0] == item; };
+  call.direct = out.dtype() == block_result && contiguous(g.strides[0], out.element_size());
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    call.in[k] = {static_cast<char*>(inputs[k]->data()), g.strides[k + 1].data(), inputs[k]->dtype()};
+    call.direct = call.direct && inputs[k]->dtype() == p.types.compute && contiguous(g.strides[k + 1], inputs[k]->element_size());
+  }
+  call.shape = g.shape.data();
+  call.dims = static_cast<int>(g.shape.size());
+  call.scalars = scalars.data();
+  call.scalar_count = static_cast<int>(scalars.size());
+  call.compute = p.types.compute;
+  call.numel = out.numel();
+  reinterpret_cast<PointwiseKernel*>(kernel)(call);
+}
+
+// A kernel for the cell must exist before anything is written, on meta as well.
+void require_kernel(const PointwiseOp& op, const Prepared& p) {
+  const Device device = p.device.is_meta() ? kCPU : p.device;
+  if (op.op->table().find(device, Layout::Strided, p.types.cell) != nullptr) return;
+  if (find_boxed(*op.op, device, Layout::Strided, p.types.cell) != nullptr) return;
+  no_kernel(*op.op, device, Layout::Strided, p.types.cell);
+}
+
+// Writes `out` (of the result's shape), through a temporary where its memory meets an input's in a way not seen through.
+void write_to(const PointwiseOp& op, const char* shown_name, const Prepared& p, TensorRefs inputs, ArrayRef<Scalar> scalars,
+              uint32_t promoting, const Tensor& out) {
+  bool temporary = false;
+  for (const Tensor* t : inputs) {
+    const Overlap o = overlap_of(out, *t);
+    check<ErrorKind::Runtime>(o != Overlap::Partial, shown_name,
+                              ": expected memory to write that is an input's own or apart from it, got tensors that overlap in part; "
+                              "clone() one of them first");
+    temporary = temporary || o == Overlap::Unknown;
+  }
+  if (temporary && !p.device.is_meta()) {
+    const Tensor fresh = new_result(p, inputs);
+    run_general(op, p, inputs, scalars, promoting, fresh);
+    copy_strided(out, fresh);
+  } else {
+    run_general(op, p, inputs, scalars, promoting, out);
+  }
+  out.impl()->bump_version();
+}
+
+}  // namespace
+
+Tensor pointwise(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars, uint32_t promoting) {
+  if (is_simple(op.promote, inputs, scalars, promoting)) [[likely]] {
+    const Tensor& first = *inputs[0];
+    const Types types = types_for(op.promote, first.dtype());
+    if (void* kernel = op.op->table().find(kCPU, Layout::Strided, types.cell)) [[likely]] {
+      Tensor out = empty_cpu(first.sizes(), types.result);
+      run_simple(kernel, types, inputs, scalars, out);
+      return out;
+    }
+  }
+  const Prepared p = prepare(op, inputs, scalars, promoting);
+  require_kernel(op, p);
+  Tensor out = new_result(p, inputs);
+  run_general(op, p, inputs, scalars, promoting, out);
+  return out;
+}
+
+void pointwise_out(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars, uint32_t promoting, const Tensor& out) {
+  const Prepared p = prepare(op, inputs, scalars, promoting);
+  require_kernel(op, p);
+  require_out(op.name, TensorSpec{p.shape, p.types.result, p.device}, out);
+  resize_out(op.name, out, p.shape);
+  require_writable(op.name, out);
+  write_to(op, op.name, p, inputs, scalars, promoting, out);
+}
+
+void pointwise_inplace(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars, uint32_t promoting) {
+  const Tensor& self = *inputs[0];
+  if (is_simple(op.promote, inputs, scalars, promoting) && self.storage()->writable()) [[likely]] {
+    const Types types = types_for(op.promote, self.dtype());
+    bool apart = types.result == self.dtype();
+    for (size_t k = 1; k < inputs.size(); ++k) {
+      apart = apart && (inputs[k]->storage() != self.storage() || inputs[k]->data() == self.data());
+    }
+    void* const kernel = op.op->table().find(kCPU, Layout::Strided, types.cell);
+    if (apart && kernel != nullptr) [[likely]] {
+      run_simple(kernel, types, inputs, scalars, self);
+      self.impl()->bump_version();
+      return;
+    }
+  }
+  const std::string name = std::string(op.name) + "_";
+  const PointwiseOp shown{name.c_str(), op.op, op.promote};
+  const Prepared p = prepare(shown, inputs, scalars, promoting);
+  require_kernel(shown, p);
+  check<ErrorKind::Runtime>(IntList(p.shape) == self.sizes(), name, ": expected shapes that broadcast to self's ", self.sizes(),
+                            ", got a result of shape ", p.shape);
+  check<ErrorKind::Runtime>(can_cast(p.types.result, self.dtype()), name, ": expected a result that can be written to self of dtype ",
+                            self.dtype(), ", got ", p.types.result);
+  require_writable(name.c_str(), self);
+  write_to(shown, name.c_str(), p, inputs, scalars, promoting, self);
+}
+
+}  // namespace treadle

@@ -1,0 +1,32 @@
+// AccumulateGrad: the node at a leaf. It adds the gradient to the leaf's .grad, taking over the buffer when nobody else has it.
+#pragma once
+
+#include <mutex>
+
+#include "autograd/meta.h"
+
+namespace treadle::autograd {
+
+class AccumulateGrad final : public Node {
+ public:
+  explicit AccumulateGrad(Tensor leaf);
+  ~AccumulateGrad() override;
+  Grads apply(Grads&& grads) override;
+  std::string name() const override { return "AccumulateGrad"; }
+  const Tensor& leaf() const { return leaf_; }
+
+ protected:
+  void destroy() override;
+
+ private:
+  Tensor leaf_;
+  std::mutex mutex_;  // two backward passes may meet here
+};
+
+// Adds `grad` to `t.grad`.
+void accumulate_into(const Tensor& t, Tensor grad);
+
+// The accumulator of a leaf, made if there is none.
+NodePtr grad_accumulator(const Tensor& leaf);
+
+}  // namespace treadle::autograd

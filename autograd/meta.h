@@ -1,0 +1,114 @@
+// What autograd keeps for a tensor: its gradient, the node that made it, and, for a view, what it views.
+//
+//   set_requires_grad(w, true);  Tensor y = aten::mul(w, x);
+//   grad_fn(y)->name() == "MulBackward0";  is_leaf(w);  gradient_edge(w) goes to the node that fills w.grad
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "autograd/node.h"
+#include "core/tensor.h"
+
+namespace treadle::autograd {
+
+struct ViewMeta;
+
+// Hooks of a leaf live here, because the node that accumulates its gradient comes and goes.
+struct LeafHooks {
+  HookList<TensorHook> tensor;
+  HookList<std::function<void(const Tensor&)>> post_accumulate;
+};
+
+struct AutogradMeta : AutogradMetaBase {
+  ~AutogradMeta() override;
+  bool requires_grad() const override { return leaf_requires_grad || grad_fn; }
+  virtual ViewMeta* view() { return nullptr; }
+
+  Tensor grad;
+  NodePtr grad_fn;                   // of a view: may be out of date, see grad_fn(t)
+  Node* grad_accumulator = nullptr;  // not owned; under `lock`
+  std::unique_ptr<LeafHooks> hooks;
+  uint32_t output_nr = 0;  // which output of grad_fn
+  uint32_t history = 0;    // how often an operator changed the tensor in place and rebased its history
+  bool leaf_requires_grad = false;
+  bool retains_grad = false;
+  std::atomic_flag lock = ATOMIC_FLAG_INIT;
+};
+
+// How a view came to be, which decides whether it may be changed in place.
+enum class ViewCreation : uint8_t { Normal, NoGrad, MultiOutput, CustomFunction };
+
+struct ViewMeta final : AutogradMeta {
+  ViewMeta(Tensor base, ViewCreation creation, uint32_t base_history)
+      : base(std::move(base)), creation(creation), base_history(base_history) {}
+  bool requires_grad() const override;
+  ViewMeta* view() override { return this; }
+  // Whether the base's history was rebased since grad_fn was made, so that grad_fn is out of date.
+  bool stale() const;
+
+  Tensor base;  // never a view itself
+  ViewCreation creation;
+  uint32_t base_history;
+};
+
+// Null when the tensor has none.
+inline AutogradMeta* meta_of(const Tensor& t) {
+  return t.defined() ? static_cast<AutogradMeta*>(t.impl()->autograd_meta()) : nullptr;
+}
+inline ViewMeta* view_of(const Tensor& t) {
+  AutogradMeta* meta = meta_of(t);
+  return meta ? meta->view() : nullptr;
+}
+AutogradMeta& ensure_meta(const Tensor& t);
+
+inline bool requires_grad(const Tensor& t) { return t.requires_grad(); }
+inline bool requires_grad(TensorList list) {
+  for (const Tensor& t : list)
+    if (t.requires_grad()) return true;
+  return false;
+}
+// Whether a call with these arguments is to be recorded.
+template <class... Tensors>
+bool records(const Tensors&... tensors) {
+  return grad_enabled() && (requires_grad(tensors) || ...);
+}
+
+// The node that made `t`, null for a leaf. A view whose base was changed in place gets a new one first.
+NodePtr grad_fn(const Tensor& t);
+inline bool is_leaf(const Tensor& t) { return !meta_of(t) || !grad_fn(t); }
+// Where the gradient of `t` goes: to its node, to the node that accumulates a leaf's gradient, or nowhere.
+Edge gradient_edge(const Tensor& t);
+
+// RuntimeError for a dtype that has no gradients and for a non-leaf.
+void set_requires_grad(const Tensor& t, bool value);
+// Keeps .grad of a non-leaf. RuntimeError when `t` does not require grad.
+void retain_grad(const Tensor& t);
+inline Tensor grad_of(const Tensor& t) { return meta_of(t) ? meta_of(t)->grad : Tensor(); }
+void set_grad(const Tensor& t, const Tensor& grad);  // checks shape, dtype and device; undefined clears
+// Cuts `t` off its history, in place. RuntimeError for a view.
+void detach_in_place(const Tensor& t);
+// The tensor `t` views, or undefined.
+inline Tensor base_of(const Tensor& t) { return view_of(t) ? view_of(t)->base : Tensor(); }
+
+// Runs when the gradient of `t` is known, and may replace it. RuntimeError when `t` does not require grad.
+HookId add_hook(const Tensor& t, TensorHook hook);
+// Runs after the gradient of the leaf `t` was added to its .grad.
+HookId add_post_accumulate_hook(const Tensor& t, std::function<void(const Tensor&)> hook);
+void remove_hook(const Tensor& t, HookId id);
+
+// Makes `node` the maker of `output`, a new tensor. Undefined outputs and those of a dtype without gradients get an input
+// number whose gradient never comes.
+void set_history(const Tensor& output, const NodePtr& node);
+void set_history(TensorList outputs, const NodePtr& node);
+// One edge for each argument.
+void add_edges(Node& node, const Tensor& t);
+void add_edges(Node& node, TensorList list);
+
+// Whether gradients exist for the dtype.
+inline bool is_differentiable(ScalarType t) { return is_floating(t) || is_complex(t); }
+
+// Sets the layer bit of `t` from its meta: on when it requires grad, or is a view (whose base may come to).
+void update_layer(const Tensor& t);
+
+}  // namespace treadle::autograd

@@ -1,0 +1,231 @@
+// How gradients flow through views and in-place changes of them. Every view is an as_strided of its base, whatever chain of
+// operators made it.
+#include "autograd/view.h"
+
+#include <algorithm>
+
+#include "aten/ops/arange.h"
+#include "aten/ops/as_strided.h"
+#include "aten/ops/clone.h"
+#include "aten/ops/copy_.h"
+#include "aten/ops/div.h"
+#include "aten/ops/fill_.h"
+#include "aten/ops/index_add.h"
+#include "aten/ops/index_select.h"
+#include "aten/ops/reshape.h"
+
+namespace treadle::autograd {
+namespace {
+
+// The lowest and highest offsets, from the first element, that strides reach; no element: (0, -1).
+std::pair<int64_t, int64_t> extent(IntList sizes, IntList strides) {
+  int64_t low = 0, high = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == 0) return {0, -1};
+    (strides[i] < 0 ? low : high) += (sizes[i] - 1) * strides[i];
+  }
+  return {low, high};
+}
+
+// False only when no two elements share memory.
+bool may_overlap(IntList sizes, IntList strides) {
+  std::vector<std::pair<int64_t, int64_t>> dims;  // stride, size
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == 0) return false;
+    if (sizes[i] > 1) dims.emplace_back(strides[i] < 0 ? -strides[i] : strides[i], sizes[i]);
+  }
+  std::sort(dims.begin(), dims.end());
+  int64_t reach = 0;  // of the dims so far
+  for (const auto& [stride, size] : dims) {
+    if (stride <= reach) return true;
+    reach += stride * (size - 1);
+  }
+  return false;
+}
+
+Tensor zeros_strided(IntList sizes, IntList strides, const Tensor& like) {
+  Tensor t = empty_strided_tensor(sizes, strides, like.dtype(), like.device());
+  aten::fill_(t, 0);
+  return t;
+}
+
+Tensor zeros_flat(int64_t n, const Tensor& like) {
+  const Tensor t = empty_tensor(IntList(&n, 1), like.dtype(), like.device());
+  aten::fill_(t, 0);
+  return t;
+}
+
+bool any_negative(IntList strides) {
+  return std::any_of(strides.begin(), strides.end(), [](int64_t s) { return s < 0; });
+}
+
+class AsStridedBackward final : public Node {
+ public:
+  AsStridedBackward(const Tensor& base, const Tensor& view) : base_(base), view_(view) {
+    add_edge(gradient_edge(base));
+  }
+  Grads apply(Grads&& grads) override {
+    if (!grads[0].defined() || !should_compute(0)) return Grads(1);
+    return {as_strided_gradient(grads[0], base_, view_.sizes, view_.strides, view_.offset)};
+  }
+  std::string name() const override { return "AsStridedBackward0"; }
+
+ private:
+  Geometry base_, view_;
+};
+
+class CopySlices final : public Node {
+ public:
+  CopySlices(const Tensor& base, const Tensor& view, NodePtr node) : base_(base), view_(view), node_(std::move(node)) {
+    add_edge(gradient_edge(base));
+    for (size_t i = 1; i < node_->num_outputs(); ++i) add_edge(node_->edge(i));
+  }
+
+  Grads apply(Grads&& grads) override {
+    Grads out(num_outputs());
+    if (!grads[0].defined()) return out;
+    const NodePtr node = node_;
+    check<ErrorKind::Runtime>(static_cast<bool>(node), "CopySlices: Trying to backward through the graph a second time, but what it "
+                              "saved was freed by the first; pass retain_graph=True to the first backward");
+    const Tensor whole = empty_strided_tensor(base_.sizes, base_.strides, grads[0].dtype(), grads[0].device());
+    aten::copy_(whole, grads[0]);
+    grads[0].reset();
+    const Tensor slice = aten::as_strided(whole, view_.sizes, view_.strides, view_.offset - base_.offset);
+    Grads inner = node->apply({aten::clone(slice)});
+    for (size_t i = 1; i < inner.size() && i < out.size(); ++i) {
+      if (should_compute(i)) out[i] = std::move(inner[i]);
+    }
+    if (should_compute(0)) {
+      if (!inner.empty() && inner[0].defined()) aten::copy_(slice, inner[0]);
+      else aten::fill_(slice, 0);
+      out[0] = whole;
+    }
+    return out;
+  }
+  std::string name() const override { return "CopySlices"; }
+  void release_saved() override {
+    if (node_) node_->release_saved();
+    node_.reset();
+  }
+
+ private:
+  Geometry base_, view_;
+  NodePtr node_;
+};
+
+// Why the view may not be changed in place (or be used after its base was), or null.
+const char* forbidden(ViewCreation creation) {
+  switch (creation) {
+    case ViewCreation::Normal: return nullptr;
+    case ViewCreation::NoGrad:
+      return "A view was created in no_grad mode and is being modified inplace with grad mode enabled; do both inside the "
+             "no_grad block or both outside";
+    case ViewCreation::MultiOutput:
+      return "This view is the output of a function that returns multiple views; such functions do not allow the output views "
+             "to be modified inplace; replace the inplace operation by an out-of-place one";
+    case ViewCreation::CustomFunction:
+      return "This view was created inside a custom Function (or because an input was returned as-is), where its gradient may "
+             "be custom; replace the inplace operation by an out-of-place one, or return a clone";
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Tensor as_view(const Tensor& self, Tensor view, ViewCreation creation) {
+  if (inference_enabled() || self.impl()->is_inference()) {
+    view.impl()->set_inference(true);
+    return view;
+  }
+  if (creation == ViewCreation::Normal && !grad_enabled()) creation = ViewCreation::NoGrad;
+  Tensor base = self;
+  if (const ViewMeta* parent = view_of(self)) {
+    base = parent->base;
+    if (creation == ViewCreation::Normal) creation = parent->creation;
+  }
+  const AutogradMeta* base_meta = meta_of(base);
+  const uint32_t history = base_meta ? base_meta->history : 0;
+  TensorImpl* impl = view.impl();
+  impl->set_autograd_meta(std::make_unique<ViewMeta>(std::move(base), creation, history));
+  impl->set_layer(Layer::Autograd, true);
+  return view;
+}
+
+std::vector<Tensor> as_views(const Tensor& self, std::vector<Tensor> views) {
+  for (Tensor& view : views) view = as_view(self, std::move(view), ViewCreation::MultiOutput);
+  return views;
+}
+
+NodePtr view_node(const Tensor& t, const ViewMeta& view) {
+  if (const char* why = forbidden(view.creation)) {
+    fail<ErrorKind::Runtime>("a view whose base or another view of it was modified inplace cannot be used any more: ", why);
+  }
+  check<ErrorKind::NotImplemented>(t.dtype() == view.base.dtype(),
+                                   "a view of another dtype than its base (", t.dtype(), " of ", view.base.dtype(),
+                                   ") cannot be used after the base was modified inplace; make the view again");
+  return make_intrusive<AsStridedBackward>(view.base, t);
+}
+
+NodePtr copy_slices(const Tensor& base, const Tensor& view, NodePtr node) {
+  check<ErrorKind::NotImplemented>(
+      view.dtype() == base.dtype() && !any_negative(base.strides()),
+      "a view of another dtype than its base, or of a base with negative strides, cannot be modified inplace while gradients "
+      "are recorded; use an out-of-place operation");
+  return make_intrusive<CopySlices>(base, view, std::move(node));
+}
+
+void check_in_place(const char* op, const Tensor& self, bool recorded) {
+  if (!recorded) return;
+  check<ErrorKind::Runtime>(!self.impl()->is_inference(), op,
+                            ": inplace update to an inference tensor outside inference mode is not allowed; make a normal tensor "
+                            "with clone() first");
+  if (const ViewMeta* view = view_of(self)) {
+    if (const char* why = forbidden(view->creation)) fail<ErrorKind::Runtime>(op, ": ", why);
+    check<ErrorKind::Runtime>(!(view->base.requires_grad() && is_leaf(view->base)), op,
+                              ": a view of a leaf Variable that requires grad is being used in an in-place operation");
+  }
+  check<ErrorKind::Runtime>(!(self.requires_grad() && is_leaf(self)), op,
+                            ": a leaf Variable that requires grad is being used in an in-place operation");
+}
+
+void reject_out(const char* op) {
+  fail<ErrorKind::Runtime>(op, ": functions with out=... arguments don't support automatic differentiation, but one of the "
+                           "arguments requires grad");
+}
+
+Tensor as_strided_gradient(const Tensor& grad, const Geometry& input, IntList sizes, IntList strides, int64_t offset) {
+  const auto [low_in, high_in] = extent(input.sizes, input.strides);
+  const auto [low_out, high_out] = extent(sizes, strides);
+  const bool input_overlaps = may_overlap(input.sizes, input.strides);
+  if (!input_overlaps && !may_overlap(sizes, strides) && !any_negative(input.strides) && !any_negative(strides) &&
+      offset >= input.offset && offset + high_out <= input.offset + high_in) {
+    const Tensor whole = zeros_strided(input.sizes, input.strides, grad);
+    aten::copy_(aten::as_strided(whole, sizes, strides, offset - input.offset), grad);
+    return whole;
+  }
+  if (high_in < low_in) return zeros_strided(input.sizes, contiguous_strides(input.sizes), grad);
+  // Through flat memory: every element of the view adds its gradient to its place, every element of the input reads its
+  // place. Places of the input that several of its elements share divide what they got among them.
+  const int64_t low = high_out < low_out ? input.offset + low_in : std::min(input.offset + low_in, offset + low_out);
+  const int64_t high = high_out < low_out ? input.offset + high_in : std::max(input.offset + high_in, offset + high_out);
+  const int64_t count = high - low + 1;
+  const Tensor places = aten::arange(count, ScalarType::Int64);
+  const auto flat = [&](IntList s, IntList t, int64_t o) {
+    const int64_t all = -1;
+    return aten::reshape(aten::as_strided(places, s, t, o - low), IntList(&all, 1));
+  };
+  const int64_t all = -1;
+  const Tensor in_places = flat(input.sizes, input.strides, input.offset);
+  Tensor memory = zeros_flat(count, grad);
+  if (grad.numel() > 0) {
+    memory = aten::index_add(memory, 0, flat(sizes, strides, offset), aten::reshape(grad, IntList(&all, 1)));
+  }
+  if (input_overlaps) {
+    const Tensor ones = empty_tensor(in_places.sizes(), grad.dtype(), grad.device());
+    aten::fill_(ones, 1);
+    memory = aten::div(memory, aten::index_add(zeros_flat(count, grad), 0, in_places, ones));
+  }
+  return aten::reshape(aten::index_select(memory, 0, in_places), input.sizes);
+}
+
+}  // namespace treadle::autograd

@@ -1,0 +1,38 @@
+// Views and in-place changes. A view remembers its base; changing either in place rewrites the history of the base, and the
+// view's own node is made anew from the base when it is next asked for.
+#pragma once
+
+#include "autograd/meta.h"
+
+namespace treadle::autograd {
+
+// Marks `view`, a new tensor over the storage of `self`, as a view of it (of its base, when `self` is a view). Leaves it alone
+// in inference mode.
+Tensor as_view(const Tensor& self, Tensor view, ViewCreation creation = ViewCreation::Normal);
+std::vector<Tensor> as_views(const Tensor& self, std::vector<Tensor> views);
+
+// Raises RuntimeError when `self` may not be changed in place by `op`, which is to be recorded if `recorded`.
+void check_in_place(const char* op, const Tensor& self, bool recorded);
+// Raises RuntimeError when an argument of an out= form requires grad.
+[[noreturn]] void reject_out(const char* op);
+// A tensor made in inference mode cannot be changed in place where gradients are recorded.
+void check_not_inference(const char* op, const Tensor& self);
+
+// Makes `node`, which has recorded an in-place change, the maker of `self`.
+void rebase_history(const Tensor& self, NodePtr node);
+
+// A node that takes the gradient of a view to its base.
+NodePtr view_node(const Tensor& t, const ViewMeta& view);
+// A node that takes the gradient of `base` apart after `node` changed its view `view` in place.
+NodePtr copy_slices(const Tensor& base, const Tensor& view, NodePtr node);
+
+struct Geometry {
+  DimVector sizes, strides;
+  int64_t offset = 0;
+  explicit Geometry(const Tensor& t) : sizes(t.sizes()), strides(t.strides()), offset(t.storage_offset()) {}
+};
+// The gradient of `as_strided(x, sizes, strides, offset)` where x has geometry `input`. Elements that occur more than once
+// add up.
+Tensor as_strided_gradient(const Tensor& grad, const Geometry& input, IntList sizes, IntList strides, int64_t offset);
+
+}  // namespace treadle::autograd

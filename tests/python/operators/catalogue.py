@@ -1,0 +1,85 @@
+"""The operators under test: entries of the model that the package was built from, and how to call them from Python."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Callable, Mapping
+
+import treadle
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One entry of native_functions.yaml."""
+
+    json: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        return self.id
+
+    @property
+    def id(self) -> str:
+        return self.json["name"] + ("." + self.json["overload"] if self.json["overload"] else "")
+
+    @property
+    def name(self) -> str:
+        return self.json["name"]
+
+    @property
+    def kind(self) -> str:
+        return self.json["kind"]
+
+    @property
+    def internal(self) -> bool:
+        return "internal" in self.json["tags"] or "no_python" in self.json["tags"]
+
+    @property
+    def random(self) -> bool:
+        return "nondeterministic_seeded" in self.json["tags"]
+
+    @property
+    def args(self) -> list[Mapping[str, Any]]:
+        return self.json["args"]
+
+    @property
+    def differentiable(self) -> bool:
+        d = self.json["derivative"]
+        return bool(d and d["formulas"])
+
+    def has_form(self, form: str) -> bool:
+        return any(f["form"] == form for f in self.json["forms"])
+
+    @cached_property
+    def dtypes(self) -> tuple[str, ...]:
+        """Dtypes the entry declares for the CPU; empty when it declares none (composites and views)."""
+        table = self.json["dtypes"] or {}
+        return tuple(table.get("CPU", table.get("all", ())))
+
+    @cached_property
+    def function(self) -> Callable[..., Any]:
+        """The functional form: a module function, else a method."""
+        if "function" in self.json["variants"]:
+            module = self.json["python_module"]
+            place = treadle._C if module is None else getattr(treadle._C, "_" + module)
+            return getattr(place, self.name)
+        return getattr(treadle.Tensor, self.name)
+
+    @cached_property
+    def inplace(self) -> Callable[..., Any]:
+        name = self.name if self.name.endswith("_") else self.name + "_"
+        method = getattr(treadle.Tensor, name, None)
+        return method if method is not None else getattr(treadle._C._nn, name)
+
+
+@lru_cache(maxsize=None)
+def operators() -> tuple[Operator, ...]:
+    path = Path(treadle.__file__).parent / "opmodel.json"
+    return tuple(Operator(j) for j in json.loads(path.read_text())["operators"])
+
+
+@lru_cache(maxsize=None)
+def by_id() -> Mapping[str, Operator]:
+    return {o.id: o for o in operators()}

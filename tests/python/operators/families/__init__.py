@@ -1,0 +1,1 @@
+"""Sample functions, a module for each family of operators."""

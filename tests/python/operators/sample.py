@@ -1,0 +1,157 @@
+"""Samples: arguments for one call, as NumPy data, and what NumPy says the result is.
+
+    @samples("gather")
+    def gather(make):
+        x, index = make((3, 4)), make.index((3, 2), below=4)
+        yield Sample(x, 1, index, expect=lambda x, dim, index, **_: np.take_along_axis(x, index, dim))
+
+A NumPy array in the arguments becomes a tensor; everything else is passed as it is. `expect` gets the same arguments with
+floating arrays widened to float64 (complex to complex128), and returns an array or a tuple of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Callable, Iterator, Optional
+
+import numpy as np
+import treadle
+
+# NumPy's type for the values of a dtype; bfloat16 has none, so its values are made as float32 and rounded by the tensor.
+NUMPY_TYPES = {
+    "bool": np.bool_, "uint8": np.uint8, "int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64,
+    "float16": np.float16, "bfloat16": np.float32, "float32": np.float32, "float64": np.float64,
+    "complex64": np.complex64, "complex128": np.complex128,
+}  # fmt: skip
+# Relative and absolute tolerance against a float64 reference.
+TOLERANCE = {
+    "float16": (2e-3, 2e-3), "bfloat16": (2e-2, 2e-2), "float32": (2e-5, 2e-5), "float64": (1e-10, 1e-10),
+    "complex64": (2e-5, 2e-5), "complex128": (1e-10, 1e-10),
+}  # fmt: skip
+
+
+class Maker:
+    """Makes arrays of one dtype from a fixed seed."""
+
+    def __init__(self, dtype: str, seed: int = 0):
+        self.dtype = dtype
+        self.rng = np.random.default_rng(seed)
+
+    @property
+    def is_floating(self) -> bool:
+        return "float" in self.dtype
+
+    @property
+    def is_complex(self) -> bool:
+        return self.dtype.startswith("complex")
+
+    @property
+    def is_integral(self) -> bool:
+        return "int" in self.dtype
+
+    def __call__(self, shape: tuple[int, ...], low: float = -2.0, high: float = 2.0) -> np.ndarray:
+        """Values in [low, high) of the dtype; integers keep the range but span at least -4..4 (0..4 unsigned)."""
+        if self.dtype == "bool":
+            return self.rng.random(shape) < 0.5
+        if self.is_integral:
+            first = 0 if self.dtype == "uint8" else min(-4, int(low)) if low < 0 else max(1, int(np.ceil(low)))
+            return self.rng.integers(first, max(5, int(high)), shape).astype(NUMPY_TYPES[self.dtype])
+        values = self.rng.uniform(low, high, shape)
+        if self.is_complex:
+            values = values + 1j * self.rng.uniform(low, high, shape)
+        return np.asarray(values).astype(NUMPY_TYPES[self.dtype])
+
+    def distinct(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Values that differ by enough to be told apart in any floating dtype: for sorts and maxima."""
+        count = int(np.prod(shape))
+        if self.dtype == "bool":
+            return self(shape)
+        values = self.rng.permutation(count) - (0 if self.dtype == "uint8" else count // 2)
+        scale = 0.25 if self.is_floating else 1
+        return (values * scale).reshape(shape).astype(NUMPY_TYPES[self.dtype])
+
+    def index(self, shape: tuple[int, ...], below: int) -> np.ndarray:
+        return self.rng.integers(0, below, shape).astype(np.int64)
+
+    def mask(self, shape: tuple[int, ...]) -> np.ndarray:
+        return self.rng.random(shape) < 0.5
+
+    def scalar(self) -> Any:
+        """A Python number of the dtype's kind, not zero."""
+        if self.dtype == "bool":
+            return True
+        if self.is_integral:
+            return 2
+        return 1.5 + 0.5j if self.is_complex else 1.5
+
+
+@dataclass
+class Sample:
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    expect: Optional[Callable[..., Any]]
+    grad: bool = True  # whether gradcheck applies to this sample
+    exact: bool = False  # bit for bit, rather than within the dtype's tolerance
+    loose: float = 1.0  # widens the tolerance, with a reason beside it
+
+    def __init__(
+        self,
+        *args: Any,
+        expect: Optional[Callable[..., Any]] = None,
+        grad: bool = True,
+        exact: bool = False,
+        loose: float = 1.0,
+        **kwargs: Any,
+    ):
+        self.args, self.kwargs, self.expect = args, kwargs, expect
+        self.grad, self.exact, self.loose = grad, exact, loose
+
+
+def map_arrays(value: Any, f: Callable[[np.ndarray], Any]) -> Any:
+    """`value` with f applied to each array in it, lists and tuples included."""
+    if isinstance(value, np.ndarray):
+        return f(value)
+    if isinstance(value, (list, tuple)):
+        return type(value)(map_arrays(v, f) for v in value)
+    return value
+
+
+def to_tensor(array: np.ndarray, dtype: str) -> treadle.Tensor:
+    """A tensor of the array's values; an array of the dtype's NumPy type becomes a tensor of the dtype itself."""
+    t = treadle.tensor(array) if array.ndim == 0 else treadle.from_numpy(np.ascontiguousarray(array)).clone()
+    if dtype == "bfloat16" and array.dtype == np.float32:
+        t = t.to(treadle.bfloat16)
+    return t
+
+
+def to_array(tensor: treadle.Tensor) -> np.ndarray:
+    if tensor.requires_grad:
+        tensor = tensor.detach()
+    if tensor.dtype == treadle.bfloat16:
+        tensor = tensor.to(treadle.float32)
+    return tensor.numpy()
+
+
+def widen(array: np.ndarray) -> np.ndarray:
+    if np.issubdtype(array.dtype, np.floating):
+        return array.astype(np.float64)
+    return array.astype(np.complex128) if np.issubdtype(array.dtype, np.complexfloating) else array
+
+
+SampleFunction = Callable[[Maker], Iterator[Sample]]
+REGISTRY: dict[str, SampleFunction] = {}
+# Dtypes to test for entries that declare none: the front doors of declared ones, so a few are enough.
+UNDECLARED: dict[str, tuple[str, ...]] = {}
+
+
+def samples(*ids: str, dtypes: tuple[str, ...] = ("float32", "float64", "int64")) -> Callable[[SampleFunction], SampleFunction]:
+    """Registers a sample function for entries by id ("gather", "sum.dim_IntList")."""
+
+    def register(f: SampleFunction) -> SampleFunction:
+        for i in ids:
+            assert i not in REGISTRY, f"samples of {i} are registered twice"
+            REGISTRY[i] = f
+            UNDECLARED[i] = dtypes
+        return f
+
+    return register

@@ -1,0 +1,138 @@
+"""Every operator of the model: against NumPy, in all its forms, layouts and dtypes, on the meta device, at every thread count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import treadle
+
+from operators.cases import has_samples, pairs, samples_of, tested
+from operators.catalogue import Operator, operators
+from operators.check import assert_matches, call, expected, same_bits, tensors
+from operators.sample import NUMPY_TYPES, Sample, map_arrays, to_array, to_tensor
+
+PAIRS = pairs()
+
+
+@pytest.mark.parametrize("op", [o for o in operators() if tested(o)], ids=repr)
+def test_has_samples_and_reference(op: Operator) -> None:
+    """A new operator fails here until it has samples (pointwise ones have theirs from the expression)."""
+    assert has_samples(op), f"{op.id} has no samples: add them to tests/python/operators/families/"
+    dtype = (op.dtypes or ("float32",))[0]
+    assert op.random or any(s.expect is not None for s in samples_of(op, dtype)), f"{op.id} has no reference"
+
+
+@pytest.mark.parametrize("op, dtype", PAIRS)
+def test_reference(op: Operator, dtype: str) -> None:
+    for n, sample in enumerate(samples_of(op, dtype)):
+        result = call(op, sample, dtype)
+        if sample.expect is not None:
+            assert_matches(result, expected(sample, dtype), dtype, sample, f"{op.id} sample {n} {dtype}")
+
+
+@pytest.mark.parametrize("op, dtype", PAIRS)
+def test_forms_agree(op: Operator, dtype: str) -> None:
+    for sample in samples_of(op, dtype):
+        if op.random or op.name.endswith("_"):
+            continue
+        result = tensors(call(op, sample, dtype))
+        if op.has_form("out"):
+            out = [treadle.empty((0,), dtype=t.dtype) for t in result]
+            returned = call(op, sample, dtype, out=out[0] if len(out) == 1 else tuple(out))
+            assert same_bits(out, result), f"{op.id}: out= differs"
+            assert all(a is b for a, b in zip(tensors(returned), out)), f"{op.id}: out= returns its argument"
+        if op.has_form("inplace"):
+            args = map_arrays(sample.args, lambda a: to_tensor(a, dtype))
+            kwargs = {k: map_arrays(v, lambda a: to_tensor(a, dtype)) for k, v in sample.kwargs.items()}
+            first = args[0]
+            if first.shape != result[0].shape or not treadle.can_cast(result[0].dtype, first.dtype):
+                before = to_array(first).copy()
+                with pytest.raises((RuntimeError, ValueError)):
+                    op.inplace(*args, **kwargs)
+                np.testing.assert_array_equal(to_array(first), before)
+            else:
+                version = first._version
+                assert op.inplace(*args, **kwargs) is first
+                assert first._version > version
+                assert same_bits(first, result[0].to(first.dtype)), f"{op.id}: in-place differs"
+
+
+def _restrided(t: treadle.Tensor) -> treadle.Tensor:
+    """The same values at other addresses: last dimension first, with gaps and a negative stride where there is one."""
+    if t.dim() == 0:
+        return t
+    wide = treadle.from_numpy(np.repeat(to_array(t)[..., ::-1], 2, axis=-1)[..., ::2][..., ::-1])
+    wide = wide.to(t.dtype) if wide.dtype != t.dtype else wide
+    assert wide.shape == t.shape
+    return wide
+
+
+@pytest.mark.parametrize("op, dtype", PAIRS)
+def test_layouts_agree(op: Operator, dtype: str) -> None:
+    for sample in samples_of(op, dtype):
+        if op.random or sample.expect is None or op.name.endswith("_"):
+            continue
+        args = map_arrays(sample.args, lambda a: _restrided(to_tensor(a, dtype)))
+        kwargs = {k: map_arrays(v, lambda a: _restrided(to_tensor(a, dtype))) for k, v in sample.kwargs.items()}
+        if op.kind == "view" or op.id in ("view", "as_strided"):
+            continue  # whether a view exists depends on the strides
+        assert_matches(op.function(*args, **kwargs), expected(sample, dtype), dtype, sample, f"{op.id} restrided")
+
+
+@pytest.mark.parametrize("op, dtype", PAIRS)
+def test_meta_agrees(op: Operator, dtype: str) -> None:
+    if op.json["shape"] and op.json["shape"]["text"] == "data_dependent":
+        pytest.skip("the shape depends on the data")
+    for sample in samples_of(op, dtype):
+        real = tensors(call(op, sample, dtype))
+        args = map_arrays(sample.args, lambda a: to_tensor(a, dtype).to("meta"))
+        kwargs = {k: map_arrays(v, lambda a: to_tensor(a, dtype).to("meta")) for k, v in sample.kwargs.items()}
+        if not any(t.is_meta for t in tensors(args) + tensors(list(kwargs.values()))):
+            continue  # a factory
+        try:
+            meta = tensors(op.function(*args, **kwargs))
+        except NotImplementedError:
+            assert op.kind == "composite", f"{op.id}: no meta result"
+            continue  # composed of an operator whose shape depends on the data
+        assert [(t.shape, t.dtype) for t in meta] == [(t.shape, t.dtype) for t in real]
+        assert all(t.is_meta for t in meta)
+
+
+@pytest.mark.parametrize("op, dtype", PAIRS)
+def test_same_bits_at_any_thread_count(op: Operator, dtype: str) -> None:
+    threads = treadle.get_num_threads()
+    try:
+        for sample in samples_of(op, dtype):
+            results = []
+            for n in (1, 2, 3, 8):
+                treadle.set_num_threads(n)
+                treadle.manual_seed(0)
+                results.append(call(op, sample, dtype))
+            if "memory.uninitialised" not in op.json["tags"] and not op.name.startswith(("empty", "new_empty", "resize")):
+                assert all(same_bits(r, results[0]) for r in results[1:]), f"{op.id}: bits depend on the thread count"
+    finally:
+        treadle.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("op", [o for o in operators() if tested(o) and o.dtypes and has_samples(o)], ids=repr)
+def test_undeclared_dtypes_are_refused(op: Operator) -> None:
+    for dtype in sorted(set(NUMPY_TYPES) - set(op.dtypes)):
+        if op.kind == "pointwise" and op.json["promote"] == "float":
+            continue  # integers are promoted first
+        sample = next(iter(samples_of(op, op.dtypes[-1])))
+
+        def convert(a: np.ndarray) -> Any:
+            t = to_tensor(a, op.dtypes[-1])
+            key = op.json["dtype_of"]
+            main = t.dtype == getattr(treadle, op.dtypes[-1])
+            return t.to(getattr(treadle, dtype)) if main and (key is None or True) else t
+
+        args = map_arrays(sample.args, convert)
+        kwargs = {k: map_arrays(v, convert) for k, v in sample.kwargs.items()}
+        if not tensors(args):
+            continue
+        with pytest.raises((NotImplementedError, RuntimeError, TypeError, ValueError, IndexError)) as info:
+            op.function(*args, **kwargs)
+        assert len(str(info.value).splitlines()) <= 6
