@@ -211,7 +211,12 @@ std::vector<Field> YamlFile::fields(const YAML::Node& mapping, Diagnostics& diag
       continue;
     }
     Field field;
-    field.key.source = scalar(pair.first);
+    try {
+      field.key.source = scalar(pair.first);
+    } catch (const SchemaError& problem) {
+      diagnostics.add(problem.diagnostic());
+      continue;
+    }
     field.key.text = field.key.source.text();
     field.value = pair.second;
     const auto [first, is_new] = seen.emplace(field.key.text, field.key.source.place(0));

@@ -2,7 +2,8 @@
 // keeps the buffer, and so the array, until its storage dies; an ndarray made from a tensor keeps an UntypedStorage.
 #include "python_bindings/csrc/numpy_exchange.h"
 
-#include <limits>
+#include <array>
+#include <memory>
 
 #include "python_bindings/csrc/convert.h"
 #include "python_bindings/csrc/storage_object.h"
@@ -67,8 +68,8 @@ PyObject* numpy_attribute(const char* name, PyObject*& cache) {
 
 void warn_read_only() {
   checked(PyErr_WarnEx(PyExc_UserWarning,
-                       "The given NumPy array is not writable, and a tensor cannot be read-only: writing to the tensor would "
-                       "write to the array. Copy the array first to avoid this.",
+                       "The given array or buffer is not writable: writing to a tensor over it is an error. Copy it first to "
+                       "avoid this.",
                        1));
 }
 
@@ -97,7 +98,7 @@ Tensor tensor_from_numpy(PyObject* array, bool warn) {
   check<ErrorKind::Value>(reinterpret_cast<uintptr_t>(first) % static_cast<uintptr_t>(item_size(to_real(dtype))) == 0,
                           "from_numpy: expected aligned elements; copy the array first");
   const auto bytes = static_cast<size_t>(high - low + view.itemsize);
-  Storage storage = make_intrusive<StorageImpl>(first, bytes, kCPU, [held] {}, !view.readonly || warn);
+  Storage storage = make_intrusive<StorageImpl>(first, bytes, kCPU, [held] {}, !view.readonly);
   held.reset();
   Tensor t(make_intrusive<TensorImpl>(std::move(storage), dtype, IntList{0}));
   t.impl()->set_geometry(sizes, strides, -low / view.itemsize);
@@ -125,7 +126,7 @@ Tensor tensor_from_buffer(PyObject* buffer, ScalarType dtype, int64_t count, int
   if (reinterpret_cast<uintptr_t>(first) % static_cast<uintptr_t>(item_size(to_real(dtype))) != 0) {
     fail<ErrorKind::Value>("frombuffer: expected an offset at which elements of ", item, " bytes are aligned, got ", offset);
   }
-  Storage storage = make_intrusive<StorageImpl>(first, static_cast<size_t>(count * item), kCPU, [held] {}, true);
+  Storage storage = make_intrusive<StorageImpl>(first, static_cast<size_t>(count * item), kCPU, [held] {}, !view.readonly);
   return Tensor(make_intrusive<TensorImpl>(std::move(storage), dtype, IntList{count}));
 }
 

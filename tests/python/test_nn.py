@@ -471,7 +471,7 @@ def test_registering_errors():
     block = Block()
     with pytest.raises(KeyError, match="already exists"):
         block.register_parameter("layer", None)
-    with pytest.raises(KeyError, match="can't contain"):
+    with pytest.raises(KeyError, match="name can"):
         block.register_buffer("a.b", treadle.zeros(1))
     with pytest.raises(TypeError, match="nn.Parameter or None required"):
         block.register_parameter("new", treadle.zeros(1))

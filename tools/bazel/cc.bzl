@@ -124,20 +124,17 @@ def treadle_cc_library(name, srcs = [], hdrs = [], deps = [], copts = [], local_
 
 def treadle_cc_test(name, srcs, deps = [], copts = [], local_defines = [], **kwargs):
     """A GoogleTest program compiled header by header."""
-    _objects(
-        name = name + ".objects",
+    treadle_cc_library(
+        name = name + ".cases",
         srcs = srcs,
-        deps = deps + ["@googletest//:gtest_main"],
         copts = copts,
         local_defines = local_defines,
-        library = name,
         testonly = 1,
-        visibility = ["//visibility:private"],
+        deps = deps + ["@googletest//:gtest_main"],
     )
     native.cc_test(
         name = name,
-        srcs = [name + ".objects"],
-        deps = deps + ["@googletest//:gtest_main"],
+        deps = [name + ".cases"],
         **kwargs
     )
 

@@ -80,8 +80,13 @@ def run_cpp(config: bazel.Config, args: argparse.Namespace) -> Count:
     count = Count()
     for line in events.read_text().splitlines():
         event = json.loads(line)
-        if "testResult" in event:
-            count.add(count_target(event["id"]["testResult"]["label"], event["testResult"]))
+        if "testResult" in event.get("id", {}) and "testResult" in event:
+            label = event["id"]["testResult"]["label"]
+            cases = count_target(label, event["testResult"])
+            if str(cases) == str(Count()) and not args.k:
+                say(f"{label}: no test ran")
+                cases.failed = 1
+            count.add(cases)
     if status == TESTS_FAILED and not count.failed:
         count.failed = 1
     return count

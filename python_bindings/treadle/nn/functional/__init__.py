@@ -21,11 +21,15 @@ from .loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     cross_entropy,
+    huber_loss,
+    kl_div,
     l1_loss,
     mse_loss,
     nll_loss,
+    smooth_l1_loss,
 )
 from .normalization import batch_norm, layer_norm, normalize
+from .padding import pad
 from .pooling import avg_pool2d, max_pool2d
 from .regularization import dropout
 
@@ -40,6 +44,8 @@ __all__ = [
     "dropout",
     "embedding",
     "gelu",
+    "huber_loss",
+    "kl_div",
     "l1_loss",
     "layer_norm",
     "leaky_relu",
@@ -51,10 +57,12 @@ __all__ = [
     "nll_loss",
     "normalize",
     "one_hot",
+    "pad",
     "relu",
     "relu_",
     "sigmoid",
     "silu",
+    "smooth_l1_loss",
     "softmax",
     "softmin",
     "tanh",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Optional
 
@@ -69,12 +68,53 @@ def l1_loss(
     """The absolute difference."""
     _warn_of_broadcast(input, target)
     reduction = _reduction.name(reduction, size_average, reduce)
-    difference = (input - target).abs()
-    return (
-        _reduction.apply(difference, reduction)
-        if weight is None
-        else _weighted(difference, weight, reduction)
-    )
+    if weight is None:
+        return ops.l1_loss(input, target, _reduction.code(reduction))
+    return _weighted((input - target).abs(), weight, reduction)
+
+
+def smooth_l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: Optional[bool] = None,
+    reduce: Optional[bool] = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
+    """Quadratic where the difference is below beta, linear above."""
+    _warn_of_broadcast(input, target)
+    number = _reduction.code(reduction, size_average, reduce)
+    return ops.smooth_l1_loss(input, target, number, beta)
+
+
+def huber_loss(
+    input: Tensor,
+    target: Tensor,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: Optional[Tensor] = None,
+) -> Tensor:
+    """Quadratic where the difference is below delta, linear with slope delta above."""
+    _warn_of_broadcast(input, target)
+    if weight is None:
+        return ops.huber_loss(input, target, _reduction.code(reduction), delta)
+    return _weighted(ops.huber_loss(input, target, 0, delta), weight, reduction)
+
+
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: Optional[bool] = None,
+    reduce: Optional[bool] = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
+    """Divergence of the distribution `target` from the one whose logarithms are `input`."""
+    reduction = _reduction.name(reduction, size_average, reduce)
+    if reduction != "batchmean":
+        return ops.kl_div(input, target, _reduction.code(reduction), log_target=log_target)
+    total = ops.kl_div(input, target, _reduction.code("sum"), log_target=log_target)
+    return total / input.shape[0] if input.dim() else total
 
 
 def _weighted(values: Tensor, weight: Tensor, reduction: str) -> Tensor:
@@ -118,18 +158,8 @@ def binary_cross_entropy(
             raise RuntimeError(
                 "binary_cross_entropy: expected every element of input to be between 0 and 1"
             )
-    losses = (target - 1.0) * _bounded_log(1.0 - input) - target * _bounded_log(input)
-    if weight is not None:
-        losses = losses * weight
-    return _reduction.apply(losses, _reduction.name(reduction, size_average, reduce))
-
-
-def _bounded_log(probability: Tensor) -> Tensor:
-    """max(log(p), -100), with gradient 0 where the bound holds; the derivative of log there would
-    be 0 * inf."""
-    bounded = probability < math.exp(-100.0)
-    inside = treadle.where(bounded, treadle.ones_like(probability), probability)
-    return treadle.log(inside).masked_fill(bounded, -100.0)
+    number = _reduction.code(reduction, size_average, reduce)
+    return ops.binary_cross_entropy(input, target, weight, number)
 
 
 def binary_cross_entropy_with_logits(
@@ -143,12 +173,5 @@ def binary_cross_entropy_with_logits(
 ) -> Tensor:
     """The same for scores before the sigmoid, computed so that large scores do not overflow."""
     _require_same_size("binary_cross_entropy_with_logits", input, target)
-    # log(1 + exp(-x)) = max(-x, 0) + log(1 + exp(-|x|)), whose exponential never exceeds 1.
-    log_sum = treadle.clamp(-input, min=0.0) + treadle.log(1.0 + treadle.exp(-input.abs()))
-    if pos_weight is None:
-        losses = (1.0 - target) * input + log_sum
-    else:
-        losses = (1.0 - target) * input + (1.0 + (pos_weight - 1.0) * target) * log_sum
-    if weight is not None:
-        losses = losses * weight
-    return _reduction.apply(losses, _reduction.name(reduction, size_average, reduce))
+    number = _reduction.code(reduction, size_average, reduce)
+    return ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)

@@ -11,10 +11,6 @@ from .._operators import ops
 _IntPair = Union[int, tuple[int, int]]
 
 
-def _pair(value: _IntPair) -> _IntPair:
-    return (value, value) if isinstance(value, int) else value
-
-
 def max_pool2d(
     input: Tensor,
     kernel_size: _IntPair,
@@ -25,10 +21,9 @@ def max_pool2d(
     return_indices: bool = False,
 ) -> Union[Tensor, tuple[Tensor, Tensor]]:
     """The largest value under each window; with return_indices, also where in the image it was."""
-    kernel = _pair(kernel_size)
-    steps = kernel if stride is None else _pair(stride)
+    steps = kernel_size if stride is None else stride
     operator = ops.max_pool2d_with_indices if return_indices else ops.max_pool2d
-    return operator(input, kernel, steps, _pair(padding), _pair(dilation), ceil_mode)
+    return operator(input, kernel_size, steps, padding, dilation, ceil_mode)
 
 
 def avg_pool2d(
@@ -41,8 +36,7 @@ def avg_pool2d(
     divisor_override: Optional[int] = None,
 ) -> Tensor:
     """The mean value under each window."""
-    kernel = _pair(kernel_size)
-    steps = kernel if stride is None else _pair(stride)
+    steps = kernel_size if stride is None else stride
     return ops.avg_pool2d(
-        input, kernel, steps, _pair(padding), ceil_mode, count_include_pad, divisor_override
+        input, kernel_size, steps, padding, ceil_mode, count_include_pad, divisor_override
     )

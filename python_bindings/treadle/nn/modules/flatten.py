@@ -37,14 +37,7 @@ class Unflatten(Module):
         self.unflattened_size = tuple(unflattened_size)
 
     def forward(self, input: Tensor) -> Tensor:
-        dims = input.dim()
-        if not -dims <= self.dim < dims:
-            raise IndexError(
-                f"unflatten: expected dim within [{-dims}, {dims - 1}], got {self.dim}"
-            )
-        dim = self.dim % dims
-        size = tuple(input.shape)
-        return input.reshape((*size[:dim], *self.unflattened_size, *size[dim + 1 :]))
+        return input.unflatten(self.dim, self.unflattened_size)
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

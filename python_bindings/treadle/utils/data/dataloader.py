@@ -13,7 +13,7 @@ from treadle import Generator
 
 from .collate import default_collate, default_convert
 from .dataset import Dataset, IterableDataset
-from .fetch import make_fetcher
+from .fetch import batch_count, make_fetcher
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
 
 
@@ -96,7 +96,6 @@ class DataLoader:
             collate_fn = default_collate if self._auto_collation else default_convert
         self.collate_fn = collate_fn
         self._pool: Any = None
-        self._iterator: Any = None
 
     @property
     def _auto_collation(self) -> bool:
@@ -113,22 +112,17 @@ class DataLoader:
         from .worker_pool import MultiprocessIterator, WorkerPool
 
         if not self.persistent_workers:
-            return MultiprocessIterator(self, WorkerPool(self))
-        if self._iterator is not None and self._pool is not None and self._pool.alive:
-            self._iterator.drain()
-        else:
+            return MultiprocessIterator(self, WorkerPool(self), keep=False)
+        if self._pool is None or not self._pool.alive:
             self._pool = WorkerPool(self)
-        self._iterator = MultiprocessIterator(self, self._pool)
-        return self._iterator
+        return MultiprocessIterator(self, self._pool, keep=True)
+
+    @property
+    def _batching(self) -> tuple:
+        return self._index_sampler, self.batch_size, self.drop_last
 
     def __len__(self) -> int:
-        if not isinstance(self.dataset, IterableDataset):
-            return len(self._index_sampler)
-        length = len(self.dataset)
-        if self.batch_size is None:
-            return length
-        full, rest = divmod(length, self.batch_size)
-        return full if self.drop_last or not rest else full + 1
+        return batch_count(self.dataset, *self._batching)
 
 
 class _InPlaceIterator:

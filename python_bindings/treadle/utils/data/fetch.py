@@ -54,3 +54,16 @@ def make_fetcher(dataset: Any, batched: bool, collate: Optional[Callable], drop_
     if isinstance(dataset, IterableDataset):
         return IterableFetcher(dataset, batched, collate, drop_last)
     return MapFetcher(dataset, batched, collate)
+
+
+def batch_count(
+    dataset: Any, index_sampler: Any, batch_size: Optional[int], drop_last: bool
+) -> int:
+    """How many batches an epoch has; TypeError if the dataset does not know its length."""
+    if not isinstance(dataset, IterableDataset):
+        return len(index_sampler)
+    length = len(dataset)
+    if batch_size is None:
+        return length
+    full, rest = divmod(length, batch_size)
+    return full if drop_last or not rest else full + 1

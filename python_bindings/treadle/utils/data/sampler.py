@@ -129,38 +129,16 @@ class WeightedRandomSampler(Sampler[int]):
                 "weights should be a 1d sequence but given weights have shape "
                 f"{tuple(weights.shape)}"
             )
-        values = weights.tolist()
-        if any(not weight >= 0 for weight in values) or not sum(values) > 0:
-            raise ValueError("weights should be >= 0 and not all zero")
-        if not replacement and num_samples > sum(weight > 0 for weight in values):
-            raise ValueError(
-                "without replacement, num_samples should be at most the number of positive "
-                f"weights, got {num_samples}"
-            )
         self.weights = weights
         self.num_samples = num_samples
         self.replacement = replacement
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._with_replacement() if self.replacement else self._without_replacement())
-
-    def _with_replacement(self) -> list[int]:
-        """Uniform numbers, looked up among the running sums of the weights."""
-        from bisect import bisect_right
-
-        ends = list(itertools.accumulate(self.weights.tolist()))
-        last = max(place for place, weight in enumerate(self.weights.tolist()) if weight > 0)
-        draws = treadle.rand((self.num_samples,), dtype=treadle.float64, generator=self.generator)
-        return [min(bisect_right(ends, draw * ends[-1]), last) for draw in draws.tolist()]
-
-    def _without_replacement(self) -> list[int]:
-        """The smallest of exponential waiting times, whose rates are the weights."""
-        draws = treadle.rand((len(self.weights),), dtype=treadle.float64, generator=self.generator)
-        waiting = -treadle.log(1.0 - draws) / self.weights
-        positive = [place for place, weight in enumerate(self.weights.tolist()) if weight > 0]
-        times = waiting.tolist()
-        return sorted(positive, key=times.__getitem__)[: self.num_samples]
+        drawn = treadle.multinomial(
+            self.weights, self.num_samples, self.replacement, generator=self.generator
+        )
+        yield from drawn.tolist()
 
     def __len__(self) -> int:
         return self.num_samples

@@ -49,7 +49,11 @@ class WorkerError:
             error = _ReadableKeyError(message) if self.kind is KeyError else self.kind(message)
         except Exception:
             error = RuntimeError(message)
-        raise error
+        try:
+            raise error
+        finally:
+            # The exception holds this frame; the frame must not hold the exception.
+            del error
 
 
 class _ReadableKeyError(KeyError):

@@ -8,6 +8,7 @@ Batches come in any order and are handed out in the order of their numbers.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import multiprocessing
 import os
@@ -17,6 +18,7 @@ from multiprocessing.connection import wait
 from typing import Any, Iterator
 
 from . import transport, worker
+from .fetch import batch_count
 from .sampler import draw_seed
 
 _GOODBYE = 2.0  # seconds that a worker gets to end by itself
@@ -30,6 +32,10 @@ class WorkerPool:
         self.count = loader.num_workers
         self.connections: list = []
         self.processes: list = []
+        self.epoch = 0
+        self._numbers = itertools.count()
+        self._under_way: set[int] = set()
+        self._arrived: dict[int, tuple[str, Any]] = {}  # answers that came before their turn
         # Kept apart from self, so that ending the workers does not need the pool itself.
         self._finalizer = weakref.finalize(
             self, _end, self.connections, self.processes, os.getpid()
@@ -62,6 +68,30 @@ class WorkerPool:
             self.close()
             raise
 
+    def start_epoch(self, seed: int, timeout: float) -> int:
+        """Take in what is still under way, and have all workers start from the beginning."""
+        for number in list(self._under_way):
+            self.result(number, timeout)
+        for number in range(self.count):
+            self._tell(number, ("epoch", -1, seed))
+        self.epoch += 1
+        return self.epoch
+
+    def order(self, who: int, indices: Any) -> int:
+        """Have a worker make the batch of these indices; returns the number it will come under."""
+        number = next(self._numbers)
+        self._under_way.add(number)
+        self._tell(who, ("batch", number, indices))
+        return number
+
+    def result(self, number: int, timeout: float) -> tuple[str, Any]:
+        """Wait for a batch: ("batch", it), ("error", a WorkerError) or ("end", None)."""
+        while number not in self._arrived:
+            for kind, arrived, value in self._receive(timeout):
+                self._arrived[arrived] = (kind, value)
+        self._under_way.discard(number)
+        return self._arrived.pop(number)
+
     @property
     def alive(self) -> bool:
         """Whether the workers are there to be used."""
@@ -71,14 +101,14 @@ class WorkerPool:
         """End all workers; doing it twice does no harm."""
         self._finalizer()
 
-    def tell(self, number: int, order: Any) -> None:
+    def _tell(self, number: int, order: Any) -> None:
         """Send an order to a worker."""
         try:
             self.connections[number].send(order)
         except (BrokenPipeError, ConnectionResetError):
             self._report_death(number)
 
-    def receive(self, timeout: float) -> list[tuple]:
+    def _receive(self, timeout: float) -> list[tuple]:
         """Wait for answers of any workers; RuntimeError if one has died."""
         owners: dict[Any, int] = {}
         for number, (connection, process) in enumerate(zip(self.connections, self.processes)):
@@ -141,24 +171,25 @@ def _end(connections: list, processes: list, owner: int) -> None:
 
 
 class MultiprocessIterator:
-    """One epoch over the batches that workers make. At most prefetch_factor batches per worker are
-    under way."""
+    """One epoch over the batches that workers make.
 
-    def __init__(self, loader: Any, pool: WorkerPool) -> None:
-        self._loader = loader
+    At most prefetch_factor batches per worker are under way. The pool ends with the epoch, unless
+    `keep`.
+    """
+
+    def __init__(self, loader: Any, pool: WorkerPool, keep: bool) -> None:
+        # The loader itself is not kept: it may keep the pool, and neither should keep the other
+        # alive.
         self._pool = pool
-        self._owns_pool = not loader.persistent_workers
+        self._keep = keep
+        self._timeout = loader.timeout
         self._indices: Iterator = iter(loader._index_sampler)
-        self._sent = itertools.count()
-        self._next = 0
-        self._waiting: dict[int, tuple] = {}  # answers that came before their turn
+        self._length = functools.partial(batch_count, loader.dataset, *loader._batching)
         self._order: deque[int] = deque()  # numbers of the batches under way
         self._worker_of: dict[int, int] = {}
         self._active = list(range(pool.count))
         self._turn = 0
-        seed = draw_seed(loader.generator)
-        for number in range(pool.count):
-            pool.tell(number, ("epoch", -1, seed))
+        self._epoch = pool.start_epoch(draw_seed(loader.generator), loader.timeout)
         for _ in range(loader.prefetch_factor * pool.count):
             self._order_one()
 
@@ -166,7 +197,7 @@ class MultiprocessIterator:
         return self
 
     def __len__(self) -> int:
-        return len(self._loader)
+        return self._length()
 
     def _order_one(self) -> None:
         """Have the next worker in turn make the next batch."""
@@ -175,47 +206,32 @@ class MultiprocessIterator:
         indices = next(self._indices, _NOTHING)
         if indices is _NOTHING:
             return
-        number = next(self._sent)
         who = self._active[self._turn % len(self._active)]
         self._turn += 1
+        number = self._pool.order(who, indices)
         self._worker_of[number] = who
         self._order.append(number)
-        self._pool.tell(who, ("batch", number, indices))
 
     def __next__(self) -> Any:
+        if self._epoch != self._pool.epoch:
+            raise RuntimeError(
+                "DataLoader: expected the iterator of the newest epoch, got an older one"
+            )
         while self._order:
-            number = self._order[0]
-            while number not in self._waiting:
-                for answer in self._pool.receive(self._loader.timeout):
-                    self._waiting[answer[1]] = answer
-            self._order.popleft()
+            number = self._order.popleft()
+            kind, value = self._pool.result(number, self._timeout)
             who = self._worker_of.pop(number)
-            kind, _, value = self._waiting.pop(number)
-            if kind == "end":
+            if kind == "end" and who in self._active:
                 # This worker's part of the dataset is through; others may have more.
-                if who in self._active:
-                    self._active.remove(who)
-                self._order_one()
-                continue
+                self._active.remove(who)
             self._order_one()
             if kind == "error":
                 value.reraise()
-            return value
-        self._finish()
-        raise StopIteration
-
-    def _finish(self) -> None:
-        if self._owns_pool:
+            if kind == "batch":
+                return value
+        if not self._keep:
             self._pool.close()
-
-    def drain(self) -> None:
-        """Take in what is still under way, so that the workers can start a new epoch."""
-        while self._order:
-            number = self._order.popleft()
-            while number not in self._waiting:
-                for answer in self._pool.receive(self._loader.timeout):
-                    self._waiting[answer[1]] = answer
-            del self._waiting[number]
+        raise StopIteration
 
 
 _NOTHING = object()

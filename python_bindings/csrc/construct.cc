@@ -1,0 +1,172 @@
+// tensor([[1, 2], [3, 4]]): shape and dtype are read off the nested lists first, then the numbers are written.
+#include "python_bindings/csrc/construct.h"
+
+#include <vector>
+
+#include "aten/ops/clone.h"
+#include "aten/ops/copy_.h"
+#include "aten/ops/to.h"
+#include "python_bindings/csrc/arg_parser.h"
+#include "python_bindings/csrc/convert.h"
+#include "python_bindings/csrc/dlpack.h"
+#include "python_bindings/csrc/numpy_exchange.h"
+
+namespace treadle::python {
+namespace {
+
+constexpr size_t kMaxDims = 64;
+
+// Strings are sequences of strings for ever; they and mappings are not data.
+bool is_sequence(PyObject* o) {
+  if (PyList_CheckExact(o) || PyTuple_CheckExact(o)) return true;
+  return PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !PyByteArray_Check(o) && !PyDict_Check(o);
+}
+// What brings its own shape and dtype.
+bool is_array(PyObject* o) { return is_tensor(o) || is_numpy_array(o) || is_numpy_scalar(o); }
+Tensor array_tensor(PyObject* o) { return is_tensor(o) ? unwrap(o) : tensor_from_numpy(o, false); }
+
+// Reads shape and dtype of nested data, checking that every list of a level has the same length.
+class Inference {
+ public:
+  explicit Inference(PyObject* data) { visit(data, 0); }
+  const DimVector& sizes() const { return sizes_; }
+  ScalarType dtype() const { return dtype_ ? *dtype_ : default_dtype(); }
+
+ private:
+  void visit(PyObject* o, size_t depth) {
+    if (PyFloat_CheckExact(o) || PyLong_CheckExact(o)) {
+      leaf(depth);
+      combine(PyFloat_CheckExact(o) ? default_dtype() : ScalarType::Int64);
+    } else if (is_array(o) && !PyFloat_Check(o)) {
+      const Tensor t = array_tensor(o);
+      for (const int64_t n : t.sizes()) level(depth++, n);
+      leaf(depth);
+      combine(t.dtype());
+    } else if (is_number(o)) {
+      leaf(depth);
+      combine(PyBool_Check(o)      ? ScalarType::Bool
+              : PyFloat_Check(o)   ? default_dtype()
+              : PyComplex_Check(o) ? to_complex(default_dtype())
+                                   : ScalarType::Int64);
+    } else if (is_sequence(o)) {
+      visit_sequence(o, depth);
+    } else {
+      fail<ErrorKind::Type>("tensor: expected numbers, lists of numbers, arrays or tensors, got ", type_text(o));
+    }
+  }
+
+  void visit_sequence(PyObject* o, size_t depth) {
+    Object items(PySequence_Fast(o, "expected a sequence"));
+    level(depth, PySequence_Fast_GET_SIZE(items.get()));
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+      Object item = Object::borrow(PySequence_Fast_GET_ITEM(items.get(), i));
+      visit(item.get(), depth + 1);
+    }
+    if (PySequence_Fast_GET_SIZE(items.get()) == 0) leaf(depth + 1);
+  }
+
+  // A list of `size` items at `depth`.
+  void level(size_t depth, int64_t size) {
+    check<ErrorKind::Value>(depth < kMaxDims, "tensor: expected at most ", kMaxDims, " nested lists");
+    if (depth == sizes_.size() && !complete_) sizes_.push_back(size);
+    check<ErrorKind::Value>(depth < sizes_.size(), "tensor: expected a number at dimension ", depth, ", got a list of length ", size);
+    check<ErrorKind::Value>(sizes_[depth] == size, "tensor: expected a list of length ", sizes_[depth], " at dimension ", depth,
+                            ", got length ", size);
+  }
+  // A number, or the end of an empty list, below `depth` lists. The first one says how deep the data is.
+  void leaf(size_t depth) {
+    complete_ = true;
+    check<ErrorKind::Value>(depth == sizes_.size(), "tensor: expected a list at dimension ", depth, ", got a number");
+  }
+  void combine(ScalarType dtype) { dtype_ = dtype_ ? promote_types(*dtype_, dtype) : dtype; }
+
+  DimVector sizes_;
+  bool complete_ = false;
+  std::optional<ScalarType> dtype_;
+};
+
+template <class T>
+T number_as(PyObject* o) {
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+    if (PyFloat_CheckExact(o)) return static_cast<T>(PyFloat_AS_DOUBLE(o));
+  }
+  if constexpr (!is_complex_type<T>) {
+    // A float in an integer tensor loses its fraction, as int() has it; infinities and NaN have no such value.
+    const Scalar value = to_scalar("tensor", o);
+    return value.checked_to<T>("tensor");
+  } else {
+    return to_scalar("tensor", o).to<T>();
+  }
+}
+
+// Writes nested data of known shape in row-major order. Lists that changed since their shape was read are an error.
+template <class T>
+class Writer {
+ public:
+  explicit Writer(const Tensor& out) : out_(out), next_(out.data_as<T>()) {}
+  void write(PyObject* o, size_t depth) {
+    const IntList sizes = out_.sizes();
+    if (depth == sizes.size()) {
+      *next_++ = number_as<T>(o);
+      return;
+    }
+    if (is_array(o)) return write_array(array_tensor(o), depth);
+    check<ErrorKind::Runtime>(is_sequence(o), "tensor: expected the data to stay as it is while it is read");
+    Object items(PySequence_Fast(o, "expected a sequence"));
+    for (int64_t i = 0; i < sizes[depth]; ++i) {
+      check<ErrorKind::Runtime>(PySequence_Fast_GET_SIZE(items.get()) == sizes[depth],
+                                "tensor: expected the data to stay as it is while it is read");
+      Object item = Object::borrow(PySequence_Fast_GET_ITEM(items.get(), i));
+      write(item.get(), depth + 1);
+    }
+  }
+
+ private:
+  void write_array(const Tensor& source, size_t depth) {
+    const IntList rest = out_.sizes().slice(depth);
+    check<ErrorKind::Runtime>(source.sizes() == rest, "tensor: expected the data to stay as it is while it is read");
+    const NoGrad no_grad;
+    const Tensor part = alias_with_geometry(out_, rest, contiguous_strides(rest), next_ - out_.data_as<T>());
+    aten::copy_(part, source);
+    next_ += source.numel();
+  }
+
+  const Tensor& out_;
+  T* next_;
+};
+
+Tensor detached_copy(const Tensor& t, std::optional<ScalarType> dtype, Device device) {
+  const NoGrad no_grad;
+  const Tensor converted = convert_to(t, dtype, device, true);
+  return converted.is_same(t) ? aten::clone(t) : converted;
+}
+
+const Param kTensorParams[] = {
+    {"data", Kind::Tensor},
+    {"dtype", Kind::Dtype, kNullable | kDefault | kKeyword, 0, "None"},
+    {"device", Kind::Device, kNullable | kDefault | kKeyword, 0, "None"},
+    {"requires_grad", Kind::Bool, kDefault | kKeyword, 0, "False"},
+    {"pin_memory", Kind::Bool, kDefault | kKeyword, 0, "False"},
+};
+
+}  // namespace
+
+Tensor convert_to(const Tensor& t, std::optional<ScalarType> dtype, std::optional<Device> device, bool copy) {
+  const ScalarType wanted = dtype.value_or(t.dtype());
+  const Device target = device.value_or(t.device());
+  if (!copy && wanted == t.dtype() && target == t.device()) return t;
+  return aten::to(t, wanted, std::nullopt, target, std::nullopt, false, copy, std::nullopt);
+}
+
+Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype, Device device) {
+  if (is_array(data) && !PyFloat_Check(data)) return detached_copy(array_tensor(data), dtype, device);
+  const Inference inferred(data);
+  const ScalarType type = dtype.value_or(inferred.dtype());
+  Tensor out = empty_cpu(inferred.sizes(), type);
+  if (out.numel() > 0) {
+    visit_type(AllTypes(), type, [&]<class T>() { Writer<T>(out).write(data, 0); });
+  }
+  return device.is_cpu() ? out : convert_to(out, type, device);
+}
+
+}  // namespace treadle::python
