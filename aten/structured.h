@@ -54,6 +54,10 @@ void require_out(const char* op, const TensorSpec& spec, const Tensor& out);
 // memory that cannot grow.
 void resize_out(const char* op, const Tensor& out, IntList sizes);
 
+// out= form of an operator that makes its result itself: writes the result to `out` by the rules of Output. RuntimeError
+// when the result carries a gradient, which a given `out` cannot.
+Tensor copy_to_out(const char* op, const Tensor& result, const Tensor& out);
+
 // The kernel cell of an operator for these ids; null when there is a boxed kernel instead. Raises when there is neither.
 void* kernel_or_boxed(const Operator& op, Device device, Layout layout, ScalarType dtype, BoxedKernel& boxed);
 

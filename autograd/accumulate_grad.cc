@@ -4,7 +4,6 @@
 #include <thread>
 
 #include "aten/ops/add.h"
-#include "aten/ops/add_.h"
 #include "aten/ops/clone.h"
 
 namespace treadle::autograd {

@@ -4,15 +4,10 @@
 #include <algorithm>
 
 #include "aten/ops/add.h"
-#include "aten/ops/add_.h"
 #include "aten/ops/fill_.h"
-#include "aten/ops/real.h"
-#include "aten/ops/sum.h"
-#include "aten/ops/to.h"
-#include "aten/ops/view.h"
 #include "autograd/accumulate_grad.h"
+#include "autograd/formulas_shape.h"
 #include "autograd/graph_task.h"
-#include "autograd/shape_fit.h"
 
 namespace treadle::autograd {
 namespace {
@@ -221,7 +216,7 @@ Tensor fit_gradient(const InputMetadata& expected, Tensor grad, const std::strin
                             grad.sizes());
   check<ErrorKind::Runtime>(grad.device() == expected.device || grad.dim() == 0, where, ": expected a gradient on device ",
                             expected.device, ", got one on ", grad.device());
-  return sum_to(std::move(grad), sizes, expected.dtype);
+  return reduce_to(grad, sizes, expected.dtype);
 }
 
 std::vector<Tensor> run_backward(ArrayRef<Edge> roots, Grads gradients, ArrayRef<Edge> captures, WalkOptions options) {

@@ -4,56 +4,20 @@
 
 #include <algorithm>
 
-#include "aten/ops/arange.h"
 #include "aten/ops/as_strided.h"
+#include "aten/ops/as_strided_backward.h"
 #include "aten/ops/clone.h"
 #include "aten/ops/copy_.h"
-#include "aten/ops/div.h"
 #include "aten/ops/fill_.h"
-#include "aten/ops/index_add.h"
-#include "aten/ops/index_select.h"
-#include "aten/ops/reshape.h"
 
 namespace treadle::autograd {
 namespace {
 
-// The lowest and highest offsets, from the first element, that strides reach; no element: (0, -1).
-std::pair<int64_t, int64_t> extent(IntList sizes, IntList strides) {
-  int64_t low = 0, high = 0;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] == 0) return {0, -1};
-    (strides[i] < 0 ? low : high) += (sizes[i] - 1) * strides[i];
-  }
-  return {low, high};
-}
-
-// False only when no two elements share memory.
-bool may_overlap(IntList sizes, IntList strides) {
-  std::vector<std::pair<int64_t, int64_t>> dims;  // stride, size
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] == 0) return false;
-    if (sizes[i] > 1) dims.emplace_back(strides[i] < 0 ? -strides[i] : strides[i], sizes[i]);
-  }
-  std::sort(dims.begin(), dims.end());
-  int64_t reach = 0;  // of the dims so far
-  for (const auto& [stride, size] : dims) {
-    if (stride <= reach) return true;
-    reach += stride * (size - 1);
-  }
-  return false;
-}
-
-Tensor zeros_strided(IntList sizes, IntList strides, const Tensor& like) {
-  Tensor t = empty_strided_tensor(sizes, strides, like.dtype(), like.device());
-  aten::fill_(t, 0);
-  return t;
-}
-
-Tensor zeros_flat(int64_t n, const Tensor& like) {
-  const Tensor t = empty_tensor(IntList(&n, 1), like.dtype(), like.device());
-  aten::fill_(t, 0);
-  return t;
-}
+struct Geometry {
+  DimVector sizes, strides;
+  int64_t offset = 0;
+  explicit Geometry(const Tensor& t) : sizes(t.sizes()), strides(t.strides()), offset(t.storage_offset()) {}
+};
 
 bool any_negative(IntList strides) {
   return std::any_of(strides.begin(), strides.end(), [](int64_t s) { return s < 0; });
@@ -66,7 +30,8 @@ class AsStridedBackward final : public Node {
   }
   Grads apply(Grads&& grads) override {
     if (!grads[0].defined() || !should_compute(0)) return Grads(1);
-    return {as_strided_gradient(grads[0], base_, view_.sizes, view_.strides, view_.offset)};
+    return {aten::as_strided_backward(grads[0], base_.sizes, base_.strides, view_.sizes, view_.strides,
+                                      view_.offset - base_.offset)};
   }
   std::string name() const override { return "AsStridedBackward0"; }
 
@@ -191,41 +156,6 @@ void check_in_place(const char* op, const Tensor& self, bool recorded) {
 void reject_out(const char* op) {
   fail<ErrorKind::Runtime>(op, ": functions with out=... arguments don't support automatic differentiation, but one of the "
                            "arguments requires grad");
-}
-
-Tensor as_strided_gradient(const Tensor& grad, const Geometry& input, IntList sizes, IntList strides, int64_t offset) {
-  const auto [low_in, high_in] = extent(input.sizes, input.strides);
-  const auto [low_out, high_out] = extent(sizes, strides);
-  const bool input_overlaps = may_overlap(input.sizes, input.strides);
-  if (!input_overlaps && !may_overlap(sizes, strides) && !any_negative(input.strides) && !any_negative(strides) &&
-      offset >= input.offset && offset + high_out <= input.offset + high_in) {
-    const Tensor whole = zeros_strided(input.sizes, input.strides, grad);
-    aten::copy_(aten::as_strided(whole, sizes, strides, offset - input.offset), grad);
-    return whole;
-  }
-  if (high_in < low_in) return zeros_strided(input.sizes, contiguous_strides(input.sizes), grad);
-  // Through flat memory: every element of the view adds its gradient to its place, every element of the input reads its
-  // place. Places of the input that several of its elements share divide what they got among them.
-  const int64_t low = high_out < low_out ? input.offset + low_in : std::min(input.offset + low_in, offset + low_out);
-  const int64_t high = high_out < low_out ? input.offset + high_in : std::max(input.offset + high_in, offset + high_out);
-  const int64_t count = high - low + 1;
-  const Tensor places = aten::arange(count, ScalarType::Int64);
-  const auto flat = [&](IntList s, IntList t, int64_t o) {
-    const int64_t all = -1;
-    return aten::reshape(aten::as_strided(places, s, t, o - low), IntList(&all, 1));
-  };
-  const int64_t all = -1;
-  const Tensor in_places = flat(input.sizes, input.strides, input.offset);
-  Tensor memory = zeros_flat(count, grad);
-  if (grad.numel() > 0) {
-    memory = aten::index_add(memory, 0, flat(sizes, strides, offset), aten::reshape(grad, IntList(&all, 1)));
-  }
-  if (input_overlaps) {
-    const Tensor ones = empty_tensor(in_places.sizes(), grad.dtype(), grad.device());
-    aten::fill_(ones, 1);
-    memory = aten::div(memory, aten::index_add(zeros_flat(count, grad), 0, in_places, ones));
-  }
-  return aten::reshape(aten::index_select(memory, 0, in_places), input.sizes);
 }
 
 }  // namespace treadle::autograd

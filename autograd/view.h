@@ -26,13 +26,4 @@ NodePtr view_node(const Tensor& t, const ViewMeta& view);
 // A node that takes the gradient of `base` apart after `node` changed its view `view` in place.
 NodePtr copy_slices(const Tensor& base, const Tensor& view, NodePtr node);
 
-struct Geometry {
-  DimVector sizes, strides;
-  int64_t offset = 0;
-  explicit Geometry(const Tensor& t) : sizes(t.sizes()), strides(t.strides()), offset(t.storage_offset()) {}
-};
-// The gradient of `as_strided(x, sizes, strides, offset)` where x has geometry `input`. Elements that occur more than once
-// add up.
-Tensor as_strided_gradient(const Tensor& grad, const Geometry& input, IntList sizes, IntList strides, int64_t offset);
-
 }  // namespace treadle::autograd

@@ -168,7 +168,7 @@ class DerivativeReader {
             node.offset,
             "'grad' in " + where + ", which has " + std::to_string(count) +
                 " differentiable results",
-            count == 0 ? "no formula is needed; write non_differentiable"
+            count == 0 ? "no formula is needed; remove it"
                        : "write 'grads[0]', 'grads[1]', or give output_differentiability"));
       }
       if (node.kind != ExprKind::Index || node.children[0]->kind != ExprKind::Name ||
@@ -210,8 +210,15 @@ class DerivativeReader {
   }
 
   void check_complete(const Word& name) {
+    const std::vector<bool>& flags = derivative_.output_differentiability;
+    const bool differentiable = std::find(flags.begin(), flags.end(), true) != flags.end();
     for (const Argument& argument : op_.schema.arguments) {
       if (!argument.type.is_tensor() || targets_.count(argument.name)) continue;
+      // Where no result has a gradient there is nothing to say of the arguments.
+      if (!differentiable) {
+        derivative_.non_differentiable.push_back(argument.name);
+        continue;
+      }
       diagnostics_.add(name.source.diagnostic(
           argument.offset, "no formula for argument '" + argument.name + "' of " + op_.name(),
           "add '" + argument.name + ": FORMULA' or '" + argument.name + ": non_differentiable'"));

@@ -10,7 +10,9 @@ std::string_view name_of(Kind kind) {
 }
 
 std::string identifier_of(const schema::OperatorName& name) {
-  return name.overload.empty() ? name.base : name.base + "_" + name.overload;
+  if (!name.overload.empty()) return name.base + "_" + name.overload;
+  // A struct `std` would hide the standard library from the code around it.
+  return name.base == "std" ? "std_" : name.base;
 }
 
 }  // namespace treadle::schemac

@@ -71,7 +71,7 @@ bool all_items(PyObject* o, F&& is) {
 bool is_int_like(PyObject* o) { return is_int(o) || is_int_tensor(o); }
 
 bool fits(const Param& param, PyObject* o, bool lenient) {
-  if (o == Py_None) return param.flags & kNullable;
+  if (o == Py_None) return param.flags & kNullable || param.kind == Kind::Any;
   switch (param.kind) {
     case Kind::Tensor: return is_tensor(o) || (lenient && is_number(o));
     case Kind::TensorList:
@@ -89,6 +89,7 @@ bool fits(const Param& param, PyObject* o, bool lenient) {
     case Kind::Device: return is_device(o);
     case Kind::MemoryFormat: return Py_IS_TYPE(o, memory_format_type);
     case Kind::Generator: return is_generator(o);
+    case Kind::Any: return true;
   }
   return false;
 }
@@ -133,7 +134,6 @@ Mismatch match(const Signature& signature, PyObject* const* names, const Argumen
       const int p = find_parameter(signature, names, name);
       if (p < 0) return {Mismatch::Unknown, nullptr, name};
       if (slots[p]) return {Mismatch::Twice, &signature.params[p]};
-      // None for an argument that may be left out, and is no more than left out, as in `out=None`.
       if (!fits(signature.params[p], value, lenient)) return {Mismatch::WrongKind, &signature.params[p], value};
       slots[p] = value;
     }
@@ -146,7 +146,7 @@ Mismatch match(const Signature& signature, PyObject* const* names, const Argumen
 
 const char* kind_text(Kind kind) {
   static constexpr const char* kTexts[] = {"Tensor", "Tensor[]", "int", "int[]",  "float",  "float[]",       "bool",     "bool[]",
-                                           "Number", "str",      "dtype", "layout", "device", "memory_format", "Generator"};
+                                           "Number", "str",      "dtype", "layout", "device", "memory_format", "Generator", "object"};
   return kTexts[static_cast<size_t>(kind)];
 }
 

@@ -18,6 +18,7 @@ namespace treadle::python {
 
 enum class Kind : uint8_t {
   Tensor, TensorList, Int, IntList, Float, FloatList, Bool, BoolList, Number, Str, Dtype, Layout, Device, MemoryFormat, Generator,
+  Any,  // any object at all
 };
 inline constexpr uint8_t kNullable = 1;       // takes None
 inline constexpr uint8_t kDefault = 2;        // may be left out
@@ -90,6 +91,9 @@ class Call {
 
   int overload() const { return overload_; }
   bool has(size_t i) const { return slots_[i] && slots_[i] != Py_None; }
+
+  // Null where it was left out.
+  PyObject* object(size_t i) const { return slots_[i]; }
 
   // Undefined for None.
   const Tensor& tensor(size_t i) {

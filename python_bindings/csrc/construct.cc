@@ -1,14 +1,10 @@
 // tensor([[1, 2], [3, 4]]): shape and dtype are read off the nested lists first, then the numbers are written.
 #include "python_bindings/csrc/construct.h"
 
-#include <vector>
-
 #include "aten/ops/clone.h"
 #include "aten/ops/copy_.h"
 #include "aten/ops/to.h"
-#include "python_bindings/csrc/arg_parser.h"
 #include "python_bindings/csrc/convert.h"
-#include "python_bindings/csrc/dlpack.h"
 #include "python_bindings/csrc/numpy_exchange.h"
 
 namespace treadle::python {
@@ -140,14 +136,6 @@ Tensor detached_copy(const Tensor& t, std::optional<ScalarType> dtype, Device de
   const Tensor converted = convert_to(t, dtype, device, true);
   return converted.is_same(t) ? aten::clone(t) : converted;
 }
-
-const Param kTensorParams[] = {
-    {"data", Kind::Tensor},
-    {"dtype", Kind::Dtype, kNullable | kDefault | kKeyword, 0, "None"},
-    {"device", Kind::Device, kNullable | kDefault | kKeyword, 0, "None"},
-    {"requires_grad", Kind::Bool, kDefault | kKeyword, 0, "False"},
-    {"pin_memory", Kind::Bool, kDefault | kKeyword, 0, "False"},
-};
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "core/tensor.h"
 #include "python_bindings/csrc/python.h"

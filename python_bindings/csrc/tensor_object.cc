@@ -200,6 +200,7 @@ void init_tensor_type(PyObject* module) {
   add_index_slots(slots);
   add_tensor_methods(methods);
   add_conversion_methods(methods);
+  add_construct_methods(methods);
   add_autograd_methods(methods);
   add_exchange_methods(methods);
   add_generated_methods(methods);

@@ -52,8 +52,9 @@ void add_properties(std::vector<PyGetSetDef>& properties);                      
 void add_autograd_properties(std::vector<PyGetSetDef>& properties);                       // autograd_tensor.cc
 void add_tensor_methods(std::vector<PyMethodDef>& methods);                               // tensor_methods.cc
 void add_conversion_methods(std::vector<PyMethodDef>& methods);                           // tensor_conversions.cc
+void add_construct_methods(std::vector<PyMethodDef>& methods);                            // construct_functions.cc
 void add_autograd_methods(std::vector<PyMethodDef>& methods);                             // autograd_tensor.cc
 void add_exchange_methods(std::vector<PyMethodDef>& methods);                             // numpy_exchange.cc, dlpack.cc
-PyObject* new_tensor_object(PyTypeObject* type, PyObject* args, PyObject* kwargs);        // construct.cc
+PyObject* new_tensor_object(PyTypeObject* type, PyObject* args, PyObject* kwargs);        // construct_functions.cc
 
 }  // namespace treadle::python

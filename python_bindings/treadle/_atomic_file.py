@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import stat
 from typing import BinaryIO, Iterator
 
@@ -29,7 +28,7 @@ def replacing(path: str) -> Iterator[BinaryIO]:
             yield file
         return
     directory, name = os.path.split(path)
-    temporary = os.path.join(directory, f".{name[:100]}.{secrets.token_hex(6)}.tmp")
+    temporary = os.path.join(directory, f".{name[:100]}.{os.urandom(6).hex()}.tmp")
     descriptor = os.open(
         temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666
     )

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import io
 import os
-from typing import Any, BinaryIO, Callable, Optional, Union
+from typing import TYPE_CHECKING, Any, BinaryIO, Callable, Optional, Union
 
 import treadle
 from treadle import Tensor
-from treadle import _checkpoint_archive as archives
 from treadle._atomic_file import replacing
 from treadle._checkpoint_names import (
     add_safe_globals,
@@ -24,6 +23,9 @@ from treadle._checkpoint_names import (
 from treadle._checkpoint_reader import CheckpointUnpickler
 from treadle._checkpoint_writer import CheckpointPickler
 from treadle._rebuild import base_from_buffer
+
+if TYPE_CHECKING:
+    from treadle._checkpoint_archive import Archive
 
 __all__ = [
     "add_safe_globals",
@@ -50,15 +52,18 @@ def save(
 ) -> None:
     """Write an object with all its tensors to a file. Tensors that share memory share it again when
     loaded."""
+    # Imported at its first use: it needs zipfile, which takes a while to import.
+    from treadle._checkpoint_archive import write as write_archive
+
     pickled = io.BytesIO()
     pickler = CheckpointPickler(pickled, pickle_protocol)
     pickler.dump(obj)
     storages = [_bytes_of(storage) for storage in pickler.storages]
     if isinstance(f, (str, os.PathLike)):
         with replacing(os.fspath(f)) as file:
-            archives.write(file, pickled.getvalue(), storages)
+            write_archive(file, pickled.getvalue(), storages)
     elif hasattr(f, "write"):
-        archives.write(f, pickled.getvalue(), storages)
+        write_archive(f, pickled.getvalue(), storages)
     else:
         raise TypeError(f"save: expected a path or a file open for writing, got {type(f).__name__}")
 
@@ -84,17 +89,19 @@ def load(
     device, a dictionary from the device in the file to another, or a function of a tensor and the
     device in the file. With `mmap` the elements stay in the file until they are used.
     """
+    from treadle._checkpoint_archive import Archive
+
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as file:
-            return _load(archives.Archive(file, bool(mmap)), map_location)
+            return _load(Archive(file, bool(mmap)), map_location)
     if not (hasattr(f, "read") and hasattr(f, "seek")):
         raise TypeError(f"load: expected a path or a file open for reading, got {type(f).__name__}")
     if mmap:
         raise ValueError("load: expected a path where mmap=True, got a file object")
-    return _load(archives.Archive(f, False), map_location)
+    return _load(Archive(f, False), map_location)
 
 
-def _load(archive: archives.Archive, map_location: _MapLocation) -> Any:
+def _load(archive: Archive, map_location: _MapLocation) -> Any:
     if archive.has("byteorder") and archive.read("byteorder") != b"little":
         raise RuntimeError(
             "load: expected a checkpoint with little-endian numbers, got another byte order"
@@ -106,7 +113,7 @@ def _load(archive: archives.Archive, map_location: _MapLocation) -> Any:
 class _Storages:
     """The storages of one file, each read once: tensors over the same one share memory."""
 
-    def __init__(self, archive: archives.Archive, map_location: _MapLocation) -> None:
+    def __init__(self, archive: Archive, map_location: _MapLocation) -> None:
         self._archive = archive
         self._map_location = map_location
         self._loaded: dict[str, Tensor] = {}

@@ -345,6 +345,15 @@ def test_saves_are_read_off_the_tree(tmp_path: Path) -> None:
     assert op["derivative"]["output_differentiability"] == [True, False]
 
 
+def test_no_formula_is_needed_where_no_result_has_a_gradient(tmp_path: Path) -> None:
+    schema = "argmax(Tensor self, Tensor other) -> Tensor"
+    (op,) = model_of(
+        tmp_path, f"- func: {schema}\n", f"- name: {schema}\n  output_differentiability: [False]\n"
+    )
+    assert op["derivative"]["formulas"] == []
+    assert op["derivative"]["non_differentiable"] == ["self", "other"]
+
+
 def test_trees(tmp_path: Path) -> None:
     (op,) = model_of(
         tmp_path,

@@ -367,9 +367,7 @@ def test_timeout():
 
 
 def test_leaving_early_leaves_no_process():
-    for batch in DataLoader(Numbers(1000), num_workers=2):
-        break
-    del batch
+    next(iter(DataLoader(Numbers(1000), num_workers=2)))
     deadline = time.monotonic() + 5
     while children() and time.monotonic() < deadline:
         time.sleep(0.05)

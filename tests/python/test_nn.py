@@ -276,6 +276,38 @@ def test_elementwise_losses(how):
     check(positive(tensor(x), tensor(y)), reduced(weighted, how))
 
 
+@pytest.mark.parametrize("how", ["none", "mean", "sum"])
+def test_losses_with_a_linear_part(how):
+    x, t = array(3, 4) * 2, array(3, 4)
+    d = np.abs(x - t)
+    smooth = np.where(d < 0.5, d**2, d - 0.25)
+    check(nn.SmoothL1Loss(reduction=how, beta=0.5)(tensor(x), tensor(t)), reduced(smooth, how))
+    huber = np.where(d < 0.5, 0.5 * d**2, 0.5 * (d - 0.25))
+    check(nn.HuberLoss(how, delta=0.5)(tensor(x), tensor(t)), reduced(huber, how))
+
+
+def test_divergence():
+    log_q, p = np.log(softmax(array(3, 4), 1)), softmax(array(3, 4), 1)
+    values = p * (np.log(p) - log_q)
+    check(nn.KLDivLoss(reduction="batchmean")(tensor(log_q), tensor(p)), values.sum() / 3)
+    logs = nn.KLDivLoss(reduction="sum", log_target=True)
+    check(logs(tensor(log_q), tensor(np.log(p))), values.sum())
+
+
+def test_weighted_elements():
+    x, t, w = array(3, 4), array(3, 4), np.abs(array(3, 4))
+    check(F.mse_loss(tensor(x), tensor(t), weight=tensor(w)), (w * (x - t) ** 2).sum() / w.sum())
+    check(
+        F.l1_loss(tensor(x), tensor(t), weight=tensor(w), reduction="sum"), (w * abs(x - t)).sum()
+    )
+
+
+def test_pad():
+    x = array(2, 3)
+    check(F.pad(tensor(x), (1, 2), value=5.0), np.pad(x, ((0, 0), (1, 2)), constant_values=5.0))
+    check(F.pad(tensor(x), (-1, 0, 1, 0)), np.pad(x, ((1, 0), (0, 0)))[:, 1:])
+
+
 def test_logits_loss_does_not_overflow():
     x = tensor([1000.0, -1000.0], requires_grad=True)
     loss = F.binary_cross_entropy_with_logits(x, tensor([0.0, 1.0]))

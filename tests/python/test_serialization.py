@@ -414,7 +414,8 @@ HOSTILE = {
     "future protocol": b"\x80\x09.",
     "persistent number": b"\x80\x02K\x01Q.",
     "missing storage": b"\x80\x02(U\x07storagectorch\nFloatStorage\nU\x0899999999U\x03cpuK\x03tQ.",
-    "path as storage": b"\x80\x02(U\x07storagectorch\nFloatStorage\nU\x0b../data.pklU\x03cpuK\x03tQ.",
+    "path as storage": b"\x80\x02(U\x07storagectorch\nFloatStorage\nU\x0b../data.pkl"
+    b"U\x03cpuK\x03tQ.",
 }
 
 

@@ -152,3 +152,15 @@ cc_headers = rule(
     implementation = _headers_impl,
     attrs = {"deps": attr.label_list(providers = [CcInfo])},
 )
+
+def treadle_cc_benchmarks(files, deps = []):
+    """One program of Google Benchmark for each file, named after it."""
+    for source in files:
+        name = source[:-len(".cc")]
+        treadle_cc_library(
+            name = name + ".cases",
+            srcs = [source],
+            testonly = 1,
+            deps = deps + ["@benchmark"],
+        )
+        native.cc_binary(name = name, testonly = 1, deps = [name + ".cases"])

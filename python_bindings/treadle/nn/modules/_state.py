@@ -278,7 +278,7 @@ def _load_one(
     except Exception as error:
         return (
             f'While copying the parameter named "{key}", whose dimensions in the model are '
-            f"{target.shape} and whose dimensions in the checkpoint are {value.shape}, an exception "
-            f"occurred: {error}."
+            f"{target.shape} and whose dimensions in the checkpoint are {value.shape}, "
+            f"an exception occurred: {error}."
         )
     return None
