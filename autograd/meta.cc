@@ -163,6 +163,7 @@ void set_history(const Tensor& output, const NodePtr& node) {
   }
   const uint32_t nr = node->add_input(output);
   AutogradMeta& meta = ensure_meta(output);
+  check_internal(!meta.requires_grad(), "an operator returned one of its arguments as a new tensor");
   set_grad_fn(output, meta, node, nr);
   output.impl()->set_layer(Layer::Autograd, true);
 }

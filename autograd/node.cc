@@ -56,6 +56,8 @@ bool Node::remove_hook(HookId id) {
   return erase_from(hooks_->tensor) || erase_from(hooks_->retains_grad) || hooks_->pre.remove(id) || hooks_->post.remove(id);
 }
 
-Grads ErrorNode::apply(Grads&&) { treadle::detail::throw_error(kind_, message_); }
+Grads UndifferentiableNode::apply(Grads&&) {
+  fail<ErrorKind::NotImplemented>(op_, ": derivative is not implemented");
+}
 
 }  // namespace treadle::autograd

@@ -123,8 +123,14 @@ class Node : public RefCounted {
   // For an output that takes no part in differentiation: its gradient never comes.
   uint32_t add_undefined_input() { return add_input(InputMetadata{{}, ScalarType::Float32, kCPU, false}); }
 
-  // Whether the gradient of edge i is wanted: while recording, whether the argument requires grad; in backward also
-  // whether the running backward needs it.
+  // While recording: whether argument i requires grad, so that what its formula needs is to be saved.
+  bool has_edge(size_t i) const { return edges_[i].valid(); }
+  bool has_edge(size_t first, size_t count) const {
+    for (size_t i = first; i < first + count; ++i)
+      if (has_edge(i)) return true;
+    return false;
+  }
+  // While being applied: whether the running backward needs the gradient of edge i.
   bool should_compute(size_t i) const {
     return i < edges_.size() && edges_[i].valid() && (!wanted_edges() || wanted_edges()[i]);
   }
@@ -166,18 +172,22 @@ extern thread_local constinit uint64_t sequence_nr __attribute__((tls_model("ini
 inline const uint8_t*& Node::wanted_edges() { return tls::wanted_edges; }
 inline uint64_t next_sequence_nr() { return tls::sequence_nr++; }
 
-// Raises `message` when backward reaches it: for operators that have no derivative, and for views that may not be
-// differentiated through.
-class ErrorNode final : public Node {
+// An operator that has no derivative: NotImplementedError when backward reaches it.
+class UndifferentiableNode final : public Node {
  public:
-  ErrorNode(std::string name, ErrorKind kind, std::string message)
-      : name_(std::move(name)), message_(std::move(message)), kind_(kind) {}
+  explicit UndifferentiableNode(const char* op) : op_(op) {}
   Grads apply(Grads&& grads) override;
-  std::string name() const override { return name_; }
+  std::string name() const override { return "NotImplemented"; }
 
  private:
-  std::string name_, message_;
-  ErrorKind kind_;
+  const char* op_;
+};
+
+// An in-place operator whose result does not depend on its arguments in a differentiable way: all gradients are zero.
+class ZeroGradientNode final : public Node {
+ public:
+  Grads apply(Grads&&) override { return Grads(num_outputs()); }
+  std::string name() const override { return "ZeroGradient"; }
 };
 
 }  // namespace treadle::autograd

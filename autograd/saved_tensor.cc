@@ -38,7 +38,7 @@ Tensor alias_without_history(const Tensor& t) {
 
 }  // namespace
 
-void SavedTensor::save_slowly(const Tensor& t, bool is_output) {
+void SavedTensor::save_slowly(const Tensor& t, bool is_output, uint32_t output_nr) {
   check<ErrorKind::Runtime>(!t.impl()->is_inference(),
                             "inference tensors cannot be saved for backward; make a normal tensor with clone() first and use "
                             "that in autograd");
@@ -51,22 +51,22 @@ void SavedTensor::save_slowly(const Tensor& t, bool is_output) {
   const auto hooks = saved_tensor_hooks().back();
   const NoGrad no_grad;
   packed_.reset(new Packed{hooks, hooks->pack(alias_without_history(t)), is_output ? Edge() : gradient_edge(t), is_output});
-  output_nr_ = meta_of(t) ? meta_of(t)->output_nr : 0;
+  output_nr_ = output_nr;
   state_ = State::Packed;
 }
 
-void SavedTensor::save_output(const Tensor& t) {
+void SavedTensor::save_output(const Tensor& t, uint32_t output_nr) {
   if (!t.defined()) {
     state_ = State::Undefined;
     return;
   }
   if (any_hooks_ || t.impl()->is_inference()) [[unlikely]] {
-    save_slowly(t, true);
+    save_slowly(t, true, output_nr);
     return;
   }
   tensor_ = alias_without_history(t);
   version_ = t.version();
-  output_nr_ = meta_of(t) ? meta_of(t)->output_nr : 0;
+  output_nr_ = output_nr;
   state_ = State::Output;
 }
 

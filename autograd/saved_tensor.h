@@ -2,7 +2,7 @@
 // is an error and not a wrong gradient; and an operator can save its own output without a reference cycle.
 //
 //   node->other_.save(other);                       // an argument
-//   node->result_.save_output(result);              // an output, after set_history
+//   node->result_.save_output(result, 0);           // an output
 //   Tensor other = other_.unpack(*this, "argument 'other' of mul");
 #pragma once
 
@@ -39,8 +39,8 @@ class SavedTensor {
     version_ = t.version();
     state_ = State::Input;
   }
-  // For a tensor whose maker is the node that saves it.
-  void save_output(const Tensor& t);
+  // For output `output_nr` of the node that saves it.
+  void save_output(const Tensor& t, uint32_t output_nr);
   // `node` is the one that saved; `what` names the value in messages.
   Tensor unpack(const Node& node, const char* what) const;
   void release() {
@@ -55,7 +55,7 @@ class SavedTensor {
   struct DeletePacked {
     void operator()(Packed* p) const;
   };
-  void save_slowly(const Tensor& t, bool is_output);
+  void save_slowly(const Tensor& t, bool is_output, uint32_t output_nr = 0);
   friend class SavedTensorHooksScope;
   static thread_local constinit bool any_hooks_ __attribute__((tls_model("initial-exec")));
 
@@ -84,11 +84,6 @@ class SavedTensorList {
   void save(TensorList list) {
     saved_.resize(list.size());
     for (size_t i = 0; i < list.size(); ++i) saved_[i].save(list[i]);
-    released_ = false;
-  }
-  void save_outputs(TensorList list) {
-    saved_.resize(list.size());
-    for (size_t i = 0; i < list.size(); ++i) saved_[i].save_output(list[i]);
     released_ = false;
   }
   std::vector<Tensor> unpack(const Node& node, const char* what) const;

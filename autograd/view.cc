@@ -98,6 +98,8 @@ const char* forbidden(ViewCreation creation) {
 }  // namespace
 
 Tensor as_view(const Tensor& self, Tensor view, ViewCreation creation) {
+  // A view operator that had nothing to do.
+  if (view.is_same(self)) view = alias_with_geometry(self, self.sizes(), self.strides(), self.storage_offset());
   if (inference_enabled() || self.impl()->is_inference()) {
     view.impl()->set_inference(true);
     return view;
@@ -117,7 +119,11 @@ Tensor as_view(const Tensor& self, Tensor view, ViewCreation creation) {
 }
 
 std::vector<Tensor> as_views(const Tensor& self, std::vector<Tensor> views) {
-  for (Tensor& view : views) view = as_view(self, std::move(view), ViewCreation::MultiOutput);
+  for (Tensor& view : views) {
+    // Already a view where it was composed of other view operators.
+    if (ViewMeta* meta = view_of(view)) meta->creation = ViewCreation::MultiOutput;
+    else view = as_view(self, std::move(view), ViewCreation::MultiOutput);
+  }
   return views;
 }
 

@@ -107,7 +107,7 @@ class Derivative:
     output_differentiability: Optional[tuple[bool, ...]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # compared by identity: there is one of each
 class Entry:
     namespace: str
     name: str
@@ -160,7 +160,7 @@ class Entry:
         return next((d for d in self.dispatch if d.key == device), None)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Model:
     functions: str  # file names as the user wrote them
     derivatives: str

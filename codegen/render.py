@@ -98,8 +98,9 @@ class Renderer:
 
     def header(self, name: str) -> str:
         entries = self.model.by_name[name]
-        places = ", ".join(f"{e.file}:{e.line}" for e in entries)
-        return self.render("op_header.h.j2", places, f"./dev show {name}", name=name, entries=entries)
+        # No line numbers in what is compiled: an edit that moves an entry must not rebuild it. `show` gives them.
+        source = f"{name} in {self.model.functions}"
+        return self.render("op_header.h.j2", source, f"./dev show {name}", name=name, entries=entries)
 
     def shard(self, template: str, shard: Shard) -> str:
         extra = self.extra.get(template, lambda _: {})(shard)
@@ -121,7 +122,8 @@ class Renderer:
             near = [n for n in sorted(self.model.by_name) if name in n]
             raise SystemExit(f"unknown operator '{name}'" + (f"; did you mean {', '.join(near[:8])}?" if near else ""))
         alone = Shard(0, 1, ((name, self.model.by_name[name]),), self.model)
-        parts = [f"==== aten/ops/{name}.h ====\n{self.header(name)}"]
+        parts = [f"==== {e.file}:{e.line} ====\n{e.schema}\n" for e in self.model.by_name[name]]
+        parts.append(f"==== aten/ops/{name}.h ====\n{self.header(name)}")
         for template, path in SHARDED.items():
             parts.append(f"==== {path.format(shard_of(name, len(self.shards)))} ====\n{self.shard(template, alone)}")
         return "\n".join(parts)

@@ -154,8 +154,8 @@ void Dispatcher::add_operator(Operator& op) {
   const auto [it, fresh] = state_->by_name.try_emplace(info.name, &op);
   if (!fresh) {
     const OperatorInfo& other = it->second->info();
-    fail<ErrorKind::Value>("expected a new operator name, got ", info.name, " at ", info.file, ":", info.line,
-                           "\nit is defined already at ", other.file, ":", other.line);
+    fail<ErrorKind::Value>("expected a new operator name, got ", info.name, " at ", info.file, ":", info.line(),
+                           "\nit is defined already at ", other.file, ":", other.line());
   }
   state_->sorted.push_back(&op);
   state_->is_sorted = false;
@@ -303,8 +303,9 @@ std::string Dispatcher::dump(std::string_view name) const {
       if (!row) continue;
       for (size_t t = 0; t < kNumScalarTypes; ++t) {
         if (!row->kernels[t] && !row->boxed[t]) continue;
-        const KernelPlace entry{KernelSource::Generated, op.info().file, op.info().line, ""};
-        const KernelPlace& place = row->places[t] ? *row->places[t] : entry;
+        const KernelPlace entry{KernelSource::Generated, op.info().file, op.info().line(), ""};
+        // A generated kernel stands where its entry does.
+        const KernelPlace& place = row->places[t] && row->places[t]->line ? *row->places[t] : entry;
         line(str(name_of(device), " ", name_of(layout), " ", name_of(static_cast<ScalarType>(t))), name_of(place.source), place);
       }
     }
@@ -322,7 +323,7 @@ std::vector<std::string> Dispatcher::check_invariants() const {
   const std::vector<Operator*> all = operators();
   for (const Operator* op : all) {
     const OperatorInfo& info = op->info();
-    const auto wrong = [&](const auto&... parts) { broken.push_back(str(info.file, ":", info.line, ": ", info.name, ": ", parts...)); };
+    const auto wrong = [&](const auto&... parts) { broken.push_back(str(info.file, ":", info.line(), ": ", info.name, ": ", parts...)); };
     try {
       const schema::FunctionSchema parsed = schema::parse_schema(info.schema);
       if (schema::print(parsed) != info.schema) wrong("the schema does not print as it is written");
@@ -374,7 +375,7 @@ std::vector<std::string> Dispatcher::dangling_kernels() const {
         if (name_of(device) != device_name) continue;
         const KernelRow* row = op->table().row(device, Layout::Strided);
         if (row && has_kernel(*row)) continue;
-        dangling.push_back(str(info.file, ":", info.line, ": ", info.name, ": the entry names a kernel for ", device_name,
+        dangling.push_back(str(info.file, ":", info.line(), ": ", info.name, ": the entry names a kernel for ", device_name,
                                ", nothing registers one"));
       }
     }

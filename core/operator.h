@@ -86,14 +86,16 @@ struct OperatorInfo {
   const char* schema;     // as printed by the grammar
   Form form;
   OperatorKind kind;
-  const char* file;  // of the entry
-  int line;
+  const char* file;        // of the entry
+  const int* line_place;   // its line; kept apart, so that an edit that moves entries rebuilds one object
   const char* const* checks;  // contract conditions as text, null-terminated
   const char* shape;          // shape rule as text, or ""
   const char* dtypes;         // "CPU: float32 float64; CUDA: ...", or ""
   const char* expression;     // pointwise or reduce expression as text, or ""
   const char* kernel_signature;
   bool data_free;  // views and composites: no kernel table needed
+
+  int line() const { return *line_place; }
 };
 
 class Operator {

@@ -10,14 +10,15 @@ namespace treadle::simd {
 
 // Accumulators and elements are of the compute type.
 struct ReduceFunctions {
+  // acc[i] = the result of no element; null where there is none.
   void (*init)(void* acc, int64_t n) = nullptr;
-  // *acc = combine(*acc, the fold of x[0..n)). The order of the fold depends on n alone.
+  // *acc = the fold of x[0..n), n >= 1. The order of the fold depends on n alone.
   void (*inner)(void* acc, const void* x, int64_t n) = nullptr;
   // acc[i] = step(acc[i], x[i])
   void (*outer)(void* acc, const void* x, int64_t n) = nullptr;
   // acc[i] = combine(acc[i], other[i])
   void (*combine)(void* acc, const void* other, int64_t n) = nullptr;
-  // acc[i] = final(acc[i], count); null where the accumulator is the result
+  // acc[i] = final(acc[i], count)
   void (*final)(void* acc, int64_t n, double count) = nullptr;
 };
 struct ReduceBlocks {

@@ -1,7 +1,7 @@
 // Loops of reductions, for the functors that the generator writes from `reduce:`
 //
 //   struct sum_fn {
-//     template <class A> static HWY_INLINE A init() { return constant<A>(0); }
+//     template <class A> static HWY_INLINE A init() { return constant<A>(0); }  // left out where no element has no result
 //     template <class A, class X> static HWY_INLINE auto step(A acc, X x) { return acc + x; }
 //     template <class A> static HWY_INLINE auto combine(A a, A b) { return a + b; }
 //     template <class A> static HWY_INLINE auto final(A acc, A n) { return acc; }
@@ -43,6 +43,8 @@ struct ReduceLoops {
   }();
   static constexpr int64_t kAccumulators = kFoldBytes / static_cast<int64_t>(sizeof(T)) / kLanes;
 
+  static constexpr bool kHasInit = requires { Fn::template init<V>(); };
+
   static void init(void* acc, int64_t n) {
     T first;
     if constexpr (is_vec<V>) store_first(Fn::template init<V>(), &first, 1);
@@ -50,43 +52,58 @@ struct ReduceLoops {
     std::fill_n(static_cast<T*>(acc), n, first);
   }
 
+  static HWY_INLINE V step(V acc, V x) { return stored(Fn::step(acc, x)); }
+  static HWY_INLINE V join(V a, V b) { return stored(Fn::combine(a, b)); }
+  template <class W>
+  static HWY_INLINE V stored(W w) {
+    if constexpr (is_vec<V>) return as_value(w);
+    else return as_element<V>(w);
+  }
+  // Elements at p, the rest of the vector being zero.
+  static HWY_INLINE V load_some(const T* p, int64_t n) {
+    if constexpr (is_vec<V>) return n >= kLanes ? load(p) : load_first(p, n);
+    else return *reinterpret_cast<const V*>(p);
+  }
+
   static void inner(void* acc, const void* x, int64_t n) {
+    const T* const p = static_cast<const T*>(x);
+    constexpr int64_t kWidth = kAccumulators * kLanes;
     V lanes[kAccumulators];
-    for (int64_t k = 0; k < kAccumulators; ++k) lanes[k] = Fn::template init<V>();
-    if constexpr (is_vec<V>) {
-      const T* p = static_cast<const T*>(x);
-      int64_t i = 0;
-      for (; i + kAccumulators * kLanes <= n; i += kAccumulators * kLanes) {
-        for (int64_t k = 0; k < kAccumulators; ++k) lanes[k] = as_value(Fn::step(lanes[k], load(p + i + k * kLanes)));
-      }
-      for (int64_t k = 0; i < n; ++k, i += kLanes) {
-        const int64_t left = n - i;
-        if (left >= kLanes) {
-          lanes[k] = as_value(Fn::step(lanes[k], load(p + i)));
-        } else {
-          const Mask<T> present = {hn::FirstN(Tag<T>(), static_cast<size_t>(left))};
-          lanes[k] = where(present, as_value(Fn::step(lanes[k], load_first(p + i, left))), lanes[k]);
-        }
-      }
-      for (int64_t half = kAccumulators / 2; half > 0; half /= 2) {
-        for (int64_t k = 0; k < half; ++k) lanes[k] = as_value(Fn::combine(lanes[k], lanes[k + half]));
-      }
-      for (int half = kLanes / 2; half > 0; half /= 2) lanes[0] = as_value(Fn::combine(lanes[0], rotate_down(lanes[0], half)));
-      T* const a = static_cast<T*>(acc);
-      store_first(as_value(Fn::combine(load_first(a, 1), lanes[0])), a, 1);
+    int64_t i = 0;
+    if constexpr (kHasInit) {
+      for (int64_t k = 0; k < kAccumulators; ++k) lanes[k] = Fn::template init<V>();
     } else {
-      const V* p = static_cast<const V*>(x);
-      int64_t i = 0;
-      for (; i + kAccumulators <= n; i += kAccumulators) {
-        for (int64_t k = 0; k < kAccumulators; ++k) lanes[k] = as_element<V>(Fn::step(lanes[k], p[i + k]));
+      // The first elements start the lanes; where they do not fill them, one lane takes all.
+      if (n < kWidth) {
+        V one = load_some(p, 1);
+        for (i = 1; i < n; ++i) one = step(one, load_some(p + i, 1));
+        put(acc, one);
+        return;
       }
-      for (int64_t k = 0; i < n; ++k, ++i) lanes[k] = as_element<V>(Fn::step(lanes[k], p[i]));
-      for (int64_t half = kAccumulators / 2; half > 0; half /= 2) {
-        for (int64_t k = 0; k < half; ++k) lanes[k] = as_element<V>(Fn::combine(lanes[k], lanes[k + half]));
-      }
-      V* const a = static_cast<V*>(acc);
-      *a = as_element<V>(Fn::combine(*a, lanes[0]));
+      for (int64_t k = 0; k < kAccumulators; ++k) lanes[k] = load_some(p + k * kLanes, kLanes);
+      i = kWidth;
     }
+    for (; i + kWidth <= n; i += kWidth) {
+      for (int64_t k = 0; k < kAccumulators; ++k) lanes[k] = step(lanes[k], load_some(p + i + k * kLanes, kLanes));
+    }
+    for (int64_t k = 0; i < n; ++k, i += kLanes) {
+      V stepped = step(lanes[k], load_some(p + i, n - i));
+      if constexpr (is_vec<V>) {
+        if (n - i < kLanes) stepped = where(Mask<T>{hn::FirstN(Tag<T>(), static_cast<size_t>(n - i))}, stepped, lanes[k]);
+      }
+      lanes[k] = stepped;
+    }
+    for (int64_t half = kAccumulators / 2; half > 0; half /= 2) {
+      for (int64_t k = 0; k < half; ++k) lanes[k] = join(lanes[k], lanes[k + half]);
+    }
+    if constexpr (is_vec<V>) {
+      for (int half = kLanes / 2; half > 0; half /= 2) lanes[0] = join(lanes[0], rotate_down(lanes[0], half));
+    }
+    put(acc, lanes[0]);
+  }
+  static HWY_INLINE void put(void* acc, V v) {
+    if constexpr (is_vec<V>) store_first(v, static_cast<T*>(acc), 1);
+    else *static_cast<V*>(acc) = v;
   }
 
   // The block loop of pointwise operators, over `acc` in place.
@@ -122,8 +139,9 @@ constexpr ReduceBlocks reduce_blocks() {
       [&] {
         if constexpr (HWY_TARGET != HWY_AVX3 || is_vec<typename ValueOf<Ts>::type>) {
           using Loops = ReduceLoops<Fn, Ts>;
-          blocks.by_dtype[static_cast<size_t>(scalar_type_of<Ts>)] = {&Loops::init, &Loops::inner, &Loops::outer, &Loops::combine,
-                                                                     &Loops::final};
+          ReduceFunctions& f = blocks.by_dtype[static_cast<size_t>(scalar_type_of<Ts>)];
+          f = {nullptr, &Loops::inner, &Loops::outer, &Loops::combine, &Loops::final};
+          if constexpr (Loops::kHasInit) f.init = &Loops::init;
         }
       }(),
       ...);

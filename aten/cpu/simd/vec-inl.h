@@ -124,6 +124,15 @@ template <class T> HWY_INLINE void store_first(Vec<T> v, T* p, int64_t n) {
 
 // One bool per lane. Eight bits of the mask become eight bytes by one multiplication.
 template <class T> HWY_INLINE void store_first(Mask<T> m, bool* p, int64_t n) {
+  if constexpr (sizeof(T) == 4) {
+    if (HWY_LIKELY(n == Vec<T>::kLanes)) {
+      const hn::Rebind<int32_t, Tag<T>> di;
+      const hn::Rebind<uint8_t, Tag<T>> db;
+      const auto ones = hn::And(hn::BitCast(di, hn::VecFromMask(Tag<T>(), m.raw)), hn::Set(di, 1));
+      hn::StoreU(hn::DemoteTo(db, ones), db, reinterpret_cast<uint8_t*>(p));
+      return;
+    }
+  }
   HWY_ALIGN uint8_t bits[8] = {};
   hn::StoreMaskBits(Tag<T>(), m.raw, bits);
   for (int64_t i = 0; i < n; i += 8) {

@@ -1,0 +1,80 @@
+// cat, stack and their kin: dtypes and ranks are made equal here, so that the kernels copy bytes.
+#include "aten/ops/_cat.h"
+#include "aten/ops/_stack.h"
+#include "aten/ops/cat.h"
+#include "aten/ops/column_stack.h"
+#include "aten/ops/dstack.h"
+#include "aten/ops/hstack.h"
+#include "aten/ops/new_zeros.h"
+#include "aten/ops/reshape.h"
+#include "aten/ops/stack.h"
+#include "aten/ops/to.h"
+#include "aten/ops/unsqueeze.h"
+#include "aten/ops/vstack.h"
+#include "aten/shape/joining.h"
+
+namespace treadle::composite {
+namespace {
+
+Tensor in_dtype(const Tensor& t, ScalarType dtype) { return t.dtype() == dtype ? t : aten::to(t, dtype); }
+
+template <class F>
+std::vector<Tensor> each(const char* op, TensorList tensors, F&& f) {
+  check<ErrorKind::Runtime>(!tensors.empty(), op, ": expected a non-empty list of tensors, got an empty one");
+  std::vector<Tensor> result;
+  result.reserve(tensors.size());
+  for (const Tensor& t : tensors) result.push_back(f(t));
+  return result;
+}
+
+Tensor at_least_2d(const Tensor& t) {
+  if (t.dim() == 0) return aten::reshape(t, {1, 1});
+  return t.dim() == 1 ? aten::unsqueeze(t, 0) : t;
+}
+
+}  // namespace
+
+Tensor cat(TensorList tensors, int64_t dim) {
+  const TensorSpec spec = shape::cat("cat", tensors, dim);
+  std::vector<Tensor> parts;
+  parts.reserve(tensors.size());
+  for (const Tensor& t : tensors) {
+    if (!shape::cat_skips(t)) parts.push_back(in_dtype(t, spec.dtype));
+  }
+  if (parts.empty()) return aten::new_zeros(tensors[0], spec.sizes, spec.dtype);
+  dim = wrap_dim("cat", dim, parts[0].dim());
+  DimVector lengths;
+  for (const Tensor& part : parts) lengths.push_back(part.size(dim));
+  return aten::_cat(parts, dim, lengths);
+}
+
+Tensor stack(TensorList tensors, int64_t dim) {
+  const TensorSpec spec = shape::stack("stack", tensors, dim);
+  const bool one_dtype = std::all_of(tensors.begin(), tensors.end(), [&](const Tensor& t) { return t.dtype() == spec.dtype; });
+  if (one_dtype) return aten::_stack(tensors, dim);
+  return aten::_stack(each("stack", tensors, [&](const Tensor& t) { return in_dtype(t, spec.dtype); }), dim);
+}
+
+Tensor hstack(TensorList tensors) {
+  const auto parts = each("hstack", tensors, [](const Tensor& t) { return t.dim() == 0 ? aten::reshape(t, {1}) : t; });
+  return aten::cat(parts, parts[0].dim() == 1 ? 0 : 1);
+}
+
+Tensor vstack(TensorList tensors) { return aten::cat(each("vstack", tensors, at_least_2d), 0); }
+
+Tensor dstack(TensorList tensors) {
+  return aten::cat(each("dstack", tensors,
+                        [](const Tensor& t) {
+                          const Tensor plane = at_least_2d(t);
+                          return plane.dim() == 2 ? aten::unsqueeze(plane, 2) : plane;
+                        }),
+                   2);
+}
+
+Tensor column_stack(TensorList tensors) {
+  return aten::cat(each("column_stack", tensors,
+                        [](const Tensor& t) { return t.dim() <= 1 ? aten::reshape(t, {t.numel(), 1}) : t; }),
+                   1);
+}
+
+}  // namespace treadle::composite

@@ -1,0 +1,42 @@
+// Operators that follow from sort, median and searchsorted.
+#include <limits>
+
+#include "aten/ops/argsort.h"
+#include "aten/ops/bucketize.h"
+#include "aten/ops/median.h"
+#include "aten/ops/new_full.h"
+#include "aten/ops/reshape.h"
+#include "aten/ops/searchsorted.h"
+#include "aten/ops/sort.h"
+
+namespace treadle::composite {
+
+std::tuple<Tensor, Tensor> sort_stable(const Tensor& self, std::optional<bool> /*stable*/, int64_t dim, bool descending) {
+  return aten::sort(self, dim, descending);
+}
+
+Tensor argsort(const Tensor& self, int64_t dim, bool descending) { return std::get<1>(aten::sort(self, dim, descending)); }
+
+Tensor argsort_stable(const Tensor& self, bool /*stable*/, int64_t dim, bool descending) {
+  return std::get<1>(aten::sort(self, dim, descending));
+}
+
+Tensor median(const Tensor& self) {
+  if (self.numel() > 0) return std::get<0>(aten::median(aten::reshape(self, {-1}), 0));
+  check<ErrorKind::Runtime>(self.is_floating_point(), "median: expected a tensor with elements, got ", self);
+  return aten::new_full(self, {}, Scalar(std::numeric_limits<double>::quiet_NaN()));
+}
+
+Tensor searchsorted_scalar(const Tensor& sorted_sequence, const Scalar& self, bool out_int32, bool right,
+                           std::optional<std::string_view> side, const Tensor& sorter) {
+  check<ErrorKind::Runtime>(sorted_sequence.dim() == 1, "searchsorted: expected a 1-dim sequence for a number, got shape ",
+                            sorted_sequence.sizes());
+  return aten::searchsorted(sorted_sequence, aten::new_full(sorted_sequence, {}, self), out_int32, right, side, sorter);
+}
+
+Tensor bucketize(const Tensor& self, const Tensor& boundaries, bool out_int32, bool right) {
+  check<ErrorKind::Runtime>(boundaries.dim() == 1, "bucketize: expected 1-dim boundaries, got shape ", boundaries.sizes());
+  return aten::searchsorted(boundaries, self, out_int32, right);
+}
+
+}  // namespace treadle::composite

@@ -1,0 +1,157 @@
+// Forms of var and std, softmax's conversions, norms, logsumexp and diff.
+#include <cmath>
+#include <limits>
+
+#include "aten/ops/_log_softmax.h"
+#include "aten/ops/_softmax.h"
+#include "aten/ops/abs.h"
+#include "aten/ops/add.h"
+#include "aten/ops/amax.h"
+#include "aten/ops/amin.h"
+#include "aten/ops/cat.h"
+#include "aten/ops/clone.h"
+#include "aten/ops/diff.h"
+#include "aten/ops/eq.h"
+#include "aten/ops/exp.h"
+#include "aten/ops/linalg_vector_norm.h"
+#include "aten/ops/log.h"
+#include "aten/ops/log_softmax.h"
+#include "aten/ops/logsumexp.h"
+#include "aten/ops/masked_fill.h"
+#include "aten/ops/mean.h"
+#include "aten/ops/mul.h"
+#include "aten/ops/narrow.h"
+#include "aten/ops/ne.h"
+#include "aten/ops/norm.h"
+#include "aten/ops/pow.h"
+#include "aten/ops/reshape.h"
+#include "aten/ops/softmax.h"
+#include "aten/ops/sqrt.h"
+#include "aten/ops/std.h"
+#include "aten/ops/std_mean.h"
+#include "aten/ops/sub.h"
+#include "aten/ops/sum.h"
+#include "aten/ops/to.h"
+#include "aten/ops/var.h"
+#include "aten/ops/var_mean.h"
+
+namespace treadle::composite {
+namespace {
+
+using Correction = std::optional<Scalar>;
+Correction correction_of(bool unbiased) { return Scalar(unbiased ? 1 : 0); }
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+// What softmax and log_softmax compute on.
+Tensor softmax_input(const char* op, const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+  wrap_dim(op, dim, self.dim());
+  const ScalarType type = dtype.value_or(self.dtype());
+  check<ErrorKind::NotImplemented>(is_floating(type), op, ": expected self of a floating dtype, or such a dtype argument, got ", type);
+  return type == self.dtype() ? self : aten::to(self, type);
+}
+
+// The norm of a tensor of a wide enough floating or complex dtype.
+Tensor wide_norm(const Tensor& self, double p, OptionalIntList dim, bool keepdim) {
+  const Tensor magnitude = aten::abs(self);
+  if (p == 2) return aten::sqrt(aten::sum(aten::mul(magnitude, magnitude), dim, keepdim));
+  if (p == 1) return aten::sum(magnitude, dim, keepdim);
+  if (p == 0) return aten::sum(aten::to(aten::ne(magnitude, 0), magnitude.dtype()), dim, keepdim);
+  const IntList dims = dim.value_or(IntList());
+  if (p == kInf) return aten::amax(magnitude, dims, keepdim);
+  if (p == -kInf) return aten::amin(magnitude, dims, keepdim);
+  return aten::pow(aten::sum(aten::pow(magnitude, p), dim, keepdim), 1 / p);
+}
+
+}  // namespace
+
+Tensor var_all(const Tensor& self, bool unbiased) { return aten::var(self, OptionalIntList(), correction_of(unbiased), false); }
+Tensor var_dim(const Tensor& self, OptionalIntList dim, bool unbiased, bool keepdim) {
+  return aten::var(self, dim, correction_of(unbiased), keepdim);
+}
+Tensor std_all(const Tensor& self, bool unbiased) { return aten::std(self, OptionalIntList(), correction_of(unbiased), false); }
+Tensor std_dim(const Tensor& self, OptionalIntList dim, bool unbiased, bool keepdim) {
+  return aten::std(self, dim, correction_of(unbiased), keepdim);
+}
+
+std::tuple<Tensor, Tensor> var_mean_correction(const Tensor& self, OptionalIntList dim, const Correction& correction, bool keepdim) {
+  return {aten::var(self, dim, correction, keepdim), aten::mean(self, dim, keepdim)};
+}
+std::tuple<Tensor, Tensor> var_mean_all(const Tensor& self, bool unbiased) {
+  return var_mean_correction(self, std::nullopt, correction_of(unbiased), false);
+}
+std::tuple<Tensor, Tensor> var_mean_dim(const Tensor& self, OptionalIntList dim, bool unbiased, bool keepdim) {
+  return var_mean_correction(self, dim, correction_of(unbiased), keepdim);
+}
+std::tuple<Tensor, Tensor> std_mean_correction(const Tensor& self, OptionalIntList dim, const Correction& correction, bool keepdim) {
+  return {aten::std(self, dim, correction, keepdim), aten::mean(self, dim, keepdim)};
+}
+std::tuple<Tensor, Tensor> std_mean_all(const Tensor& self, bool unbiased) {
+  return std_mean_correction(self, std::nullopt, correction_of(unbiased), false);
+}
+std::tuple<Tensor, Tensor> std_mean_dim(const Tensor& self, OptionalIntList dim, bool unbiased, bool keepdim) {
+  return std_mean_correction(self, dim, correction_of(unbiased), keepdim);
+}
+
+Tensor logsumexp(const Tensor& self, IntList dim, bool keepdim) {
+  const Tensor input = is_integral(self.dtype(), true) ? aten::to(self, default_dtype()) : self;
+  const OptionalIntList dims(dim);
+  if (input.numel() == 0) return aten::log(aten::sum(aten::exp(input), dims, keepdim));
+  const Tensor largest = aten::amax(input, dim, true);
+  const Tensor shift = aten::masked_fill(largest, aten::eq(aten::abs(largest), kInf), 0);
+  const Tensor sum = aten::sum(aten::exp(aten::sub(input, shift)), dims, keepdim);
+  return aten::add(aten::log(sum), aten::reshape(shift, sum.sizes()));
+}
+
+Tensor softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+  return aten::_softmax(softmax_input("softmax", self, dim, dtype), dim, false);
+}
+Tensor log_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+  return aten::_log_softmax(softmax_input("log_softmax", self, dim, dtype), dim, false);
+}
+
+Tensor linalg_vector_norm(const Tensor& self, const Scalar& ord, OptionalIntList dim, bool keepdim, std::optional<ScalarType> dtype) {
+  const ScalarType type = dtype.value_or(self.dtype());
+  check<ErrorKind::Runtime>(is_floating(type) || is_complex(type), "linalg_vector_norm: expected a floating or complex dtype, got ", type);
+  check<ErrorKind::Runtime>(!ord.is_complex(), "linalg_vector_norm: expected a real ord, got ord = ", ord);
+  // Squares of the 16-bit floats overflow early.
+  const bool narrow = type == ScalarType::Float16 || type == ScalarType::BFloat16;
+  const ScalarType wide = narrow ? ScalarType::Float32 : type;
+  const Tensor result = wide_norm(wide == self.dtype() ? self : aten::to(self, wide), ord.to<double>(), dim, keepdim);
+  return narrow ? aten::to(result, type) : result;
+}
+
+Tensor norm_all(const Tensor& self, const Scalar& p) { return aten::linalg_vector_norm(self, p); }
+Tensor norm_dim(const Tensor& self, const std::optional<Scalar>& p, IntList dim, bool keepdim) {
+  return aten::linalg_vector_norm(self, p.value_or(2), OptionalIntList(dim), keepdim);
+}
+Tensor norm_dim_dtype(const Tensor& self, const std::optional<Scalar>& p, IntList dim, bool keepdim, ScalarType dtype) {
+  return aten::linalg_vector_norm(self, p.value_or(2), OptionalIntList(dim), keepdim, dtype);
+}
+Tensor norm_all_dtype(const Tensor& self, const std::optional<Scalar>& p, ScalarType dtype) {
+  return aten::linalg_vector_norm(self, p.value_or(2), std::nullopt, false, dtype);
+}
+
+Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) {
+  check<ErrorKind::Runtime>(self.dim() > 0, "diff: expected a tensor with at least 1 dimension, got a 0-dim one");
+  const int64_t d = wrap_dim("diff", dim, self.dim());
+  Tensor result = self;
+  if (prepend.defined() || append.defined()) {
+    std::vector<Tensor> parts;
+    for (const Tensor& part : {prepend, self, append}) {
+      if (part.defined()) parts.push_back(part);
+    }
+    result = aten::cat(parts, d);
+  }
+  n = std::min(n, result.size(d));
+  if (n == 0) return aten::clone(result);
+  for (; n > 0; --n) {
+    const int64_t count = result.size(d) - 1;
+    const Tensor upper = aten::narrow(result, d, 1, count);
+    const Tensor lower = aten::narrow(result, d, 0, count);
+    result = self.dtype() == ScalarType::Bool ? aten::ne(upper, lower) : aten::sub(upper, lower);
+  }
+  return result;
+}
+
+}  // namespace treadle::composite

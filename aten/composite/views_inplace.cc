@@ -1,0 +1,72 @@
+// Operators that change the geometry of a tensor itself, not its values.
+//
+// A recorded graph knows tensors by their shapes, so they are for tensors that do not require grad.
+
+#include "aten/ops/as_strided_.h"
+#include "aten/ops/resize_.h"
+#include "aten/ops/resize_as_.h"
+#include "aten/ops/set_.h"
+#include "aten/ops/squeeze.h"
+#include "aten/ops/squeeze_.h"
+#include "aten/ops/t_.h"
+#include "aten/ops/transpose.h"
+#include "aten/ops/transpose_.h"
+#include "aten/ops/unsqueeze.h"
+#include "aten/ops/unsqueeze_.h"
+#include "aten/shape/views.h"
+
+namespace treadle::composite {
+namespace {
+
+void require_plain(const char* op, const Tensor& self) {
+  check<ErrorKind::Runtime>(!self.requires_grad(), op, ": expected a tensor that does not require grad, got one that does");
+}
+
+Tensor take_geometry(const char* op, const Tensor& self, const Tensor& view) {
+  require_plain(op, self);
+  self.impl()->set_geometry(view.sizes(), view.strides(), view.storage_offset());
+  return self;
+}
+
+}  // namespace
+
+Tensor as_strided_(const Tensor& self, IntList size, IntList stride, std::optional<int64_t> storage_offset) {
+  const int64_t offset = storage_offset.value_or(self.storage_offset());
+  return take_geometry("as_strided_", self, alias_with_geometry(self, size, stride, offset));
+}
+
+Tensor transpose_(const Tensor& self, int64_t dim0, int64_t dim1) {
+  return take_geometry("transpose_", self, views::transpose(self, dim0, dim1));
+}
+Tensor t_(const Tensor& self) { return self.dim() < 2 ? self : take_geometry("t_", self, views::transpose(self, 0, 1)); }
+Tensor squeeze_(const Tensor& self) { return take_geometry("squeeze_", self, views::squeeze(self)); }
+Tensor squeeze_(const Tensor& self, int64_t dim) { return take_geometry("squeeze_", self, views::squeeze(self, dim)); }
+Tensor unsqueeze_(const Tensor& self, int64_t dim) { return take_geometry("unsqueeze_", self, views::unsqueeze(self, dim)); }
+
+Tensor resize_(const Tensor& self, IntList size, std::optional<MemoryFormat> memory_format) {
+  require_plain("resize_", self);
+  const int64_t item = self.element_size();
+  const int64_t bytes = checked_numel(size, item) * item;
+  const DimVector strides = shape::strides_in_format("resize_", size, memory_format.value_or(MemoryFormat::Contiguous));
+  int64_t needed;
+  check<ErrorKind::Runtime>(!__builtin_add_overflow(bytes, self.storage_offset() * item, &needed),
+                            "resize_: expected sizes whose bytes can be counted in 63 bits, got size = ", size);
+  if (bytes > 0 && static_cast<size_t>(needed) > self.storage()->nbytes()) self.storage()->resize(static_cast<size_t>(needed));
+  self.impl()->set_geometry(size, strides, self.storage_offset());
+  return self;
+}
+
+Tensor resize_as_(const Tensor& self, const Tensor& the_template, std::optional<MemoryFormat> memory_format) {
+  return composite::resize_(self, the_template.sizes(), memory_format);
+}
+
+Tensor set_(const Tensor& self, const Tensor& source) {
+  require_plain("set_", self);
+  check<ErrorKind::Runtime>(self.dtype() == source.dtype() && self.device() == source.device(), "set_: expected a source of ", self.dtype(),
+                            " on ", self.device(), ", got ", source.dtype(), " on ", source.device());
+  self.impl()->set_storage(source.storage(), source.dtype());
+  self.impl()->set_geometry(source.sizes(), source.strides(), source.storage_offset());
+  return self;
+}
+
+}  // namespace treadle::composite

@@ -1,0 +1,200 @@
+// Derivatives of operators that choose, write, join or order elements.
+#include "autograd/formulas_indexing.h"
+
+#include "aten/ops/_index_integer.h"
+#include "aten/ops/_index_put_integer.h"
+#include "aten/ops/bincount.h"
+#include "aten/ops/constant_pad_nd.h"
+#include "aten/ops/div.h"
+#include "aten/ops/eq.h"
+#include "aten/ops/gather.h"
+#include "aten/ops/index_add.h"
+#include "aten/ops/index_select.h"
+#include "aten/ops/masked_fill.h"
+#include "aten/ops/mul.h"
+#include "aten/ops/ne.h"
+#include "aten/ops/new_zeros.h"
+#include "aten/ops/ones_like.h"
+#include "aten/ops/reshape.h"
+#include "aten/ops/scatter.h"
+#include "aten/ops/scatter_add.h"
+#include "aten/ops/scatter_reduce.h"
+#include "aten/ops/split_with_sizes.h"
+#include "aten/ops/sum.h"
+#include "aten/ops/to.h"
+#include "aten/ops/unsqueeze.h"
+#include "aten/ops/where.h"
+#include "aten/ops/zeros_like.h"
+
+namespace treadle::autograd {
+namespace {
+
+// Sums the dimensions that `sizes` was broadcast along.
+Tensor summed_to(const Tensor& t, IntList sizes) {
+  const int64_t lead = t.dim() - static_cast<int64_t>(sizes.size());
+  DimVector dims;
+  for (int64_t d = 0; d < t.dim(); ++d) {
+    if (d < lead || (sizes[d - lead] == 1 && t.size(d) != 1)) dims.push_back(d);
+  }
+  return dims.empty() ? t : aten::reshape(aten::sum(t, OptionalIntList(dims), true), sizes);
+}
+
+[[noreturn]] void no_product_gradient() {
+  fail<ErrorKind::NotImplemented>("scatter: expected reduce 'add' where a gradient is needed, got 'multiply'; use scatter_reduce");
+}
+
+Tensor as_dtype_of(const Tensor& condition, const Tensor& t) { return aten::to(condition, t.dtype()); }
+
+// How many elements were summed into each mean.
+Tensor mean_counts(const Tensor& grad, int64_t dim, const Tensor& index, const Tensor& src, bool include_self) {
+  const Tensor start = include_self ? aten::ones_like(grad) : aten::zeros_like(grad);
+  const Tensor counts = aten::scatter_add(start, dim, index, aten::ones_like(src));
+  return aten::masked_fill(counts, aten::eq(counts, 0), 1);
+}
+
+// amax, amin: the gradient of each result, shared out among the elements that are it.
+Tensor shared_among_equals(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                           bool include_self, const Tensor& result) {
+  Tensor own = as_dtype_of(aten::eq(self, result), grad);
+  if (!include_self) own = aten::scatter(own, dim, index, 0);
+  const Tensor equal = as_dtype_of(aten::eq(src, aten::gather(result, dim, index)), grad);
+  const Tensor counts = aten::scatter_add(own, dim, index, equal);
+  return aten::div(grad, aten::masked_fill(counts, aten::eq(counts, 0), 1));
+}
+
+// prod: for each result the number of zeros among its factors, and the product of the others.
+struct ProductParts {
+  Tensor zeros, product;
+};
+ProductParts product_parts(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, bool include_self) {
+  const Tensor own_zeros = include_self ? as_dtype_of(aten::eq(self, 0), self) : aten::zeros_like(self);
+  return {aten::scatter_add(own_zeros, dim, index, as_dtype_of(aten::eq(src, 0), src)),
+          aten::scatter_reduce(aten::masked_fill(self, aten::eq(self, 0), 1), dim, index,
+                               aten::masked_fill(src, aten::eq(src, 0), 1), "prod", include_self)};
+}
+
+// The product of all factors but `factor`, from the number of zeros among all and the product of the others.
+Tensor product_without(const Tensor& factor, const Tensor& zeros, const Tensor& product) {
+  const Tensor is_zero = aten::eq(factor, 0);
+  const Tensor for_zero = aten::masked_fill(product, aten::ne(zeros, 1), 0);
+  const Tensor for_others = aten::masked_fill(aten::div(product, aten::masked_fill(factor, is_zero, 1)), aten::ne(zeros, 0), 0);
+  return aten::where(is_zero, for_zero, for_others);
+}
+
+}  // namespace
+
+Tensor index_backward(const Tensor& grad, IntList sizes, TensorList indices) {
+  return aten::_index_put_integer_(aten::new_zeros(grad, sizes), indices, grad, true);
+}
+
+Tensor index_put_self_backward(const Tensor& grad, TensorList indices, bool accumulate) {
+  return accumulate ? grad : aten::_index_put_integer(grad, indices, aten::new_zeros(grad, {}), false);
+}
+
+Tensor index_put_values_backward(const Tensor& grad, TensorList indices, IntList sizes) {
+  return summed_to(aten::_index_integer(grad, indices), sizes);
+}
+
+Tensor index_select_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index) {
+  return aten::index_add_(aten::new_zeros(grad, sizes), dim, index, grad);
+}
+
+Tensor index_source_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index) {
+  return aten::reshape(aten::index_select(grad, dim, index), sizes);
+}
+
+Tensor index_add_source_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index, const Scalar& alpha) {
+  return aten::mul(index_source_backward(grad, sizes, dim, index), alpha.conj());
+}
+
+Tensor gather_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index) {
+  return index.numel() == 0 ? aten::new_zeros(grad, sizes) : aten::scatter_add_(aten::new_zeros(grad, sizes), dim, index, grad);
+}
+
+Tensor scatter_src_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index) {
+  if (index.numel() == 0) return aten::new_zeros(grad, sizes);
+  const Tensor inside = aten::gather(grad, dim, index);
+  if (inside.sizes() == sizes) return inside;
+  if (inside.sizes().size() != sizes.size()) return aten::reshape(inside, sizes);  // 0-dim and 1-dim
+  DimVector padding;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    padding.push_back(0);
+    padding.push_back(sizes[d] - inside.sizes()[d]);
+  }
+  return aten::constant_pad_nd(inside, padding);
+}
+
+Tensor scatter_reduce_self_backward(const Tensor& grad, std::string_view reduce) {
+  if (reduce != "add") no_product_gradient();
+  return grad;
+}
+
+Tensor scatter_reduce_src_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index, std::string_view reduce) {
+  if (reduce != "add") no_product_gradient();
+  return scatter_src_backward(grad, sizes, dim, index);
+}
+
+Tensor scatter_value_reduce_backward(const Tensor& grad, int64_t dim, const Tensor& index, const Scalar& value,
+                                     std::string_view reduce) {
+  if (reduce == "add") return grad;
+  return aten::mul(grad, aten::scatter(aten::ones_like(grad), dim, index, value.conj(), "multiply"));
+}
+
+Tensor scatter_reduce_two_self_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                                        std::string_view reduce, bool include_self, const Tensor& result) {
+  if (index.numel() == 0) return grad;
+  if (!include_self) return aten::scatter(grad, dim, index, 0);
+  if (reduce == "sum") return grad;
+  if (reduce == "mean") return aten::div(grad, mean_counts(grad, dim, index, src, true));
+  if (reduce == "prod") {
+    const ProductParts parts = product_parts(self, dim, index, src, true);
+    return aten::mul(grad, product_without(self, parts.zeros, parts.product));
+  }
+  const Tensor share = shared_among_equals(grad, self, dim, index, src, true, result);
+  return aten::mul(as_dtype_of(aten::eq(self, result), grad), share);
+}
+
+Tensor scatter_reduce_two_src_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                                       std::string_view reduce, bool include_self, const Tensor& result) {
+  if (index.numel() == 0) return aten::zeros_like(src);
+  if (reduce == "sum") return scatter_src_backward(grad, src.sizes(), dim, index);
+  check<ErrorKind::Runtime>(index.sizes() == src.sizes(), "scatter_reduce: expected index and src of one shape where a gradient is needed, got ",
+                            index.sizes(), " and ", src.sizes());
+  if (reduce == "mean") return aten::gather(aten::div(grad, mean_counts(grad, dim, index, src, include_self)), dim, index);
+  if (reduce == "prod") {
+    const ProductParts parts = product_parts(self, dim, index, src, include_self);
+    return aten::mul(aten::gather(grad, dim, index),
+                     product_without(src, aten::gather(parts.zeros, dim, index), aten::gather(parts.product, dim, index)));
+  }
+  const Tensor share = shared_among_equals(grad, self, dim, index, src, include_self, result);
+  return aten::mul(as_dtype_of(aten::eq(src, aten::gather(result, dim, index)), grad), aten::gather(share, dim, index));
+}
+
+Tensor embedding_double_backward(const Tensor& grad, const Tensor& indices, int64_t padding_idx, bool scale_grad_by_freq) {
+  const Tensor flat = aten::reshape(indices, {-1});
+  Tensor rows = aten::index_select(grad, 0, flat);
+  if (scale_grad_by_freq) {
+    const Tensor counts = aten::index_select(aten::bincount(flat, {}, grad.size(0)), 0, flat);
+    rows = aten::div(rows, aten::unsqueeze(aten::to(counts, grad.dtype()), 1));
+  }
+  if (padding_idx >= 0) rows = aten::masked_fill(rows, aten::unsqueeze(aten::eq(flat, padding_idx), 1), 0);
+  DimVector sizes(indices.sizes());
+  sizes.push_back(grad.size(1));
+  return aten::reshape(rows, sizes);
+}
+
+std::vector<Tensor> cat_backward(const Tensor& grad, int64_t dim, IntList lengths) {
+  return aten::split_with_sizes(grad, lengths, dim);
+}
+
+Tensor sort_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& indices) {
+  return indices.numel() == 0 ? aten::new_zeros(grad, sizes) : aten::scatter_(aten::new_zeros(grad, sizes), dim, indices, grad);
+}
+
+Tensor select_one_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& indices, bool keepdim) {
+  if (keepdim || sizes.empty()) return sort_backward(grad, sizes, dim, indices);
+  if (dim < 0) dim += static_cast<int64_t>(sizes.size());
+  return sort_backward(aten::unsqueeze(grad, dim), sizes, dim, aten::unsqueeze(indices, dim));
+}
+
+}  // namespace treadle::autograd

@@ -1,0 +1,59 @@
+// What generated code needs to record an operator; included by every generated file of autograd.
+#pragma once
+
+#include "autograd/formulas.h"
+#include "autograd/meta.h"
+#include "autograd/ops_syntax.h"
+#include "autograd/saved_tensor.h"
+#include "autograd/view.h"
+#include "core/operator.h"
+
+namespace treadle::autograd {
+
+// Calls the operator below the autograd layer.
+template <class Op, class... Args>
+inline auto call_below(const Args&... args) {
+  const ExcludeLayers below(Layer::Autograd);
+  return dispatch<Op>(args...);
+}
+
+// Metadata of an argument that may be undefined.
+inline DimVector sizes_of(const Tensor& t) { return t.defined() ? DimVector(t.sizes()) : DimVector(); }
+inline DimVector strides_of(const Tensor& t) { return t.defined() ? DimVector(t.strides()) : DimVector(); }
+inline int64_t dim_of(const Tensor& t) { return t.defined() ? t.dim() : 0; }
+inline int64_t numel_of(const Tensor& t) { return t.defined() ? t.numel() : 0; }
+inline ScalarType dtype_of(const Tensor& t) { return t.defined() ? t.dtype() : ScalarType::Float32; }
+inline Device device_of(const Tensor& t) { return t.defined() ? t.device() : kCPU; }
+inline int64_t size_at(IntList sizes, int64_t d) {
+  return sizes[static_cast<size_t>(wrap_dim("size", d, static_cast<int64_t>(sizes.size())))];
+}
+
+// Keeps a list argument by value; std::nullopt stays so.
+inline std::optional<DimVector> keep(const OptionalIntList& list) {
+  return list ? std::optional<DimVector>(DimVector(*list)) : std::nullopt;
+}
+inline std::optional<std::string> keep(const std::optional<std::string_view>& text) {
+  return text ? std::optional<std::string>(std::string(*text)) : std::nullopt;
+}
+inline std::optional<std::vector<double>> keep(const std::optional<DoubleList>& list) {
+  return list ? std::optional<std::vector<double>>(list->vec()) : std::nullopt;
+}
+
+// What an in-place operator saves of another argument: a copy where that is the tensor it is about to change, whose history
+// would otherwise lead to itself.
+Tensor kept_for_backward(const Tensor& argument, const Tensor& self);
+
+// Puts the gradients of a list argument in place.
+inline void put(Grads& out, size_t first, size_t count, std::vector<Tensor> grads) {
+  for (size_t i = 0; i < count && i < grads.size(); ++i) out[first + i] = std::move(grads[i]);
+}
+inline bool any_defined(const Grads& grads) {
+  for (const Tensor& g : grads)
+    if (g.defined()) return true;
+  return false;
+}
+// The gradient, or zeros for one that never came.
+Tensor or_zeros(const Tensor& grad, const InputMetadata& expected);
+inline TensorList as_list(const Grads& grads) { return {grads.data(), grads.size()}; }
+
+}  // namespace treadle::autograd

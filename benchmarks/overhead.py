@@ -1,0 +1,86 @@
+"""What a call costs from Python, as ratios against NumPy in one run (and PyTorch where it is installed).
+
+Medians of many short repetitions, interleaved, so that noise meets every candidate alike.
+
+    ./dev bench overhead
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from typing import Callable
+
+import numpy as np
+import treadle
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+REPEATS, CALLS = 41, 2000
+
+
+def medians(candidates: dict[str, Callable[[], object]], calls: int = CALLS) -> dict[str, float]:
+    """Nanoseconds per call of each candidate."""
+    times: dict[str, list[float]] = {name: [] for name in candidates}
+    for _ in range(REPEATS):
+        for name, f in candidates.items():
+            start = time.perf_counter_ns()
+            for _ in range(calls):
+                f()
+            times[name].append((time.perf_counter_ns() - start) / calls)
+    return {name: statistics.median(t) for name, t in times.items()}
+
+
+def chain(module: object, x: object, n: int = 100) -> Callable[[], object]:
+    def run() -> None:
+        x.grad = None
+        y = x
+        for _ in range(n):
+            y = y * 1.0001
+        y.backward()
+
+    return run
+
+
+def report(title: str, times: dict[str, float], base: str) -> None:
+    print(f"\n{title}")
+    for name, t in times.items():
+        print(f"  {name:32s} {t:9.0f} ns   {t / times[base]:6.2f} x {base}")
+
+
+def main() -> None:
+    na, nb = np.ones(1, np.float32), np.ones(1, np.float32)
+    ta, tb = treadle.ones(1), treadle.ones(1)
+    tg = treadle.ones(1, requires_grad=True)
+    calls = {
+        "numpy a + b": lambda: na + nb,
+        "treadle a + b": lambda: ta + tb,
+        "treadle a + 1.0": lambda: ta + 1.0,
+        "treadle a * 2": lambda: ta * 2,
+        "treadle a + b, gradient recorded": lambda: tg + tb,
+    }
+    if torch:
+        pa, pb, pg = torch.ones(1), torch.ones(1), torch.ones(1, requires_grad=True)
+        calls["pytorch a + b"] = lambda: pa + pb
+        calls["pytorch a + b, gradient recorded"] = lambda: pg + pb
+    report("one float32 element, from Python", medians(calls), "numpy a + b")
+
+    per_op = {"numpy a * b": medians({"x": lambda: na * nb})["x"]}
+    x = treadle.ones(1, requires_grad=True)
+    per_op["treadle, forward and backward"] = medians({"x": chain(treadle, x)}, 20)["x"] / 100
+    if torch:
+        per_op["pytorch, forward and backward"] = medians({"x": chain(torch, torch.ones(1, requires_grad=True))}, 20)["x"] / 100
+    report("chain of 100 multiplications, per operator", per_op, "numpy a * b")
+
+    code = "import time, numpy; t = time.perf_counter(); import treadle; print(time.perf_counter() - t)"
+    runs = [float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout) for _ in range(9)]
+    print(f"\nimport treadle, after numpy: {statistics.median(runs) * 1000:.0f} ms")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,401 @@
+"""What variable_type.cc.j2 shows: for each entry of a shard its node (formulas, saved values) and its layer functions.
+
+    context(shard)["nodes"]      # NodeClass: MulBackward0 with other_ and self_ saved
+    context(shard)["functions"]  # LayerFunction: how a call of one form is recorded
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Mapping, Optional
+
+import cpp
+from model import Arg, Derivative, Entry, Form, Formula, Model, Saved, Tree
+
+# Metadata of a saved tensor: the method in a formula -> (what schemac calls it, C++ type of the copy).
+_METADATA = {
+    "sizes": "DimVector",
+    "strides": "DimVector",
+    "dim": "int64_t",
+    "numel": "int64_t",
+    "dtype": "ScalarType",
+    "device": "Device",
+}
+# Methods that Tensor has in C++; any other method of a tensor is the operator of that name.
+_TENSOR_METHODS = frozenset("sizes strides dim numel dtype device size stride defined is_complex is_floating_point".split())
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One saved value: a member of the node."""
+
+    member: str  # other_, self_sizes_
+    type: str
+    local: Optional[str]  # declaration in apply(), or None for metadata, which formulas read from the member
+    save: str  # statement's argument, to be run while recording
+    is_tensor: bool
+    is_output: bool
+    guard: str  # condition under which it is saved, "" for always
+    uses_self: bool = False  # the value of the argument that an in-place form writes
+
+
+@dataclass(frozen=True)
+class Target:
+    name: str
+    is_list: bool
+    first: str  # C++ for the number of its first edge
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """One formula: the edges it serves and the C++ that computes it."""
+
+    targets: tuple[Target, ...]
+    text: str
+    condition: str
+    locals: tuple[str, ...]
+    expression: str
+    reason: Optional[str]  # of not_implemented("reason")
+
+
+@dataclass(frozen=True)
+class NodeClass:
+    name: str
+    entry: Entry
+    slots: tuple[Slot, ...]
+    gradients: tuple[Gradient, ...]
+    list_counts: tuple[str, ...]  # members that hold how many edges a list target has
+    edges: str  # C++ for the number of edges
+    guard_grads: str  # condition under which there is nothing to do
+    materialise: tuple[int, ...]  # gradients that become zeros when undefined
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        return tuple(s.member for s in self.slots if s.is_tensor)
+
+
+@dataclass(frozen=True)
+class LayerFunction:
+    entry: Entry
+    form: Form
+    style: str  # functional, view, views, inplace, out
+    node: Optional[NodeClass]  # None: no derivative
+    zero: bool = False  # in-place operator whose result is not differentiable
+    recorded_args: tuple[str, ...] = ()
+    edges: tuple[Target, ...] = ()
+    output_flags: tuple[bool, ...] = field(default=())
+
+
+def _camel(name: str) -> str:
+    return "".join(part[0].upper() + part[1:] for part in name.split("_") if part)
+
+
+def _node_names(model: Model) -> Mapping[str, str]:
+    """Entry id -> node name. Overloads count from 0 in the order of the file: MulBackward0, MulBackward1."""
+    counts: dict[str, int] = {}
+    names = {}
+    for e in model.entries:
+        if e.derivative and e.derivative.formulas:
+            base = _camel(e.name)
+            names[e.id] = f"{base}Backward{counts.setdefault(base, 0)}"
+            counts[base] += 1
+    return names
+
+
+def _header_of(model: Model) -> Mapping[str, str]:
+    """C++ function in treadle::aten -> base name of the entry whose header declares it."""
+    out = {}
+    for e in model.entries:
+        for f in e.forms:
+            out[f"{e.name}_out" if f.form == "out" else f.name] = e.name
+    return out
+
+
+def _output_names(e: Entry) -> list[str]:
+    if len(e.returns) == 1:
+        return [e.returns[0].name or "result"]
+    return [r.name or f"result{i}" for i, r in enumerate(e.returns)]
+
+
+def _output_index(e: Entry, name: str) -> int:
+    if name.startswith("result") and name[6:].isdigit():
+        return int(name[6:])
+    return 0 if name == "result" else _output_names(e).index(name)
+
+
+def _output_flags(e: Entry) -> tuple[bool, ...]:
+    d = e.derivative
+    if d and d.output_differentiability:
+        return d.output_differentiability
+    return tuple(r.type.base == "Tensor" for r in e.returns)
+
+
+def _is_differentiable(e: Entry) -> bool:
+    """Whether the entry could have a derivative at all."""
+    if "differentiable_none" in e.tags or e.promote in ("compare", "bool"):
+        return False
+    if e.derivative and not e.derivative.formulas:
+        return False
+    return any(r.type.base == "Tensor" for r in e.returns)
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """What a node needs to know of the whole model."""
+
+    derivatives: str
+    node_names: Mapping[str, str]
+    headers: Mapping[str, str]
+
+
+class _NodeBuilder:
+    def __init__(self, e: Entry, d: Derivative, tables: _Tables, used: set[str]):
+        self.e, self.d, self.tables, self.used = e, d, tables, used
+        self.args = {a.name: a for a in e.args}
+        self.differentiable = [i for i, flag in enumerate(_output_flags(e)) if flag]
+
+    def error(self, message: str) -> SystemExit:
+        return SystemExit(f"{self.tables.derivatives}:{self.d.line}: error: {message} in the derivative of {self.e.full_name}")
+
+    def targets(self) -> list[Target]:
+        names = {t for f in self.d.formulas for t in f.targets}
+        out: list[Target] = []
+        fixed, lists = 0, []
+        for a in self.e.args:
+            if a.name not in names:
+                continue
+            first = " + ".join([str(fixed)] * (fixed > 0 or not lists) + lists)
+            out.append(Target(a.name, a.type.is_tensor_list, first))
+            if a.type.is_tensor_list:
+                lists.append(f"{cpp.cpp_name(a.name)}_count_")
+            else:
+                fixed += 1
+        self.total = " + ".join([str(fixed)] * (fixed > 0 or not lists) + lists)
+        self.list_counts = tuple(lists)
+        return out
+
+    def build(self) -> NodeClass:
+        targets = {t.name: t for t in self.targets()}
+        for f in self.e.forms:
+            if f.form == "inplace" and self.e.args[0].name not in targets:
+                raise self.error(f"expected a formula for '{self.e.args[0].name}', which the in-place form changes,")
+        gradients = tuple(self.gradient(f, targets) for f in self.d.formulas)
+        used_grads = sorted({i for f in self.d.formulas for i in self.grads_in(f.tree)})
+        several = len(self.differentiable) > 1
+        only = self.differentiable[0] if self.differentiable else 0
+        return NodeClass(
+            name=self.tables.node_names[self.e.id],
+            entry=self.e,
+            slots=tuple(self.slots(targets)),
+            gradients=gradients,
+            list_counts=self.list_counts,
+            edges=self.total,
+            guard_grads="!any_defined(grads)" if several or self.e.returns[only].type.list else f"!grads[{only}].defined()",
+            materialise=tuple(used_grads) if several else (),
+        )
+
+    # ---- saved values
+
+    def slots(self, targets: Mapping[str, Target]) -> list[Slot]:
+        needed_by: dict[tuple[str, str, bool], list[Formula]] = {}
+        for f in self.d.formulas:
+            if self.reason(f) is None:
+                for s in f.saves:
+                    needed_by.setdefault((s.name, s.what, s.is_output), []).append(f)
+        result = []
+        for (name, what, is_output), formulas in needed_by.items():
+            guards = [] if len(formulas) == len(self.d.formulas) else [self.condition(f, targets, "has_edge") for f in formulas]
+            result.append(self.slot(name, what, is_output, " || ".join(guards)))
+        return result
+
+    def slot(self, name: str, what: str, is_output: bool, guard: str) -> Slot:
+        n = cpp.cpp_name(name)
+        tensor = is_output or self.args[name].type.base == "Tensor"
+        if not tensor:
+            a = self.args[name]
+            return Slot(f"{n}_", cpp.value_type(a.type), None, _kept(a), False, False, "")
+        if what != "value":
+            if what not in _METADATA:
+                raise self.error(f"'{name}.{what}()' cannot be saved")
+            return Slot(f"{n}_{what}_", _METADATA[what], None, f"{what}_of({n})", False, is_output, "")
+        is_list = self.e.returns[_output_index(self.e, name)].type.list if is_output else self.args[name].type.list
+        if is_output and is_list:
+            raise self.error(f"the list '{name}' cannot be saved")
+        save = f"{n}, {_output_index(self.e, name)}" if is_output else n
+        return Slot(
+            f"{n}_",
+            "SavedTensorList" if is_list else "SavedTensor",
+            None,
+            save,
+            True,
+            is_output,
+            guard,
+            uses_self=not is_output and name == self.e.args[0].name,
+        )
+
+    # ---- formulas
+
+    def reason(self, f: Formula) -> Optional[str]:
+        return f.tree["args"][0]["value"] if f.tree["op"] == "call" and f.tree["fn"] == "not_implemented" else None
+
+    def condition(self, f: Formula, targets: Mapping[str, Target], function: str) -> str:
+        return " || ".join(
+            f"{function}({t.first}, {cpp.cpp_name(t.name)}_count_)" if t.is_list else f"{function}({t.first})"
+            for t in (targets[name] for name in f.targets)
+        )
+
+    def gradient(self, f: Formula, targets: Mapping[str, Target]) -> Gradient:
+        mine = tuple(targets[name] for name in f.targets)
+        reason = self.reason(f)
+        locals_ = [] if reason is not None else [self.local(s) for s in f.saves]
+        if any(t["op"] == "name" and t["name"] == "grad_input_mask" for t in _walk(f.tree)):
+            mask = ", ".join(f"should_compute({t.first})" for t in mine)
+            locals_.append(f"const std::array<bool, {len(mine)}> grad_input_mask = {{{mask}}};")
+        return Gradient(
+            targets=mine,
+            text=" ".join(f.text.split()),
+            condition=self.condition(f, targets, "should_compute"),
+            locals=tuple(line for line in locals_ if line),
+            expression="" if reason is not None else cpp.cpp_expr(f.tree, lambda t: self.resolve(t, f)),
+            reason=reason,
+        )
+
+    def local(self, s: Saved) -> str:
+        n = cpp.cpp_name(s.name)
+        if not s.is_output and self.args[s.name].type.base != "Tensor":
+            return f"const auto& {n} = {n}_;"
+        if s.what != "value":
+            return ""
+        is_list = not s.is_output and self.args[s.name].type.list
+        what = f"result '{s.name}' of {self.e.name}" if s.is_output else f"argument '{s.name}' of {self.e.name}"
+        return f'const {"std::vector<Tensor>" if is_list else "Tensor"} {n} = {n}_.unpack(*this, "{what}");'
+
+    def grads_in(self, tree: Tree) -> set[int]:
+        found = set()
+        for t in _walk(tree):
+            if t["op"] == "index" and t["on"] == {"op": "name", "name": "grads"} and t["index"]["op"] == "int":
+                found.add(int(t["index"]["value"]))
+            elif t["op"] == "name" and t["name"] == "grad" and "grad" not in self.args and self.differentiable:
+                found.add(self.differentiable[0])
+        return found
+
+    def resolve(self, t: Tree, f: Formula) -> Optional[str]:
+        def sub(x: Tree) -> str:
+            return cpp.cpp_expr(x, lambda y: self.resolve(y, f))
+
+        op = t["op"]
+        if op == "name":
+            name = t["name"]
+            if name == "grad" and name not in self.args:
+                return f"grads[{self.differentiable[0]}]"
+            if name == "grads" and name not in self.args:
+                return "as_list(grads)"
+            return None
+        if op == "index" and t["on"].get("name") == "grads" and "grads" not in self.args:
+            return f"grads[{sub(t['index'])}]"
+        if op == "call":
+            arguments = ", ".join(sub(a) for a in t["args"])
+            header = self.tables.headers.get(t["fn"])
+            if header is None:
+                return f"autograd::{t['fn']}({arguments})"
+            self.used.add(header)
+            return f"aten::{t['fn']}({arguments})"
+        if op == "method":
+            return self.method(t, f, sub)
+        return None
+
+    def method(self, t: Tree, f: Formula, sub: Any) -> Optional[str]:
+        on, method = t["on"], t["name"]
+        if on["op"] == "name":
+            name, n = on["name"], cpp.cpp_name(on["name"])
+            saved = {s.what for s in f.saves if s.name == name}
+            if saved and "value" not in saved:
+                if method == "size":
+                    return f"size_at({n}_sizes_, {sub(t['args'][0])})"
+                member = "dtype" if method == "scalar_type" else method
+                return f"{n}_{member}_"
+            arg = self.args.get(name)
+            if arg is not None and arg.type.base != "Tensor":
+                return None  # a method of Scalar or of a list
+        if method in _TENSOR_METHODS:
+            return None
+        if method == "scalar_type":
+            return f"{sub(on)}.dtype()"
+        return self.resolve({"op": "call", "fn": method, "args": [on, *t["args"]]}, f)
+
+
+def _walk(tree: Tree) -> Any:
+    yield tree
+    for value in tree.values():
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, dict) and "op" in child:
+                yield from _walk(child)
+
+
+def _kept(a: Arg) -> str:
+    """C++ that copies an argument which only borrows what it shows."""
+    n = cpp.cpp_name(a.name)
+    t = a.type
+    if t.optional and ((t.list and t.base != "bool") or t.base == "str"):
+        return f"keep({n})"
+    if t.base == "str":
+        return f"std::string({n})"
+    if t.list and t.base == "float":
+        return f"{n}.vec()"
+    return n
+
+
+def _style(e: Entry, form: Form) -> Optional[str]:
+    """How a form's layer function is made, None where a call needs none."""
+    if form.form == "out":
+        return "out" if _is_differentiable(e) and any(a.type.base == "Tensor" for a in e.args) else None
+    lists = any(r.type.base == "Tensor" and r.type.list and r.type.aliases for r in e.returns)
+    formulas = e.derivative is not None and bool(e.derivative.formulas)
+    if lists and not formulas:
+        return "views"
+    if e.kind == "view":
+        return "view" if _is_differentiable(e) else None
+    linked = cpp.linked_kernel(e) is not None
+    if form.form == "inplace":
+        if "inplace_view" in e.tags:
+            return None
+        # What is composed of other operators is recorded by them.
+        return "inplace" if formulas or not linked else None
+    if not _is_differentiable(e) or (linked and not formulas):
+        return None
+    return "functional" if any(a.type.base == "Tensor" for a in e.args) else None
+
+
+def context(shard: Any) -> dict[str, Any]:
+    """The variables of variable_type.cc.j2 for one shard."""
+    model = shard.model
+    tables = _Tables(model.derivatives, _node_names(model), _header_of(model))
+    used: set[str] = {"clone"} & set(model.by_name)
+    nodes: list[NodeClass] = []
+    functions: list[LayerFunction] = []
+    for e in shard.entries:
+        node = None
+        if e.derivative and e.derivative.formulas:
+            node = _NodeBuilder(e, e.derivative, tables, used).build()
+            nodes.append(node)
+        for form in e.forms:
+            style = _style(e, form)
+            if style is None:
+                continue
+            targets = tuple(_NodeBuilder(e, e.derivative, tables, set()).targets()) if node and e.derivative else ()
+            tensors = [a for a in e.args if a.type.base == "Tensor"]
+            considered = [t.name for t in targets] if node and style != "out" else [a.name for a in tensors]
+            functions.append(
+                LayerFunction(
+                    entry=e,
+                    form=form,
+                    style=style,
+                    node=node,
+                    zero=style == "inplace" and node is None and not _is_differentiable(e),
+                    recorded_args=tuple(cpp.cpp_name(n) for n in considered),
+                    edges=targets,
+                    output_flags=_output_flags(e),
+                )
+            )
+    headers = sorted(used | {f.entry.name for f in functions})
+    return {"nodes": nodes, "functions": functions, "headers": headers, "output_names": _output_names}

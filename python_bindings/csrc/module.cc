@@ -1,0 +1,42 @@
+// treadle._C: the extension module.
+#include "python_bindings/csrc/module.h"
+
+#include <vector>
+
+#include "core/dispatcher.h"
+#include "python_bindings/csrc/binding.h"
+#include "python_bindings/csrc/construct.h"
+
+namespace treadle::python {
+namespace {
+
+PyObject* init() {
+  static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "treadle._C", "The library behind the package treadle.", -1,
+                                   nullptr,               nullptr,      nullptr,                                   nullptr,
+                                   nullptr};
+  return guarded([] {
+    Object module(PyModule_Create(&definition));
+    init_exceptions(module.get());
+    Dispatcher::instance().check_registrations();
+    init_constants(module.get());
+    init_storage_type(module.get());
+    init_generator_type(module.get());
+    init_tensor_type(module.get());
+    init_node_types(module.get());
+    init_function_type(module.get());
+    add_generated_functions(module.get());
+    static std::vector<PyMethodDef> functions;
+    add_construct_functions(functions);
+    functions.push_back({});
+    checked(PyModule_AddFunctions(module.get(), functions.data()));
+    init_grad_functions(module.get());
+    init_settings(module.get());
+    init_dispatcher(module.get());
+    return module.release();
+  });
+}
+
+}  // namespace
+}  // namespace treadle::python
+
+PyMODINIT_FUNC PyInit__C() { return treadle::python::init(); }

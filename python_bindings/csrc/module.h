@@ -1,0 +1,19 @@
+// The parts of the extension module, each set up by one function.
+#pragma once
+
+#include "python_bindings/csrc/python.h"
+
+namespace treadle::python {
+
+void init_exceptions(PyObject* module);      // exceptions.cc
+void init_constants(PyObject* module);       // constants.cc
+void init_storage_type(PyObject* module);    // storage_object.cc
+void init_generator_type(PyObject* module);  // generator_object.cc
+void init_tensor_type(PyObject* module);     // tensor_object.cc
+void init_node_types(PyObject* module);      // node_object.cc
+void init_function_type(PyObject* module);   // function_object.cc
+void init_grad_functions(PyObject* module);  // grad_functions.cc
+void init_settings(PyObject* module);        // settings.cc
+void init_dispatcher(PyObject* module);      // dispatcher_questions.cc
+
+}  // namespace treadle::python

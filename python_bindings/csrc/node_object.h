@@ -1,0 +1,44 @@
+// Python's view of autograd: nodes of the graph, and handles by which hooks are removed.
+#pragma once
+
+#include "autograd/node.h"
+#include "core/tensor.h"
+#include "python_bindings/csrc/python.h"
+
+namespace treadle::python {
+
+// None for a null node.
+PyObject* wrap_node(const autograd::NodePtr& node);
+
+// An object with remove() for a hook; exactly one of the owners is given.
+PyObject* wrap_hook_handle(const Tensor& tensor, autograd::HookId id);
+PyObject* wrap_hook_handle(const autograd::NodePtr& node, autograd::HookId id);
+
+// A Python function held by C++ code that may run and die on any thread.
+class HeldFunction {
+ public:
+  explicit HeldFunction(PyObject* function) : function_(new_ref(function)) {}
+  HeldFunction(const HeldFunction& o);
+  HeldFunction& operator=(const HeldFunction&) = delete;
+  ~HeldFunction();
+  PyObject* get() const { return function_; }
+
+ private:
+  PyObject* function_;
+};
+
+// Calls `function(grad)` and gives the tensor it returns, undefined for None; what it raises goes through C++ code.
+Tensor call_hook(const HeldFunction& function, const Tensor& grad);
+
+// For code inside the engine: takes the interpreter lock, and lets a Python exception travel as a C++ one.
+template <class F>
+auto in_python(F&& f) {
+  AcquireGil gil;
+  try {
+    return f();
+  } catch (const PythonError&) {
+    throw_python_exception();
+  }
+}
+
+}  // namespace treadle::python
