@@ -3,6 +3,7 @@
 
 #include "autograd/formulas_indexing.h"
 #include "autograd/formulas_nn.h"
+#include "autograd/formulas_pointwise.h"
 #include "autograd/formulas_reduction.h"
 #include "autograd/formulas_shape.h"
 #include "autograd/formulas_statistics.h"

@@ -78,7 +78,7 @@ Tensor cumprod_backward(const Tensor& grad, const Tensor& self, int64_t dim, con
   if (self.dim() == 0) return aten::to(grad, self.dtype());
   if (self.numel() == 0) return aten::zeros_like(self);
   const Tensor factors = aten::to(self, result.dtype());
-  const bool has_zero = aten::item(aten::any(aten::eq(self, 0))).to<bool>();
+  const bool has_zero = aten::item(aten::any(aten::eq(self, 0), OptionalIntList())).to<bool>();
   const Tensor gradient = has_zero ? cumprod_backward_slow(grad, factors, dim)
                                    : aten::div(reverse_cumsum(aten::mul(grad, result), dim), factors);
   return aten::to(gradient, self.dtype());

@@ -179,19 +179,19 @@ void add_edges(Node& node, TensorList list) {
 }
 
 void rebase_history(const Tensor& self, NodePtr node) {
-  node->add_input(self);
+  const uint32_t nr = node->add_input(self);
   AutogradMeta& meta = ensure_meta(self);
   if (ViewMeta* view = meta.view()) {
     // The base takes in the change; the view's own node is made from the base when it is asked for.
     const Tensor base = view->base;
     NodePtr slices = copy_slices(base, self, std::move(node));
     AutogradMeta& base_meta = ensure_meta(base);
-    const uint32_t nr = slices->add_input(base);
-    set_grad_fn(base, base_meta, std::move(slices), nr);
+    const uint32_t base_nr = slices->add_input(base);
+    set_grad_fn(base, base_meta, std::move(slices), base_nr);
     ++base_meta.history;
     update_layer(base);
   } else {
-    set_grad_fn(self, meta, std::move(node), 0);
+    set_grad_fn(self, meta, std::move(node), nr);
     ++meta.history;
   }
   update_layer(self);

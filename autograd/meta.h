@@ -71,7 +71,7 @@ inline bool requires_grad(TensorList list) {
 // Whether a call with these arguments is to be recorded.
 template <class... Tensors>
 bool records(const Tensors&... tensors) {
-  return grad_enabled() && (requires_grad(tensors) || ...);
+  return grad_enabled() && !inference_enabled() && (requires_grad(tensors) || ...);
 }
 
 // The node that made `t`, null for a leaf. A view whose base was changed in place gets a new one first.

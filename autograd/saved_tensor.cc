@@ -1,6 +1,8 @@
 // Saving with hooks, saving outputs, and the checks at unpacking.
 #include "autograd/saved_tensor.h"
 
+#include <algorithm>
+
 namespace treadle::autograd {
 
 thread_local constinit bool SavedTensor::any_hooks_ __attribute__((tls_model("initial-exec"))) = false;
@@ -103,6 +105,16 @@ Tensor SavedTensor::unpack(const Node& node, const char* what) const {
   meta.output_nr = edge.input_nr;
   update_layer(value);
   return value;
+}
+
+void SavedTensorList::save_for_function(TensorList list, TensorList outputs) {
+  save({});
+  for (const Tensor& t : list) {
+    saved_.emplace_back();
+    const auto* output = std::find_if(outputs.begin(), outputs.end(), [&](const Tensor& o) { return t.defined() && o.is_same(t); });
+    if (output == outputs.end()) saved_.back().save(t);
+    else saved_.back().save_output(t, static_cast<uint32_t>(output - outputs.begin()));
+  }
 }
 
 std::vector<Tensor> SavedTensorList::unpack(const Node& node, const char* what) const {

@@ -86,6 +86,8 @@ class SavedTensorList {
     for (size_t i = 0; i < list.size(); ++i) saved_[i].save(list[i]);
     released_ = false;
   }
+  // Each of `list` that is one of `outputs` is saved as such.
+  void save_for_function(TensorList list, TensorList outputs);
   std::vector<Tensor> unpack(const Node& node, const char* what) const;
   void release() {
     saved_.clear();

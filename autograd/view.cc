@@ -100,11 +100,8 @@ const char* forbidden(ViewCreation creation) {
 Tensor as_view(const Tensor& self, Tensor view, ViewCreation creation) {
   // A view operator that had nothing to do.
   if (view.is_same(self)) view = alias_with_geometry(self, self.sizes(), self.strides(), self.storage_offset());
-  if (inference_enabled() || self.impl()->is_inference()) {
-    view.impl()->set_inference(true);
-    return view;
-  }
-  if (creation == ViewCreation::Normal && !grad_enabled()) creation = ViewCreation::NoGrad;
+  if (self.impl()->is_inference()) return view;
+  if (creation == ViewCreation::Normal && (!grad_enabled() || inference_enabled())) creation = ViewCreation::NoGrad;
   Tensor base = self;
   if (const ViewMeta* parent = view_of(self)) {
     base = parent->base;

@@ -6,8 +6,8 @@
 
 namespace treadle::autograd {
 
-// Marks `view`, a new tensor over the storage of `self`, as a view of it (of its base, when `self` is a view). Leaves it alone
-// in inference mode.
+// Marks `view`, a new tensor over the storage of `self`, as a view of it (of its base, when `self` is a view). A view of
+// an inference tensor is left as it is.
 Tensor as_view(const Tensor& self, Tensor view, ViewCreation creation = ViewCreation::Normal);
 std::vector<Tensor> as_views(const Tensor& self, std::vector<Tensor> views);
 

@@ -210,14 +210,40 @@ def default_storage(a: Arg) -> Optional[str]:
     return value
 
 
-def with_defaults(e: Entry, form: Form) -> str:
-    """Parameters with C++ defaults; a default is kept only where every later parameter has one too."""
+def _required(e: Entry, form: Form) -> int:
+    """How many leading parameters have no C++ default: a default counts only where every later parameter has one too."""
     params = parameters(e, form)
     defaults = [default_value(a) for a in e.args] + [None] * (len(params) - len(e.args))
+    count = len(params)
+    while count and defaults[count - 1] is not None:
+        count -= 1
+    return count
+
+
+def required_parameters(entries: Iterable[Entry]) -> dict[str, int]:
+    """Form id -> leading parameters without a default, for the overloads of one name. Where two overloads could both be
+    called with the same types, only the earlier keeps the defaults that allow it."""
+    taken: set[tuple[str, ...]] = set()
+    out = {}
+    for e in entries:
+        for f in e.forms:
+            name = "out" if f.form == "out" else f.name
+            types = [name] + [t for t, _ in parameters(e, f)]
+            calls = [tuple(types[: n + 1]) for n in range(_required(e, f), len(types))]
+            clash = max((i for i, c in enumerate(calls[:-1]) if c in taken), default=-1)
+            out[f.id] = _required(e, f) + clash + 1
+            taken.update(calls[clash + 1 :])
+    return out
+
+
+def with_defaults(e: Entry, form: Form, required: int = 0) -> str:
+    """Parameters with C++ defaults after the first `required`."""
+    params = parameters(e, form)
+    defaults = [default_value(a) for a in e.args] + [None] * (len(params) - len(e.args))
+    first = max(required, _required(e, form))
     texts: list[str] = []
-    open_tail = True
-    for (t, n), d in reversed(list(zip(params, defaults))):
-        open_tail = open_tail and d is not None
+    for i, ((t, n), d) in reversed(list(enumerate(zip(params, defaults)))):
+        open_tail = i >= first
         texts.append(f"{t} {n} = {d}" if open_tail else f"{t} {n}")
     return ", ".join(reversed(texts))
 
@@ -304,6 +330,8 @@ def check_condition(tree: Tree) -> str:
     """C++ for a contract condition: comparisons go through contract:: so that they hold over lists and optionals."""
 
     def resolve(t: Tree) -> Optional[str]:
+        if t["op"] == "name" and t["name"] in _SCALAR_TYPE_NAMES:
+            return f"ScalarType::{_SCALAR_TYPE_NAMES[t['name']]}"
         if t["op"] == "binary" and t["operator"] in _CALLS:
             return f"contract::{_CALLS[t['operator']]}({cpp_expr(t['lhs'], resolve)}, {cpp_expr(t['rhs'], resolve)})"
         return None
@@ -452,7 +480,7 @@ def expression_text(e: Entry) -> str:
     return ""
 
 
-PROMOTE = {"common": "Common", "float": "Float", "compare": "Compare", "bool": "Bool", "none": "None"}
+PROMOTE = {"common": "Common", "real": "Real", "float": "Float", "compare": "Compare", "bool": "Bool", "none": "None"}
 REDUCE_PROMOTE = {"common": "Same", "none": "Same", "sum": "Sum", "float": "Float", "bool": "Bool"}
 
 

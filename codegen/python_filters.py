@@ -85,6 +85,11 @@ class Signature:
         return self.self_index >= 0
 
     @property
+    def operator(self) -> str:
+        """`add_.Tensor`."""
+        return f"{self.form.name}.{self.form.overload}" if self.form.overload else self.form.name
+
+    @property
     def out_function(self) -> str:
         return self.entry.name + "_out"
 

@@ -25,6 +25,7 @@ class ArrayRef {
   constexpr ArrayRef(const T* data, size_t size) : data_(data), size_(size) {}
   ArrayRef(const std::vector<T>& v) : data_(v.data()), size_(v.size()) {}                      // NOLINT
   constexpr ArrayRef(std::initializer_list<T> v) : data_(v.begin()), size_(v.size()) {}        // NOLINT
+  template <size_t N> constexpr ArrayRef(const T (&v)[N]) : data_(v), size_(N) {}              // NOLINT
   template <size_t N> constexpr ArrayRef(const std::array<T, N>& v) : data_(v.data()), size_(N) {}  // NOLINT
   template <class C>
     requires requires(const C& c) { { c.data() } -> std::same_as<const T*>; c.is_dim_vector; }

@@ -51,11 +51,13 @@ TensorImpl::TensorImpl(Storage storage, ScalarType dtype, IntList sizes)
     numel *= size;
   }
   numel_ = numel;
+  inference_ = inference_enabled();
 }
 
 TensorImpl::TensorImpl(Storage storage, ScalarType dtype, IntList sizes, IntList strides, int64_t offset)
     : storage_(std::move(storage)), sizes_(sizes), strides_(strides), offset_(offset), dtype_(dtype), device_(storage_->device()) {
   refresh();
+  inference_ = inference_enabled();
 }
 
 TensorImpl::~TensorImpl() = default;

@@ -43,7 +43,7 @@ Tensor reduced(const char* op, const Tensor& loss, int64_t reduction) {
   check<ErrorKind::Value>(reduction >= kNone && reduction <= kSum, op, ": expected reduction 0 (none), 1 (mean) or 2 (sum), got ",
                           reduction);
   if (reduction == kNone) return loss;
-  return reduction == kMean ? aten::mean(loss, std::nullopt) : aten::sum(loss, std::nullopt);
+  return reduction == kMean ? aten::mean(loss) : aten::sum(loss);
 }
 
 void probabilities(const char* op, const Tensor& self, const Tensor& target) {
@@ -154,7 +154,7 @@ Tensor cross_entropy_loss(const Tensor& self, const Tensor& target, const Tensor
     if (w.defined()) terms = aten::mul(terms, w);
     const Tensor loss = aten::neg(aten::sum(terms, IntList(&dim, 1)));
     if (reduction != kMean) return reduced("cross_entropy_loss", loss, reduction);
-    return aten::div(aten::sum(loss, std::nullopt), Scalar(static_cast<double>(self.numel() / std::max<int64_t>(1, classes))));
+    return aten::div(aten::sum(loss), Scalar(static_cast<double>(self.numel() / std::max<int64_t>(1, classes))));
   }
   const Tensor nll = aten::nll_loss(logp, target, weight, reduction, ignore_index);
   if (label_smoothing == 0) return nll;
@@ -169,11 +169,11 @@ Tensor cross_entropy_loss(const Tensor& self, const Tensor& target, const Tensor
     if (weight.defined()) {
       const Tensor safe = aten::where(counts, target, Scalar(0));
       const Tensor chosen = aten::reshape(aten::index_select(weight, 0, aten::reshape(safe, {safe.numel()})), target.sizes());
-      total = aten::sum(aten::where(counts, chosen, aten::zeros_like(chosen)), std::nullopt);
+      total = aten::sum(aten::where(counts, chosen, aten::zeros_like(chosen)));
     } else {
-      total = aten::sum(counts, std::nullopt);
+      total = aten::sum(counts);
     }
-    smoothed = aten::div(aten::sum(smooth, std::nullopt), total);
+    smoothed = aten::div(aten::sum(smooth), total);
   } else {
     smoothed = reduced("cross_entropy_loss", smooth, reduction);
   }

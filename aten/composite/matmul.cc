@@ -64,7 +64,7 @@ Tensor dot(const Tensor& self, const Tensor& tensor) {
   one_dtype("dot", self, tensor);
   check<ErrorKind::Runtime>(self.numel() == tensor.numel(), "dot: expected vectors of one length, got ", self.numel(), " and ",
                             tensor.numel());
-  return aten::sum(aten::mul(self, tensor), std::nullopt);
+  return aten::sum(aten::mul(self, tensor));
 }
 
 Tensor mv(const Tensor& self, const Tensor& vec) {

@@ -15,12 +15,6 @@ namespace {
 
 constexpr int64_t kGrain = 32768;
 
-// The value a number has in T, as a number.
-template <class T>
-Scalar to_scalar(T v) {
-  return Scalar(v);
-}
-
 template <class T>
 void fill_cpu(const Tensor& self, const Scalar& value) {
   const T v = value.checked_to<T>("fill_");
@@ -49,7 +43,7 @@ void linear_cpu(const Tensor& self, const Scalar& start, const Scalar& step) {
   using Compute = std::conditional_t<is_complex_type<T>, std::complex<double>, double>;
   const Compute first = start.to<Compute>(), by = step.to<Compute>();
   parallel_for(self.numel(), kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) out[i] = to_scalar(first + by * static_cast<double>(i)).template to<T>();
+    for (int64_t i = begin; i < end; ++i) out[i] = Scalar(first + by * static_cast<double>(i)).to<T>();
   });
 }
 
@@ -64,7 +58,7 @@ void linspace_cpu(const Tensor& self, const Scalar& start, const Scalar& end) {
   parallel_for(n, kGrain, [&](int64_t begin, int64_t stop) {
     for (int64_t i = begin; i < stop; ++i) {
       const Compute v = i < n / 2 || n == 1 ? first + step * static_cast<double>(i) : last - step * static_cast<double>(n - 1 - i);
-      out[i] = to_scalar(v).template to<T>();
+      out[i] = Scalar(v).to<T>();
     }
   });
 }
@@ -77,7 +71,8 @@ void triangle_indices_cpu(const Tensor& self, int64_t row, int64_t col, int64_t 
   // Beyond the matrix every offset is the same, so there is nothing to overflow.
   offset = std::clamp(offset, -row - 1, col + 1);
   int64_t at = 0;
-  for (int64_t r = 0; r < row; ++r) {
+  // Rows without an element come first in a lower triangle and last in an upper one.
+  for (int64_t r = upper ? 0 : std::max<int64_t>(0, -offset); at < count && r < row; ++r) {
     const int64_t begin = upper ? std::clamp(r + offset, int64_t{0}, col) : 0;
     const int64_t end = upper ? col : std::clamp(r + offset + 1, int64_t{0}, col);
     for (int64_t c = begin; c < end && at < count; ++c, ++at) {

@@ -36,14 +36,17 @@ TensorSpec like(const Tensor& t, Device device) { return {DimVector(t.sizes()), 
 
 }  // namespace
 
-TensorSpec index_integer(const char* op, const Tensor& self, TensorList indices) {
+// The operators behind index and index_put have names of their own that no caller knows.
+TensorSpec index_integer(const char* /*op*/, const Tensor& self, TensorList indices) {
+  const char* const op = "index";
   const IndexGeometry g = index_geometry(op, self, indices);
   checked_numel(g.result, self.element_size());
   for (const Tensor& index : indices) common_device(op, {&self, &index}, {"self", "indices"});
   return {g.result, self.dtype(), self.device()};
 }
 
-TensorSpec index_put_integer(const char* op, const Tensor& self, TensorList indices, const Tensor& values) {
+TensorSpec index_put_integer(const char* /*op*/, const Tensor& self, TensorList indices, const Tensor& values) {
+  const char* const op = "index_put";
   const TensorSpec target = index_integer(op, self, indices);
   check_same_dtype(op, "values", self, values);
   const auto sizes = broadcast_two(target.sizes, values.sizes());

@@ -60,7 +60,7 @@ std::span<const std::string> known_forms() {
 }
 
 std::span<const std::string> known_promotions() {
-  static const Words words = {"common", "float", "compare", "bool", "sum", "none"};
+  static const Words words = {"common", "float", "compare", "bool", "sum", "real", "none"};
   return words;
 }
 

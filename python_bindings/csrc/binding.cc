@@ -1,6 +1,7 @@
 // Collects the generated bindings into the type Tensor and the module's parts, and wraps their results.
 #include "python_bindings/csrc/binding.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -26,9 +27,25 @@ const Binding& find_binding(std::string_view name) {
   static const Binding none{};
   const Binding* found = &none;
   each_binding([&](const Binding& b) {
-    if (name == b.name && *b.module == 0) found = &b;
+    if (name == b.name && (*b.module == 0 || found == &none)) found = &b;
   });
   return *found;
+}
+
+const char* resolve_operator(const Binding& binding, PyObject* object, PyObject* args, PyObject* kwargs) {
+  std::vector<PyObject*> values;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) values.push_back(PyTuple_GET_ITEM(args, i));
+  const Py_ssize_t positional = PyTuple_GET_SIZE(args);
+  Object names(PyTuple_New(PyDict_GET_SIZE(kwargs)));
+  PyObject *key, *value;
+  for (Py_ssize_t position = 0, i = 0; PyDict_Next(kwargs, &position, &key, &value); ++i) {
+    PyTuple_SET_ITEM(names.get(), i, new_ref(key));
+    values.push_back(value);
+  }
+  size_t slots = 1;
+  for (int s = 0; s < binding.signatures->count; ++s) slots = std::max<size_t>(slots, binding.signatures->signatures[s].count);
+  std::vector<PyObject*> filled(slots);
+  return binding.operators[detail::parse(*binding.signatures, {object, values.data(), positional, names.get()}, filled.data())];
 }
 
 PyObject* call_operator(const char* name, PyObject* self, std::initializer_list<PyObject*> arguments) {

@@ -17,6 +17,8 @@ struct Binding {
   const char* module;  // "" for treadle._C, "nn" for treadle._C._nn
   BindingFunction method;
   BindingFunction function;
+  Function* signatures;
+  const char* const* operators;  // the operator behind each signature: "aten::add.Tensor"
   const char* doc;
 };
 struct BindingShard {
@@ -35,6 +37,8 @@ PyObject* as_function(PyObject*, PyObject* const* arguments, Py_ssize_t count, P
 
 // The binding of a Python name, for what the language calls otherwise (a + b); its functions are null where there is none.
 const Binding& find_binding(std::string_view name);
+// The operator that a call of this binding would go to. `object` is null for a function.
+const char* resolve_operator(const Binding& binding, PyObject* object, PyObject* args, PyObject* kwargs);
 // Calls an operator on a tensor by its Python name; RuntimeError where the library has none of that name.
 PyObject* call_operator(const char* name, PyObject* self, std::initializer_list<PyObject*> arguments = {});
 

@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include "core/dispatcher.h"
+#include "python_bindings/csrc/binding.h"
 #include "python_bindings/csrc/casters.h"
 #include "python_bindings/csrc/module.h"
 
@@ -98,6 +99,31 @@ std::vector<std::string> active_layers(const std::string& name, const py::args& 
   return found;
 }
 
+// Which operator a Python call goes to: `name` with `method` is that of a method, whose object is the first of `args`.
+std::string resolve(const std::string& name, bool method, const py::tuple& args, const py::dict& kwargs) {
+  const Binding& binding = find_binding(name);
+  check<ErrorKind::Runtime>(method ? binding.method != nullptr : binding.function != nullptr, "explain: expected the name of ",
+                            method ? "a method" : "a function", " of the library, got ", name);
+  if (!method) return resolve_operator(binding, nullptr, args.ptr(), kwargs.ptr());
+  check<ErrorKind::Type>(py::len(args) > 0, name, "(): expected the tensor whose method it is");
+  const Object rest(PyTuple_GetSlice(args.ptr(), 1, PyTuple_GET_SIZE(args.ptr())));
+  return resolve_operator(binding, PyTuple_GET_ITEM(args.ptr(), 0), rest.get(), kwargs.ptr());
+}
+
+// Python names of the library: (name, module, is method, is function, operators).
+py::list bindings() {
+  py::list found;
+  for (size_t s = 0; s < binding_shard_count; ++s) {
+    for (size_t i = 0; i < binding_shards[s]->count; ++i) {
+      const Binding& b = binding_shards[s]->bindings[i];
+      py::list operators;
+      for (int k = 0; b.signatures && k < b.signatures->count; ++k) operators.append(b.operators[k]);
+      found.append(py::make_tuple(b.name, b.module, b.method != nullptr, b.function != nullptr, operators));
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 void init_dispatcher(PyObject* module) {
@@ -105,6 +131,8 @@ void init_dispatcher(PyObject* module) {
   m.def("_operator_names", &operator_names, "Every operator's name, \"aten::add.Tensor\", one for each form.");
   m.def("_describe_operator", &describe, "What the library knows about an operator.");
   m.def("_active_layers", &active_layers, "Layers that a call with these tensors goes through.");
+  m.def("_resolve_operator", &resolve, "The operator that a Python call goes to.");
+  m.def("_bindings", &bindings, "Python names of the operators.");
   m.def("_dispatch_dump", [](const std::string& name) { return Dispatcher::instance().dump(name); });
   m.def("_dispatch_check_invariants", [] { return Dispatcher::instance().check_invariants(); });
   m.def("_dispatch_dangling_kernels", [] { return Dispatcher::instance().dangling_kernels(); });

@@ -74,10 +74,10 @@ def test_layouts_agree(op: Operator, dtype: str) -> None:
     for sample in samples_of(op, dtype):
         if op.random or sample.expect is None or op.name.endswith("_"):
             continue
+        if op.kind == "view" or sample.strides:
+            continue  # whether a view exists depends on the strides
         args = map_arrays(sample.args, lambda a: _restrided(to_tensor(a, dtype)))
         kwargs = {k: map_arrays(v, lambda a: _restrided(to_tensor(a, dtype))) for k, v in sample.kwargs.items()}
-        if op.kind == "view" or op.id in ("view", "as_strided"):
-            continue  # whether a view exists depends on the strides
         assert_matches(op.function(*args, **kwargs), expected(sample, dtype), dtype, sample, f"{op.id} restrided")
 
 

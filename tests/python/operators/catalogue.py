@@ -38,7 +38,7 @@ class Operator:
 
     @property
     def random(self) -> bool:
-        return "nondeterministic_seeded" in self.json["tags"]
+        return bool({"random", "nondeterministic_seeded"} & set(self.json["tags"]))
 
     @property
     def args(self) -> list[Mapping[str, Any]]:

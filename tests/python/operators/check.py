@@ -49,6 +49,10 @@ def assert_matches(actual: Any, wanted: list[Any], dtype: str, sample: Sample, w
         array = to_array(g) if isinstance(g, treadle.Tensor) else np.asarray(g)
         w = np.asarray(w)
         assert array.shape == w.shape, f"{what}: result {i}: expected shape {w.shape}, got {array.shape}"
+        kind = array.dtype.kind.replace("u", "i")
+        assert kind == w.dtype.kind.replace("u", "i"), f"{what}: result {i}: expected a dtype like {w.dtype}, got {array.dtype}"
+        if sample.shape_only:
+            continue
         result_dtype = str(g.dtype).removeprefix("treadle.") if isinstance(g, treadle.Tensor) else dtype
         if sample.exact or result_dtype not in TOLERANCE:
             np.testing.assert_array_equal(array, w.astype(array.dtype), err_msg=f"{what}: result {i}")

@@ -93,6 +93,8 @@ class Sample:
     grad: bool = True  # whether gradcheck applies to this sample
     exact: bool = False  # bit for bit, rather than within the dtype's tolerance
     loose: float = 1.0  # widens the tolerance, with a reason beside it
+    shape_only: bool = False  # the values are random or uninitialised: `expect` says shape and kind of dtype only
+    strides: bool = False  # the result depends on the strides of the arguments: only contiguous ones are tried
 
     def __init__(
         self,
@@ -101,10 +103,13 @@ class Sample:
         grad: bool = True,
         exact: bool = False,
         loose: float = 1.0,
+        shape_only: bool = False,
+        strides: bool = False,
         **kwargs: Any,
     ):
         self.args, self.kwargs, self.expect = args, kwargs, expect
         self.grad, self.exact, self.loose = grad, exact, loose
+        self.shape_only, self.strides = shape_only, strides
 
 
 def map_arrays(value: Any, f: Callable[[np.ndarray], Any]) -> Any:

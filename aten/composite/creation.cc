@@ -1,0 +1,121 @@
+// Factories: new tensors of one value, or like another tensor.
+
+#include "aten/composite/factory_options.h"
+#include "aten/ops/_fill_.h"
+#include "aten/ops/copy_.h"
+#include "aten/ops/empty.h"
+#include "aten/ops/empty_like.h"
+#include "aten/ops/empty_strided.h"
+#include "aten/ops/full.h"
+#include "aten/ops/full_like.h"
+#include "aten/ops/new_empty.h"
+#include "aten/ops/new_empty_strided.h"
+#include "aten/ops/new_full.h"
+#include "aten/ops/new_ones.h"
+#include "aten/ops/new_zeros.h"
+#include "aten/ops/ones.h"
+#include "aten/ops/ones_like.h"
+#include "aten/ops/scalar_tensor.h"
+#include "aten/ops/zeros.h"
+#include "aten/ops/zeros_like.h"
+#include "aten/shape/views.h"
+
+namespace treadle::composite {
+namespace {
+
+using OptDtype = std::optional<ScalarType>;
+using OptLayout = std::optional<Layout>;
+using OptDevice = std::optional<Device>;
+using OptBool = std::optional<bool>;
+using OptFormat = std::optional<MemoryFormat>;
+
+// A new tensor is dense, but not always contiguous.
+Tensor filled(const Tensor& t, const Scalar& value) {
+  if (t.is_contiguous()) return aten::_fill_(t, value);
+  return aten::copy_(t, aten::scalar_tensor(value, t.dtype(), std::nullopt, t.device()));
+}
+
+}  // namespace
+
+Tensor empty(IntList size, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory, OptFormat memory_format) {
+  const FactoryOptions options("empty", dtype, layout, device, pin_memory, default_dtype());
+  check<ErrorKind::Runtime>(memory_format != MemoryFormat::Preserve, "empty: expected a memory format that has an order, got ",
+                            MemoryFormat::Preserve);
+  if (!memory_format || *memory_format == MemoryFormat::Contiguous) return options.empty(size);
+  return empty_strided_tensor(size, shape::strides_in_format("empty", size, *memory_format), options.dtype, options.device);
+}
+
+Tensor empty_like(const Tensor& self, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory, OptFormat memory_format) {
+  const FactoryOptions options("empty_like", dtype, layout, device, pin_memory, self.dtype(), self.device());
+  const MemoryFormat format = memory_format.value_or(MemoryFormat::Preserve);
+  if (format == MemoryFormat::Contiguous) return options.empty(self.sizes());
+  if (format != MemoryFormat::Preserve) {
+    return empty_strided_tensor(self.sizes(), shape::strides_in_format("empty_like", self.sizes(), format), options.dtype, options.device);
+  }
+  if (self.is_contiguous()) return options.empty(self.sizes());
+  if (shape::is_dense(self)) return empty_strided_tensor(self.sizes(), self.strides(), options.dtype, options.device);
+  return options.empty(self.sizes());
+}
+
+Tensor empty_strided(IntList size, IntList stride, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+  const FactoryOptions options("empty_strided", dtype, layout, device, pin_memory, default_dtype());
+  return empty_strided_tensor(size, stride, options.dtype, options.device);
+}
+
+Tensor new_empty(const Tensor& self, IntList size, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+  return FactoryOptions("new_empty", dtype, layout, device, pin_memory, self.dtype(), self.device()).empty(size);
+}
+
+Tensor new_empty_strided(const Tensor& self, IntList size, IntList stride, OptDtype dtype, OptLayout layout, OptDevice device,
+                         OptBool pin_memory) {
+  const FactoryOptions options("new_empty_strided", dtype, layout, device, pin_memory, self.dtype(), self.device());
+  return empty_strided_tensor(size, stride, options.dtype, options.device);
+}
+
+Tensor new_full(const Tensor& self, IntList size, const Scalar& fill_value, OptDtype dtype, OptLayout layout, OptDevice device,
+                OptBool pin_memory) {
+  return filled(composite::new_empty(self, size, dtype, layout, device, pin_memory), fill_value);
+}
+
+Tensor new_zeros(const Tensor& self, IntList size, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+  return filled(composite::new_empty(self, size, dtype, layout, device, pin_memory), 0);
+}
+
+Tensor new_ones(const Tensor& self, IntList size, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+  return filled(composite::new_empty(self, size, dtype, layout, device, pin_memory), 1);
+}
+
+Tensor zeros(IntList size, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+  return filled(FactoryOptions("zeros", dtype, layout, device, pin_memory, default_dtype()).empty(size), 0);
+}
+
+Tensor ones(IntList size, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+  return filled(FactoryOptions("ones", dtype, layout, device, pin_memory, default_dtype()).empty(size), 1);
+}
+
+Tensor full(IntList size, const Scalar& fill_value, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+  return filled(FactoryOptions("full", dtype, layout, device, pin_memory, fill_value.type()).empty(size), fill_value);
+}
+
+Tensor zeros_like(const Tensor& self, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory, OptFormat memory_format) {
+  return filled(composite::empty_like(self, dtype, layout, device, pin_memory, memory_format), 0);
+}
+
+Tensor ones_like(const Tensor& self, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory, OptFormat memory_format) {
+  return filled(composite::empty_like(self, dtype, layout, device, pin_memory, memory_format), 1);
+}
+
+Tensor full_like(const Tensor& self, const Scalar& fill_value, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory,
+                 OptFormat memory_format) {
+  return filled(composite::empty_like(self, dtype, layout, device, pin_memory, memory_format), fill_value);
+}
+
+Tensor scalar_tensor(const Scalar& s, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+  const FactoryOptions options("scalar_tensor", dtype, layout, device, pin_memory, s.type());
+  const Tensor t = options.empty({});
+  if (!t.is_cpu()) return aten::_fill_(t, s);
+  visit_type(AllTypes(), t.dtype(), [&]<class T>() { *t.data_as<T>() = s.checked_to<T>("scalar_tensor"); });
+  return t;
+}
+
+}  // namespace treadle::composite

@@ -1,0 +1,103 @@
+"""Automatic differentiation: backward() and grad(), custom functions, modes.
+
+    g = treadle.autograd.grad(loss, weights)     # a tuple, weights.grad untouched
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Optional, Sequence, Tuple, Union
+
+from treadle import _C
+from treadle.autograd.function import Function
+from treadle.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+
+TensorOrTensors = Union[_C.Tensor, Sequence[_C.Tensor]]
+
+
+def _as_tuple(tensors: Optional[TensorOrTensors]) -> Tuple[Any, ...]:
+    if tensors is None:
+        return ()
+    return (tensors,) if isinstance(tensors, _C.Tensor) else tuple(tensors)
+
+
+def _gradients_for(op: str, tensors: Tuple[Any, ...], gradients: Any) -> Tuple[Any, ...]:
+    if gradients is None:
+        return (None,) * len(tensors)
+    given = _as_tuple(gradients)
+    if len(given) != len(tensors):
+        raise RuntimeError(f"{op}: expected {len(tensors)} gradients, one for each tensor, got {len(given)}")
+    return given
+
+
+def backward(
+    tensors: TensorOrTensors,
+    grad_tensors: Optional[TensorOrTensors] = None,
+    retain_graph: Optional[bool] = None,
+    create_graph: bool = False,
+    inputs: Optional[TensorOrTensors] = None,
+) -> None:
+    """Add the gradients of `tensors` to `grad` of the leaves (or of `inputs`) that they were computed from."""
+    roots = _as_tuple(tensors)
+    wanted = _as_tuple(inputs)
+    if inputs is not None and not wanted:
+        raise RuntimeError("backward: expected at least one tensor in inputs, got none")
+    retain = create_graph if retain_graph is None else retain_graph
+    _C._backward(roots, _gradients_for("backward", roots, grad_tensors), retain, create_graph, wanted)
+
+
+def grad(
+    outputs: TensorOrTensors,
+    inputs: TensorOrTensors,
+    grad_outputs: Optional[TensorOrTensors] = None,
+    retain_graph: Optional[bool] = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: Optional[bool] = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> Tuple[_C.Tensor, ...]:
+    """The gradients of `outputs` with respect to each of `inputs`, without touching any `grad`."""
+    if not only_inputs:
+        raise ValueError("grad: expected only_inputs = True; use backward() to add to the leaves")
+    if is_grads_batched:
+        raise NotImplementedError("grad: expected is_grads_batched = False, got True")
+    roots, wanted = _as_tuple(outputs), _as_tuple(inputs)
+    retain = create_graph if retain_graph is None else retain_graph
+    unused = materialize_grads if allow_unused is None else allow_unused
+    if materialize_grads and not unused:
+        raise ValueError("grad: expected allow_unused to be True or None where materialize_grads is True, got False")
+    found = _C._grad(roots, wanted, _gradients_for("grad", roots, grad_outputs), retain, create_graph, unused)
+    if materialize_grads:
+        found = tuple(_C.zeros_like(x) if g is None else g for g, x in zip(found, wanted))
+    return found
+
+
+def Variable(data: _C.Tensor, requires_grad: bool = False) -> _C.Tensor:
+    """The tensor itself; from the time when tensors and variables were different things."""
+    return data.detach().requires_grad_(requires_grad)
+
+
+_LAZY = {"gradcheck": "treadle.autograd.gradcheck", "gradgradcheck": "treadle.autograd.gradcheck"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        function = getattr(importlib.import_module(_LAZY[name]), name)
+        globals()[name] = function  # over the submodule of the same name
+        return function
+    raise AttributeError(f"module 'treadle.autograd' has no attribute '{name}'")
+
+
+__all__ = [
+    "Function",
+    "Variable",
+    "backward",
+    "enable_grad",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "inference_mode",
+    "no_grad",
+    "set_grad_enabled",
+]

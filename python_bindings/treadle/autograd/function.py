@@ -1,0 +1,93 @@
+"""Functions whose forward and backward are written in Python.
+
+    class Exp(treadle.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            result = x.exp()
+            ctx.save_for_backward(result)
+            return result
+
+        @staticmethod
+        def backward(ctx, grad):
+            (result,) = ctx.saved_tensors
+            return grad * result
+
+    y = Exp.apply(x)
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable
+
+from treadle import _C
+from treadle.autograd.grad_mode import no_grad
+
+
+class FunctionCtx(_C._FunctionContext):
+    """What forward and backward of one call share. Any attribute may be set."""
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Keep tensors for forward-mode differentiation; they are the same as for backward here."""
+        self.saved_for_forward = tensors
+
+
+class _FunctionMeta(type):
+    """Says for each class how its forward wants to be called, once."""
+
+    def __init__(cls, name: str, bases: tuple, namespace: dict) -> None:
+        super().__init__(name, bases, namespace)
+        cls._node_name = name + "Backward"
+        cls._separate_setup = bool(bases) and cls.setup_context is not Function.setup_context
+
+
+class Function(metaclass=_FunctionMeta):
+    """Base of custom functions: define forward and backward as static methods, call `apply`."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise RuntimeError(
+            f"{type(self).__name__}: expected a call of {type(self).__name__}.apply(...), got one of the class; "
+            "forward and backward are static methods"
+        )
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """Compute the result: forward(ctx, *args), or forward(*args) where setup_context is defined."""
+        raise NotImplementedError("a custom function must define forward")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: Any) -> None:
+        """Keep in `ctx` what backward needs."""
+        raise NotImplementedError("setup_context is not defined")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """From the gradients of the outputs, one gradient for each argument of forward (None where there is none)."""
+        raise NotImplementedError("a custom function must define backward to be differentiated")
+
+    @classmethod
+    def apply(cls, *args: Any) -> Any:
+        """Call the function."""
+        return _C._apply_function(cls, FunctionCtx(), cls._node_name, cls._separate_setup, args)
+
+
+def once_differentiable(backward: Callable) -> Callable:
+    """For a backward that is not differentiable itself: differentiating through it is an error, not a wrong result."""
+
+    @functools.wraps(backward)
+    def wrapper(ctx: Any, *grads: Any) -> Any:
+        with no_grad():
+            outputs = backward(ctx, *grads)
+        recorded = _C.is_grad_enabled() and any(isinstance(g, _C.Tensor) and g.requires_grad for g in grads)
+        if not recorded:
+            return outputs
+        results = outputs if isinstance(outputs, tuple) else (outputs,)
+        results = tuple(
+            _C._undifferentiable(r, backward.__qualname__) if isinstance(r, _C.Tensor) else r for r in results
+        )
+        return results if isinstance(outputs, tuple) else results[0]
+
+    return wrapper
+
+
+__all__ = ["Function", "FunctionCtx", "once_differentiable"]

@@ -1,0 +1,122 @@
+"""Random operators: calls and the shapes they give. tests/python/test_random.py looks at the numbers themselves."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Iterator
+
+import numpy as np
+import treadle
+
+from ..sample import NUMPY_TYPES, Maker, Sample, samples
+
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+
+def _dtype(make: Maker) -> treadle.dtype:
+    return getattr(treadle, make.dtype)
+
+
+def _random(*args: Any, shape: tuple[int, ...], dtype: str, **kwargs: Any) -> Sample:
+    """A sample whose result has a known shape and dtype only."""
+    return Sample(*args, grad=False, shape_only=True, expect=lambda *_, **__: np.zeros(shape, dtype=NUMPY_TYPES[dtype]), **kwargs)
+
+
+SHAPES: tuple[tuple[int, ...], ...] = ((3, 4), (), (0, 4), (70,))
+
+
+def _filler(*args: Any) -> Callable[[Maker], Iterator[Sample]]:
+    def make_samples(make: Maker) -> Iterator[Sample]:
+        for shape in SHAPES:
+            yield _random(make(shape), *args, shape=shape, dtype=make.dtype)
+
+    return make_samples
+
+
+samples("uniform_")(_filler(-1.0, 2.0))
+samples("normal_")(_filler(1.0, 2.0))
+samples("exponential_")(_filler(1.5))
+samples("bernoulli_.float")(_filler(0.3))
+samples("random_", dtypes=("uint8", "int64", "float32", "bool"))(_filler())
+samples("random_.to", dtypes=("uint8", "int64", "float32"))(_filler(7))
+samples("random_.from", dtypes=("int8", "int64", "float32"))(_filler(-7, 7))
+
+
+@samples("bernoulli_.Tensor", dtypes=("float32", "float64", "int64", "bool"))
+def bernoulli_tensor(make: Maker) -> Iterator[Sample]:
+    yield _random(make((3, 4)), Maker("float64")((4,), 0, 1), shape=(3, 4), dtype=make.dtype)
+
+
+@samples("bernoulli", dtypes=FLOATS)
+def bernoulli(make: Maker) -> Iterator[Sample]:
+    for shape in SHAPES:
+        yield _random(make(shape, 0, 1), shape=shape, dtype=make.dtype)
+
+
+@samples("bernoulli.p", dtypes=FLOATS)
+def bernoulli_p(make: Maker) -> Iterator[Sample]:
+    for shape in SHAPES:
+        yield _random(make(shape), 0.3, shape=shape, dtype=make.dtype)
+
+
+def _sized(*before: Any, generator: bool = False) -> Callable[[Maker], Iterator[Sample]]:
+    def make_samples(make: Maker) -> Iterator[Sample]:
+        for shape in SHAPES:
+            sample = _random(*before, list(shape), shape=shape, dtype=make.dtype)
+            sample.kwargs["dtype"] = _dtype(make)
+            if generator:
+                sample.kwargs["generator"] = None
+            yield sample
+
+    return make_samples
+
+
+INTEGERS = ("uint8", "int32", "int64", "float32")
+samples("rand", dtypes=FLOATS)(_sized())
+samples("rand.generator", dtypes=FLOATS)(_sized(generator=True))
+samples("randn", dtypes=FLOATS)(_sized())
+samples("randn.generator", dtypes=FLOATS)(_sized(generator=True))
+samples("randint", dtypes=INTEGERS)(_sized(9))
+samples("randint.generator", dtypes=INTEGERS)(_sized(9, generator=True))
+samples("randint.low", dtypes=INTEGERS)(_sized(3, 9))
+samples("randint.low_generator", dtypes=INTEGERS)(_sized(3, 9, generator=True))
+samples("normal.float_float", dtypes=FLOATS)(_sized(1.0, 2.0))
+samples("rand_like", dtypes=FLOATS)(_filler())
+samples("randn_like", dtypes=FLOATS)(_filler())
+samples("randint_like", dtypes=INTEGERS)(_filler(9))
+samples("randint_like.low_dtype", dtypes=INTEGERS)(_filler(3, 9))
+
+
+def _permutation(**extra: Any) -> Callable[[Maker], Iterator[Sample]]:
+    def make_samples(make: Maker) -> Iterator[Sample]:
+        for n in (7, 0, 1, 120):
+            sample = _random(n, shape=(n,), dtype=make.dtype, **extra)
+            sample.kwargs["dtype"] = _dtype(make)
+            yield sample
+
+    return make_samples
+
+
+samples("randperm", dtypes=INTEGERS)(_permutation())
+samples("randperm.generator", dtypes=INTEGERS)(_permutation(generator=None))
+
+
+@samples("multinomial")
+def multinomial(make: Maker) -> Iterator[Sample]:
+    yield _random(make((5,), 0.1, 1), 3, shape=(3,), dtype="int64")
+    yield _random(make((2, 5), 0.1, 1), 8, True, shape=(2, 8), dtype="int64")
+    yield _random(make((2, 5), 0.1, 1), 5, shape=(2, 5), dtype="int64")
+
+
+@samples("normal.Tensor_float", dtypes=FLOATS)
+def normal_tensor_float(make: Maker) -> Iterator[Sample]:
+    yield _random(make((3, 4)), 2.0, shape=(3, 4), dtype=make.dtype)
+
+
+@samples("normal.float_Tensor", dtypes=FLOATS)
+def normal_float_tensor(make: Maker) -> Iterator[Sample]:
+    yield _random(0.5, make((3, 4), 0.1, 2), shape=(3, 4), dtype=make.dtype)
+
+
+@samples("normal.Tensor_Tensor", dtypes=FLOATS)
+def normal_tensor_tensor(make: Maker) -> Iterator[Sample]:
+    yield _random(make((3, 4)), make((4,), 0.1, 2), shape=(3, 4), dtype=make.dtype)
