@@ -78,7 +78,9 @@ void accumulate_into(const Tensor& t, Tensor grad) {
     else aten::add_(meta.grad, grad);
     return;
   }
-  const bool same_layout = grad.strides() == t.strides() || grad.is_contiguous();
+  // An expanded gradient has fewer bytes than elements: it cannot be added to.
+  const bool same_layout =
+      grad.is_contiguous() || (grad.strides() == t.strides() && grad.storage()->nbytes() >= static_cast<size_t>(grad.nbytes()));
   meta.grad = same_layout && is_sole_owner(grad) ? std::move(grad) : aten::clone(grad);
 }
 

@@ -105,11 +105,11 @@ bool fits(const InputMetadata& expected, const Tensor& grad) {
 }
 
 void run_node(GraphTask& task, ReadyQueue& ready, uint32_t index, const WalkOptions& options) {
-  // By number: re-entrant calls do not touch this task, but exploring is over, so the reference stays good.
+  // Exploring is over, so the reference stays good.
   GraphTask::State& state = task.state(index);
   Node& node = *state.node;
   Grads grads = std::move(state.gradients);
-  run_tensor_hooks(node, grads);
+  if (state.takes_gradients()) run_tensor_hooks(node, grads);
   for (uint32_t c = state.first_capture; c != GraphTask::kNone; c = task.capture(c).next) {
     task.results[task.capture(c).result] = grads[task.capture(c).input_nr];
   }
@@ -132,7 +132,7 @@ void run_node(GraphTask& task, ReadyQueue& ready, uint32_t index, const WalkOpti
     const uint32_t target = task.target(state, i);
     if (target == GraphTask::kNone) continue;
     GraphTask::State& next = task.state(target);
-    if (i < grads.size() && grads[i].defined()) {
+    if (i < grads.size() && grads[i].defined() && next.takes_gradients()) {
       const uint32_t nr = node.edge(i).input_nr;
       if (next.gradients.empty()) next.gradients.resize(next.node->num_inputs());
       const InputMetadata& expected = next.node->input(nr);

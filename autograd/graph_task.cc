@@ -114,8 +114,7 @@ const uint8_t* GraphTask::wanted(uint32_t i) {
   for (size_t e = 0; e < s.node->num_outputs(); ++e) {
     const uint32_t target = this->target(s, e);
     if (target == kNone) continue;
-    const State& next = states_[target];
-    wanted_[e] = next.needed || next.first_capture != kNone;
+    wanted_[e] = states_[target].takes_gradients();
   }
   return wanted_.data();
 }

@@ -20,9 +20,10 @@ class GraphTask {
     uint32_t first_target;   // in targets_: the numbers of the nodes at its edges
     uint32_t dependencies = 0;
     uint32_t first_capture = kNone;
-    bool needed = true;
-    bool queued = false;
+    bool needed = true;  // whether the node is to be applied
     Grads gradients;
+    // Whether what arrives here is of any use.
+    bool takes_gradients() const { return needed || first_capture != kNone; }
   };
   struct Capture {
     uint32_t input_nr;

@@ -62,6 +62,10 @@ void SavedTensor::save_output(const Tensor& t, uint32_t output_nr) {
     state_ = State::Undefined;
     return;
   }
+  if (!is_differentiable(t.dtype())) {  // it has no history to come back to
+    save(t);
+    return;
+  }
   if (any_hooks_ || t.impl()->is_inference()) [[unlikely]] {
     save_slowly(t, true, output_nr);
     return;

@@ -31,12 +31,12 @@ class Slot:
 
     member: str  # other_, self_sizes_
     type: str
-    local: Optional[str]  # declaration in apply(), or None for metadata, which formulas read from the member
     save: str  # statement's argument, to be run while recording
     is_tensor: bool
     is_output: bool
     guard: str  # condition under which it is saved, "" for always
     uses_self: bool = False  # the value of the argument that an in-place form writes
+    has_history: bool = False  # an output whose maker is the node itself
 
 
 @dataclass(frozen=True)
@@ -213,24 +213,26 @@ class _NodeBuilder:
         tensor = is_output or self.args[name].type.base == "Tensor"
         if not tensor:
             a = self.args[name]
-            return Slot(f"{n}_", cpp.value_type(a.type), None, _kept(a), False, False, "")
+            return Slot(f"{n}_", cpp.value_type(a.type), _kept(a), False, False, "")
         if what != "value":
             if what not in _METADATA:
                 raise self.error(f"'{name}.{what}()' cannot be saved")
-            return Slot(f"{n}_{what}_", _METADATA[what], None, f"{what}_of({n})", False, is_output, "")
+            return Slot(f"{n}_{what}_", _METADATA[what], f"{what}_of({n})", False, is_output, "")
         is_list = self.e.returns[_output_index(self.e, name)].type.list if is_output else self.args[name].type.list
         if is_output and is_list:
             raise self.error(f"the list '{name}' cannot be saved")
-        save = f"{n}, {_output_index(self.e, name)}" if is_output else n
+        index = _output_index(self.e, name) if is_output else 0
+        has_history = is_output and _output_flags(self.e)[index]
+        save = f"{n}, {index}" if has_history else n
         return Slot(
             f"{n}_",
             "SavedTensorList" if is_list else "SavedTensor",
-            None,
             save,
             True,
             is_output,
             guard,
             uses_self=not is_output and name == self.e.args[0].name,
+            has_history=has_history,
         )
 
     # ---- formulas

@@ -261,6 +261,13 @@ def method_arguments(e: Entry, form: Form) -> str:
 
 Resolver = Callable[[Tree], Optional[str]]
 
+# Names that mean the same in every expression.
+_CONSTANTS = {dtype: f"ScalarType::{enumerator}" for dtype, enumerator in _SCALAR_TYPE_NAMES.items()} | {
+    "inf": "std::numeric_limits<double>::infinity()",
+    "nan": "std::numeric_limits<double>::quiet_NaN()",
+    "pi": "std::numbers::pi",
+}
+
 _PRECEDENCE = {"||": 1, "&&": 2, "==": 3, "!=": 3, "<": 4, "<=": 4, ">": 4, ">=": 4, "+": 5, "-": 5, "*": 6, "/": 6, "%": 6}
 
 
@@ -271,7 +278,7 @@ def cpp_expr(tree: Tree, resolve: Resolver = lambda _: None, parent: int = 0) ->
         return given
     op = tree["op"]
     if op == "name":
-        return cpp_name(tree["name"])
+        return _CONSTANTS.get(tree["name"]) or cpp_name(tree["name"])
     if op in ("int", "float"):
         return str(tree["value"])
     if op == "bool":
@@ -311,6 +318,8 @@ def element_expr(tree: Tree) -> str:
         op = t["op"]
         if op in ("int", "float"):
             return f"constant<V>({t['value']})"
+        if op == "name" and t["name"] in _CONSTANTS:
+            return f"constant<V>({_CONSTANTS[t['name']]})"
         if op == "bool":
             return f"constant<V>({int(t['value'])})"
         if op == "select":
@@ -351,7 +360,8 @@ def check_subjects(tree: Tree) -> list[str]:
     def walk(t: Tree) -> None:
         op = t["op"]
         if op in ("name", "method", "index"):
-            add(t)
+            if t.get("name") not in _CONSTANTS or op == "method":
+                add(t)
         elif op == "call":
             for a in t["args"]:
                 walk(a)

@@ -113,7 +113,7 @@ TEST(Dispatcher, TheBestKernelWinsInEveryOrderOfRegistration) {
   do {
     TestOperator& op = added("order" + std::to_string(round++));
     for (int i : order) {
-      Dispatcher::instance().register_row(op.op, DeviceType::CPU, Layout::Strided, steps[i].kernels, place(steps[i].source, "a.cc", i));
+      Dispatcher::instance().register_row(op.op, DeviceType::CPU, Layout::Strided, steps[i].kernels, place(steps[i].source, "a.cc", i + 1));
     }
     EXPECT_EQ(found(op), kernel(1));
     EXPECT_EQ(found(op, kDouble), kernel(2));
@@ -125,10 +125,10 @@ TEST(Dispatcher, TheBestKernelWinsInEveryOrderOfRegistration) {
     EXPECT_EQ(dump, first_dump);
   } while (std::next_permutation(order.begin(), order.end()));
   EXPECT_EQ(first_dump,
-            "NAME  cpu strided int32  generated  a.cc:3  k\n"
-            "NAME  cpu strided int64  composite  a.cc:2  k\n"
-            "NAME  cpu strided float32  exact  a.cc:0  k\n"
-            "NAME  cpu strided float64  device  a.cc:1  k\n");
+            "NAME  cpu strided int32  generated  a.cc:4  k\n"
+            "NAME  cpu strided int64  composite  a.cc:3  k\n"
+            "NAME  cpu strided float32  exact  a.cc:1  k\n"
+            "NAME  cpu strided float64  device  a.cc:2  k\n");
 }
 
 TEST(Dispatcher, DuplicatesAreRejectedWithBothPlaces) {

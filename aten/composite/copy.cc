@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "aten/composite/factory_options.h"
 #include "aten/iterator/copy.h"
 #include "aten/iterator/overlap.h"
 #include "aten/ops/_fill_.h"
@@ -80,7 +81,7 @@ Tensor copy_(const Tensor& self, const Tensor& src, bool non_blocking) {
 
 Tensor clone(const Tensor& self, std::optional<MemoryFormat> memory_format) {
   const Tensor copy = aten::empty_like(self, std::nullopt, std::nullopt, std::nullopt, std::nullopt, memory_format);
-  return aten::copy_(copy, self);
+  return fresh(aten::copy_(copy, self));
 }
 
 Tensor contiguous(const Tensor& self, MemoryFormat memory_format) {
@@ -91,7 +92,7 @@ Tensor contiguous(const Tensor& self, MemoryFormat memory_format) {
 
 Tensor _to_copy(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
                 std::optional<bool> pin_memory, bool non_blocking, std::optional<MemoryFormat> memory_format) {
-  return aten::copy_(aten::empty_like(self, dtype, layout, device, pin_memory, memory_format), self, non_blocking);
+  return fresh(aten::copy_(aten::empty_like(self, dtype, layout, device, pin_memory, memory_format), self, non_blocking));
 }
 
 Tensor to(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
@@ -124,8 +125,8 @@ Tensor fill_(const Tensor& self, const Scalar& value) {
 
 Tensor fill_(const Tensor& self, const Tensor& value) { return aten::copy_(self, value); }
 
-Tensor fill(const Tensor& self, const Scalar& value) { return aten::fill_(aten::empty_like(self), value); }
-Tensor fill(const Tensor& self, const Tensor& value) { return aten::fill_(aten::empty_like(self), value); }
+Tensor fill(const Tensor& self, const Scalar& value) { return fresh(aten::fill_(aten::empty_like(self), value)); }
+Tensor fill(const Tensor& self, const Tensor& value) { return fresh(aten::fill_(aten::empty_like(self), value)); }
 
 Tensor zero_(const Tensor& self) { return aten::fill_(self, Scalar(0)); }
 

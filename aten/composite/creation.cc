@@ -31,8 +31,8 @@ using OptFormat = std::optional<MemoryFormat>;
 
 // A new tensor is dense, but not always contiguous.
 Tensor filled(const Tensor& t, const Scalar& value) {
-  if (t.is_contiguous()) return aten::_fill_(t, value);
-  return aten::copy_(t, aten::scalar_tensor(value, t.dtype(), std::nullopt, t.device()));
+  if (t.is_contiguous()) return fresh(aten::_fill_(t, value));
+  return fresh(aten::copy_(t, aten::scalar_tensor(value, t.dtype(), std::nullopt, t.device())));
 }
 
 }  // namespace
@@ -113,7 +113,7 @@ Tensor full_like(const Tensor& self, const Scalar& fill_value, OptDtype dtype, O
 Tensor scalar_tensor(const Scalar& s, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
   const FactoryOptions options("scalar_tensor", dtype, layout, device, pin_memory, s.type());
   const Tensor t = options.empty({});
-  if (!t.is_cpu()) return aten::_fill_(t, s);
+  if (!t.is_cpu()) return fresh(aten::_fill_(t, s));
   visit_type(AllTypes(), t.dtype(), [&]<class T>() { *t.data_as<T>() = s.checked_to<T>("scalar_tensor"); });
   return t;
 }

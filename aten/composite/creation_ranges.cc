@@ -24,7 +24,6 @@
 #include "aten/ops/sin.h"
 #include "aten/ops/stack.h"
 #include "aten/ops/to.h"
-#include "aten/ops/transpose.h"
 #include "aten/ops/tril_indices.h"
 #include "aten/ops/triu_indices.h"
 #include "aten/ops/view.h"
@@ -84,7 +83,7 @@ Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset
   offset = std::clamp(offset, -kMax - 1, kMax + 1);
   const __int128 count = upper ? static_cast<__int128>(row) * col - lower_count(row, col, offset - 1) : lower_count(row, col, offset);
   const Tensor indices = options.empty({2, static_cast<int64_t>(count)});
-  return aten::_triangle_indices_(indices, row, col, offset, upper);
+  return fresh(aten::_triangle_indices_(indices, row, col, offset, upper));
 }
 
 }  // namespace
@@ -95,7 +94,7 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, OptDty
   const ScalarType own = kind.is_integral() ? ScalarType::Int64 : kind.type();
   const FactoryOptions options("arange", dtype, layout, device, pin_memory, own);
   check<ErrorKind::NotImplemented>(options.dtype != ScalarType::Bool, "arange: expected a dtype of numbers, got ", options.dtype);
-  return aten::_linear_(options.empty({range_length(start, end, step)}), start, step);
+  return fresh(aten::_linear_(options.empty({range_length(start, end, step)}), start, step));
 }
 
 Tensor arange(const Scalar& start, const Scalar& end, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
@@ -111,7 +110,7 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, OptDtype 
   const bool complex = start.is_complex() || end.is_complex();
   const FactoryOptions options("linspace", dtype, layout, device, pin_memory, complex ? to_complex(default_dtype()) : default_dtype());
   check<ErrorKind::Runtime>(!complex || is_complex(options.dtype), "linspace: expected a complex dtype for complex numbers, got ", options.dtype);
-  return aten::_linspace_(options.empty({steps}), start, end);
+  return fresh(aten::_linspace_(options.empty({steps}), start, end));
 }
 
 Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base, OptDtype dtype, OptLayout layout, OptDevice device,
@@ -127,7 +126,7 @@ Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double ba
 Tensor eye(int64_t n, int64_t m, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
   const Tensor matrix = aten::zeros({n, m}, dtype, layout, device, pin_memory);
   aten::fill_(aten::diagonal(matrix), Scalar(1));
-  return matrix;
+  return fresh(matrix);
 }
 
 Tensor eye(int64_t n, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
@@ -169,7 +168,6 @@ std::vector<Tensor> meshgrid(TensorList tensors, std::string_view indexing) {
   std::swap(swapped[0], swapped[1]);
   std::vector<Tensor> grids = composite::meshgrid(swapped);
   std::swap(grids[0], grids[1]);
-  for (Tensor& grid : grids) grid = aten::transpose(grid, 0, 1);
   return grids;
 }
 

@@ -1,4 +1,4 @@
-// FactoryOptions: the dtype and device of a new tensor, from the optional arguments that all factories share.
+// What all factories share: FactoryOptions, the dtype and device of a new tensor from optional arguments, and fresh().
 #pragma once
 
 #include <optional>
@@ -21,5 +21,11 @@ struct FactoryOptions {
 
   Tensor empty(IntList sizes) const { return empty_tensor(sizes, dtype, device); }
 };
+
+// The result of an operator that made `t` and wrote it: nobody has seen it, so its versions start here.
+inline Tensor fresh(Tensor t) {
+  t.storage()->version().store(0, std::memory_order_relaxed);
+  return t;
+}
 
 }  // namespace treadle::composite

@@ -67,24 +67,24 @@ void require_deviation(const char* op, const Tensor& std) {
 
 Tensor rand(IntList size, const Generator& generator, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
   const FactoryOptions options("rand", dtype, layout, device, pin_memory, default_dtype());
-  return aten::uniform_(options.empty(size), 0, 1, generator);
+  return fresh(aten::uniform_(options.empty(size), 0, 1, generator));
 }
 Tensor rand(IntList size, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
   return composite::rand(size, nullptr, dtype, layout, device, pin_memory);
 }
 Tensor rand_like(const Tensor& self, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory, OptFormat memory_format) {
-  return aten::uniform_(aten::empty_like(self, dtype, layout, device, pin_memory, memory_format));
+  return fresh(aten::uniform_(aten::empty_like(self, dtype, layout, device, pin_memory, memory_format)));
 }
 
 Tensor randn(IntList size, const Generator& generator, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
   const FactoryOptions options("randn", dtype, layout, device, pin_memory, default_dtype());
-  return aten::normal_(options.empty(size), 0, 1, generator);
+  return fresh(aten::normal_(options.empty(size), 0, 1, generator));
 }
 Tensor randn(IntList size, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
   return composite::randn(size, nullptr, dtype, layout, device, pin_memory);
 }
 Tensor randn_like(const Tensor& self, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory, OptFormat memory_format) {
-  return aten::normal_(aten::empty_like(self, dtype, layout, device, pin_memory, memory_format));
+  return fresh(aten::normal_(aten::empty_like(self, dtype, layout, device, pin_memory, memory_format)));
 }
 
 Tensor random_(const Tensor& self, int64_t from, std::optional<int64_t> to, const Generator& generator) {
@@ -103,7 +103,7 @@ Tensor random_(const Tensor& self, const Generator& generator) {
 Tensor randint(int64_t low, int64_t high, IntList size, const Generator& generator, OptDtype dtype, OptLayout layout, OptDevice device,
                OptBool pin_memory) {
   const FactoryOptions options("randint", dtype, layout, device, pin_memory, ScalarType::Int64);
-  return composite::random_(options.empty(size), low, std::optional(high), generator);
+  return fresh(composite::random_(options.empty(size), low, std::optional(high), generator));
 }
 Tensor randint(int64_t low, int64_t high, IntList size, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
   return composite::randint(low, high, size, nullptr, dtype, layout, device, pin_memory);
@@ -118,7 +118,7 @@ Tensor randint(int64_t high, IntList size, OptDtype dtype, OptLayout layout, Opt
 Tensor randint_like(const Tensor& self, int64_t low, int64_t high, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory,
                     OptFormat memory_format) {
   const Tensor result = aten::empty_like(self, dtype, layout, device, pin_memory, memory_format);
-  return composite::random_(result, low, std::optional(high), nullptr);
+  return fresh(composite::random_(result, low, std::optional(high), nullptr));
 }
 Tensor randint_like(const Tensor& self, int64_t high, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory,
                     OptFormat memory_format) {
@@ -129,15 +129,17 @@ Tensor randperm(int64_t n, const Generator& generator, OptDtype dtype, OptLayout
   const FactoryOptions options("randperm", dtype, layout, device, pin_memory, ScalarType::Int64);
   check<ErrorKind::Runtime>(n == 0 || n - 1 <= exact_integers(options.dtype).high, "randperm: expected n that ", options.dtype,
                             " can count to, got n = ", n);
-  return aten::_randperm_(options.empty({n}), generator);
+  return fresh(aten::_randperm_(options.empty({n}), generator));
 }
 Tensor randperm(int64_t n, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
   return composite::randperm(n, nullptr, dtype, layout, device, pin_memory);
 }
 
-Tensor bernoulli(const Tensor& self, const Generator& generator) { return aten::bernoulli_(aten::empty_like(self), self, generator); }
+Tensor bernoulli(const Tensor& self, const Generator& generator) {
+  return fresh(aten::bernoulli_(aten::empty_like(self), self, generator));
+}
 Tensor bernoulli(const Tensor& self, double p, const Generator& generator) {
-  return aten::bernoulli_(aten::empty_like(self), p, generator);
+  return fresh(aten::bernoulli_(aten::empty_like(self), p, generator));
 }
 
 Tensor normal(const Tensor& mean, double std, const Generator& generator) {
@@ -156,7 +158,7 @@ Tensor normal(const Tensor& mean, const Tensor& std, const Generator& generator)
 Tensor normal(double mean, double std, IntList size, const Generator& generator, OptDtype dtype, OptLayout layout, OptDevice device,
               OptBool pin_memory) {
   const FactoryOptions options("normal", dtype, layout, device, pin_memory, default_dtype());
-  return aten::normal_(options.empty(size), mean, std, generator);
+  return fresh(aten::normal_(options.empty(size), mean, std, generator));
 }
 
 }  // namespace treadle::composite

@@ -91,8 +91,10 @@ Tensor as_strided_backward(const Tensor& grad_output, IntList input_sizes, IntLi
   const Range in = range_of(input_sizes, input_strides, 0), out = range_of(size, stride, offset);
   const int64_t low = std::min(in.low, out.low), places = std::max(in.high, out.high) - low + 1;
 
-  if (!may_repeat(input_sizes, input_strides) && !may_repeat(size, stride)) {
-    // No place is met twice: the gradient is copied to the view's places in zeros of the input's geometry.
+  const bool recorded = grad_enabled() && grad_output.requires_grad();
+  if (!recorded && !may_repeat(input_sizes, input_strides) && !may_repeat(size, stride)) {
+    // No place is met twice: the gradient is copied to the view's places in zeros of the input's geometry. The views are
+    // made below the operators, so nothing of this can be recorded.
     const Tensor memory = aten::new_zeros(grad_output, {places});
     aten::copy_(alias_with_geometry(memory, size, stride, offset - low), grad_output);
     return alias_with_geometry(memory, input_sizes, input_strides, -low);

@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kPiece = 4096;        // elements folded at once
 constexpr int64_t kBuffer = 512;        // elements converted at once; divides kPiece
 constexpr int64_t kRowsPerPiece = 64;   // rows stepped into one accumulator
-constexpr int64_t kWidth = 512;         // outputs stepped together
+constexpr int64_t kWidth = 2048;        // outputs stepped together
 constexpr int64_t kChunk = 64 * 1024;   // elements of a parallel chunk; a multiple of kPiece
 constexpr int64_t kMaxItem = 16;
 

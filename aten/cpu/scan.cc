@@ -28,6 +28,17 @@ void scan(const Tensor& input, int64_t dim, Combine combine, const Tensor& out) 
   const DimSlices s = dim_slices(input.sizes(), dim);
   const T* const from = input.data_as<T>();
   T* const to = out.data_as<T>();
+  if (s.inner == 1) {
+    for_each_slice(s, [&](int64_t first, int64_t /*slice*/) {
+      R running = static_cast<R>(from[first]);
+      to[first] = from[first];
+      for (int64_t j = first + 1; j < first + s.size; ++j) {
+        running = combine(running, static_cast<R>(from[j]));
+        to[j] = static_cast<T>(running);
+      }
+    });
+    return;
+  }
   for_each_column_block(s, [&](int64_t o, int64_t column, int64_t columns) {
     R running[kColumns];
     const int64_t first = o * s.size * s.inner + column;

@@ -56,16 +56,50 @@ Moments<Mean> joined(const Moments<Mean>& a, const Moments<Mean>& b) {
           a.count + b.count};
 }
 
-// Reduced dimensions last, in memory order, so that each result is made from one run of elements.
-Tensor reduced_last(const Tensor& self, const DimVector& reduced) {
-  DimVector order;
-  for (int64_t d = 0; d < self.dim(); ++d) {
-    if (std::find(reduced.begin(), reduced.end(), d) == reduced.end()) order.push_back(d);
+// Moments of neighbouring columns, row by row so that memory is read in order.
+template <class T>
+void column_moments(const T* values, int64_t rows, int64_t stride, int64_t columns, Moments<typename WideType<T>::type>* out) {
+  using Mean = typename WideType<T>::type;
+  using C = compute_type<T>;
+  for (int64_t k = 0; k < columns; ++k) out[k] = {Mean(0), 0, rows};
+  for (int64_t j = 0; j < rows; ++j) {
+    for (int64_t k = 0; k < columns; ++k) out[k].mean += Mean(static_cast<C>(values[j * stride + k]));
   }
-  for (int64_t d = 0; d < self.dim(); ++d) {
-    if (std::find(reduced.begin(), reduced.end(), d) != reduced.end()) order.push_back(d);
+  for (int64_t k = 0; k < columns; ++k) out[k].mean /= static_cast<double>(rows);
+  for (int64_t j = 0; j < rows; ++j) {
+    for (int64_t k = 0; k < columns; ++k) out[k].squares += squared(Mean(static_cast<C>(values[j * stride + k])) - out[k].mean);
   }
-  return aten::contiguous(aten::permute(self, order));
+}
+
+bool contains(const DimVector& dims, int64_t d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); }
+
+// A contiguous tensor as outer x size x inner, of which `size` are the reduced elements. Where the reduced dimensions are
+// not next to each other they are moved behind the others first.
+DimSlices reduced_slices(const DimVector& reduced, Tensor& input) {
+  DimSlices s;
+  int64_t changes = 0;
+  for (int64_t d = 0; d < input.dim(); ++d) {
+    const bool gone = contains(reduced, d);
+    changes += d > 0 && gone != contains(reduced, d - 1);
+    if (gone) s.size *= input.size(d);
+    else if (changes == 0) s.outer *= input.size(d);
+    else s.inner *= input.size(d);
+  }
+  const bool adjacent = changes <= 1 || (changes == 2 && !contains(reduced, 0));
+  if (!adjacent) {
+    DimVector order;
+    for (int64_t d = 0; d < input.dim(); ++d) {
+      if (!contains(reduced, d)) order.push_back(d);
+    }
+    for (int64_t d = 0; d < input.dim(); ++d) {
+      if (contains(reduced, d)) order.push_back(d);
+    }
+    input = aten::permute(input, order);
+    s.outer *= s.inner;
+    s.inner = 1;
+  }
+  input = aten::contiguous(input);
+  return s;
 }
 
 template <class T>
@@ -73,33 +107,38 @@ void variance(const Tensor& self, OptionalIntList dims, const std::optional<Scal
   using Mean = typename WideType<T>::type;
   using R = real_type<T>;
   if (out.numel() == 0) return;
-  const DimVector reduced = wrap_dims(root ? "std" : "var", dims, self.dim(), true);
-  const Tensor input = reduced_last(self, reduced);
-  const int64_t length = input.numel() / out.numel();
+  Tensor input = self;
+  const DimSlices s = reduced_slices(wrap_dims(root ? "std" : "var", dims, self.dim(), true), input);
   const T* const from = input.data_as<T>();
-  R* const to = out.data_as<R>();
-  const double divisor = std::max(0.0, static_cast<double>(length) - (correction ? correction->to<double>() : 1.0));
-  const auto finish = [&](int64_t i, const Moments<Mean>& m) {
-    const double value = m.squares / divisor;
-    to[i] = static_cast<R>(static_cast<compute_type<R>>(root ? std::sqrt(value) : value));
-  };
-  if (length <= kGrain) {
-    parallel_for(out.numel(), grain_for(length), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) finish(i, length ? moments_of(from + i * length, length) : Moments<Mean>());
-    });
-    return;
-  }
-  const int64_t pieces = (length + kGrain - 1) / kGrain;
-  std::vector<Moments<Mean>> parts(out.numel() * pieces);
-  parallel_chunks(out.numel() * pieces, [&](int64_t part) {
-    const int64_t first = part % pieces * kGrain;
-    parts[part] = moments_of(from + part / pieces * length + first, std::min(kGrain, length - first));
+  // Pieces of rows, small enough to share out and the same for any number of threads.
+  const int64_t width = std::min(s.inner, kColumns);
+  const int64_t rows = std::max<int64_t>(1, kGrain / width);
+  const int64_t pieces = std::max<int64_t>(1, (s.size + rows - 1) / rows);
+  const int64_t blocks = (s.inner + width - 1) / width;
+  std::vector<Moments<Mean>> parts(s.count() * pieces);
+  parallel_for(s.outer * pieces * blocks, grain_for(width * std::min(rows, s.size)), [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t column = task % blocks * width;
+      const int64_t piece = task / blocks % pieces;
+      const int64_t o = task / blocks / pieces;
+      const int64_t count = std::min(rows, s.size - piece * rows);
+      if (count == 0) continue;
+      const T* values = from + (o * s.size + piece * rows) * s.inner + column;
+      Moments<Mean>* to = &parts[(o * pieces + piece) * s.inner + column];
+      if (s.inner == 1) *to = moments_of(values, count);
+      else column_moments(values, count, s.inner, std::min(width, s.inner - column), to);
+    }
   });
-  for (int64_t i = 0; i < out.numel(); ++i) {
-    Moments<Mean> m;
-    for (int64_t p = 0; p < pieces; ++p) m = joined(m, parts[i * pieces + p]);
-    finish(i, m);
-  }
+  R* const to = out.data_as<R>();
+  const double divisor = std::max(0.0, static_cast<double>(s.size) - (correction ? correction->to<double>() : 1.0));
+  parallel_for(s.count(), grain_for(8 * pieces), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      Moments<Mean> m;
+      for (int64_t p = 0; p < pieces; ++p) m = joined(m, parts[(i / s.inner * pieces + p) * s.inner + i % s.inner]);
+      const double value = m.squares / divisor;
+      to[i] = static_cast<R>(static_cast<compute_type<R>>(root ? std::sqrt(value) : value));
+    }
+  });
 }
 
 template <class T>

@@ -10,7 +10,8 @@ namespace treadle {
 namespace {
 
 constexpr int64_t kGrain = 32 * 1024;  // elements of a parallel chunk
-constexpr int64_t kTile = 32;          // a tile of either tensor stays in the nearest cache
+constexpr int64_t kTileRows = 128;      // a tile's columns are long enough to be worth their page,
+constexpr int64_t kTileCols = 32;       // and the whole stays in the nearest cache
 
 struct Plane {
   int64_t rows, cols;
@@ -18,17 +19,22 @@ struct Plane {
   int64_t src_col_stride;  // a column of src is contiguous
 };
 
-// Rows [begin, end) of a plane, in tiles.
+// Rows [begin, end) of a plane, in tiles. A tile is turned in a buffer: both tensors are then touched in whole cache lines, once,
+// whatever their strides do to the cache's sets.
 template <class Bits>
 void transpose_rows(const Plane& p, char* dst, const char* src, int64_t begin, int64_t end) {
-  for (int64_t i0 = begin; i0 < end; i0 += kTile) {
-    const int64_t i1 = std::min(end, i0 + kTile);
-    for (int64_t j0 = 0; j0 < p.cols; j0 += kTile) {
-      const int64_t j1 = std::min(p.cols, j0 + kTile);
-      for (int64_t i = i0; i < i1; ++i) {
-        Bits* const to = reinterpret_cast<Bits*>(dst + i * p.dst_row_stride);
-        const char* const from = src + i * static_cast<int64_t>(sizeof(Bits));
-        for (int64_t j = j0; j < j1; ++j) to[j] = *reinterpret_cast<const Bits*>(from + j * p.src_col_stride);
+  constexpr int64_t kItem = sizeof(Bits);
+  alignas(64) Bits tile[kTileRows][kTileCols];
+  for (int64_t i0 = begin; i0 < end; i0 += kTileRows) {
+    const int64_t rows = std::min(end - i0, kTileRows);
+    for (int64_t j0 = 0; j0 < p.cols; j0 += kTileCols) {
+      const int64_t cols = std::min(p.cols - j0, kTileCols);
+      for (int64_t j = 0; j < cols; ++j) {
+        const Bits* const from = reinterpret_cast<const Bits*>(src + i0 * kItem + (j0 + j) * p.src_col_stride);
+        for (int64_t i = 0; i < rows; ++i) tile[i][j] = from[i];
+      }
+      for (int64_t i = 0; i < rows; ++i) {
+        std::memcpy(dst + (i0 + i) * p.dst_row_stride + j0 * kItem, tile[i], static_cast<size_t>(cols * kItem));
       }
     }
   }
@@ -62,8 +68,8 @@ bool copy_transposed(const LoopGeometry& g, char* dst, const char* src, int64_t 
   for (size_t d = 0; d < last; ++d) {
     if (d != row) planes *= g.shape[d];
   }
-  const int64_t bands = (plane.rows + kTile - 1) / kTile;
-  const int64_t band_elements = std::min(plane.rows, kTile) * plane.cols;
+  const int64_t bands = (plane.rows + kTileRows - 1) / kTileRows;
+  const int64_t band_elements = std::min(plane.rows, kTileRows) * plane.cols;
   TransposeFn* const transpose = transpose_for(item);
   parallel_for(planes * bands, std::max<int64_t>(1, kGrain / band_elements), [&](int64_t begin, int64_t end) {
     for (int64_t unit = begin; unit < end; ++unit) {
@@ -74,8 +80,8 @@ bool copy_transposed(const LoopGeometry& g, char* dst, const char* src, int64_t 
         src_offset += rest % g.shape[d] * g.strides[1][d];
         rest /= g.shape[d];
       }
-      const int64_t first = unit % bands * kTile;
-      transpose(plane, dst + dst_offset, src + src_offset, first, std::min(plane.rows, first + kTile));
+      const int64_t first = unit % bands * kTileRows;
+      transpose(plane, dst + dst_offset, src + src_offset, first, std::min(plane.rows, first + kTileRows));
     }
   });
   return true;

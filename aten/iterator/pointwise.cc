@@ -42,6 +42,16 @@ Types types_for(Promote promote, ScalarType common) {
   return {common, compute_of(common), common};
 }
 
+// Whether the kernel may throw with some elements written: integers are divided, perhaps by zero.
+bool may_stop_half_way(const PointwiseOp& op, const Types& types) {
+  if (!is_integral(types.compute, true)) return false;
+  const std::string_view expression = op.op->info().expression;
+  for (std::string_view division : {"divide(", "remainder(", "fmod("}) {
+    if (expression.find(division) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
 // ---- one-dtype contiguous operands --------------------------------------------------------------------------------------
 
 constexpr int scalar_rank(const Scalar& s) { return static_cast<int>(s.kind()); }
@@ -50,37 +60,45 @@ static_assert(static_cast<int>(Scalar::Kind::Bool) == 0 && static_cast<int>(Scal
 constexpr int64_t kItemStrides[] = {1, 2, 4, 8, 16};
 const int64_t* stride_of_item(ScalarType t) { return &kItemStrides[std::countr_zero(static_cast<uint64_t>(item_size(t)))]; }
 
-// The dtype that all inputs share when they are contiguous CPU tensors of one shape and no scalar raises it.
-bool is_simple(Promote promote, TensorRefs inputs, ArrayRef<Scalar> scalars, uint32_t promoting) {
-  const TensorImpl* const first = inputs[0]->impl();
-  if (first == nullptr || !first->is_contiguous() || !first->device().is_cpu() || first->layout() != Layout::Strided ||
-      first->is_wrapped_number()) {
-    return false;
-  }
-  const ScalarType dtype = first->dtype();
-  for (size_t k = 1; k < inputs.size(); ++k) {
-    const TensorImpl* const t = inputs[k]->impl();
+// The input whose shape the result has, when all inputs are contiguous CPU tensors of one dtype and of that shape or 0-dim, and no
+// number raises the dtype; null otherwise.
+const Tensor* find_simple(Promote promote, TensorRefs inputs, ArrayRef<Scalar> scalars, uint32_t promoting) {
+  const Tensor* shape = inputs[0];
+  if (!shape->defined()) return nullptr;
+  const ScalarType dtype = shape->dtype();
+  for (const Tensor* input : inputs) {
+    const TensorImpl* const t = input->impl();
     if (t == nullptr || t->dtype() != dtype || !t->is_contiguous() || !t->device().is_cpu() || t->layout() != Layout::Strided ||
-        t->is_wrapped_number() || t->sizes() != first->sizes()) {
-      return false;
+        t->is_wrapped_number()) {
+      return nullptr;
     }
+    if (t == shape->impl() || t->sizes() == shape->sizes() || t->dim() == 0) continue;
+    if (shape->dim() != 0) return nullptr;
+    shape = input;
   }
   const int rank = kind_rank(dtype);
-  for (size_t s = 0; s < scalars.size(); ++s) {
-    if (scalar_rank(scalars[s]) > rank) return false;
+  for (const Scalar& s : scalars) {
+    if (scalar_rank(s) > rank) return nullptr;
   }
-  if (rank < 2 && promote == Promote::Float) return false;
+  if (rank < 2 && promote == Promote::Float) return nullptr;
   // 16-bit comparisons round their scalars first, which is left to the general path.
-  return scalars.empty() || promoting == 0 || promote != Promote::Compare || item_size(dtype) != 2;
+  const bool rounds = promoting != 0 && promote == Promote::Compare && item_size(dtype) == 2;
+  return rounds ? nullptr : shape;
 }
 
 void run_simple(void* kernel, const Types& types, TensorRefs inputs, ArrayRef<Scalar> scalars, const Tensor& out) {
+  static constexpr int64_t kZero = 0;
   const int64_t numel = out.numel();
   if (numel == 0) return;
   PointwiseCall call;
   const ScalarType dtype = inputs[0]->dtype();
   const int64_t* const in_stride = stride_of_item(dtype);
-  for (size_t k = 0; k < inputs.size(); ++k) call.in[k] = {static_cast<char*>(inputs[k]->data()), in_stride, dtype};
+  bool broadcast = false;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const bool one = inputs[k]->numel() != numel;
+    call.in[k] = {static_cast<char*>(inputs[k]->data()), one ? &kZero : in_stride, dtype};
+    broadcast = broadcast || one;
+  }
   call.out = {static_cast<char*>(out.data()), stride_of_item(types.result), types.result};
   call.shape = &numel;
   call.dims = 1;
@@ -88,7 +106,7 @@ void run_simple(void* kernel, const Types& types, TensorRefs inputs, ArrayRef<Sc
   call.scalars = scalars.data();
   call.scalar_count = static_cast<int>(scalars.size());
   call.compute = types.compute;
-  call.direct = dtype == types.compute && (types.result == dtype || types.result == ScalarType::Bool);
+  call.direct = !broadcast && dtype == types.compute && (types.result == dtype || types.result == ScalarType::Bool);
   call.numel = numel;
   reinterpret_cast<PointwiseKernel*>(kernel)(call);
 }
@@ -225,6 +243,20 @@ void run_boxed(const PointwiseOp& op, BoxedKernel kernel, TensorRefs inputs, Arr
   copy_strided(out, stack[0].as<Tensor>());
 }
 
+// Whether a large operand's memory runs along another dimension than the result's (a transposed matrix): it is put in order
+// first, tile by tile, which costs less than a walk that touches a cache line for each element.
+bool runs_across(const Tensor& out, const Tensor& t) {
+  constexpr int64_t kLarge = 64 * 1024;
+  if (t.numel() < kLarge || !t.is_cpu() || !out.is_cpu() || t.sizes() != out.sizes()) return false;
+  size_t out_runs = 0, t_runs = 0, found = 0;
+  for (size_t d = 0; d < t.sizes().size(); ++d) {
+    if (t.sizes()[d] == 1) continue;
+    if (out.strides()[d] == 1) out_runs = d, ++found;
+    if (t.strides()[d] == 1) t_runs = d, ++found;
+  }
+  return found == 2 && out_runs != t_runs;
+}
+
 void run_general(const PointwiseOp& op, const Prepared& p, TensorRefs inputs, ArrayRef<Scalar> scalars, uint32_t promoting,
                  const Tensor& out) {
   void* const kernel = op.op->table().find(p.device, out.layout(), p.types.cell);
@@ -239,11 +271,21 @@ void run_general(const PointwiseOp& op, const Prepared& p, TensorRefs inputs, Ar
   if (p.device.is_meta() || out.numel() == 0) return;
   LoopGeometry g(p.shape);
   g.add(broadcast_strides(p.shape, out.sizes(), out.strides()), out.element_size());
-  for (const Tensor* t : inputs) {
-    check<ErrorKind::Runtime>(t->device() == p.device, op.name, ": expected all tensors on one device, got ", p.device, " and ",
-                              t->device());
-    g.add(broadcast_strides(p.shape, t->sizes(), t->strides()), t->element_size());
+  Tensor straightened[kMaxPointwiseInputs];
+  const Tensor* straight[kMaxPointwiseInputs];
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const Tensor& t = *inputs[k];
+    check<ErrorKind::Runtime>(t.device() == p.device, op.name, ": expected all tensors on one device, got ", p.device, " and ",
+                              t.device());
+    straight[k] = &t;
+    if (runs_across(out, t)) {
+      straightened[k] = empty_strided_tensor(t.sizes(), out.strides(), t.dtype(), kCPU);
+      copy_strided(straightened[k], t);
+      straight[k] = &straightened[k];
+    }
+    g.add(broadcast_strides(p.shape, straight[k]->sizes(), straight[k]->strides()), t.element_size());
   }
+  inputs = TensorRefs(straight, inputs.size());
   g.order();
   Scalar rounded[kMaxPointwiseScalars];
   round_scalars(p, op.promote, scalars, promoting, rounded);
@@ -277,7 +319,7 @@ void require_kernel(const PointwiseOp& op, const Prepared& p) {
 // Writes `out` (of the result's shape), through a temporary where its memory meets an input's in a way not seen through.
 void write_to(const PointwiseOp& op, const char* shown_name, const Prepared& p, TensorRefs inputs, ArrayRef<Scalar> scalars,
               uint32_t promoting, const Tensor& out) {
-  bool temporary = false;
+  bool temporary = may_stop_half_way(op, p.types);
   for (const Tensor* t : inputs) {
     const Overlap o = overlap_of(out, *t);
     check<ErrorKind::Runtime>(o != Overlap::Partial, shown_name,
@@ -298,11 +340,10 @@ void write_to(const PointwiseOp& op, const char* shown_name, const Prepared& p, 
 }  // namespace
 
 Tensor pointwise(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars, uint32_t promoting) {
-  if (is_simple(op.promote, inputs, scalars, promoting)) [[likely]] {
-    const Tensor& first = *inputs[0];
-    const Types types = types_for(op.promote, first.dtype());
+  if (const Tensor* shape = find_simple(op.promote, inputs, scalars, promoting)) [[likely]] {
+    const Types types = types_for(op.promote, shape->dtype());
     if (void* kernel = op.op->table().find(kCPU, Layout::Strided, types.cell)) [[likely]] {
-      Tensor out = empty_cpu(first.sizes(), types.result);
+      Tensor out = empty_cpu(shape->sizes(), types.result);
       run_simple(kernel, types, inputs, scalars, out);
       return out;
     }
@@ -325,11 +366,13 @@ void pointwise_out(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> sc
 
 void pointwise_inplace(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars, uint32_t promoting) {
   const Tensor& self = *inputs[0];
-  if (is_simple(op.promote, inputs, scalars, promoting) && self.storage()->writable()) [[likely]] {
+  const Tensor* const shape = find_simple(op.promote, inputs, scalars, promoting);
+  if (shape != nullptr && shape->sizes() == self.sizes() && self.storage()->writable()) [[likely]] {
     const Types types = types_for(op.promote, self.dtype());
-    bool apart = types.result == self.dtype();
+    bool apart = types.result == self.dtype() && !may_stop_half_way(op, types);
     for (size_t k = 1; k < inputs.size(); ++k) {
-      apart = apart && (inputs[k]->storage() != self.storage() || inputs[k]->data() == self.data());
+      apart = apart && (inputs[k]->storage() != self.storage() ||
+                        (inputs[k]->data() == self.data() && inputs[k]->numel() == self.numel()));
     }
     void* const kernel = op.op->table().find(kCPU, Layout::Strided, types.cell);
     if (apart && kernel != nullptr) [[likely]] {

@@ -130,7 +130,7 @@ class Call {
 
   DimVector ints(size_t i, int length = 0, IntList otherwise = {}) const {
     DimVector out;
-    if (!slots_[i]) out = DimVector(otherwise);
+    if (!slots_[i]) out.assign(otherwise.begin(), otherwise.end());
     else if (slots_[i] == detail::spread()) detail::read_spread(op_, arguments_, out);
     else detail::read_ints(op_, slots_[i], length, out);
     return out;

@@ -1,17 +1,14 @@
 // Custom functions: operators whose forward and backward are written in Python.
 //
-// `apply(function_class, ctx, ...)` runs forward unrecorded, then makes one node for the call. The node owns `ctx` and the saved
-// tensors; `ctx` only looks at the node, so that nothing keeps itself alive.
+// One node is made for each call. It owns `ctx` and what is saved; `ctx` only looks at the node, so that nothing keeps itself
+// alive.
 #include "python_bindings/csrc/python.h"
 
 #include <structmember.h>
 
 #include <vector>
 
-#include "autograd/meta.h"
-#include "autograd/record.h"
-#include "autograd/saved_tensor.h"
-#include "autograd/view.h"
+#include "autograd/custom_function.h"
 #include "python_bindings/csrc/binding.h"
 #include "python_bindings/csrc/methods.h"
 #include "python_bindings/csrc/module.h"
@@ -31,18 +28,14 @@ struct ContextObject {
   PyObject_HEAD
   PyObject* dict;
   PyObject* weakrefs;
-  PyObject* to_save;             // tuple given to save_for_backward(), until the node has taken it
-  PyObject* dirty;               // tuple given to mark_dirty()
-  PyObject* non_differentiable;  // tuple given to mark_non_differentiable()
   PyObject* needs_input_grad;
-  PythonNode* node;  // null before the call is recorded and after the node is gone
-  bool materialize;
+  PythonNode* node;  // null before the call and after the node is gone
 };
 
 PyTypeObject* context_type = nullptr;
 ContextObject* context_of(PyObject* o) { return reinterpret_cast<ContextObject*>(o); }
 
-class PythonNode final : public autograd::Node {
+class PythonNode final : public autograd::FunctionNode {
  public:
   PythonNode(PyObject* function_class, PyObject* ctx, std::string name)
       : class_(new_ref(function_class)), ctx_(new_ref(ctx)), name_(std::move(name)) {
@@ -57,47 +50,29 @@ class PythonNode final : public autograd::Node {
   }
 
   std::string name() const override { return name_; }
-  void release_saved() override {
-    for (autograd::SavedTensor& s : saved) s.release();
-  }
-  Grads apply(Grads&& grads) override {
-    return in_python([&] { return call_backward(grads); });
-  }
 
-  std::vector<autograd::SavedTensor> saved;
+  Grads call_backward(const Grads& grads) override {
+    return in_python([&] {
+      std::vector<Object> wrapped;
+      std::vector<PyObject*> arguments = {ctx_};
+      for (const Tensor& grad : grads) {
+        wrapped.emplace_back(wrap(grad));
+        arguments.push_back(wrapped.back().get());
+      }
+      Object function = attribute(class_, "backward");
+      Object result(PyObject_Vectorcall(function.get(), arguments.data(), arguments.size(), nullptr));
+      return read_gradients(PyTuple_Check(result.get()) ? std::move(result) : Object(PyTuple_Pack(1, result.get())));
+    });
+  }
 
  private:
-  Grads call_backward(const Grads& grads) {
-    Object arguments(PyTuple_New(static_cast<Py_ssize_t>(grads.size()) + 1));
-    PyTuple_SET_ITEM(arguments.get(), 0, new_ref(ctx_));
-    for (size_t i = 0; i < grads.size(); ++i) {
-      PyTuple_SET_ITEM(arguments.get(), static_cast<Py_ssize_t>(i) + 1, wrap(materialized(grads[i], i)));
-    }
-    Object function = attribute(class_, "backward");
-    Object result(PyObject_CallObject(function.get(), arguments.get()));
-    return read_result(PyTuple_Check(result.get()) ? std::move(result) : Object(PyTuple_Pack(1, result.get())));
-  }
-
-  // A gradient that never came, as zeros where ctx asks for them.
-  Tensor materialized(const Tensor& grad, size_t i) const {
-    return context_of(ctx_)->materialize ? autograd::or_zeros(grad, input(i)) : grad;
-  }
-
-  Grads read_result(Object result) const {
-    const auto count = static_cast<size_t>(PyTuple_GET_SIZE(result.get()));
-    const auto item = [&](size_t i) { return PyTuple_GET_ITEM(result.get(), static_cast<Py_ssize_t>(i)); };
-    for (size_t i = num_outputs(); i < count; ++i) {
-      check<ErrorKind::Runtime>(item(i) == Py_None, name_, ": expected backward to return ", num_outputs(),
-                                " gradients, one for each argument of forward, got ", count);
-    }
-    check<ErrorKind::Runtime>(count >= num_outputs(), name_, ": expected backward to return ", num_outputs(),
-                              " gradients, one for each argument of forward, got ", count);
+  Grads read_gradients(Object result) const {
     Grads grads;
-    for (size_t i = 0; i < num_outputs(); ++i) {
-      check<ErrorKind::Type>(item(i) == Py_None || is_tensor(item(i)), name_, ": expected backward to return tensors or None, got ",
-                             type_text(item(i)), " for argument ", i);
-      const bool wanted = edge(i).valid() && item(i) != Py_None;
-      grads.push_back(wanted ? unwrap(item(i)) : Tensor());
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result.get()); ++i) {
+      PyObject* item = PyTuple_GET_ITEM(result.get(), i);
+      check<ErrorKind::Type>(item == Py_None || is_tensor(item), name_, ": expected backward to return tensors or None, got ",
+                             type_text(item), " for argument ", int64_t{i});
+      grads.push_back(item == Py_None ? Tensor() : unwrap(item));
     }
     return grads;
   }
@@ -107,21 +82,27 @@ class PythonNode final : public autograd::Node {
   std::string name_;
 };
 
+// The node of a result that may not be differentiated again.
+class OnceNode final : public autograd::Node {
+ public:
+  explicit OnceNode(std::string name) : name_(std::move(name)) {}
+  std::string name() const override { return name_; }
+  Grads apply(Grads&&) override {
+    fail<ErrorKind::Runtime>(name_, ": expected to be differentiated once, as once_differentiable says, got a second time");
+  }
+
+ private:
+  std::string name_;
+};
+
 // ---- the type of ctx ----
 
 PyObject* context_new(PyTypeObject* type, PyObject*, PyObject*) {
-  return guarded([&] {
-    Object object(type->tp_alloc(type, 0));
-    context_of(object.get())->materialize = true;
-    return object.release();
-  });
+  return type->tp_alloc(type, 0);
 }
 int context_traverse(PyObject* self, visitproc visit, void* arg) {
   ContextObject* c = context_of(self);
   Py_VISIT(c->dict);
-  Py_VISIT(c->to_save);
-  Py_VISIT(c->dirty);
-  Py_VISIT(c->non_differentiable);
   Py_VISIT(c->needs_input_grad);
   Py_VISIT(Py_TYPE(self));
   return 0;
@@ -129,9 +110,6 @@ int context_traverse(PyObject* self, visitproc visit, void* arg) {
 int context_clear(PyObject* self) {
   ContextObject* c = context_of(self);
   Py_CLEAR(c->dict);
-  Py_CLEAR(c->to_save);
-  Py_CLEAR(c->dirty);
-  Py_CLEAR(c->non_differentiable);
   Py_CLEAR(c->needs_input_grad);
   return 0;
 }
@@ -144,39 +122,51 @@ void context_deallocate(PyObject* self) {
   Py_DECREF(type);
 }
 
-// Methods that keep the tuple of their arguments.
-template <PyObject* ContextObject::*member>
-PyObject* keep(PyObject* self, PyObject* args) {
-  Py_XSETREF(context_of(self)->*member, new_ref(args));
-  Py_RETURN_NONE;
+autograd::FunctionContext& call_of(PyObject* self) {
+  PythonNode* node = context_of(self)->node;
+  check<ErrorKind::Runtime>(node != nullptr, "ctx: expected to be used in the forward or backward of a call, got used after it");
+  return node->context;
 }
+
+std::vector<Tensor> read_tuple(const char* op, PyObject* args) {
+  std::vector<Tensor> tensors;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
+    PyObject* item = PyTuple_GET_ITEM(args, i);
+    check<ErrorKind::Type>(item == Py_None || is_tensor(item), op, ": expected tensors or None, got ", type_text(item),
+                           "; other values can be kept as attributes of ctx");
+    tensors.push_back(item == Py_None ? Tensor() : unwrap(item));
+  }
+  return tensors;
+}
+
 PyObject* save_for_backward(PyObject* self, PyObject* args) {
   return guarded([&] {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
-      PyObject* item = PyTuple_GET_ITEM(args, i);
-      check<ErrorKind::Type>(item == Py_None || is_tensor(item), "save_for_backward: expected tensors or None, got ", type_text(item),
-                             "; other values can be kept as attributes of ctx");
-    }
-    return keep<&ContextObject::to_save>(self, args);
+    call_of(self).save_for_backward(read_tuple("save_for_backward", args));
+    return none();
+  });
+}
+PyObject* mark_dirty(PyObject* self, PyObject* args) {
+  return guarded([&] {
+    call_of(self).mark_dirty(read_tuple("mark_dirty", args));
+    return none();
+  });
+}
+PyObject* mark_non_differentiable(PyObject* self, PyObject* args) {
+  return guarded([&] {
+    call_of(self).mark_non_differentiable(read_tuple("mark_non_differentiable", args));
+    return none();
   });
 }
 PyObject* set_materialize_grads(PyObject* self, PyObject* value) {
   return guarded([&] {
-    context_of(self)->materialize = checked(PyObject_IsTrue(value)) != 0;
+    call_of(self).set_materialize_grads(checked(PyObject_IsTrue(value)) != 0);
     return none();
   });
 }
 PyObject* saved_tensors(PyObject* self, void*) {
-  return guarded([&]() -> PyObject* {
-    ContextObject* c = context_of(self);
-    if (c->to_save) return new_ref(c->to_save);
-    check<ErrorKind::Runtime>(c->node != nullptr, "saved_tensors: expected a call that is recorded and not yet freed");
-    const NodePtr alive(c->node);
-    Object tuple(PyTuple_New(static_cast<Py_ssize_t>(c->node->saved.size())));
-    for (size_t i = 0; i < c->node->saved.size(); ++i) {
-      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), wrap(c->node->saved[i].unpack(*alive, "a saved tensor")));
-    }
-    return tuple.release();
+  return guarded([&] {
+    const NodePtr alive(context_of(self)->node);
+    return wrap(call_of(self).saved_tensors());
   });
 }
 PyObject* needs_input_grad(PyObject* self, void*) {
@@ -186,8 +176,8 @@ PyObject* needs_input_grad(PyObject* self, void*) {
 
 PyMethodDef context_methods[] = {
     {"save_for_backward", save_for_backward, METH_VARARGS, "Keeps tensors for backward, where they are ctx.saved_tensors."},
-    {"mark_dirty", keep<&ContextObject::dirty>, METH_VARARGS, "Says that forward changed these arguments in place."},
-    {"mark_non_differentiable", keep<&ContextObject::non_differentiable>, METH_VARARGS, "Says that these outputs have no gradient."},
+    {"mark_dirty", mark_dirty, METH_VARARGS, "Says that forward changed these arguments in place."},
+    {"mark_non_differentiable", mark_non_differentiable, METH_VARARGS, "Says that these outputs have no gradient."},
     {"set_materialize_grads", set_materialize_grads, METH_O, "Whether backward is given zeros or None for a gradient that never came."},
     {},
 };
@@ -204,78 +194,6 @@ PyMemberDef context_members[] = {
 };
 
 // ---- the call ----
-
-// Where `item` itself is in a tuple; -1 where it is not, or there is no tuple.
-Py_ssize_t find(PyObject* tuple, PyObject* item) {
-  for (Py_ssize_t i = 0; tuple && i < PyTuple_GET_SIZE(tuple); ++i) {
-    if (PyTuple_GET_ITEM(tuple, i) == item) return i;
-  }
-  return -1;
-}
-bool holds(PyObject* tuple, PyObject* item) { return find(tuple, item) >= 0; }
-
-// Gives outputs their history, one after the other.
-class Recorder {
- public:
-  Recorder(PyObject* ctx, PyObject* inputs, NodePtr node, size_t outputs)
-      : context_(context_of(ctx)), inputs_(inputs), node_(std::move(node)), outputs_(outputs) {}
-
-  // The object that the caller gets for `output` of forward.
-  Object record(PyObject* output) {
-    if (!is_tensor(output)) {
-      node_->add_undefined_input();
-      return Object::borrow(output);
-    }
-    const bool is_input = holds(inputs_, output), dirty = holds(context_->dirty, output);
-    if (holds(context_->non_differentiable, output)) {
-      node_->add_undefined_input();
-      return is_input ? Object(wrap(fresh(unwrap(output)))) : Object::borrow(output);
-    }
-    if (dirty) {
-      check<ErrorKind::Runtime>(is_input, node_->name(), ": expected mark_dirty() to be given arguments of forward");
-      change_in_place(unwrap(output));
-      return Object::borrow(output);
-    }
-    // An argument passed through, or a view of one, becomes a tensor of its own.
-    const bool own = !is_input && !autograd::base_of(unwrap(output)).defined();
-    Object result = own ? Object::borrow(output) : Object(wrap(fresh(unwrap(output))));
-    autograd::set_history(unwrap(result.get()), node_);
-    return result;
-  }
-
- private:
-  static Tensor fresh(const Tensor& t) { return alias_with_geometry(t, t.sizes(), t.strides(), t.storage_offset()); }
-
-  void change_in_place(const Tensor& t) {
-    const std::string name = node_->name();
-    autograd::check_in_place(name.c_str(), t, true);
-    if (autograd::base_of(t).defined()) {
-      check<ErrorKind::Runtime>(outputs_ == 1, name, ": expected one output where a view is changed in place, got ", outputs_);
-      autograd::rebase_history(t, node_);
-      return;
-    }
-    autograd::set_history(t, node_);
-    ++autograd::ensure_meta(t).history;
-  }
-
-  ContextObject* context_;
-  PyObject* inputs_;
-  NodePtr node_;
-  size_t outputs_;
-};
-
-void save_tensors(ContextObject* context, PythonNode& node, PyObject* outputs) {
-  if (!context->to_save) return;
-  const auto count = static_cast<size_t>(PyTuple_GET_SIZE(context->to_save));
-  node.saved.resize(count);
-  for (size_t i = 0; i < count; ++i) {
-    PyObject* item = PyTuple_GET_ITEM(context->to_save, static_cast<Py_ssize_t>(i));
-    if (item == Py_None) node.saved[i].save(Tensor());
-    else if (const Py_ssize_t at = find(outputs, item); at >= 0) node.saved[i].save_output(unwrap(item), static_cast<uint32_t>(at));
-    else node.saved[i].save(unwrap(item));
-  }
-  Py_CLEAR(context->to_save);
-}
 
 // Runs forward(ctx, *args), or forward(*args) and setup_context(ctx, args, output).
 Object call_forward(PyObject* function_class, PyObject* ctx, PyObject* args, bool separate_setup) {
@@ -301,42 +219,34 @@ PyObject* apply_function(PyObject*, PyObject* const* arguments, Py_ssize_t count
     const bool separate_setup = arguments[3] == Py_True;
     const Py_ssize_t n = PyTuple_GET_SIZE(args);
 
+    auto node = make_intrusive<PythonNode>(function_class, ctx, std::string(utf8(arguments[2])));
+    std::vector<Tensor> inputs;
     Object needs(PyTuple_New(n));
-    bool recorded = false;
+    const bool recording = grad_enabled();
     for (Py_ssize_t i = 0; i < n; ++i) {
       PyObject* item = PyTuple_GET_ITEM(args, i);
       const bool wanted = is_tensor(item) && unwrap(item).requires_grad();
-      recorded = recorded || wanted;
+      if (is_tensor(item)) inputs.push_back(unwrap(item));
+      node->add_edge(wanted && recording ? autograd::gradient_edge(unwrap(item)) : Edge{});
       PyTuple_SET_ITEM(needs.get(), i, to_bool(wanted));
     }
-    recorded = recorded && grad_enabled();
     Py_XSETREF(context_of(ctx)->needs_input_grad, needs.release());
 
     Object output = call_forward(function_class, ctx, args, separate_setup);
     const bool single = !PyTuple_Check(output.get());
     Object outputs = single ? Object(PyTuple_Pack(1, output.get())) : std::move(output);
-    PyObject* dirty = context_of(ctx)->dirty;
-    for (Py_ssize_t i = 0; dirty && i < PyTuple_GET_SIZE(dirty); ++i) {
-      PyObject* item = PyTuple_GET_ITEM(dirty, i);
-      check<ErrorKind::Type>(is_tensor(item), "mark_dirty: expected tensors, got ", type_text(item));
-      unwrap(item).impl()->bump_version();
-    }
-    if (!recorded) {
-      return single ? new_ref(PyTuple_GET_ITEM(outputs.get(), 0)) : outputs.release();
-    }
-
-    auto node = make_intrusive<PythonNode>(function_class, ctx, std::string(utf8(arguments[2])));
-    for (Py_ssize_t i = 0; i < n; ++i) {
-      PyObject* item = PyTuple_GET_ITEM(args, i);
-      node->add_edge(is_tensor(item) && unwrap(item).requires_grad() ? autograd::gradient_edge(unwrap(item)) : Edge{});
-    }
     const Py_ssize_t m = PyTuple_GET_SIZE(outputs.get());
-    Recorder recorder(ctx, args, node, static_cast<size_t>(m));
+    std::vector<Tensor> tensors;
+    for (Py_ssize_t i = 0; i < m; ++i) {
+      PyObject* item = PyTuple_GET_ITEM(outputs.get(), i);
+      tensors.push_back(is_tensor(item) ? unwrap(item) : Tensor());
+    }
+    tensors = autograd::finish_function(node.get(), inputs, std::move(tensors));
     Object results(PyTuple_New(m));
     for (Py_ssize_t i = 0; i < m; ++i) {
-      PyTuple_SET_ITEM(results.get(), i, recorder.record(PyTuple_GET_ITEM(outputs.get(), i)).release());
+      const Tensor& t = tensors[static_cast<size_t>(i)];
+      PyTuple_SET_ITEM(results.get(), i, t.defined() ? wrap(t) : new_ref(PyTuple_GET_ITEM(outputs.get(), i)));
     }
-    save_tensors(context_of(ctx), *node, results.get());
     return single ? new_ref(PyTuple_GET_ITEM(results.get(), 0)) : results.release();
   });
 }
@@ -347,10 +257,7 @@ PyObject* undifferentiable(PyObject*, PyObject* const* arguments, Py_ssize_t cou
     check_internal(count == 2 && is_tensor(arguments[0]), "_undifferentiable takes a tensor and a name");
     const Tensor& t = unwrap(arguments[0]);
     const Tensor result = alias_with_geometry(t, t.sizes(), t.strides(), t.storage_offset());
-    const std::string name(utf8(arguments[1]));
-    autograd::set_history(result, NodePtr(new autograd::ErrorNode(
-                                      name, ErrorKind::Runtime,
-                                      name + ": expected to be differentiated once, as once_differentiable says, got a second time")));
+    autograd::set_history(result, make_intrusive<OnceNode>(std::string(utf8(arguments[1]))));
     return wrap(result);
   });
 }

@@ -202,7 +202,6 @@ void init_tensor_type(PyObject* module) {
   add_conversion_methods(methods);
   add_construct_methods(methods);
   add_autograd_methods(methods);
-  add_exchange_methods(methods);
   add_generated_methods(methods);
   methods.push_back({});
   add_properties(properties);
@@ -215,6 +214,8 @@ void init_tensor_type(PyObject* module) {
   PyType_Spec spec = {"treadle.Tensor", sizeof(TensorObject), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
   tensor_type = reinterpret_cast<PyTypeObject*>(Object(PyType_FromSpec(&spec)).release());
+  // NumPy leaves `array + tensor` to the tensor.
+  checked(PyObject_SetAttrString(reinterpret_cast<PyObject*>(tensor_type), "__array_priority__", Object(PyLong_FromLong(1000)).get()));
   checked(PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(tensor_type)));
 }
 

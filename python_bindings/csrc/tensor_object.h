@@ -54,7 +54,6 @@ void add_tensor_methods(std::vector<PyMethodDef>& methods);                     
 void add_conversion_methods(std::vector<PyMethodDef>& methods);                           // tensor_conversions.cc
 void add_construct_methods(std::vector<PyMethodDef>& methods);                            // construct_functions.cc
 void add_autograd_methods(std::vector<PyMethodDef>& methods);                             // autograd_tensor.cc
-void add_exchange_methods(std::vector<PyMethodDef>& methods);                             // numpy_exchange.cc, dlpack.cc
 PyObject* new_tensor_object(PyTypeObject* type, PyObject* args, PyObject* kwargs);        // construct_functions.cc
 
 }  // namespace treadle::python

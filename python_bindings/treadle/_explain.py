@@ -137,6 +137,12 @@ def _place(file: str, line: int) -> str:
     return f"{file}:{line}" if line else file
 
 
+def _kernel_place(entry: Operator, file: str, line: int) -> str:
+    """A generated kernel is written where its entry is."""
+    location = entry["location"]
+    return _place(file, line or location["line"] if file == location["file"] else line)
+
+
 def _expressions(entry: Operator) -> Sequence[str]:
     if entry["pointwise"]:
         return [entry["pointwise"]["text"]]
@@ -177,7 +183,7 @@ def _kernel_lines(entry: Operator, facts: Mapping[str, Any]) -> Sequence[str]:
     lines = []
     for (device, layout, source, file, line, name), dtypes in rows.items():
         lines.append(f"{device} {layout}: {', '.join(dtypes)}")
-        lines.append(f"    {source} {name}".rstrip() + f"  {_place(file, line)}")
+        lines.append(f"    {source}: {name or entry['id']}  {_kernel_place(entry, file, line)}")
     return lines or _written_by_hand(entry)
 
 
@@ -239,7 +245,8 @@ def _chosen_kernel(entry: Operator, facts: Mapping[str, Any], tensors: Sequence[
     dtype = _kernel_dtype(entry, tensors)
     for cell in facts["cells"]:
         if cell["device"] == device and cell["dtype"] == dtype:
-            return [f"{device} {cell['layout']} {dtype}: {cell['source']} {cell['name']}".rstrip(), _place(cell["file"], cell["line"])]
+            what = f"{device} {cell['layout']} {dtype}: {cell['source']}: {cell['name'] or entry['id']}"
+            return [what, _kernel_place(entry, cell["file"], cell["line"])]
     have = sorted({cell["dtype"] for cell in facts["cells"] if cell["device"] == device})
     return [f"none for {device} {dtype}; there are kernels for {', '.join(have) or 'no dtype'}"]
 

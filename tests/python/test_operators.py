@@ -9,9 +9,9 @@ import pytest
 import treadle
 
 from operators.cases import has_samples, pairs, samples_of, tested
-from operators.catalogue import Operator, operators
+from operators.catalogue import Operator, by_id, operators
 from operators.check import assert_matches, call, expected, same_bits, tensors
-from operators.sample import NUMPY_TYPES, Sample, map_arrays, to_array, to_tensor
+from operators.sample import NUMPY_TYPES, REGISTRY, Sample, map_arrays, to_array, to_tensor
 
 PAIRS = pairs()
 
@@ -22,6 +22,10 @@ def test_has_samples_and_reference(op: Operator) -> None:
     assert has_samples(op), f"{op.id} has no samples: add them to tests/python/operators/families/"
     dtype = (op.dtypes or ("float32",))[0]
     assert op.random or any(s.expect is not None for s in samples_of(op, dtype)), f"{op.id} has no reference"
+
+
+def test_samples_belong_to_operators() -> None:
+    assert not set(REGISTRY) - set(by_id()), "samples of operators that the model does not have"
 
 
 @pytest.mark.parametrize("op, dtype", PAIRS)

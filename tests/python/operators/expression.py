@@ -40,7 +40,14 @@ def _digamma(x: float) -> float:
     return shift + math.log(x) - 0.5 / x - z * (1 / 12 - z * (1 / 120 - z * (1 / 252 - z * (1 / 240 - z / 132))))
 
 
-_lgamma = _elementwise(math.lgamma)
+def _lgamma(x: float) -> float:
+    return math.inf if x <= 0 and x == math.floor(x) else math.lgamma(x)
+
+
+def _softplus(x: Any, beta: Any = 1, threshold: Any = 20) -> Any:
+    return np.where(x * beta > threshold, x, np.logaddexp(x * beta, 0) / beta)
+
+
 _erf, _erfc = _elementwise(math.erf), _elementwise(math.erfc)
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
@@ -48,9 +55,9 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "log1p": np.log1p, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "sin": np.sin, "cos": np.cos, "tan": np.tan,
     "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh,
     "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "sigmoid": _sigmoid, "relu": lambda x: np.maximum(x, 0),
-    "erf": _erf, "erfc": _erfc, "lgamma": _lgamma, "digamma": _elementwise(_digamma), "floor": np.floor, "ceil": np.ceil,
-    "round": np.round, "trunc": np.trunc, "frac": lambda x: x - np.trunc(x), "sign": np.sign,
-    "sgn": lambda x: np.where(x == 0, 0, x / np.where(x == 0, 1, np.abs(x))) if np.iscomplexobj(x) else np.sign(x),
+    "erf": _erf, "erfc": _erfc, "lgamma": _elementwise(_lgamma), "digamma": _elementwise(_digamma), "floor": np.floor, "ceil": np.ceil,
+    "round": np.round, "trunc": np.trunc, "frac": lambda x: x - np.trunc(x), "sign": lambda x: x if _bools(x) else np.sign(x),
+    "sgn": lambda x: np.where(x == 0, 0, x / np.where(x == 0, 1, np.abs(x))) if np.iscomplexobj(x) else x if _bools(x) else np.sign(x),
     "pow": np.power, "atan2": np.arctan2, "fmod": np.fmod, "remainder": np.remainder, "floor_divide": _floor_divide,
     "trunc_divide": lambda a, b: np.trunc(a / b).astype(np.result_type(a, b)), "maximum": np.maximum, "minimum": np.minimum,
     "fmax": np.fmax, "fmin": np.fmin, "where": np.where, "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite,
@@ -61,7 +68,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "clamp": lambda x, lo, hi: np.minimum(np.maximum(x, lo), hi), "cast_bool": lambda x: np.asarray(x).astype(bool),
     "gelu": lambda x: 0.5 * x * (1 + _erf(x / np.sqrt(2))),
     "gelu_tanh": lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
-    "silu": lambda x: x * _sigmoid(x), "softplus": lambda x: np.logaddexp(x, 0), "logaddexp": np.logaddexp,
+    "silu": lambda x: x * _sigmoid(x), "softplus": _softplus, "logaddexp": np.logaddexp,
     "nan_to_num": lambda x, n, p, m: np.nan_to_num(x, nan=n, posinf=p, neginf=m),
     "erfinv": _elementwise(lambda y: _inverse(math.erf, y, -6, 6)),
 }  # fmt: skip

@@ -73,7 +73,7 @@ def _pool(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, reduce:
 
 
 def _max_pool(x: Any, kernel: Any, stride: Any = None, padding: Any = (0, 0), dilation: Any = (1, 1)) -> Any:
-    return _pool(x, kernel, stride, padding, dilation, np.max, -1e9).astype(x.dtype)
+    return _pool(x, kernel, stride, padding, dilation, np.max, np.iinfo(x.dtype).min if x.dtype.kind in "iu" else -1e9).astype(x.dtype)
 
 
 @samples("max_pool2d", dtypes=FLOATS)

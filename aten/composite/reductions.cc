@@ -1,0 +1,54 @@
+// Reductions made of others.
+#include "aten/ops/amax.h"
+#include "aten/ops/amin.h"
+#include "aten/ops/aminmax.h"
+#include "aten/ops/count_nonzero.h"
+#include "aten/ops/isnan.h"
+#include "aten/ops/max.h"
+#include "aten/ops/maximum.h"
+#include "aten/ops/min.h"
+#include "aten/ops/minimum.h"
+#include "aten/ops/nansum.h"
+#include "aten/ops/ne.h"
+#include "aten/ops/sum.h"
+#include "aten/ops/where.h"
+
+namespace treadle::composite {
+namespace {
+
+void require_elements(const char* op, const Tensor& self) {
+  check<ErrorKind::Runtime>(self.numel() > 0, op, ": expected a tensor with elements, or a dim to reduce, got shape ", self.sizes());
+}
+
+}  // namespace
+
+Tensor max_all(const Tensor& self) {
+  require_elements("max", self);
+  return aten::amax(self);
+}
+Tensor min_all(const Tensor& self) {
+  require_elements("min", self);
+  return aten::amin(self);
+}
+Tensor max_other(const Tensor& self, const Tensor& other) { return aten::maximum(self, other); }
+Tensor min_other(const Tensor& self, const Tensor& other) { return aten::minimum(self, other); }
+
+std::tuple<Tensor, Tensor> aminmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
+  if (!dim) require_elements("aminmax", self);
+  const IntList dims = dim ? IntList(&*dim, 1) : IntList();
+  return {aten::amin(self, dims, keepdim), aten::amax(self, dims, keepdim)};
+}
+
+Tensor nansum(const Tensor& self, OptionalIntList dim, bool keepdim, std::optional<ScalarType> dtype) {
+  if (is_integral(self.dtype(), true)) return aten::sum(self, dim, keepdim, dtype);
+  return aten::sum(aten::where(aten::isnan(self), Scalar(0), self), dim, keepdim, dtype);
+}
+
+Tensor count_nonzero(const Tensor& self, IntList dim) {
+  return aten::sum(aten::ne(self, Scalar(0)), OptionalIntList(dim), false, std::nullopt);
+}
+Tensor count_nonzero(const Tensor& self, std::optional<int64_t> dim) {
+  return count_nonzero(self, dim ? IntList(&*dim, 1) : IntList());
+}
+
+}  // namespace treadle::composite

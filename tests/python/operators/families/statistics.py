@@ -1,0 +1,219 @@
+"""Scans, extremes with their positions, variance, softmax, norms, counting."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Callable, Iterator
+
+import numpy as np
+import treadle
+
+from ..sample import Maker, Sample, samples
+
+FLOATS = ("float32", "float64", "complex128")
+REAL_FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+
+def _scan(reference: Callable[..., Any]) -> Callable[[Maker], Iterator[Sample]]:
+    def wide(x: Any, dim: int, **_: Any) -> Any:
+        x = x.astype(np.int64) if x.dtype.kind in "biu" else x
+        return reference(x, axis=dim) if x.ndim else x
+
+    def make_samples(make: Maker) -> Iterator[Sample]:
+        for shape, dim in [((3, 4), 0), ((3, 4), -1), ((2, 3, 4), 1), ((40,), 0), ((), 0), ((0, 3), 0), ((3, 0), 1)]:
+            yield Sample(make(shape, 0.5, 1.5) if reference is np.cumprod else make(shape), dim, expect=wide, loose=8)
+        for zeros in ([1], [0, 2]):
+            x = make((4,), 0.5, 1.5)
+            x[zeros] = 0
+            yield Sample(x, 0, expect=wide)
+        if make.dtype == "int32":
+            yield Sample(make((3, 4)), 1, dtype=treadle.float64, expect=lambda x, d, dtype: reference(x.astype(np.float64), axis=d))
+
+    return make_samples
+
+
+samples("cumsum")(_scan(np.cumsum))
+samples("cumprod")(_scan(np.cumprod))
+
+
+def _extreme(value: Callable[..., Any], position: Callable[..., Any]) -> Callable[[Maker], Iterator[Sample]]:
+    def expect(x: Any, dim: int, keepdim: bool = False) -> Any:
+        if x.ndim == 0:
+            return x, np.zeros((), dtype=np.int64)
+        return value(x, axis=dim, keepdims=keepdim), position(x, axis=dim, keepdims=keepdim)
+
+    def make_samples(make: Maker) -> Iterator[Sample]:
+        for shape, dim, keepdim in [((3, 4), 0, False), ((3, 4), -1, True), ((2, 3, 4), 1, False), ((41,), 0, False), ((0, 3), 1, False), ((), 0, False)]:
+            yield Sample(make.distinct(shape), dim, keepdim, expect=expect)
+        # The first of equal ones.
+        yield Sample(make((3, 20)) if not make.is_floating else np.round(make((3, 20))), 1, grad=False, expect=expect)
+        if make.dtype in ("float32", "float64"):
+            x = make.distinct((5,))
+            x[2] = np.nan
+            yield Sample(x, 0, grad=False, expect=expect)
+
+    return make_samples
+
+
+samples("max.dim")(_extreme(np.max, np.argmax))
+samples("min.dim")(_extreme(np.min, np.argmin))
+
+
+def _position(reference: Callable[..., Any]) -> Callable[[Maker], Iterator[Sample]]:
+    def make_samples(make: Maker) -> Iterator[Sample]:
+        for shape in [(3, 4), (), (67,)]:
+            yield Sample(make.distinct(shape), expect=lambda x: np.asarray(reference(x)))
+        for shape, dim, keepdim in [((3, 4), 0, False), ((3, 4), -1, True), ((2, 3, 4), 1, False), ((0, 3), 1, False)]:
+            yield Sample(make.distinct(shape), dim, keepdim, expect=lambda x, d, k: reference(x, axis=d, keepdims=k))
+        yield Sample(make.distinct((3, 4)), None, True, expect=lambda x, d, k: reference(x).reshape(1, 1))
+
+    return make_samples
+
+
+samples("argmax")(_position(np.argmax))
+samples("argmin")(_position(np.argmin))
+
+
+def _spread(root: bool, mean: bool) -> Callable[..., Any]:
+    """A reference of var, std, var_mean and std_mean."""
+
+    def expect(x: Any, dim: Any, keepdim: bool, divisor_less: float) -> Any:
+        axis = tuple(dim) if dim else None
+        centre = x.mean(axis=axis, keepdims=True)
+        count = x.size / centre.size
+        value = (abs(x - centre) ** 2).sum(axis=axis, keepdims=keepdim) / max(count - divisor_less, 0)
+        value = np.sqrt(value) if root else value
+        return (value, x.mean(axis=axis, keepdims=keepdim)) if mean else value
+
+    return expect
+
+
+def _spreads(name: str, root: bool, mean: bool, **options: Any) -> None:
+    expect = _spread(root, mean)
+
+    @samples(name, dtypes=FLOATS)
+    def whole(make: Maker) -> Iterator[Sample]:
+        for unbiased in (True, False):
+            yield Sample(make((3, 4)), unbiased, expect=lambda x, u: expect(x, None, False, int(u)), loose=4)
+        yield Sample(make((5,)), expect=lambda x: expect(x, None, False, 1), loose=4)
+
+    @samples(name + ".dim", dtypes=FLOATS)
+    def over_dims(make: Maker) -> Iterator[Sample]:
+        for shape, dim, unbiased, keepdim in [((3, 4), [0], True, False), ((3, 4), [-1], False, True), ((2, 3, 4), [0, 2], True, False), ((3, 4), None, True, True)]:
+            yield Sample(make(shape), dim, unbiased, keepdim, expect=lambda x, d, u, k: expect(x, d, k, int(u)), loose=4)
+
+    @samples(name + ".correction", dtypes=FLOATS)
+    def corrected(make: Maker) -> Iterator[Sample]:
+        for shape, dim, correction, keepdim in [((3, 4), [0], 1, False), ((3, 4), [1], 0, True), ((2, 3, 4), [-1, 0], 1.5, False), ((3, 4), None, None, False), ((40, 3), [0], 2, False)]:
+            less = 1 if correction is None else correction
+            yield Sample(make(shape), dim, correction=correction, keepdim=keepdim, loose=8,
+                         expect=lambda x, d, correction, keepdim, less=less: expect(x, d, keepdim, less))  # fmt: skip
+
+
+_spreads("var", root=False, mean=False)
+_spreads("std", root=True, mean=False)
+_spreads("var_mean", root=False, mean=True)
+_spreads("std_mean", root=True, mean=True)
+
+
+def _logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
+    axis = (tuple(dim) if isinstance(dim, (list, tuple)) else dim) if x.ndim else None
+    top = x.max(axis=axis, keepdims=True)
+    out = np.log(np.exp(x - top).sum(axis=axis, keepdims=True)) + top
+    return out if keepdim else out.squeeze(axis)
+
+
+@samples("logsumexp", dtypes=("int64", *REAL_FLOATS))
+def logsumexp(make: Maker) -> Iterator[Sample]:
+    for shape, dim, keepdim in [((3, 4), [0], False), ((3, 4), [-1], True), ((2, 3, 4), [0, 2], False), ((), [0], False)]:
+        yield Sample(make(shape), dim, keepdim, expect=_logsumexp, loose=4)
+    yield Sample(make((3, 4)) + (1000 if make.dtype != "float16" else 100), [1], expect=_logsumexp, loose=4)
+
+
+def _softmax(x: Any, dim: int, dtype: Any = None) -> Any:
+    return np.exp(_log_softmax(x, dim))
+
+
+def _log_softmax(x: Any, dim: int, dtype: Any = None) -> Any:
+    return x - _logsumexp(x, dim, True) if x.ndim else x * 0.0
+
+
+def _softmaxes(reference: Callable[..., Any]) -> Callable[[Maker], Iterator[Sample]]:
+    def make_samples(make: Maker) -> Iterator[Sample]:
+        for shape, dim in [((3, 4), 0), ((3, 4), -1), ((2, 3, 4), 1), ((), 0), ((3, 70), 1)]:
+            yield Sample(make(shape), dim, expect=reference, loose=4)
+        yield Sample(make((0, 3)), 1, expect=lambda x, d: x)
+        yield Sample(make((3, 4)), 1, treadle.float64, expect=reference, loose=4)
+
+    return make_samples
+
+
+samples("softmax.int", dtypes=REAL_FLOATS)(_softmaxes(_softmax))
+samples("log_softmax.int", dtypes=REAL_FLOATS)(_softmaxes(_log_softmax))
+
+
+def _norm(x: Any, p: Any = 2, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
+    p = 2 if p is None else p
+    axis, x = tuple(dim) if dim is not None else None, abs(x)
+    if p == math.inf:
+        return x.max(axis=axis, keepdims=keepdim)
+    if p == -math.inf:
+        return x.min(axis=axis, keepdims=keepdim)
+    if p == 0:
+        return (x != 0).sum(axis=axis, keepdims=keepdim).astype(np.float64)
+    return (x**p).sum(axis=axis, keepdims=keepdim) ** (1 / p)
+
+
+POWERS = (2, 1, 3.5, math.inf, -math.inf, 0)
+
+
+@samples("linalg_vector_norm", dtypes=FLOATS)
+def vector_norm(make: Maker) -> Iterator[Sample]:
+    yield Sample(make.distinct((3, 4)), expect=_norm)
+    for p in POWERS:
+        # The count of nonzero elements has steps, which finite differences see.
+        yield Sample(make((3, 4), 0.5, 2), p, [1], True, expect=_norm, loose=8, grad=p != 0)
+        yield Sample(make((2, 3, 4), 0.5, 2), p, [0, 2], expect=_norm, loose=8, grad=p != 0)
+
+
+@samples("norm.Scalar", dtypes=FLOATS)
+def norm(make: Maker) -> Iterator[Sample]:
+    for p in POWERS:
+        yield Sample(make((3, 4), 0.5, 2), p, expect=_norm, loose=8, grad=p != 0)
+    yield Sample(make((5,)), expect=_norm, loose=8)
+
+
+@samples("norm.ScalarOpt_dim", dtypes=FLOATS)
+def norm_dim(make: Maker) -> Iterator[Sample]:
+    for p, dim, keepdim in [(None, [0], False), (1, [-1], True), (3, [0, 1], False)]:
+        yield Sample(make((3, 4), 0.5, 2), p, dim, keepdim, expect=_norm, loose=8)
+
+
+@samples("norm.ScalarOpt_dim_dtype", dtypes=("float32", "float64"))
+def norm_dim_dtype(make: Maker) -> Iterator[Sample]:
+    yield Sample(make((3, 4), 0.5, 2), 2, [1], True, dtype=treadle.float64, expect=_norm, loose=8)
+
+
+@samples("norm.ScalarOpt_dtype", dtypes=("float32", "float64"))
+def norm_dtype(make: Maker) -> Iterator[Sample]:
+    yield Sample(make((3, 4), 0.5, 2), None, dtype=treadle.float64, expect=_norm, loose=8)
+
+
+@samples("diff", dtypes=("bool", "int64", "float32", "float64", "complex128"))
+def diff(make: Maker) -> Iterator[Sample]:
+    def expect(x: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
+        ends = {k: v for k, v in (("prepend", prepend), ("append", append)) if v is not None}
+        return np.diff(x, n, dim, **ends)
+
+    yield Sample(make((3, 4)), expect=expect)
+    for n, dim in [(2, 0), (0, 1), (1, 0), (3, 0)]:
+        yield Sample(make((3, 4)), n, dim, expect=expect, loose=4)
+    yield Sample(make((3, 4)), 1, 1, make((3, 1)), make((3, 2)), expect=expect)
+
+
+@samples("bincount")
+def bincount(make: Maker) -> Iterator[Sample]:
+    for n in (7, 0):
+        yield Sample(abs(make((n,))), expect=lambda x: np.bincount(x.astype(np.int64)))
+        yield Sample(abs(make((n,))), None, 9, expect=lambda x, w, m: np.bincount(x.astype(np.int64), minlength=m))
+    yield Sample(abs(make((7,))), Maker("float64")((7,)), expect=lambda x, w: np.bincount(x.astype(np.int64), w))

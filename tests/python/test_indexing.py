@@ -1,0 +1,207 @@
+"""Indexing, reading and writing, against NumPy on a grid of index expressions."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import treadle
+
+SHAPE = (3, 4, 5)
+MASK = np.arange(12).reshape(3, 4) % 3 == 0
+MASK_WHOLE = np.arange(60).reshape(SHAPE) % 7 == 0
+
+SINGLE: dict[str, Any] = {
+    "0": 0, "-1": -1, ":": slice(None), "1:": slice(1, None), "::2": slice(None, None, 2), "-2:9": slice(-2, 9), "2:1": slice(2, 1),
+    "None": None, "...": Ellipsis, "list": [0, 2, -1], "array": np.array([[1, 0], [2, 2]]), "column": np.array([[0], [1]]), "true": True,
+    "false": False, "empty": np.zeros((0,), dtype=np.int64), "int32": np.array([1, 1], dtype=np.int32), "scalar": np.int64(1),
+    "0dim": np.array(2),
+}  # fmt: skip
+WHOLE: dict[str, Any] = {
+    "mask": MASK, "mask whole": MASK_WHOLE, "mask row": np.array([True, False, True]), "()": (), "mask, 1": (MASK, 1),
+    ":, mask": (slice(None), np.array([True, False, True, True])), "mask, list": (np.array([True, False, True]), [1, 2]),
+    "..., mask": (Ellipsis, np.array([True, False, True, False, True])), "none, mask": (None, MASK), "0, ..., 1": (0, Ellipsis, 1),
+    "a, :, a": (np.array([0, 2]), slice(None), np.array([1, 3])), ":, a, a": (slice(None), np.array([0, 2]), np.array([1, 3])),
+    "a, a, a": (np.array([0, 2]), np.array([1, 3]), np.array([4, 0])), "a, None, a": (np.array([0, 2]), None, np.array([1, 3])),
+    "a, ..., a": (np.array([0, 2]), Ellipsis, np.array([1, 3])), "0, :, a": (0, slice(None), np.array([1, 3])), "True, 0": (True, 0),
+}  # fmt: skip
+PAIRS = {f"{a}, {b}": (SINGLE[a], SINGLE[b]) for a, b in itertools.product(SINGLE, SINGLE) if not a == b == "..."}
+GRID: dict[str, Any] = {**SINGLE, **PAIRS, **WHOLE}
+
+
+def _numpy(index: Any) -> Any:
+    """A list is an array in both; NumPy takes some lists in a tuple for something else."""
+    if isinstance(index, tuple):
+        return tuple(np.array(i) if isinstance(i, list) else i for i in index)
+    return np.array(index) if isinstance(index, list) else index
+
+
+def _treadle(index: Any) -> Any:
+    if isinstance(index, tuple):
+        return tuple(_treadle(i) for i in index)
+    return treadle.tensor(index) if isinstance(index, np.ndarray) else index
+
+
+def _expected(index: Any) -> Any:
+    """What NumPy gives, or None where it refuses."""
+    a = np.arange(60.0).reshape(SHAPE)
+    try:
+        return a[_numpy(index)]
+    except IndexError:
+        return None
+
+
+@pytest.mark.parametrize("name", GRID)
+def test_get(name: str) -> None:
+    x = treadle.arange(60.0).reshape(*SHAPE)
+    wanted = _expected(GRID[name])
+    if wanted is None:
+        with pytest.raises((IndexError, ValueError, RuntimeError)):
+            x[_treadle(GRID[name])]
+        return
+    got = x[_treadle(GRID[name])]
+    assert tuple(got.shape) == wanted.shape
+    np.testing.assert_array_equal(got.numpy(), wanted)
+
+
+@pytest.mark.parametrize("name", GRID)
+def test_set(name: str) -> None:
+    index = GRID[name]
+    shape = _expected(index)
+    for value in (-1.0, "full", "row"):
+        a, x = np.arange(60.0).reshape(SHAPE), treadle.arange(60.0).reshape(*SHAPE)
+        if shape is None:
+            with pytest.raises((IndexError, ValueError, RuntimeError)):
+                x[_treadle(index)] = -1.0
+            np.testing.assert_array_equal(x.numpy(), a)
+            continue
+        if value == "full":
+            new: Any = -np.arange(float(shape.size)).reshape(shape.shape)
+        elif value == "row":
+            new = -np.arange(float(shape.shape[-1])) if shape.ndim else -2.0
+        else:
+            new = value
+        a[_numpy(index)] = new
+        x[_treadle(index)] = treadle.tensor(new) if isinstance(new, np.ndarray) else new
+        np.testing.assert_array_equal(x.numpy(), a)
+
+
+BASIC = [name for name, index in GRID.items() if not any(isinstance(i, (np.ndarray, list, bool)) for i in (index if isinstance(index, tuple) else (index,)))]
+
+
+@pytest.mark.parametrize("name", BASIC)
+def test_basic_indexing_gives_a_view(name: str) -> None:
+    if _expected(GRID[name]) is None:
+        return
+    x = treadle.arange(60.0).reshape(*SHAPE)
+    got = x[_treadle(GRID[name])]
+    got.fill_(-1)
+    a = np.arange(60.0).reshape(SHAPE)
+    a[_numpy(GRID[name])] = -1
+    np.testing.assert_array_equal(x.numpy(), a)
+
+
+def test_advanced_indexing_gives_a_copy() -> None:
+    x = treadle.arange(5)
+    x[[0, 1]].fill_(9)
+    assert x.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_augmented_assignment() -> None:
+    x, a = treadle.arange(6.0), np.arange(6.0)
+    x[1:4] *= 10
+    a[1:4] *= 10
+    x[[0, 5]] += 1
+    a[[0, 5]] += 1
+    x[x > 15] -= 5
+    a[a > 15] -= 5
+    np.testing.assert_array_equal(x.numpy(), a)
+
+
+def test_values_are_converted_to_the_dtype_of_the_tensor() -> None:
+    x = treadle.zeros(3, dtype=treadle.int64)
+    x[0] = 2.7
+    x[1] = True
+    x[2] = treadle.tensor(5, dtype=treadle.int32)
+    assert x.tolist() == [2, 1, 5]
+
+
+def test_iteration_and_length() -> None:
+    x = treadle.arange(6).reshape(3, 2)
+    assert len(x) == 3 and [row.tolist() for row in x] == [[0, 1], [2, 3], [4, 5]]
+    a, b, c = x
+    assert b.tolist() == [2, 3]
+    with pytest.raises(TypeError):
+        len(treadle.tensor(1))
+    with pytest.raises(TypeError):
+        iter(treadle.tensor(1))
+    assert 4 in x and 9 not in x
+
+
+WRONG: list[tuple[Any, type[Exception]]] = [
+    (3, IndexError), (-4, IndexError), ((0, 0, 0, 0), IndexError), (2**70, (IndexError, OverflowError)), ("a", (TypeError, IndexError)),
+    (1.5, (TypeError, IndexError)), (slice(None, None, 0), ValueError), (slice(None, None, -1), ValueError), ((..., ...), IndexError),
+    (slice("a"), TypeError), (treadle.tensor([3]), IndexError), (treadle.tensor([0, -4]), IndexError), (treadle.tensor([0.5]), IndexError),
+    (treadle.tensor([True, False]), IndexError), (treadle.zeros(3, 5, dtype=treadle.bool), IndexError), ([0, 9], IndexError),
+    ((treadle.tensor([0, 1]), treadle.tensor([0, 1, 2])), IndexError), (object(), (TypeError, IndexError)), ({}, (TypeError, IndexError)),
+    (float("nan"), (TypeError, IndexError)), ([[0, 1], [2]], (TypeError, ValueError, IndexError)), (treadle.tensor([2**62]), IndexError),
+    (np.array(["a"]), (TypeError, IndexError)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("index, kind", WRONG, ids=lambda v: repr(v)[:30])
+def test_wrong_indices_are_refused_and_nothing_is_written(index: Any, kind: Any) -> None:
+    x = treadle.arange(12.0).reshape(3, 4)
+    with pytest.raises(kind) as info:
+        x[index]
+    assert 0 < len(str(info.value).splitlines()) <= 6
+    with pytest.raises(kind):
+        x[index] = 1
+    np.testing.assert_array_equal(x.numpy(), np.arange(12.0).reshape(3, 4))
+
+
+WRONG_VALUES = [np.zeros(3), np.zeros((2, 4)), "a", None, object(), [1, 2, 3], [[1], [2, 3]]]
+
+
+@pytest.mark.parametrize("value", WRONG_VALUES, ids=repr)
+def test_wrong_values_are_refused_and_nothing_is_written(value: Any) -> None:
+    for index in (0, slice(0, 1), [0], treadle.tensor([True, False, False])):
+        x = treadle.arange(12.0).reshape(3, 4)
+        with pytest.raises((TypeError, ValueError, RuntimeError, IndexError)):
+            x[index] = treadle.from_numpy(value) if isinstance(value, np.ndarray) else value
+        np.testing.assert_array_equal(x.numpy(), np.arange(12.0).reshape(3, 4))
+
+
+def test_writing_a_tensor_to_a_part_of_itself() -> None:
+    """Source and target overlap: the result is as if the source had been copied first."""
+    a, x = np.arange(8.0), treadle.arange(8.0)
+    a[1:] = a[:-1].copy()
+    x[1:] = x[:-1]
+    np.testing.assert_array_equal(x.numpy(), a)
+    x[treadle.tensor([0, 1, 2])] = x[5:]
+    a[[0, 1, 2]] = a[5:]
+    np.testing.assert_array_equal(x.numpy(), a)
+
+
+def test_indices_are_not_changed() -> None:
+    index = treadle.tensor([-1, 0])
+    treadle.arange(4)[index]
+    assert index.tolist() == [-1, 0]
+
+
+@pytest.mark.parametrize("name", ["1:", "list", "array, :", "mask", "a, :, a", "0, ..., 1", "None, ..."])
+def test_gradients_of_reading_and_writing(name: str) -> None:
+    index = _treadle(GRID.get(name, (np.array([[1, 0], [2, 2]]), slice(None))))
+    x = treadle.randn(*SHAPE, dtype=treadle.float64, requires_grad=True)
+    value = treadle.randn(*x.detach()[index].shape, dtype=treadle.float64, requires_grad=True)
+    assert treadle.autograd.gradcheck(lambda x: x[index] * 2, (x,))
+    if name != "array, :":  # writes a row twice
+
+        def write(x: Any, value: Any) -> Any:
+            y = x.clone()
+            y[index] = value
+            return y
+
+        assert treadle.autograd.gradcheck(write, (x, value))

@@ -1,0 +1,82 @@
+"""Views share memory with what they are views of, and writes through one are seen through the other."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import numpy as np
+import pytest
+import treadle
+
+from operators.cases import dtypes_of, samples_of
+from operators.catalogue import Operator, operators
+from operators.check import tensors
+from operators.sample import map_arrays, to_tensor
+
+
+def _is_view(op: Operator) -> bool:
+    """The schema says that the result shares memory with an argument that it does not write to."""
+    alias = op.args[0]["type"]["alias"] if op.args else None
+    # With an argument `copy` the result is a view only where nothing is converted.
+    return bool(alias and not alias["write"]) and all(a["name"] != "copy" for a in op.args)
+
+
+VIEWS = [o for o in operators() if not o.internal and _is_view(o)]
+
+
+@pytest.mark.parametrize("op", VIEWS, ids=repr)
+def test_shares_memory(op: Operator) -> None:
+    dtype = next(d for d in ("float32", *dtypes_of(op)) if d in dtypes_of(op))
+    for sample in samples_of(op, dtype):
+        base = to_tensor(sample.args[0], dtype)
+        args = map_arrays(list(sample.args[1:]), lambda a: to_tensor(a, dtype))
+        for view in tensors(op.function(base, *args, **sample.kwargs)):
+            if view.numel() == 0:
+                continue
+            assert view.untyped_storage().data_ptr() == base.untyped_storage().data_ptr()
+            base.fill_(1 + 1j if base.is_complex() else 1)
+            assert (view.numpy() != 0).any()
+            base.zero_()
+            assert (view.numpy() == 0).all()
+            assert view._version == base._version
+
+
+CHAINS: list[Callable[[Any], Any]] = [
+    lambda x: x.permute(2, 0, 1).select(0, 1).t(),
+    lambda x: x.transpose(0, 1).narrow(0, 1, 2).diagonal(0, 1, 2) if x.ndim == 3 else x,
+    lambda x: x.unfold(2, 2, 1).select(3, 1),
+    lambda x: x.flatten(1)[1:, ::2],
+    lambda x: x.unsqueeze(1).expand(2, 5, 3, 4).select(1, 3),
+    lambda x: x.chunk(2, 2)[1].unbind(0)[1],
+]
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_writes_through_a_chain_reach_the_base(chain: Callable[[Any], Any]) -> None:
+    """The same elements change as in NumPy, told by numbering them."""
+    base = treadle.arange(24).reshape(2, 3, 4).clone()
+    view = chain(base)
+    numbers = set(np.unique(view.numpy()).tolist())
+    view.mul_(0).sub_(1) if len(numbers) == view.numel() else view.fill_(-1)
+    changed = set(np.flatnonzero(base.numpy().reshape(-1) == -1).tolist())
+    assert changed == numbers
+
+
+def test_a_view_outlives_its_base() -> None:
+    view = treadle.arange(1000)[10:20]
+    np.testing.assert_array_equal(view.numpy(), np.arange(10, 20))
+
+
+def test_reshape_copies_only_where_it_must() -> None:
+    x = treadle.arange(6).reshape(2, 3)
+    assert x.reshape(3, 2).data_ptr() == x.data_ptr()
+    assert x.t().reshape(6).data_ptr() != x.data_ptr()
+    with pytest.raises(RuntimeError, match="view"):
+        x.t().view(6)
+
+
+def test_writing_through_an_expanded_view_is_refused() -> None:
+    x = treadle.zeros(3)
+    with pytest.raises(RuntimeError):
+        x.expand(4, 3).add_(1)
+    assert x.tolist() == [0.0, 0.0, 0.0]
