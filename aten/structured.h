@@ -57,6 +57,8 @@ void resize_out(const char* op, const Tensor& out, IntList sizes);
 // out= form of an operator that makes its result itself: writes the result to `out` by the rules of Output. RuntimeError
 // when the result carries a gradient, which a given `out` cannot.
 Tensor copy_to_out(const char* op, const Tensor& result, const Tensor& out);
+// The in-place form: the result goes to self, whose shape and dtype it must fit.
+Tensor copy_to_self(const char* op, const Tensor& self, const Tensor& result);
 
 // The kernel cell of an operator for these ids; null when there is a boxed kernel instead. Raises when there is neither.
 void* kernel_or_boxed(const Operator& op, Device device, Layout layout, ScalarType dtype, BoxedKernel& boxed);

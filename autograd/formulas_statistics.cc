@@ -6,6 +6,7 @@
 #include "aten/ops/abs.h"
 #include "aten/ops/any.h"
 #include "aten/ops/cat.h"
+#include "aten/ops/conj.h"
 #include "aten/ops/cumprod.h"
 #include "aten/ops/cumsum.h"
 #include "aten/ops/div.h"
@@ -64,7 +65,7 @@ Tensor cumprod_backward_slow(const Tensor& grad, const Tensor& self, int64_t dim
   for (int64_t k = 0; k < size; ++k) {
     const int64_t behind = size - k - 1;
     const Tensor later = aten::cat({one, aten::cumprod(aten::narrow(self, dim, k + 1, behind), dim)}, dim);
-    parts.push_back(aten::mul(before, sum_along(aten::mul(aten::narrow(grad, dim, k, behind + 1), later), dim)));
+    parts.push_back(aten::mul(aten::conj(before), sum_along(aten::mul(aten::narrow(grad, dim, k, behind + 1), aten::conj(later)), dim)));
     before = aten::mul(before, aten::narrow(self, dim, k, 1));
   }
   return aten::cat(parts, dim);
@@ -80,7 +81,7 @@ Tensor cumprod_backward(const Tensor& grad, const Tensor& self, int64_t dim, con
   const Tensor factors = aten::to(self, result.dtype());
   const bool has_zero = aten::item(aten::any(aten::eq(self, 0), OptionalIntList())).to<bool>();
   const Tensor gradient = has_zero ? cumprod_backward_slow(grad, factors, dim)
-                                   : aten::div(reverse_cumsum(aten::mul(grad, result), dim), factors);
+                                   : aten::div(reverse_cumsum(aten::mul(grad, aten::conj(result)), dim), aten::conj(factors));
   return aten::to(gradient, self.dtype());
 }
 

@@ -16,7 +16,7 @@ struct DestroyList {
   Node* first = nullptr;
   bool running = false;
 };
-thread_local constinit DestroyList destroy_list;
+thread_local constinit DestroyList destroy_list __attribute__((tls_model("initial-exec")));
 
 }  // namespace
 

@@ -391,7 +391,9 @@ def contract_lines(e: Entry, form: Form) -> list[str]:
     for a in e.args:
         if a.type.list and a.type.list_size and a.type.list_size > 1 and a.type.base in ("int", "SymInt"):
             n = cpp_name(a.name)
-            lines.append(f'contract::require_length({name}, "{a.name}", {n}, {a.type.list_size});')
+            # An empty list is a length of its own where it is the default (stride=[]).
+            guard = f"if (!{n}.empty()) " if a.default and a.default.value == [] else ""
+            lines.append(f'{guard}contract::require_length({name}, "{a.name}", {n}, {a.type.list_size});')
     for c in e.check:
         got = ", ".join(f'{{"{s}", str({s})}}' for s in check_subjects(c.tree))
         condition = c.text.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,6 +1,6 @@
-"""What the Python templates need of the model: for each Python name its signatures, and how each argument is read.
+"""What the Python templates need of the model: the signatures of each name, how arguments are read.
 
-A Python name gathers every overload of an operator; the `out=` form is an argument of the functional one:
+A name gathers every overload of an operator; `out=` is an argument of the functional form:
 
     bindings(shard)[0].signatures[0].params  ->  input, other, alpha, out
 """
@@ -121,7 +121,12 @@ def _python_default(default: Default) -> str:
     if default.kind == "bool":
         return "True" if default.value else "False"
     if default.kind == "list":
-        return "(" + ", ".join(str(v) for v in default.value) + ("," if len(default.value) == 1 else "") + ")"
+        return (
+            "("
+            + ", ".join(str(v) for v in default.value)
+            + ("," if len(default.value) == 1 else "")
+            + ")"
+        )
     if default.kind == "string":
         return repr(default.value)
     return default.text
@@ -145,7 +150,9 @@ def _read(a: Arg, index: int) -> str:
         return f"call.booleans<{t.list_size}>({index}{', ' + default if default else ''})"
     if t.list and t.base == "float":
         if t.optional or default not in (None, "{}"):
-            raise ValueError(f"argument {a.name}: the bindings know no type {t.text} with this default")
+            raise ValueError(
+                f"argument {a.name}: the bindings know no type {t.text} with this default"
+            )
         return f"call.reals({index})"
     prefix = "maybe_" if t.optional else ""
     given = [str(index)] + ([str(t.list_size or 0)] if t.list else [])
@@ -205,13 +212,41 @@ def _signature(e: Entry, form: Form) -> Signature:
         out = tuple(cpp.out_names(e))
         out_index = len(params)
         kind, stub = ("Tensor", "Tensor") if len(out) == 1 else ("TensorList", "TensorSequence")
-        params.append(Param("out", kind, "kNullable | kDefault | kKeyword", 0, "None", "out", "", f"Optional[{stub}]", True))
+        params.append(
+            Param(
+                "out",
+                kind,
+                "kNullable | kDefault | kKeyword",
+                0,
+                "None",
+                "out",
+                "",
+                f"Optional[{stub}]",
+                True,
+            )
+        )
     if _makes_tensors(e):
         requires_grad_index = len(params)
-        params.append(Param("requires_grad", "Bool", "kDefault | kKeyword", 0, "False", "requires_grad", "", "bool", True))
+        params.append(
+            Param(
+                "requires_grad",
+                "Bool",
+                "kDefault | kKeyword",
+                0,
+                "False",
+                "requires_grad",
+                "",
+                "bool",
+                True,
+            )
+        )
     names = [a.name for a in e.args]
     self_index = names.index("self") if "method" in e.variants and "self" in names else -1
-    named = tuple(r.name for r in e.returns if r.name) if len(e.returns) > 1 and form.form == "functional" else ()
+    named = (
+        tuple(r.name for r in e.returns if r.name)
+        if len(e.returns) > 1 and form.form == "functional"
+        else ()
+    )
     named = named if len(named) == len(e.returns) else ()
     return Signature(
         entry=e,
@@ -231,7 +266,11 @@ def _signature(e: Entry, form: Form) -> Signature:
 
 def _literal(text: str) -> str:
     """A default as `inspect` can read it."""
-    plain = text in ("None", "True", "False") or text[:1] in "-'(" or text.replace(".", "").replace("e-", "").isdigit()
+    plain = (
+        text in ("None", "True", "False")
+        or text[:1] in "-'("
+        or text.replace(".", "").replace("e-", "").isdigit()
+    )
     return text if plain else "..."
 
 
@@ -260,16 +299,20 @@ def _doc(name: str, signatures: Iterable[Signature]) -> str:
     for s in signatures:
         if s.entry.doc and s.entry.doc not in seen:
             seen.append(s.entry.doc)
-    return "\n".join(lines + [""] + [textwrap.fill(" ".join(d.split()), 100) for d in seen]).rstrip()
+    return "\n".join(
+        lines + [""] + [textwrap.fill(" ".join(d.split()), 100) for d in seen]
+    ).rstrip()
 
 
 def bindings(entries: Iterable[Entry]) -> list[Binding]:
-    """The Python names of these entries, sorted, each with its signatures in the order of the file."""
+    """The Python names of these entries, sorted; signatures are in the order of the file."""
     groups: dict[tuple[str, str], list[Signature]] = {}
     for e in entries:
         for form in e.forms:
             if form.form != "out":
-                groups.setdefault((form.name, e.python_module or ""), []).append(_signature(e, form))
+                groups.setdefault((form.name, e.python_module or ""), []).append(
+                    _signature(e, form)
+                )
     found = []
     for (name, module), signatures in sorted(groups.items()):
         identifier = cpp.cpp_name(name) + (f"_{module}" if module else "")
@@ -282,7 +325,7 @@ def context(shard: "Shard") -> Mapping[str, Any]:
     return {"headers": [name for name, _ in shard.groups], "bindings": bindings(shard.entries)}
 
 
-# ---- stubs ---------------------------------------------------------------------------------------------------------------
+# ---- stubs -------------------------------------------------------------------------------------
 
 
 def stub_parameters(signature: Signature, method: bool) -> str:
@@ -304,12 +347,19 @@ def stub_parameters(signature: Signature, method: bool) -> str:
     if _spreads(signature, method):
         first = next(i for i, part in enumerate(parts) if part not in ("self",))
         parts = [p for i, p in enumerate(parts) if i != first and p != "*"]
-        parts.insert(first, f"*{signature.params[0 if not method else (1 if signature.self_index == 0 else 0)].name}: Any")
+        parts.insert(
+            first,
+            f"*{signature.params[0 if not method else (1 if signature.self_index == 0 else 0)].name}: Any",
+        )
     return ", ".join(parts)
 
 
 def _spreads(signature: Signature, method: bool) -> bool:
-    places = [p for i, p in enumerate(signature.params) if not p.keyword and not (method and i == signature.self_index)]
+    places = [
+        p
+        for i, p in enumerate(signature.params)
+        if not p.keyword and not (method and i == signature.self_index)
+    ]
     return len(places) == 1 and places[0].kind == "IntList"
 
 
@@ -328,4 +378,3 @@ def named_results(all_bindings: Iterable[Binding]) -> list[tuple[str, tuple[str,
             if s.named_result:
                 found.setdefault(s.entry.name, s.named_result)
     return sorted(found.items())
-

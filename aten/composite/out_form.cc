@@ -1,4 +1,4 @@
-// The out= form of composites: compute, then copy.
+// The out= and in-place forms of composites: compute, then copy.
 #include "aten/ops/copy_.h"
 #include "aten/structured.h"
 
@@ -11,6 +11,16 @@ Tensor copy_to_out(const char* op, const Tensor& result, const Tensor& out) {
   Output target(op, TensorSpec{result.sizes(), result.dtype(), result.device()}, out, {&result});
   aten::copy_(target.tensor(), result);
   return target.finish();
+}
+
+Tensor copy_to_self(const char* op, const Tensor& self, const Tensor& result) {
+  if (self.is_same(result)) return self;
+  check<ErrorKind::Runtime>(result.sizes() == self.sizes(), op, ": expected a result of self's shape ", self.sizes(), ", got ",
+                            result.sizes());
+  check<ErrorKind::Runtime>(can_cast(result.dtype(), self.dtype()), op,
+                            ": expected a result that can be written to self of dtype ", name_of(self.dtype()), ", got ",
+                            name_of(result.dtype()));
+  return aten::copy_(self, result);
 }
 
 }  // namespace treadle

@@ -148,6 +148,14 @@ Device device_of(const char* op, TensorRefs inputs) {
   return device;
 }
 
+// A kernel for the cell must exist before anything is written; on the meta device, too, which answers as the CPU does.
+void require_kernel(const PointwiseOp& op, Device device, ScalarType cell) {
+  if (device.is_meta()) device = kCPU;
+  if (op.op->table().find(device, Layout::Strided, cell) != nullptr) return;
+  if (find_boxed(*op.op, device, Layout::Strided, cell) != nullptr) return;
+  no_kernel(*op.op, device, Layout::Strided, cell);
+}
+
 // One call, of any form, with everything about it decided.
 struct Prepared {
   Types types;
@@ -165,9 +173,12 @@ Prepared prepare(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scal
     check<ErrorKind::Type>(op.promote != Promote::None || t->dtype() == inputs[0]->dtype(), op.name,
                            ": expected tensors of one dtype, got ", inputs[0]->dtype(), " and ", t->dtype());
   }
+  const ScalarType of_tensors = promotion.result();
   for (size_t s = 0; s < scalars.size(); ++s) {
     if (promoting >> s & 1) promotion.add(scalars[s]);
   }
+  // A number does not lift tensors into the dtypes of an operator that has none for them.
+  if (op.promote != Promote::Float && promotion.result() != of_tensors) require_kernel(op, device_of(op.name, inputs), of_tensors);
   Prepared p;
   p.types = types_for(op.promote, op.promote == Promote::None ? inputs[0]->dtype() : promotion.result());
   p.device = device_of(op.name, inputs);
@@ -308,14 +319,6 @@ void run_general(const PointwiseOp& op, const Prepared& p, TensorRefs inputs, Ar
   reinterpret_cast<PointwiseKernel*>(kernel)(call);
 }
 
-// A kernel for the cell must exist before anything is written, on meta as well.
-void require_kernel(const PointwiseOp& op, const Prepared& p) {
-  const Device device = p.device.is_meta() ? kCPU : p.device;
-  if (op.op->table().find(device, Layout::Strided, p.types.cell) != nullptr) return;
-  if (find_boxed(*op.op, device, Layout::Strided, p.types.cell) != nullptr) return;
-  no_kernel(*op.op, device, Layout::Strided, p.types.cell);
-}
-
 // Writes `out` (of the result's shape), through a temporary where its memory meets an input's in a way not seen through.
 void write_to(const PointwiseOp& op, const char* shown_name, const Prepared& p, TensorRefs inputs, ArrayRef<Scalar> scalars,
               uint32_t promoting, const Tensor& out) {
@@ -349,7 +352,7 @@ Tensor pointwise(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scal
     }
   }
   const Prepared p = prepare(op, inputs, scalars, promoting);
-  require_kernel(op, p);
+  require_kernel(op, p.device, p.types.cell);
   Tensor out = new_result(p, inputs);
   run_general(op, p, inputs, scalars, promoting, out);
   return out;
@@ -357,7 +360,7 @@ Tensor pointwise(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scal
 
 void pointwise_out(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars, uint32_t promoting, const Tensor& out) {
   const Prepared p = prepare(op, inputs, scalars, promoting);
-  require_kernel(op, p);
+  require_kernel(op, p.device, p.types.cell);
   require_out(op.name, TensorSpec{p.shape, p.types.result, p.device}, out);
   resize_out(op.name, out, p.shape);
   require_writable(op.name, out);
@@ -384,7 +387,7 @@ void pointwise_inplace(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar
   const std::string name = std::string(op.name) + "_";
   const PointwiseOp shown{name.c_str(), op.op, op.promote};
   const Prepared p = prepare(shown, inputs, scalars, promoting);
-  require_kernel(shown, p);
+  require_kernel(shown, p.device, p.types.cell);
   check<ErrorKind::Runtime>(IntList(p.shape) == self.sizes(), name, ": expected shapes that broadcast to self's ", self.sizes(),
                             ", got a result of shape ", p.shape);
   check<ErrorKind::Runtime>(can_cast(p.types.result, self.dtype()), name, ": expected a result that can be written to self of dtype ",

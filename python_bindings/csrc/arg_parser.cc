@@ -6,13 +6,15 @@
 namespace treadle::python::detail {
 namespace {
 
-// Names that callers may use instead of a parameter's own: those of NumPy, and `input` for the first tensor.
+// Names that callers may use instead of a parameter's own: those of NumPy, and `input` for the
+// first tensor.
 struct Alias {
   const char* name;
   const char* alias;
 };
-constexpr Alias kAliases[] = {{"self", "input"}, {"dim", "axis"}, {"keepdim", "keepdims"}, {"self", "x"},
-                              {"self", "a"},     {"self", "x1"},  {"input", "x"},          {"other", "x2"}};
+constexpr Alias kAliases[] = {{"self", "input"}, {"dim", "axis"}, {"keepdim", "keepdims"},
+                              {"self", "x"},     {"self", "a"},   {"self", "x1"},
+                              {"input", "x"},    {"other", "x2"}};
 
 void intern_names(Function& function) {
   size_t total = 0;
@@ -30,7 +32,9 @@ void intern_names(Function& function) {
 
 bool is_alias(const char* parameter, PyObject* given) {
   for (const Alias& a : kAliases) {
-    if (std::strcmp(a.name, parameter) == 0 && PyUnicode_CompareWithASCIIString(given, a.alias) == 0) return true;
+    if (std::strcmp(a.name, parameter) == 0 &&
+        PyUnicode_CompareWithASCIIString(given, a.alias) == 0)
+      return true;
   }
   return false;
 }
@@ -73,23 +77,40 @@ bool is_int_like(PyObject* o) { return is_int(o) || is_int_tensor(o); }
 bool fits(const Param& param, PyObject* o, bool lenient) {
   if (o == Py_None) return param.flags & kNullable || param.kind == Kind::Any;
   switch (param.kind) {
-    case Kind::Tensor: return is_tensor(o) || (lenient && is_number(o));
+    case Kind::Tensor:
+      return is_tensor(o) || (lenient && is_number(o));
     case Kind::TensorList:
-      return all_items(o, [&](PyObject* i) { return is_tensor(i) || ((param.flags & kNullableItems) && i == Py_None); });
-    case Kind::Int: return is_int(o) || (lenient && is_int_tensor(o));
-    case Kind::IntList: return all_items(o, is_int_like) || (param.length > 0 && is_int_like(o));
-    case Kind::Float: return is_real(o) || (lenient && is_tensor(o) && is_number_tensor(unwrap(o)));
-    case Kind::FloatList: return all_items(o, is_real);
-    case Kind::Bool: return is_bool(o);
-    case Kind::BoolList: return all_items(o, is_bool) && PySequence_Fast_GET_SIZE(o) == param.length;
-    case Kind::Number: return is_number(o) || (lenient && is_tensor(o) && is_number_tensor(unwrap(o)));
-    case Kind::Str: return PyUnicode_Check(o);
-    case Kind::Dtype: return as_dtype(o).has_value();
-    case Kind::Layout: return Py_IS_TYPE(o, layout_type);
-    case Kind::Device: return is_device(o);
-    case Kind::MemoryFormat: return Py_IS_TYPE(o, memory_format_type);
-    case Kind::Generator: return is_generator(o);
-    case Kind::Any: return true;
+      return all_items(o, [&](PyObject* i) {
+        return is_tensor(i) || ((param.flags & kNullableItems) && i == Py_None);
+      });
+    case Kind::Int:
+      return is_int(o) || (lenient && is_int_tensor(o));
+    case Kind::IntList:
+      return all_items(o, is_int_like) || (param.length > 0 && is_int_like(o));
+    case Kind::Float:
+      return is_real(o) || (lenient && is_tensor(o) && is_number_tensor(unwrap(o)));
+    case Kind::FloatList:
+      return all_items(o, is_real);
+    case Kind::Bool:
+      return is_bool(o);
+    case Kind::BoolList:
+      return all_items(o, is_bool) && PySequence_Fast_GET_SIZE(o) == param.length;
+    case Kind::Number:
+      return is_number(o) || (lenient && is_tensor(o) && is_number_tensor(unwrap(o)));
+    case Kind::Str:
+      return PyUnicode_Check(o);
+    case Kind::Dtype:
+      return as_dtype(o).has_value();
+    case Kind::Layout:
+      return Py_IS_TYPE(o, layout_type);
+    case Kind::Device:
+      return is_device(o);
+    case Kind::MemoryFormat:
+      return Py_IS_TYPE(o, memory_format_type);
+    case Kind::Generator:
+      return is_generator(o);
+    case Kind::Any:
+      return true;
   }
   return false;
 }
@@ -101,7 +122,8 @@ struct Mismatch {
   PyObject* value = nullptr;
 };
 
-Mismatch match(const Signature& signature, PyObject* const* names, const Arguments& arguments, PyObject** slots, bool lenient) {
+Mismatch match(const Signature& signature, PyObject* const* names, const Arguments& arguments,
+               PyObject** slots, bool lenient) {
   const int self = arguments.object ? signature.self : -1;
   if (arguments.object ? self < 0 : !signature.function) return {Mismatch::TooMany};
   const Py_ssize_t places = signature.positional - (self >= 0);
@@ -111,9 +133,11 @@ Mismatch match(const Signature& signature, PyObject* const* names, const Argumen
   const int first = self == 0 ? 1 : 0;
   const bool may_spread = places == 1 && signature.params[first].kind == Kind::IntList;
   Py_ssize_t given = arguments.count;
-  if (may_spread && given >= 1 && (given > 1 || !is_list(arguments.values[0])) && arguments.values[0] != Py_None) {
+  if (may_spread && given >= 1 && (given > 1 || !is_list(arguments.values[0])) &&
+      arguments.values[0] != Py_None) {
     for (Py_ssize_t i = 0; i < given; ++i) {
-      if (!is_int_like(arguments.values[i])) return {Mismatch::WrongKind, &signature.params[first], arguments.values[i]};
+      if (!is_int_like(arguments.values[i]))
+        return {Mismatch::WrongKind, &signature.params[first], arguments.values[i]};
     }
     slots[first] = spread();
     given = 0;
@@ -134,19 +158,22 @@ Mismatch match(const Signature& signature, PyObject* const* names, const Argumen
       const int p = find_parameter(signature, names, name);
       if (p < 0) return {Mismatch::Unknown, nullptr, name};
       if (slots[p]) return {Mismatch::Twice, &signature.params[p]};
-      if (!fits(signature.params[p], value, lenient)) return {Mismatch::WrongKind, &signature.params[p], value};
+      if (!fits(signature.params[p], value, lenient))
+        return {Mismatch::WrongKind, &signature.params[p], value};
       slots[p] = value;
     }
   }
   for (int p = 0; p < signature.count; ++p) {
-    if (!slots[p] && !(signature.params[p].flags & kDefault)) return {Mismatch::Missing, &signature.params[p]};
+    if (!slots[p] && !(signature.params[p].flags & kDefault))
+      return {Mismatch::Missing, &signature.params[p]};
   }
   return {};
 }
 
 const char* kind_text(Kind kind) {
-  static constexpr const char* kTexts[] = {"Tensor", "Tensor[]", "int", "int[]",  "float",  "float[]",       "bool",     "bool[]",
-                                           "Number", "str",      "dtype", "layout", "device", "memory_format", "Generator", "object"};
+  static constexpr const char* kTexts[] = {
+      "Tensor", "Tensor[]", "int",   "int[]",  "float",  "float[]",       "bool",      "bool[]",
+      "Number", "str",      "dtype", "layout", "device", "memory_format", "Generator", "object"};
   return kTexts[static_cast<size_t>(kind)];
 }
 
@@ -156,7 +183,9 @@ std::string param_type_text(const Param& param) {
   return param.flags & kNullable ? text + "?" : text;
 }
 
-const char* param_name(const Param& param) { return std::strcmp(param.name, "self") == 0 ? "input" : param.name; }
+const char* param_name(const Param& param) {
+  return std::strcmp(param.name, "self") == 0 ? "input" : param.name;
+}
 
 std::string signature_text(const char* name, const Signature& signature, bool method) {
   std::string text = std::string(name) + "(";
@@ -185,7 +214,8 @@ std::string given_text(const Arguments& arguments) {
   const Py_ssize_t named = arguments.names ? PyTuple_GET_SIZE(arguments.names) : 0;
   for (Py_ssize_t k = 0; k < named; ++k) {
     if (text.size() > 1) text += ", ";
-    text += std::string(utf8(PyTuple_GET_ITEM(arguments.names, k))) + "=" + type_text(arguments.values[arguments.count + k]);
+    text += std::string(utf8(PyTuple_GET_ITEM(arguments.names, k))) + "=" +
+            type_text(arguments.values[arguments.count + k]);
   }
   text += ")";
   return text.size() > 300 ? text.substr(0, 300) + "..." : text;
@@ -193,19 +223,25 @@ std::string given_text(const Arguments& arguments) {
 
 std::string reason_text(const Mismatch& mismatch) {
   switch (mismatch.what) {
-    case Mismatch::None: break;
-    case Mismatch::TooMany: return "too many arguments by position";
-    case Mismatch::Unknown: return str("unexpected argument '", utf8(mismatch.value), "'");
-    case Mismatch::Twice: return str("argument '", param_name(*mismatch.param), "' given twice");
-    case Mismatch::Missing: return str("argument '", param_name(*mismatch.param), "' missing");
+    case Mismatch::None:
+      break;
+    case Mismatch::TooMany:
+      return "too many arguments by position";
+    case Mismatch::Unknown:
+      return str("unexpected argument '", utf8(mismatch.value), "'");
+    case Mismatch::Twice:
+      return str("argument '", param_name(*mismatch.param), "' given twice");
+    case Mismatch::Missing:
+      return str("argument '", param_name(*mismatch.param), "' missing");
     case Mismatch::WrongKind:
-      return str("argument '", param_name(*mismatch.param), "' must be ", param_type_text(*mismatch.param), ", not ",
-                 type_text(mismatch.value));
+      return str("argument '", param_name(*mismatch.param), "' must be ",
+                 param_type_text(*mismatch.param), ", not ", type_text(mismatch.value));
   }
   return "";
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] void no_signature_fits(const Function& function, const Arguments& arguments,
+[[noreturn, gnu::cold, gnu::noinline]] void no_signature_fits(const Function& function,
+                                                              const Arguments& arguments,
                                                               PyObject** slots) {
   const bool method = arguments.object != nullptr;
   std::vector<const Signature*> shown;
@@ -256,19 +292,38 @@ PyObject* spread() {
 }
 
 int parse(Function& function, const Arguments& arguments, PyObject** slots) {
-  if (!function.names) [[unlikely]] intern_names(function);
+  if (!function.names) [[unlikely]]
+    intern_names(function);
   for (const bool lenient : {false, true}) {
     // A number stands for a tensor only beside a real one.
     if (lenient && !any_tensor(arguments)) break;
     size_t at = 0;
     for (int s = 0; s < function.count; ++s) {
       const Signature& signature = function.signatures[s];
-      if (match(signature, function.names + at, arguments, slots, lenient).what == Mismatch::None) return s;
+      if (match(signature, function.names + at, arguments, slots, lenient).what == Mismatch::None)
+        return s;
       at += signature.count;
     }
   }
   no_signature_fits(function, arguments, slots);
 }
+
+namespace {
+
+// Reading an item may run Python code, which may change the list: each item is held, and the length
+// asked for every time.
+template <class F>
+void each_item(const char* op, PyObject* list, F&& read) {
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(list);
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    check<ErrorKind::Runtime>(i < PySequence_Fast_GET_SIZE(list), op,
+                              ": expected a list that stays as it is while it is read");
+    const Object item = Object::borrow(PySequence_Fast_GET_ITEM(list, i));
+    read(static_cast<size_t>(i), item.get());
+  }
+}
+
+}  // namespace
 
 void read_ints(const char* op, PyObject* o, int length, DimVector& out) {
   if (!is_list(o)) {
@@ -276,10 +331,9 @@ void read_ints(const char* op, PyObject* o, int length, DimVector& out) {
     for (int i = 0; i < (length > 0 ? length : 1); ++i) out.push_back(value);
     return;
   }
-  const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-  for (Py_ssize_t i = 0; i < n; ++i) out.push_back(to_int(op, PySequence_Fast_GET_ITEM(o, i)));
+  each_item(op, o, [&](size_t, PyObject* item) { out.push_back(to_int(op, item)); });
   // A list of one value, as a single value, stands for all of int[2].
-  if (length > 1 && n == 1) {
+  if (length > 1 && out.size() == 1) {
     for (int i = 1; i < length; ++i) out.push_back(out[0]);
   }
 }
@@ -289,31 +343,26 @@ void read_spread(const char* op, const Arguments& arguments, DimVector& out) {
 }
 
 std::vector<Tensor> read_tensors(const char* op, PyObject* o) {
-  const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
   std::vector<Tensor> out;
-  out.reserve(static_cast<size_t>(n));
-  for (Py_ssize_t i = 0; i < n; ++i) {
-    PyObject* item = PySequence_Fast_GET_ITEM(o, i);
-    if (item == Py_None) {
-      out.emplace_back();
-      continue;
-    }
-    check<ErrorKind::Type>(is_tensor(item), op, ": expected a list of tensors, got ", type_text(item), " in it");
-    out.push_back(unwrap(item));
-  }
+  out.reserve(static_cast<size_t>(PySequence_Fast_GET_SIZE(o)));
+  each_item(op, o, [&](size_t, PyObject* item) {
+    check<ErrorKind::Type>(item == Py_None || is_tensor(item), op,
+                           ": expected a list of tensors, got ", type_text(item), " in it");
+    out.push_back(item == Py_None ? Tensor() : unwrap(item));
+  });
   return out;
 }
 
 std::vector<double> read_doubles(const char* op, PyObject* o) {
-  const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
   std::vector<double> out;
-  for (Py_ssize_t i = 0; i < n; ++i) out.push_back(to_double(op, PySequence_Fast_GET_ITEM(o, i)));
+  each_item(op, o, [&](size_t, PyObject* item) { out.push_back(to_double(op, item)); });
   return out;
 }
 
 void read_bools(const char* op, PyObject* o, bool* out, size_t length) {
-  check<ErrorKind::Type>(static_cast<size_t>(PySequence_Fast_GET_SIZE(o)) == length, op, ": expected ", length, " bools");
-  for (size_t i = 0; i < length; ++i) out[i] = to_boolean(PySequence_Fast_GET_ITEM(o, static_cast<Py_ssize_t>(i)));
+  check<ErrorKind::Type>(static_cast<size_t>(PySequence_Fast_GET_SIZE(o)) == length, op,
+                         ": expected ", length, " bools");
+  each_item(op, o, [&](size_t i, PyObject* item) { out[i] = to_boolean(item); });
 }
 
 }  // namespace treadle::python::detail

@@ -1,11 +1,13 @@
-// The argument parser of generated functions: one constant table for each signature, no code of its own.
+// The argument parser of generated functions: one constant table for each signature, no code of its
+// own.
 //
-//   static const Param add_params[] = {{"self", Kind::Tensor}, {"other", Kind::Tensor}, {"alpha", Kind::Number, kKeyword | kDefault, 0, "1"}};
-//   Call<4> call(add_function, object, arguments, count, names);   // TypeError listing the signatures when none fits
-//   aten::add(call.tensor(0), call.tensor(1), call.scalar(2, 1));
+//   static const Param add_params[] = {{"self", Kind::Tensor}, {"other", Kind::Tensor}, {"alpha",
+//   Kind::Number, kKeyword | kDefault, 0, "1"}}; Call<4> call(add_function, object, arguments,
+//   count, names);   // TypeError listing the signatures when none fits aten::add(call.tensor(0),
+//   call.tensor(1), call.scalar(2, 1));
 //
-// Signatures are tried in order, twice: first by exact kinds, then letting a number stand for a tensor and a 0-dim tensor
-// for a number. The first that fits is taken.
+// Signatures are tried in order, twice: first by exact kinds, then letting a number stand for a
+// tensor and a 0-dim tensor for a number. The first that fits is taken.
 #pragma once
 
 #include <array>
@@ -17,7 +19,21 @@
 namespace treadle::python {
 
 enum class Kind : uint8_t {
-  Tensor, TensorList, Int, IntList, Float, FloatList, Bool, BoolList, Number, Str, Dtype, Layout, Device, MemoryFormat, Generator,
+  Tensor,
+  TensorList,
+  Int,
+  IntList,
+  Float,
+  FloatList,
+  Bool,
+  BoolList,
+  Number,
+  Str,
+  Dtype,
+  Layout,
+  Device,
+  MemoryFormat,
+  Generator,
   Any,  // any object at all
 };
 inline constexpr uint8_t kNullable = 1;       // takes None
@@ -58,8 +74,8 @@ struct Arguments {
   Py_ssize_t count;
   PyObject* names;  // of the values after the first `count`; or null
 };
-// Fills `slots` by the first signature that fits, and returns its number. A list given as separate arguments leaves
-// `spread()` in its slot.
+// Fills `slots` by the first signature that fits, and returns its number. A list given as separate
+// arguments leaves `spread()` in its slot.
 int parse(Function& function, const Arguments& arguments, PyObject** slots);
 PyObject* spread();
 
@@ -79,13 +95,16 @@ struct OptionalInts {
   }
 };
 
-// One parsed call of a function whose longest signature has N parameters. The getters give the default for an argument
-// that was left out.
+// One parsed call of a function whose longest signature has N parameters. The getters give the
+// default for an argument that was left out.
 template <size_t N>
 class Call {
  public:
-  Call(Function& function, PyObject* object, PyObject* const* values, Py_ssize_t count, PyObject* names)
-      : op_(function.name), arguments_{object, values, count, names}, overload_(detail::parse(function, arguments_, slots_)) {}
+  Call(Function& function, PyObject* object, PyObject* const* values, Py_ssize_t count,
+       PyObject* names)
+      : op_(function.name),
+        arguments_{object, values, count, names},
+        overload_(detail::parse(function, arguments_, slots_)) {}
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
@@ -108,18 +127,35 @@ class Call {
   // The i-th of the tensors given together as `out=(a, b)`.
   const std::vector<Tensor> outputs(size_t i, size_t expected) const {
     std::vector<Tensor> list = tensors(i);
-    check<ErrorKind::Type>(list.size() == expected, op_, ": expected out to be a tuple of ", expected, " tensors, got ", list.size());
-    for (const Tensor& t : list) check<ErrorKind::Type>(t.defined(), op_, ": expected out to be a tuple of tensors, got None in it");
+    check<ErrorKind::Type>(list.size() == expected, op_, ": expected out to be a tuple of ",
+                           expected, " tensors, got ", list.size());
+    for (const Tensor& t : list)
+      check<ErrorKind::Type>(t.defined(), op_,
+                             ": expected out to be a tuple of tensors, got None in it");
     return list;
   }
 
-  int64_t integer(size_t i, int64_t otherwise = 0) const { return slots_[i] ? to_int(op_, slots_[i]) : otherwise; }
-  double real(size_t i, double otherwise = 0) const { return slots_[i] ? to_double(op_, slots_[i]) : otherwise; }
-  bool boolean(size_t i, bool otherwise = false) const { return slots_[i] ? to_boolean(slots_[i]) : otherwise; }
-  Scalar scalar(size_t i, const Scalar& otherwise = {}) const { return slots_[i] ? to_scalar(op_, slots_[i]) : otherwise; }
-  std::string_view text(size_t i, std::string_view otherwise = {}) const { return slots_[i] ? utf8(slots_[i]) : otherwise; }
-  ScalarType dtype(size_t i, ScalarType otherwise = {}) const { return slots_[i] ? *as_dtype(slots_[i]) : otherwise; }
-  Device device(size_t i, Device otherwise = {}) const { return slots_[i] ? to_device(slots_[i]) : otherwise; }
+  int64_t integer(size_t i, int64_t otherwise = 0) const {
+    return slots_[i] ? to_int(op_, slots_[i]) : otherwise;
+  }
+  double real(size_t i, double otherwise = 0) const {
+    return slots_[i] ? to_double(op_, slots_[i]) : otherwise;
+  }
+  bool boolean(size_t i, bool otherwise = false) const {
+    return slots_[i] ? to_boolean(slots_[i]) : otherwise;
+  }
+  Scalar scalar(size_t i, const Scalar& otherwise = {}) const {
+    return slots_[i] ? to_scalar(op_, slots_[i]) : otherwise;
+  }
+  std::string_view text(size_t i, std::string_view otherwise = {}) const {
+    return slots_[i] ? utf8(slots_[i]) : otherwise;
+  }
+  ScalarType dtype(size_t i, ScalarType otherwise = {}) const {
+    return slots_[i] ? *as_dtype(slots_[i]) : otherwise;
+  }
+  Device device(size_t i, Device otherwise = {}) const {
+    return slots_[i] ? to_device(slots_[i]) : otherwise;
+  }
   Layout layout(size_t i, Layout otherwise = {}) const {
     return slots_[i] ? reinterpret_cast<LayoutObject*>(slots_[i])->value : otherwise;
   }
@@ -130,12 +166,17 @@ class Call {
 
   DimVector ints(size_t i, int length = 0, IntList otherwise = {}) const {
     DimVector out;
-    if (!slots_[i]) out.assign(otherwise.begin(), otherwise.end());
-    else if (slots_[i] == detail::spread()) detail::read_spread(op_, arguments_, out);
-    else detail::read_ints(op_, slots_[i], length, out);
+    if (!slots_[i])
+      out.assign(otherwise.begin(), otherwise.end());
+    else if (slots_[i] == detail::spread())
+      detail::read_spread(op_, arguments_, out);
+    else
+      detail::read_ints(op_, slots_[i], length, out);
     return out;
   }
-  std::vector<double> reals(size_t i) const { return has(i) ? detail::read_doubles(op_, slots_[i]) : std::vector<double>(); }
+  std::vector<double> reals(size_t i) const {
+    return has(i) ? detail::read_doubles(op_, slots_[i]) : std::vector<double>();
+  }
   template <size_t L>
   std::array<bool, L> booleans(size_t i, std::array<bool, L> otherwise = {}) const {
     if (slots_[i]) detail::read_bools(op_, slots_[i], otherwise.data(), L);
@@ -155,7 +196,8 @@ class Call {
   std::optional<Scalar> maybe_scalar(size_t i, std::optional<Scalar> otherwise = {}) const {
     return maybe(i, otherwise, [&] { return scalar(i); });
   }
-  std::optional<std::string_view> maybe_text(size_t i, std::optional<std::string_view> otherwise = {}) const {
+  std::optional<std::string_view> maybe_text(size_t i,
+                                             std::optional<std::string_view> otherwise = {}) const {
     return maybe(i, otherwise, [&] { return text(i); });
   }
   std::optional<ScalarType> maybe_dtype(size_t i, std::optional<ScalarType> otherwise = {}) const {
@@ -167,7 +209,8 @@ class Call {
   std::optional<Layout> maybe_layout(size_t i, std::optional<Layout> otherwise = {}) const {
     return maybe(i, otherwise, [&] { return layout(i); });
   }
-  std::optional<MemoryFormat> maybe_memory_format(size_t i, std::optional<MemoryFormat> otherwise = {}) const {
+  std::optional<MemoryFormat> maybe_memory_format(
+      size_t i, std::optional<MemoryFormat> otherwise = {}) const {
     return maybe(i, otherwise, [&] { return memory_format(i); });
   }
   OptionalInts maybe_ints(size_t i, int length = 0, OptionalIntList otherwise = {}) const {

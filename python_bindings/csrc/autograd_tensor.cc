@@ -21,8 +21,10 @@ int set_grad(PyObject* self, PyObject* value, void*) {
       autograd::set_grad(t, Tensor());
       return 0;
     }
-    check<ErrorKind::Type>(is_tensor(value), "grad: expected a tensor or None, got ", type_text(value));
-    check<ErrorKind::Runtime>(value != self, "grad: expected a tensor other than the one it is the gradient of");
+    check<ErrorKind::Type>(is_tensor(value), "grad: expected a tensor or None, got ",
+                           type_text(value));
+    check<ErrorKind::Runtime>(value != self,
+                              "grad: expected a tensor other than the one it is the gradient of");
     autograd::set_grad(t, unwrap(value));
     return 0;
   });
@@ -38,7 +40,8 @@ PyObject* get_requires_grad(PyObject* self, void*) {
 }
 int set_requires_grad(PyObject* self, PyObject* value, void*) {
   return guarded([&]() -> int {
-    check<ErrorKind::Type>(value && PyBool_Check(value), "requires_grad: expected a bool, got ", value ? type_text(value) : "nothing");
+    check<ErrorKind::Type>(value && PyBool_Check(value), "requires_grad: expected a bool, got ",
+                           value ? type_text(value) : "nothing");
     autograd::set_requires_grad(unwrap(self), value == Py_True);
     return 0;
   });
@@ -77,11 +80,15 @@ PyObject* get_data(PyObject* self, void*) {
 // Makes the tensor another one's elements, keeping its identity.
 int set_data(PyObject* self, PyObject* value, void*) {
   return guarded([&]() -> int {
-    check<ErrorKind::Type>(value && is_tensor(value), "data: expected a tensor, got ", value ? type_text(value) : "nothing");
+    check<ErrorKind::Type>(value && is_tensor(value), "data: expected a tensor, got ",
+                           value ? type_text(value) : "nothing");
     const Tensor &t = unwrap(self), &source = unwrap(value);
-    check<ErrorKind::Runtime>(!t.requires_grad() || autograd::is_differentiable(source.dtype()),
-                              "data: expected a floating or complex tensor, as this one requires grad, got dtype ", source.dtype());
-    check<ErrorKind::Runtime>(t.layout() == source.layout(), "data: expected a tensor of layout ", t.layout(), ", got ", source.layout());
+    check<ErrorKind::Runtime>(
+        !t.requires_grad() || autograd::is_differentiable(source.dtype()),
+        "data: expected a floating or complex tensor, as this one requires grad, got dtype ",
+        source.dtype());
+    check<ErrorKind::Runtime>(t.layout() == source.layout(), "data: expected a tensor of layout ",
+                              t.layout(), ", got ", source.layout());
     t.impl()->set_storage(source.storage(), source.dtype());
     t.impl()->set_geometry(source.sizes(), source.strides(), source.storage_offset());
     return 0;
@@ -90,11 +97,13 @@ int set_data(PyObject* self, PyObject* value, void*) {
 
 // ---- methods ----
 
-const Param requires_grad_params[] = {{"self", Kind::Tensor}, {"requires_grad", Kind::Bool, kDefault, 0, "True"}};
+const Param requires_grad_params[] = {{"self", Kind::Tensor},
+                                      {"requires_grad", Kind::Bool, kDefault, 0, "True"}};
 const Signature requires_grad_signature[] = {{requires_grad_params, 2, 2, 0, false}};
 Function requires_grad_function = {"requires_grad_", requires_grad_signature, 1};
 
-PyObject* requires_grad_(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+PyObject* requires_grad_(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                         PyObject* names) {
   return guarded([&] {
     Call<2> call(requires_grad_function, self, arguments, count, names);
     autograd::set_requires_grad(call.tensor(0), call.boolean(1, true));
@@ -115,7 +124,8 @@ Function backward_function = {"backward", backward_signature, 1};
 std::vector<Tensor> read_inputs(PyObject* inputs) {
   if (is_tensor(inputs)) return {unwrap(inputs)};
   Object items(PySequence_Tuple(inputs));
-  check<ErrorKind::Runtime>(PyTuple_GET_SIZE(items.get()) > 0, "backward: expected at least one tensor in inputs, got none");
+  check<ErrorKind::Runtime>(PyTuple_GET_SIZE(items.get()) > 0,
+                            "backward: expected at least one tensor in inputs, got none");
   return detail::read_tensors("backward", items.get());
 }
 
@@ -125,7 +135,8 @@ PyObject* backward(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
     const Tensor root = call.tensor(0), gradient = call.tensor(1);
     const bool create_graph = call.boolean(3);
     const bool retain_graph = call.maybe_boolean(2).value_or(create_graph);
-    const std::vector<Tensor> inputs = call.has(4) ? read_inputs(call.object(4)) : std::vector<Tensor>();
+    const std::vector<Tensor> inputs =
+        call.has(4) ? read_inputs(call.object(4)) : std::vector<Tensor>();
     {
       const ReleaseGil released;
       autograd::backward({&root, 1}, {&gradient, 1}, retain_graph, create_graph, inputs);
@@ -151,15 +162,19 @@ PyObject* is_view(PyObject* self, PyObject*) {
 }
 PyObject* register_hook(PyObject* self, PyObject* function) {
   return guarded([&] {
-    check<ErrorKind::Type>(PyCallable_Check(function), "register_hook: expected a function, got ", type_text(function));
+    check<ErrorKind::Type>(PyCallable_Check(function), "register_hook: expected a function, got ",
+                           type_text(function));
     const Tensor& t = unwrap(self);
-    const auto id = autograd::add_hook(t, [held = HeldFunction(function)](const Tensor& grad) { return call_hook(held, grad); });
+    const auto id = autograd::add_hook(
+        t, [held = HeldFunction(function)](const Tensor& grad) { return call_hook(held, grad); });
     return wrap_hook_handle(t, id);
   });
 }
 PyObject* register_post_accumulate_hook(PyObject* self, PyObject* function) {
   return guarded([&] {
-    check<ErrorKind::Type>(PyCallable_Check(function), "register_post_accumulate_grad_hook: expected a function, got ", type_text(function));
+    check<ErrorKind::Type>(PyCallable_Check(function),
+                           "register_post_accumulate_grad_hook: expected a function, got ",
+                           type_text(function));
     const Tensor& t = unwrap(self);
     const auto id = autograd::add_post_accumulate_hook(
         t, [held = HeldFunction(function)](const Tensor& leaf) { (void)call_hook(held, leaf); });
@@ -175,18 +190,24 @@ Tensor with_requires_grad(Tensor tensor, bool requires_grad) {
 }
 
 void add_autograd_properties(std::vector<PyGetSetDef>& properties) {
-  properties.insert(properties.end(),
-                    {
-                        {"grad", get_grad, set_grad, "The accumulated gradient, or None.", nullptr},
-                        {"grad_fn", get_grad_fn, nullptr, "The node that made the tensor; None for a leaf.", nullptr},
-                        {"requires_grad", get_requires_grad, set_requires_grad, "Whether operations on the tensor are recorded.", nullptr},
-                        {"is_leaf", get_is_leaf, nullptr, "Whether the tensor was made by the user and not by an operation.", nullptr},
-                        {"retains_grad", get_retains_grad, nullptr, "Whether a tensor that is no leaf keeps its gradient.", nullptr},
-                        {"_version", get_version, nullptr, "How often the values were written in place.", nullptr},
-                        {"output_nr", get_output_nr, nullptr, "Which output of grad_fn the tensor is.", nullptr},
-                        {"_base", get_base, nullptr, "The tensor this one is a view of, or None.", nullptr},
-                        {"data", get_data, set_data, "The elements without history.", nullptr},
-                    });
+  properties.insert(
+      properties.end(),
+      {
+          {"grad", get_grad, set_grad, "The accumulated gradient, or None.", nullptr},
+          {"grad_fn", get_grad_fn, nullptr, "The node that made the tensor; None for a leaf.",
+           nullptr},
+          {"requires_grad", get_requires_grad, set_requires_grad,
+           "Whether operations on the tensor are recorded.", nullptr},
+          {"is_leaf", get_is_leaf, nullptr,
+           "Whether the tensor was made by the user and not by an operation.", nullptr},
+          {"retains_grad", get_retains_grad, nullptr,
+           "Whether a tensor that is no leaf keeps its gradient.", nullptr},
+          {"_version", get_version, nullptr, "How often the values were written in place.",
+           nullptr},
+          {"output_nr", get_output_nr, nullptr, "Which output of grad_fn the tensor is.", nullptr},
+          {"_base", get_base, nullptr, "The tensor this one is a view of, or None.", nullptr},
+          {"data", get_data, set_data, "The elements without history.", nullptr},
+      });
 }
 
 void add_autograd_methods(std::vector<PyMethodDef>& methods) {
@@ -194,16 +215,23 @@ void add_autograd_methods(std::vector<PyMethodDef>& methods) {
       methods.end(),
       {
           fast_method("backward", &backward,
-                      "backward($self, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\nAdds the gradients "
+                      "backward($self, gradient=None, retain_graph=None, create_graph=False, "
+                      "inputs=None)\n--\n\nAdds the gradients "
                       "of this tensor to `grad` of the leaves it was computed from."),
-          fast_method("requires_grad_", &requires_grad_, "requires_grad_($self, requires_grad=True)\n--\n\nSets requires_grad; returns the tensor."),
-          {"retain_grad", retain_grad, METH_NOARGS, "Keeps the gradient of a tensor that is no leaf."},
+          fast_method("requires_grad_", &requires_grad_,
+                      "requires_grad_($self, requires_grad=True)\n--\n\nSets requires_grad; "
+                      "returns the tensor."),
+          {"retain_grad", retain_grad, METH_NOARGS,
+           "Keeps the gradient of a tensor that is no leaf."},
           {"detach_", detach_in_place, METH_NOARGS, "Cuts the tensor off its history, in place."},
-          {"_is_view", is_view, METH_NOARGS, "Whether autograd knows the tensor as a view of another."},
+          {"_is_view", is_view, METH_NOARGS,
+           "Whether autograd knows the tensor as a view of another."},
           {"register_hook", register_hook, METH_O,
-           "register_hook($self, hook)\n--\n\nCalls hook(grad) when the gradient is known; what it returns replaces the gradient."},
+           "register_hook($self, hook)\n--\n\nCalls hook(grad) when the gradient is known; what it "
+           "returns replaces the gradient."},
           {"register_post_accumulate_grad_hook", register_post_accumulate_hook, METH_O,
-           "register_post_accumulate_grad_hook($self, hook)\n--\n\nCalls hook(tensor) after `grad` of a leaf was added to."},
+           "register_post_accumulate_grad_hook($self, hook)\n--\n\nCalls hook(tensor) after `grad` "
+           "of a leaf was added to."},
       });
 }
 

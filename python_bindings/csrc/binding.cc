@@ -1,4 +1,5 @@
-// Collects the generated bindings into the type Tensor and the module's parts, and wraps their results.
+// Collects the generated bindings into the type Tensor and the module's parts, and wraps their
+// results.
 #include "python_bindings/csrc/binding.h"
 
 #include <algorithm>
@@ -11,7 +12,8 @@ namespace {
 constexpr int kFlags = METH_FASTCALL | METH_KEYWORDS;
 
 PyMethodDef definition(const Binding& binding, BindingFunction function) {
-  return {binding.name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function)), kFlags, binding.doc};
+  return {binding.name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function)), kFlags,
+          binding.doc};
 }
 
 template <class F>
@@ -32,9 +34,11 @@ const Binding& find_binding(std::string_view name) {
   return *found;
 }
 
-const char* resolve_operator(const Binding& binding, PyObject* object, PyObject* args, PyObject* kwargs) {
+const char* resolve_operator(const Binding& binding, PyObject* object, PyObject* args,
+                             PyObject* kwargs) {
   std::vector<PyObject*> values;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) values.push_back(PyTuple_GET_ITEM(args, i));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
+    values.push_back(PyTuple_GET_ITEM(args, i));
   const Py_ssize_t positional = PyTuple_GET_SIZE(args);
   Object names(PyTuple_New(PyDict_GET_SIZE(kwargs)));
   PyObject *key, *value;
@@ -43,12 +47,15 @@ const char* resolve_operator(const Binding& binding, PyObject* object, PyObject*
     values.push_back(value);
   }
   size_t slots = 1;
-  for (int s = 0; s < binding.signatures->count; ++s) slots = std::max<size_t>(slots, binding.signatures->signatures[s].count);
+  for (int s = 0; s < binding.signatures->count; ++s)
+    slots = std::max<size_t>(slots, binding.signatures->signatures[s].count);
   std::vector<PyObject*> filled(slots);
-  return binding.operators[detail::parse(*binding.signatures, {object, values.data(), positional, names.get()}, filled.data())];
+  return binding.operators[detail::parse(
+      *binding.signatures, {object, values.data(), positional, names.get()}, filled.data())];
 }
 
-PyObject* call_operator(const char* name, PyObject* self, std::initializer_list<PyObject*> arguments) {
+PyObject* call_operator(const char* name, PyObject* self,
+                        std::initializer_list<PyObject*> arguments) {
   Object method(PyUnicode_InternFromString(name));
   std::vector<PyObject*> all = {self};
   all.insert(all.end(), arguments.begin(), arguments.end());
@@ -88,7 +95,8 @@ void add_generated_functions(PyObject* module) {
 
 PyObject* wrap(const std::vector<Tensor>& list) {
   Object tuple(PyTuple_New(static_cast<Py_ssize_t>(list.size())));
-  for (size_t i = 0; i < list.size(); ++i) PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), wrap(list[i]));
+  for (size_t i = 0; i < list.size(); ++i)
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), wrap(list[i]));
   return tuple.release();
 }
 
@@ -99,7 +107,8 @@ PyTypeObject* NamedResult::type() {
   const int count = static_cast<int>(fields.size());
   fields.push_back({});
   const std::string full = std::string("treadle.return_types.") + name_;
-  PyStructSequence_Desc description = {full.c_str(), "A result with named parts.", fields.data(), count};
+  PyStructSequence_Desc description = {full.c_str(), "A result with named parts.", fields.data(),
+                                       count};
   type_ = PyStructSequence_NewType(&description);
   if (!type_) throw PythonError{};
   return type_;

@@ -1,5 +1,5 @@
-// What generated bindings are made of: the tables by which the module finds them, and how a call is run and its result
-// handed back.
+// What generated bindings are made of: the tables by which the module finds them, and how a call is
+// run and its result handed back.
 #pragma once
 
 #include <tuple>
@@ -9,7 +9,8 @@
 
 namespace treadle::python {
 
-using BindingFunction = PyObject* (*)(PyObject* object, PyObject* const* arguments, Py_ssize_t count, PyObject* names);
+using BindingFunction = PyObject* (*)(PyObject* object, PyObject* const* arguments,
+                                      Py_ssize_t count, PyObject* names);
 
 // One Python name. `method` and `function` are null where it is not bound so.
 struct Binding {
@@ -35,18 +36,22 @@ PyObject* as_function(PyObject*, PyObject* const* arguments, Py_ssize_t count, P
   return function(nullptr, arguments, count, names);
 }
 
-// The binding of a Python name, for what the language calls otherwise (a + b); its functions are null where there is none.
+// The binding of a Python name, for what the language calls otherwise (a + b); its functions are
+// null where there is none.
 const Binding& find_binding(std::string_view name);
 // The operator that a call of this binding would go to. `object` is null for a function.
-const char* resolve_operator(const Binding& binding, PyObject* object, PyObject* args, PyObject* kwargs);
-// Calls an operator on a tensor by its Python name; RuntimeError where the library has none of that name.
-PyObject* call_operator(const char* name, PyObject* self, std::initializer_list<PyObject*> arguments = {});
+const char* resolve_operator(const Binding& binding, PyObject* object, PyObject* args,
+                             PyObject* kwargs);
+// Calls an operator on a tensor by its Python name; RuntimeError where the library has none of that
+// name.
+PyObject* call_operator(const char* name, PyObject* self,
+                        std::initializer_list<PyObject*> arguments = {});
 
 void add_generated_methods(std::vector<PyMethodDef>& methods);
 void add_generated_functions(PyObject* module);
 
-// Letting other threads run costs about as much as adding two small tensors, so a call does it only for much work: this
-// many elements in its arguments, or asked for by size.
+// Letting other threads run costs about as much as adding two small tensors, so a call does it only
+// for much work: this many elements in its arguments, or asked for by size.
 inline constexpr int64_t kWorthReleasing = 32768;
 inline int64_t work(const Tensor& t) { return t.defined() ? t.numel() : 0; }
 inline int64_t work(const std::vector<Tensor>& list) {
@@ -62,7 +67,10 @@ inline int64_t work(const DimVector& sizes) {
   }
   return product;
 }
-template <class T> constexpr int64_t work(const T&) { return 0; }
+template <class T>
+constexpr int64_t work(const T&) {
+  return 0;
+}
 
 template <class F, class... Args>
 auto run(F&& f, const Args&... args) {
@@ -79,27 +87,33 @@ inline PyObject* wrap(int64_t v) { return Object(PyLong_FromLongLong(v)).release
 inline PyObject* wrap(double v) { return Object(PyFloat_FromDouble(v)).release(); }
 PyObject* wrap(const std::vector<Tensor>& list);
 template <class... Ts, size_t... I>
-PyObject* wrap_items(Object sequence, std::tuple<Ts...>&& values, std::index_sequence<I...>, bool named) {
+PyObject* wrap_items(Object sequence, std::tuple<Ts...>&& values, std::index_sequence<I...>,
+                     bool named) {
   const auto set = [&](size_t i, PyObject* item) {
-    if (named) PyStructSequence_SET_ITEM(sequence.get(), static_cast<Py_ssize_t>(i), item);
-    else PyTuple_SET_ITEM(sequence.get(), static_cast<Py_ssize_t>(i), item);
+    if (named)
+      PyStructSequence_SET_ITEM(sequence.get(), static_cast<Py_ssize_t>(i), item);
+    else
+      PyTuple_SET_ITEM(sequence.get(), static_cast<Py_ssize_t>(i), item);
   };
   (set(I, wrap(std::get<I>(std::move(values)))), ...);
   return sequence.release();
 }
 template <class... Ts>
 PyObject* wrap(std::tuple<Ts...>&& values) {
-  return wrap_items(Object(PyTuple_New(sizeof...(Ts))), std::move(values), std::index_sequence_for<Ts...>(), false);
+  return wrap_items(Object(PyTuple_New(sizeof...(Ts))), std::move(values),
+                    std::index_sequence_for<Ts...>(), false);
 }
 
 // A result with named parts: treadle.return_types.max(values=..., indices=...).
 class NamedResult {
  public:
   // `fields` ends with null.
-  constexpr NamedResult(const char* name, const char* const* fields) : name_(name), fields_(fields) {}
+  constexpr NamedResult(const char* name, const char* const* fields)
+      : name_(name), fields_(fields) {}
   template <class... Ts>
   PyObject* wrap(std::tuple<Ts...>&& values) {
-    return wrap_items(Object(PyStructSequence_New(type())), std::move(values), std::index_sequence_for<Ts...>(), true);
+    return wrap_items(Object(PyStructSequence_New(type())), std::move(values),
+                      std::index_sequence_for<Ts...>(), true);
   }
 
  private:

@@ -16,7 +16,9 @@ struct type_caster<treadle::ScalarType> {
     if (dtype) value = *dtype;
     return dtype.has_value();
   }
-  static handle cast(treadle::ScalarType dtype, return_value_policy, handle) { return treadle::python::wrap(dtype); }
+  static handle cast(treadle::ScalarType dtype, return_value_policy, handle) {
+    return treadle::python::wrap(dtype);
+  }
 };
 
 template <>
@@ -27,7 +29,9 @@ struct type_caster<treadle::Tensor> {
     value = treadle::python::unwrap(source.ptr());
     return true;
   }
-  static handle cast(const treadle::Tensor& t, return_value_policy, handle) { return treadle::python::wrap(t); }
+  static handle cast(const treadle::Tensor& t, return_value_policy, handle) {
+    return treadle::python::wrap(t);
+  }
 };
 
 }  // namespace pybind11::detail

@@ -1,4 +1,5 @@
-// The types dtype, layout and memory_format, and their objects under the names of the API (float32, strided, ...).
+// The types dtype, layout and memory_format, and their objects under the names of the API (float32,
+// strided, ...).
 #include "python_bindings/csrc/constants.h"
 
 #include <array>
@@ -31,7 +32,9 @@ PyObject* dtype_reduce(PyObject* self, PyObject*) {
 }
 PyObject* dtype_to_real(PyObject* self, PyObject*) { return wrap(to_real(value_of(self))); }
 PyObject* dtype_to_complex(PyObject* self, PyObject*) { return wrap(to_complex(value_of(self))); }
-PyObject* dtype_itemsize(PyObject* self, void*) { return PyLong_FromLongLong(item_size(value_of(self))); }
+PyObject* dtype_itemsize(PyObject* self, void*) {
+  return PyLong_FromLongLong(item_size(value_of(self)));
+}
 PyObject* dtype_is_floating(PyObject* self, void*) { return to_bool(is_floating(value_of(self))); }
 PyObject* dtype_is_complex(PyObject* self, void*) { return to_bool(is_complex(value_of(self))); }
 PyObject* dtype_is_signed(PyObject* self, void*) { return to_bool(is_signed(value_of(self))); }
@@ -51,19 +54,26 @@ PyGetSetDef dtype_properties[] = {
 };
 
 PyObject* layout_repr(PyObject* self) {
-  return guarded([&] { return unicode(to_string(reinterpret_cast<LayoutObject*>(self)->value)).release(); });
+  return guarded(
+      [&] { return unicode(to_string(reinterpret_cast<LayoutObject*>(self)->value)).release(); });
 }
 PyObject* layout_reduce(PyObject* self, PyObject*) {
-  return guarded([&] { return unicode(name_of(reinterpret_cast<LayoutObject*>(self)->value)).release(); });
+  return guarded(
+      [&] { return unicode(name_of(reinterpret_cast<LayoutObject*>(self)->value)).release(); });
 }
 PyMethodDef layout_methods[] = {{"__reduce__", layout_reduce, METH_NOARGS, nullptr}, {}};
 
-constexpr std::array<const char*, 4> kFormatNames = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
+constexpr std::array<const char*, 4> kFormatNames = {"contiguous_format", "preserve_format",
+                                                     "channels_last", "channels_last_3d"};
 const char* format_name(PyObject* self) {
   return kFormatNames[static_cast<size_t>(reinterpret_cast<MemoryFormatObject*>(self)->value)];
 }
-PyObject* format_repr(PyObject* self) { return PyUnicode_FromFormat("treadle.%s", format_name(self)); }
-PyObject* format_reduce(PyObject* self, PyObject*) { return PyUnicode_FromString(format_name(self)); }
+PyObject* format_repr(PyObject* self) {
+  return PyUnicode_FromFormat("treadle.%s", format_name(self));
+}
+PyObject* format_reduce(PyObject* self, PyObject*) {
+  return PyUnicode_FromString(format_name(self));
+}
 PyMethodDef format_methods[] = {{"__reduce__", format_reduce, METH_NOARGS, nullptr}, {}};
 
 PyTypeObject* make_type(PyObject* module, const char* name, int size, PyType_Slot* slots) {
@@ -71,7 +81,8 @@ PyTypeObject* make_type(PyObject* module, const char* name, int size, PyType_Slo
   static std::vector<std::string> names;  // a type keeps a pointer to its name
   names.reserve(8);
   names.push_back(full);
-  PyType_Spec spec = {names.back().c_str(), size, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  PyType_Spec spec = {names.back().c_str(), size, 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   Object type(PyType_FromSpec(&spec));
   checked(PyModule_AddObjectRef(module, name, type.get()));
   return reinterpret_cast<PyTypeObject*>(type.release());
@@ -87,14 +98,16 @@ PyObject* make_value(PyTypeObject* type, V value) {
 
 void add_dtypes(PyObject* module) {
   constexpr std::pair<const char*, ScalarType> kAliases[] = {
-      {"float", ScalarType::Float32},    {"double", ScalarType::Float64},  {"half", ScalarType::Float16},
-      {"short", ScalarType::Int16},      {"int", ScalarType::Int32},       {"long", ScalarType::Int64},
+      {"float", ScalarType::Float32},    {"double", ScalarType::Float64},
+      {"half", ScalarType::Float16},     {"short", ScalarType::Int16},
+      {"int", ScalarType::Int32},        {"long", ScalarType::Int64},
       {"cfloat", ScalarType::Complex64}, {"cdouble", ScalarType::Complex128},
   };
   for (int i = 0; i < kNumScalarTypes; ++i) {
     const auto type = static_cast<ScalarType>(i);
     dtypes[static_cast<size_t>(i)] = make_value<DtypeObject>(dtype_type, type);
-    checked(PyModule_AddObjectRef(module, std::string(name_of(type)).c_str(), dtypes[static_cast<size_t>(i)]));
+    checked(PyModule_AddObjectRef(module, std::string(name_of(type)).c_str(),
+                                  dtypes[static_cast<size_t>(i)]));
   }
   for (const auto& [name, type] : kAliases) {
     checked(PyModule_AddObjectRef(module, name, dtypes[static_cast<size_t>(type)]));
@@ -121,17 +134,23 @@ std::optional<ScalarType> as_dtype(PyObject* object) {
 }
 
 void init_constants(PyObject* module) {
-  PyType_Slot dtype_slots[] = {{Py_tp_repr, slot(&dtype_repr)}, {Py_tp_methods, dtype_methods}, {Py_tp_getset, dtype_properties}, {}};
+  PyType_Slot dtype_slots[] = {{Py_tp_repr, slot(&dtype_repr)},
+                               {Py_tp_methods, dtype_methods},
+                               {Py_tp_getset, dtype_properties},
+                               {}};
   dtype_type = make_type(module, "dtype", sizeof(DtypeObject), dtype_slots);
-  PyType_Slot layout_slots[] = {{Py_tp_repr, slot(&layout_repr)}, {Py_tp_methods, layout_methods}, {}};
+  PyType_Slot layout_slots[] = {
+      {Py_tp_repr, slot(&layout_repr)}, {Py_tp_methods, layout_methods}, {}};
   layout_type = make_type(module, "layout", sizeof(LayoutObject), layout_slots);
-  PyType_Slot format_slots[] = {{Py_tp_repr, slot(&format_repr)}, {Py_tp_methods, format_methods}, {}};
+  PyType_Slot format_slots[] = {
+      {Py_tp_repr, slot(&format_repr)}, {Py_tp_methods, format_methods}, {}};
   memory_format_type = make_type(module, "memory_format", sizeof(MemoryFormatObject), format_slots);
 
   add_dtypes(module);
   checked(PyModule_AddObjectRef(module, "strided", Object(wrap(Layout::Strided)).get()));
   for (size_t i = 0; i < memory_formats.size(); ++i) {
-    memory_formats[i] = make_value<MemoryFormatObject>(memory_format_type, static_cast<MemoryFormat>(i));
+    memory_formats[i] =
+        make_value<MemoryFormatObject>(memory_format_type, static_cast<MemoryFormat>(i));
     checked(PyModule_AddObjectRef(module, kFormatNames[i], memory_formats[i]));
   }
   init_device(module);

@@ -1,6 +1,7 @@
 // The small immutable objects of the API: dtype, device, layout, memory_format and Size.
 //
-// Each dtype, layout and memory format is one object for the life of the process, so `x.dtype is treadle.float32` holds.
+// Each dtype, layout and memory format is one object for the life of the process, so `x.dtype is
+// treadle.float32` holds.
 #pragma once
 
 #include <optional>
@@ -19,20 +20,16 @@ extern PyTypeObject* memory_format_type;
 extern PyTypeObject* size_type;
 
 struct DtypeObject {
-  PyObject_HEAD
-  ScalarType value;
+  PyObject_HEAD ScalarType value;
 };
 struct DeviceObject {
-  PyObject_HEAD
-  Device value;
+  PyObject_HEAD Device value;
 };
 struct LayoutObject {
-  PyObject_HEAD
-  Layout value;
+  PyObject_HEAD Layout value;
 };
 struct MemoryFormatObject {
-  PyObject_HEAD
-  MemoryFormat value;
+  PyObject_HEAD MemoryFormat value;
 };
 
 // New references.
@@ -43,7 +40,8 @@ PyObject* wrap(MemoryFormat value);
 PyObject* wrap_size(IntList sizes);
 PyObject* wrap_ints(IntList values);  // a plain tuple
 
-// What each accepts: a dtype, or one of Python's types bool, int, float, complex; a device, its name or a CUDA index.
+// What each accepts: a dtype, or one of Python's types bool, int, float, complex; a device, its
+// name or a CUDA index.
 std::optional<ScalarType> as_dtype(PyObject* object);
 bool is_device(PyObject* object);
 Device to_device(PyObject* object);  // is_device(object) holds; RuntimeError for an unknown name

@@ -1,4 +1,5 @@
-// tensor([[1, 2], [3, 4]]): shape and dtype are read off the nested lists first, then the numbers are written.
+// tensor([[1, 2], [3, 4]]): shape and dtype are read off the nested lists first, then the numbers
+// are written.
 #include "python_bindings/csrc/construct.h"
 
 #include "aten/ops/clone.h"
@@ -15,11 +16,24 @@ constexpr size_t kMaxDims = 64;
 // Strings are sequences of strings for ever; they and mappings are not data.
 bool is_sequence(PyObject* o) {
   if (PyList_CheckExact(o) || PyTuple_CheckExact(o)) return true;
-  return PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !PyByteArray_Check(o) && !PyDict_Check(o);
+  return PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !PyByteArray_Check(o) &&
+         !PyDict_Check(o);
 }
 // What brings its own shape and dtype.
 bool is_array(PyObject* o) { return is_tensor(o) || is_numpy_array(o) || is_numpy_scalar(o); }
-Tensor array_tensor(PyObject* o) { return is_tensor(o) ? unwrap(o) : tensor_from_numpy(o, false); }
+// Arrays of foreign byte order and with elements at odd addresses cannot be shared, but they can be
+// copied.
+Tensor array_tensor(PyObject* o) {
+  if (is_tensor(o)) return unwrap(o);
+  if (!is_numpy_array(o)) return tensor_from_numpy(o, false);
+  const Object dtype = attribute(o, "dtype");
+  const bool native = attribute(dtype.get(), "isnative").get() == Py_True;
+  const bool aligned = attribute(attribute(o, "flags").get(), "aligned").get() == Py_True;
+  if (native && aligned) return tensor_from_numpy(o, false);
+  const Object native_dtype(PyObject_CallMethod(dtype.get(), "newbyteorder", "s", "="));
+  const Object copy(PyObject_CallMethod(o, "astype", "O", native_dtype.get()));
+  return tensor_from_numpy(copy.get(), false);
+}
 
 // Reads shape and dtype of nested data, checking that every list of a level has the same length.
 class Inference {
@@ -47,7 +61,8 @@ class Inference {
     } else if (is_sequence(o)) {
       visit_sequence(o, depth);
     } else {
-      fail<ErrorKind::Type>("tensor: expected numbers, lists of numbers, arrays or tensors, got ", type_text(o));
+      fail<ErrorKind::Type>("tensor: expected numbers, lists of numbers, arrays or tensors, got ",
+                            type_text(o));
     }
   }
 
@@ -63,16 +78,20 @@ class Inference {
 
   // A list of `size` items at `depth`.
   void level(size_t depth, int64_t size) {
-    check<ErrorKind::Value>(depth < kMaxDims, "tensor: expected at most ", kMaxDims, " nested lists");
+    check<ErrorKind::Value>(depth < kMaxDims, "tensor: expected at most ", kMaxDims,
+                            " nested lists");
     if (depth == sizes_.size() && !complete_) sizes_.push_back(size);
-    check<ErrorKind::Value>(depth < sizes_.size(), "tensor: expected a number at dimension ", depth, ", got a list of length ", size);
-    check<ErrorKind::Value>(sizes_[depth] == size, "tensor: expected a list of length ", sizes_[depth], " at dimension ", depth,
-                            ", got length ", size);
+    check<ErrorKind::Value>(depth < sizes_.size(), "tensor: expected a number at dimension ", depth,
+                            ", got a list of length ", size);
+    check<ErrorKind::Value>(sizes_[depth] == size, "tensor: expected a list of length ",
+                            sizes_[depth], " at dimension ", depth, ", got length ", size);
   }
-  // A number, or the end of an empty list, below `depth` lists. The first one says how deep the data is.
+  // A number, or the end of an empty list, below `depth` lists. The first one says how deep the
+  // data is.
   void leaf(size_t depth) {
     complete_ = true;
-    check<ErrorKind::Value>(depth == sizes_.size(), "tensor: expected a list at dimension ", depth, ", got a number");
+    check<ErrorKind::Value>(depth == sizes_.size(), "tensor: expected a list at dimension ", depth,
+                            ", got a number");
   }
   void combine(ScalarType dtype) { dtype_ = dtype_ ? promote_types(*dtype_, dtype) : dtype; }
 
@@ -87,7 +106,8 @@ T number_as(PyObject* o) {
     if (PyFloat_CheckExact(o)) return static_cast<T>(PyFloat_AS_DOUBLE(o));
   }
   if constexpr (!is_complex_type<T>) {
-    // A float in an integer tensor loses its fraction, as int() has it; infinities and NaN have no such value.
+    // A float in an integer tensor loses its fraction, as int() has it; infinities and NaN have no
+    // such value.
     const Scalar value = to_scalar("tensor", o);
     return value.checked_to<T>("tensor");
   } else {
@@ -95,7 +115,8 @@ T number_as(PyObject* o) {
   }
 }
 
-// Writes nested data of known shape in row-major order. Lists that changed since their shape was read are an error.
+// Writes nested data of known shape in row-major order. Lists that changed since their shape was
+// read are an error.
 template <class T>
 class Writer {
  public:
@@ -107,7 +128,8 @@ class Writer {
       return;
     }
     if (is_array(o)) return write_array(array_tensor(o), depth);
-    check<ErrorKind::Runtime>(is_sequence(o), "tensor: expected the data to stay as it is while it is read");
+    check<ErrorKind::Runtime>(is_sequence(o),
+                              "tensor: expected the data to stay as it is while it is read");
     Object items(PySequence_Fast(o, "expected a sequence"));
     for (int64_t i = 0; i < sizes[depth]; ++i) {
       check<ErrorKind::Runtime>(PySequence_Fast_GET_SIZE(items.get()) == sizes[depth],
@@ -120,9 +142,11 @@ class Writer {
  private:
   void write_array(const Tensor& source, size_t depth) {
     const IntList rest = out_.sizes().slice(depth);
-    check<ErrorKind::Runtime>(source.sizes() == rest, "tensor: expected the data to stay as it is while it is read");
+    check<ErrorKind::Runtime>(source.sizes() == rest,
+                              "tensor: expected the data to stay as it is while it is read");
     const NoGrad no_grad;
-    const Tensor part = alias_with_geometry(out_, rest, contiguous_strides(rest), next_ - out_.data_as<T>());
+    const Tensor part =
+        alias_with_geometry(out_, rest, contiguous_strides(rest), next_ - out_.data_as<T>());
     aten::copy_(part, source);
     next_ += source.numel();
   }
@@ -139,7 +163,8 @@ Tensor detached_copy(const Tensor& t, std::optional<ScalarType> dtype, Device de
 
 }  // namespace
 
-Tensor convert_to(const Tensor& t, std::optional<ScalarType> dtype, std::optional<Device> device, bool copy) {
+Tensor convert_to(const Tensor& t, std::optional<ScalarType> dtype, std::optional<Device> device,
+                  bool copy) {
   const ScalarType wanted = dtype.value_or(t.dtype());
   const Device target = device.value_or(t.device());
   if (!copy && wanted == t.dtype() && target == t.device()) return t;
@@ -147,7 +172,8 @@ Tensor convert_to(const Tensor& t, std::optional<ScalarType> dtype, std::optiona
 }
 
 Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype, Device device) {
-  if (is_array(data) && !PyFloat_Check(data)) return detached_copy(array_tensor(data), dtype, device);
+  if (is_array(data) && !PyFloat_Check(data))
+    return detached_copy(array_tensor(data), dtype, device);
   const Inference inferred(data);
   const ScalarType type = dtype.value_or(inferred.dtype());
   Tensor out = empty_cpu(inferred.sizes(), type);

@@ -1,5 +1,5 @@
-// The functions that make tensors from Python data, tensor(), as_tensor(), from_numpy() and so on, and the class's own
-// constructor: Tensor(2, 3), Tensor([1, 2]).
+// The functions that make tensors from Python data, tensor(), as_tensor(), from_numpy() and so on,
+// and the class's own constructor: Tensor(2, 3), Tensor([1, 2]).
 #include "aten/ops/detach.h"
 #include "autograd/meta.h"
 #include "python_bindings/csrc/arg_parser.h"
@@ -27,8 +27,10 @@ Function tensor_function = {"tensor", tensor_signature, 1};
 PyObject* tensor(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
     Call<5> call(tensor_function, nullptr, arguments, count, names);
-    const Device device = call.maybe_device(2).value_or(is_tensor(call.object(0)) ? unwrap(call.object(0)).device() : kCPU);
-    return wrap(with_requires_grad(tensor_from_data(call.object(0), call.maybe_dtype(1), device), call.boolean(3)));
+    const Device device = call.maybe_device(2).value_or(
+        is_tensor(call.object(0)) ? unwrap(call.object(0)).device() : kCPU);
+    return wrap(with_requires_grad(tensor_from_data(call.object(0), call.maybe_dtype(1), device),
+                                   call.boolean(3)));
   });
 }
 
@@ -72,10 +74,16 @@ PyObject* asarray(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObj
     const auto device = call.maybe_device(2);
     const auto copy = call.maybe_boolean(3);
     const bool shareable = is_tensor(object) || is_numpy_array(object);
-    const Tensor result = copy.value_or(false) ? tensor_from_data(object, dtype, device.value_or(kCPU)) : share(object, dtype, device);
+    const Tensor result = copy.value_or(false)
+                              ? tensor_from_data(object, dtype, device.value_or(kCPU))
+                              : share(object, dtype, device);
     if (copy && !*copy) {
-      const bool shared = shareable && result.dtype() == (is_tensor(object) ? unwrap(object) : tensor_from_numpy(object, false)).dtype();
-      check<ErrorKind::Value>(shared, "asarray: expected data that needs no copy, as copy=False asks");
+      const bool shared =
+          shareable &&
+          result.dtype() ==
+              (is_tensor(object) ? unwrap(object) : tensor_from_numpy(object, false)).dtype();
+      check<ErrorKind::Value>(shared,
+                              "asarray: expected data that needs no copy, as copy=False asks");
     }
     return wrap(call.boolean(4) ? with_requires_grad(result, true) : result);
   });
@@ -83,7 +91,8 @@ PyObject* asarray(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObj
 
 PyObject* from_numpy(PyObject*, PyObject* array) {
   return guarded([&] {
-    check<ErrorKind::Type>(is_numpy_array(array), "from_numpy: expected a NumPy array, got ", type_text(array));
+    check<ErrorKind::Type>(is_numpy_array(array), "from_numpy: expected a NumPy array, got ",
+                           type_text(array));
     return wrap(tensor_from_numpy(array, true));
   });
 }
@@ -101,7 +110,8 @@ Function frombuffer_function = {"frombuffer", frombuffer_signature, 1};
 PyObject* frombuffer(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
     Call<5> call(frombuffer_function, nullptr, arguments, count, names);
-    Tensor t = tensor_from_buffer(call.object(0), call.dtype(1), call.integer(2, -1), call.integer(3, 0));
+    Tensor t =
+        tensor_from_buffer(call.object(0), call.dtype(1), call.integer(2, -1), call.integer(3, 0));
     return wrap(with_requires_grad(std::move(t), call.boolean(4)));
   });
 }
@@ -119,14 +129,18 @@ const Signature subclass_signature[] = {{subclass_params, 3, 3, -1, true}};
 Function subclass_function = {"_make_subclass", subclass_signature, 1};
 
 // A tensor that has no object yet, over the same elements.
-Tensor fresh_alias(const Tensor& t) { return alias_with_geometry(t, t.sizes(), t.strides(), t.storage_offset()); }
+Tensor fresh_alias(const Tensor& t) {
+  return alias_with_geometry(t, t.sizes(), t.strides(), t.storage_offset());
+}
 
 PyObject* make_subclass(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
     Call<3> call(subclass_function, nullptr, arguments, count, names);
     PyObject* cls = call.object(0);
-    const bool fits = PyType_Check(cls) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), tensor_type);
-    check<ErrorKind::Type>(fits, "_make_subclass: expected cls to be a subclass of Tensor, got ", type_text(cls));
+    const bool fits =
+        PyType_Check(cls) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), tensor_type);
+    check<ErrorKind::Type>(fits, "_make_subclass: expected cls to be a subclass of Tensor, got ",
+                           type_text(cls));
     const Tensor data = fresh_alias(call.tensor(1));
     if (call.boolean(2)) autograd::set_requires_grad(data, true);
     return wrap_as(reinterpret_cast<PyTypeObject*>(cls), data);
@@ -143,11 +157,13 @@ const Param new_tensor_params[] = {
 const Signature new_tensor_signature[] = {{new_tensor_params, 5, 2, 0, false}};
 Function new_tensor_function = {"new_tensor", new_tensor_signature, 1};
 
-PyObject* new_tensor(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+PyObject* new_tensor(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                     PyObject* names) {
   return guarded([&] {
     Call<5> call(new_tensor_function, self, arguments, count, names);
     const Tensor& like = call.tensor(0);
-    Tensor t = tensor_from_data(call.object(1), call.maybe_dtype(2).value_or(like.dtype()), call.maybe_device(3).value_or(like.device()));
+    Tensor t = tensor_from_data(call.object(1), call.maybe_dtype(2).value_or(like.dtype()),
+                                call.maybe_device(3).value_or(like.device()));
     return wrap(with_requires_grad(std::move(t), call.boolean(4)));
   });
 }
@@ -183,8 +199,9 @@ PyObject* new_tensor_object(PyTypeObject* type, PyObject* args, PyObject* kwargs
     Device device = kCPU;
     if (kwargs && PyDict_GET_SIZE(kwargs) && type == tensor_type) {
       PyObject* given = PyDict_GetItemString(kwargs, "device");
-      check<ErrorKind::Type>(given && PyDict_GET_SIZE(kwargs) == 1 && is_device(given),
-                             "Tensor: expected no keyword arguments but device; use treadle.tensor(data, dtype=...)");
+      check<ErrorKind::Type>(
+          given && PyDict_GET_SIZE(kwargs) == 1 && is_device(given),
+          "Tensor: expected no keyword arguments but device; use treadle.tensor(data, dtype=...)");
       device = to_device(given);
     }
     Tensor t = construct(args, default_dtype(), device);
@@ -196,28 +213,43 @@ void add_construct_functions(std::vector<PyMethodDef>& functions) {
   functions.insert(
       functions.end(),
       {
-          fast_method("tensor", &tensor, "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n--\n\nA new tensor with a copy of "
-           "`data`: a number, nested lists of numbers, a NumPy array or a tensor."),
-          fast_method("as_tensor", &as_tensor, "as_tensor(data, dtype=None, device=None)\n--\n\nAs tensor(), but sharing the memory of an array or a tensor where "
-           "dtype and device allow."),
-          fast_method("asarray", &asarray, "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)\n--\n\nA tensor from any data; shares "
-           "memory unless `copy`."),
-          {"from_numpy", from_numpy, METH_O, "from_numpy(ndarray)\n--\n\nA tensor over the memory of a NumPy array."},
-          fast_method("frombuffer", &frombuffer, "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)\n--\n\nA tensor of one dimension over the "
-           "memory of an object with the buffer protocol."),
+          fast_method("tensor", &tensor,
+                      "tensor(data, *, dtype=None, device=None, requires_grad=False, "
+                      "pin_memory=False)\n--\n\nA new tensor with a copy of "
+                      "`data`: a number, nested lists of numbers, a NumPy array or a tensor."),
+          fast_method("as_tensor", &as_tensor,
+                      "as_tensor(data, dtype=None, device=None)\n--\n\nAs tensor(), but sharing "
+                      "the memory of an array or a tensor where "
+                      "dtype and device allow."),
+          fast_method("asarray", &asarray,
+                      "asarray(obj, *, dtype=None, device=None, copy=None, "
+                      "requires_grad=False)\n--\n\nA tensor from any data; shares "
+                      "memory unless `copy`."),
+          {"from_numpy", from_numpy, METH_O,
+           "from_numpy(ndarray)\n--\n\nA tensor over the memory of a NumPy array."},
+          fast_method("frombuffer", &frombuffer,
+                      "frombuffer(buffer, *, dtype, count=-1, offset=0, "
+                      "requires_grad=False)\n--\n\nA tensor of one dimension over the "
+                      "memory of an object with the buffer protocol."),
           {"from_dlpack", from_dlpack, METH_O,
-           "from_dlpack(ext_tensor)\n--\n\nA tensor over the memory of another library's, through DLPack."},
+           "from_dlpack(ext_tensor)\n--\n\nA tensor over the memory of another library's, through "
+           "DLPack."},
       });
 }
 
 void add_construct_methods(std::vector<PyMethodDef>& methods) {
   methods.insert(methods.end(),
                  {
-                     fast_method("_make_subclass", &make_subclass, "_make_subclass(cls, data, requires_grad=False)\n--\n\nAn object of a subclass over the elements of `data`.",
+                     fast_method("_make_subclass", &make_subclass,
+                                 "_make_subclass(cls, data, requires_grad=False)\n--\n\nAn object "
+                                 "of a subclass over the elements of `data`.",
                                  METH_STATIC),
-                     fast_method("new_tensor", &new_tensor, "new_tensor($self, data, *, dtype=None, device=None, requires_grad=False)\n--\n\nA new tensor with a copy of "
-                      "`data`, by default of this tensor's dtype and device."),
-                     {"new", new_like, METH_VARARGS, "A new tensor of this dtype and device, from sizes or data."},
+                     fast_method("new_tensor", &new_tensor,
+                                 "new_tensor($self, data, *, dtype=None, device=None, "
+                                 "requires_grad=False)\n--\n\nA new tensor with a copy of "
+                                 "`data`, by default of this tensor's dtype and device."),
+                     {"new", new_like, METH_VARARGS,
+                      "A new tensor of this dtype and device, from sizes or data."},
                  });
 }
 

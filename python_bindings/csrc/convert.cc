@@ -72,7 +72,8 @@ bool is_bool(PyObject* o) {
 
 bool is_real(PyObject* o) {
   if (PyFloat_Check(o) || PyLong_Check(o)) return true;
-  return !PyComplex_Check(o) && is_number(o) && Py_TYPE(o)->tp_as_number && Py_TYPE(o)->tp_as_number->nb_float;
+  return !PyComplex_Check(o) && is_number(o) && Py_TYPE(o)->tp_as_number &&
+         Py_TYPE(o)->tp_as_number->nb_float;
 }
 
 bool is_number_tensor(const Tensor& t) { return t.dim() == 0 && !t.requires_grad(); }
@@ -81,7 +82,8 @@ int64_t to_int(const char* op, PyObject* o) {
   if (PyLong_CheckExact(o)) return long_value(op, o);
   if (is_tensor(o)) {
     const Tensor& t = unwrap(o);
-    check<ErrorKind::Type>(is_integral(t.dtype(), false), op, ": expected an int, got a tensor of dtype ", t.dtype());
+    check<ErrorKind::Type>(is_integral(t.dtype(), false), op,
+                           ": expected an int, got a tensor of dtype ", t.dtype());
     return element(op, t).to<int64_t>();
   }
   check<ErrorKind::Type>(is_int(o), op, ": expected an int, got ", type_text(o));
@@ -110,29 +112,38 @@ Scalar to_scalar(const char* op, PyObject* o) {
   if (PyFloat_Check(o)) return Scalar(PyFloat_AS_DOUBLE(o));
   if (PyBool_Check(o)) return Scalar(o == Py_True);
   if (PyLong_Check(o)) return Scalar(long_value(op, o));
-  if (PyComplex_Check(o)) return Scalar(std::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o)));
+  if (PyComplex_Check(o))
+    return Scalar(std::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o)));
   if (is_tensor(o)) return element(op, unwrap(o));
   check<ErrorKind::Type>(is_number(o), op, ": expected a number, got ", type_text(o));
   Object item(PyObject_CallMethod(o, "item", nullptr));
-  check<ErrorKind::Type>(!is_numpy_scalar(item.get()) || PyFloat_Check(item.get()), op, ": expected a number, got ", type_text(o));
+  check<ErrorKind::Type>(!is_numpy_scalar(item.get()) || PyFloat_Check(item.get()), op,
+                         ": expected a number, got ", type_text(o));
   return to_scalar(op, item.get());
 }
 
 Scalar element(const char* op, const Tensor& t) {
   check<ErrorKind::Runtime>(t.numel() == 1, op, ": expected a tensor with one element, got ", t);
-  check<ErrorKind::Runtime>(!t.is_meta(), op, ": expected a tensor with data, got one on the meta device");
-  check<ErrorKind::NotImplemented>(t.is_cpu(), op, ": expected a tensor on the cpu, got one on ", t.device());
+  check<ErrorKind::NotImplemented>(!t.is_meta(), op,
+                            ": expected a tensor with data, got one on the meta device");
+  check<ErrorKind::NotImplemented>(t.is_cpu(), op, ": expected a tensor on the cpu, got one on ",
+                                   t.device());
   Scalar value;
-  visit_type(AllTypes(), t.dtype(), [&]<class T>() { value = Scalar(*static_cast<const T*>(t.data())); });
+  visit_type(AllTypes(), t.dtype(),
+             [&]<class T>() { value = Scalar(*static_cast<const T*>(t.data())); });
   return value;
 }
 
 PyObject* wrap(const Scalar& value) {
   switch (value.kind()) {
-    case Scalar::Kind::Bool: return to_bool(value.to<bool>());
-    case Scalar::Kind::Int: return Object(PyLong_FromLongLong(value.to<int64_t>())).release();
-    case Scalar::Kind::Double: return Object(PyFloat_FromDouble(value.to<double>())).release();
-    case Scalar::Kind::Complex: break;
+    case Scalar::Kind::Bool:
+      return to_bool(value.to<bool>());
+    case Scalar::Kind::Int:
+      return Object(PyLong_FromLongLong(value.to<int64_t>())).release();
+    case Scalar::Kind::Double:
+      return Object(PyFloat_FromDouble(value.to<double>())).release();
+    case Scalar::Kind::Complex:
+      break;
   }
   const auto c = value.to<std::complex<double>>();
   return Object(PyComplex_FromDoubles(c.real(), c.imag())).release();
@@ -163,7 +174,9 @@ std::string type_text(PyObject* o) {
   if (!tuple && !PyList_Check(o)) {
     const std::string_view name = Py_TYPE(o)->tp_name;
     const size_t dot = name.rfind('.');
-    return std::string(dot == std::string_view::npos || is_numpy_scalar(o) || is_numpy_array(o) ? name : name.substr(dot + 1));
+    return std::string(dot == std::string_view::npos || is_numpy_scalar(o) || is_numpy_array(o)
+                           ? name
+                           : name.substr(dot + 1));
   }
   std::string text = tuple ? "tuple of (" : "list of [";
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);

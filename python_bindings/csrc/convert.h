@@ -1,7 +1,7 @@
 // From Python objects to the values that operators take, and what counts as each kind of value.
 //
-// An int is an int, a NumPy integer or anything with __index__, but not a bool and never a float: NaN where a size
-// belongs is a TypeError. `op` names the function in messages.
+// An int is an int, a NumPy integer or anything with __index__, but not a bool and never a float:
+// NaN where a size belongs is a TypeError. `op` names the function in messages.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,8 @@ inline bool is_number(PyObject* o) {
   return PyFloat_CheckExact(o) || PyLong_CheckExact(o) || is_number_slow(o);
 }
 bool is_int(PyObject* o);
-bool is_real(PyObject* o);  // what float() takes without a surprise: int, float, a real NumPy scalar
+bool is_real(
+    PyObject* o);  // what float() takes without a surprise: int, float, a real NumPy scalar
 bool is_bool(PyObject* o);
 bool is_generator(PyObject* o);
 // A tensor of one element that stands for a number: 0-dim and without gradient.
@@ -41,7 +42,8 @@ Scalar element(const char* op, const Tensor& t);
 PyObject* wrap(const Scalar& value);
 // A 0-dim tensor that takes part in type promotion as a Python number does.
 Tensor number_tensor(const Scalar& value);
-// A number or a NumPy array or scalar as a tensor; undefined for anything else. Array memory is shared.
+// A number or a NumPy array or scalar as a tensor; undefined for anything else. Array memory is
+// shared.
 Tensor operand_tensor(const char* op, PyObject* o);
 
 // What messages call the type of an argument: "Tensor", "float", "tuple of (int, str)".

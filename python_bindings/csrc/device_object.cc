@@ -14,14 +14,19 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"type", "index", nullptr};
     PyObject* type = nullptr;
     PyObject* index = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &type, &index)) throw PythonError{};
-    check<ErrorKind::Type>(is_device(type), "device: expected a device, its name or an index, got ", Py_TYPE(type)->tp_name);
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &type,
+                                     &index))
+      throw PythonError{};
+    check<ErrorKind::Type>(is_device(type), "device: expected a device, its name or an index, got ",
+                           Py_TYPE(type)->tp_name);
     Device device = to_device(type);
     if (index != Py_None) {
-      check<ErrorKind::Runtime>(device.index < 0, "device: expected no index where the name has one, got both");
+      check<ErrorKind::Runtime>(device.index < 0,
+                                "device: expected no index where the name has one, got both");
       const long number = PyLong_AsLong(index);
       if (number == -1 && PyErr_Occurred()) throw PythonError{};
-      check<ErrorKind::Runtime>(number >= 0 && number < 127, "device: expected an index in [0, 127), got ", int64_t{number});
+      check<ErrorKind::Runtime>(number >= 0 && number < 127,
+                                "device: expected an index in [0, 127), got ", int64_t{number});
       device = device_from_string(str(name_of(device.type), ":", int64_t{number}));
     }
     return wrap(device);
@@ -55,13 +60,15 @@ PyObject* device_get_index(PyObject* self, void*) {
   return index < 0 ? none() : PyLong_FromLong(index);
 }
 PyObject* device_reduce(PyObject* self, PyObject*) {
-  return guarded([&] { return Object(Py_BuildValue("O(N)", device_type, device_str(self))).release(); });
+  return guarded(
+      [&] { return Object(Py_BuildValue("O(N)", device_type, device_str(self))).release(); });
 }
 
 PyMethodDef methods[] = {{"__reduce__", device_reduce, METH_NOARGS, nullptr}, {}};
 PyGetSetDef properties[] = {
     {"type", device_get_type, nullptr, "\"cpu\", \"meta\", ...", nullptr},
-    {"index", device_get_index, nullptr, "The number of the device; None for the current one.", nullptr},
+    {"index", device_get_index, nullptr, "The number of the device; None for the current one.",
+     nullptr},
     {},
 };
 
@@ -75,7 +82,8 @@ PyObject* wrap(Device value) {
 }
 
 bool is_device(PyObject* object) {
-  return Py_IS_TYPE(object, device_type) || PyUnicode_Check(object) || (PyLong_Check(object) && !PyBool_Check(object));
+  return Py_IS_TYPE(object, device_type) || PyUnicode_Check(object) ||
+         (PyLong_Check(object) && !PyBool_Check(object));
 }
 
 Device to_device(PyObject* object) {
@@ -86,9 +94,14 @@ Device to_device(PyObject* object) {
 
 void init_device(PyObject* module) {
   PyType_Slot slots[] = {
-      {Py_tp_new, slot(&device_new)},   {Py_tp_repr, slot(&device_repr)},           {Py_tp_str, slot(&device_str)},
-      {Py_tp_hash, slot(&device_hash)}, {Py_tp_richcompare, slot(&device_compare)}, {Py_tp_methods, methods},
-      {Py_tp_getset, properties},       {},
+      {Py_tp_new, slot(&device_new)},
+      {Py_tp_repr, slot(&device_repr)},
+      {Py_tp_str, slot(&device_str)},
+      {Py_tp_hash, slot(&device_hash)},
+      {Py_tp_richcompare, slot(&device_compare)},
+      {Py_tp_methods, methods},
+      {Py_tp_getset, properties},
+      {},
   };
   PyType_Spec spec = {"treadle.device", sizeof(DeviceObject), 0, Py_TPFLAGS_DEFAULT, slots};
   device_type = reinterpret_cast<PyTypeObject*>(Object(PyType_FromSpec(&spec)).release());

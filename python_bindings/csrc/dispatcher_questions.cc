@@ -1,4 +1,5 @@
-// What `explain` asks the dispatcher: the facts of an operator, its layers, and the kernel of each cell with its place.
+// What `explain` asks the dispatcher: the facts of an operator, its layers, and the kernel of each
+// cell with its place.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -40,7 +41,8 @@ py::list cells(const Operator& op) {
   if (!op.has_table()) return found;
   for (int device = 0; device < num_device_types(); ++device) {
     for (int layout = 0; layout < kMaxLayouts; ++layout) {
-      const KernelRow* row = op.table().row(static_cast<DeviceType>(device), static_cast<Layout>(layout));
+      const KernelRow* row =
+          op.table().row(static_cast<DeviceType>(device), static_cast<Layout>(layout));
       if (!row) continue;
       for (int dtype = 0; dtype < kNumScalarTypes; ++dtype) {
         const auto at = static_cast<size_t>(dtype);
@@ -99,11 +101,14 @@ std::vector<std::string> active_layers(const std::string& name, const py::args& 
   return found;
 }
 
-// Which operator a Python call goes to: `name` with `method` is that of a method, whose object is the first of `args`.
-std::string resolve(const std::string& name, bool method, const py::tuple& args, const py::dict& kwargs) {
+// Which operator a Python call goes to: `name` with `method` is that of a method, whose object is
+// the first of `args`.
+std::string resolve(const std::string& name, bool method, const py::tuple& args,
+                    const py::dict& kwargs) {
   const Binding& binding = find_binding(name);
-  check<ErrorKind::Runtime>(method ? binding.method != nullptr : binding.function != nullptr, "explain: expected the name of ",
-                            method ? "a method" : "a function", " of the library, got ", name);
+  check<ErrorKind::Runtime>(method ? binding.method != nullptr : binding.function != nullptr,
+                            "explain: expected the name of ", method ? "a method" : "a function",
+                            " of the library, got ", name);
   if (!method) return resolve_operator(binding, nullptr, args.ptr(), kwargs.ptr());
   check<ErrorKind::Type>(py::len(args) > 0, name, "(): expected the tensor whose method it is");
   const Object rest(PyTuple_GetSlice(args.ptr(), 1, PyTuple_GET_SIZE(args.ptr())));
@@ -117,8 +122,10 @@ py::list bindings() {
     for (size_t i = 0; i < binding_shards[s]->count; ++i) {
       const Binding& b = binding_shards[s]->bindings[i];
       py::list operators;
-      for (int k = 0; b.signatures && k < b.signatures->count; ++k) operators.append(b.operators[k]);
-      found.append(py::make_tuple(b.name, b.module, b.method != nullptr, b.function != nullptr, operators));
+      for (int k = 0; b.signatures && k < b.signatures->count; ++k)
+        operators.append(b.operators[k]);
+      found.append(
+          py::make_tuple(b.name, b.module, b.method != nullptr, b.function != nullptr, operators));
     }
   }
   return found;
@@ -128,12 +135,14 @@ py::list bindings() {
 
 void init_dispatcher(PyObject* module) {
   auto m = py::reinterpret_borrow<py::module_>(module);
-  m.def("_operator_names", &operator_names, "Every operator's name, \"aten::add.Tensor\", one for each form.");
+  m.def("_operator_names", &operator_names,
+        "Every operator's name, \"aten::add.Tensor\", one for each form.");
   m.def("_describe_operator", &describe, "What the library knows about an operator.");
   m.def("_active_layers", &active_layers, "Layers that a call with these tensors goes through.");
   m.def("_resolve_operator", &resolve, "The operator that a Python call goes to.");
   m.def("_bindings", &bindings, "Python names of the operators.");
-  m.def("_dispatch_dump", [](const std::string& name) { return Dispatcher::instance().dump(name); });
+  m.def("_dispatch_dump",
+        [](const std::string& name) { return Dispatcher::instance().dump(name); });
   m.def("_dispatch_check_invariants", [] { return Dispatcher::instance().check_invariants(); });
   m.def("_dispatch_dangling_kernels", [] { return Dispatcher::instance().dangling_kernels(); });
 }

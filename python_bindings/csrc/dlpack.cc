@@ -1,4 +1,5 @@
-// DLPack capsules. A consumer renames the capsule to take its contents over; one that nobody took frees them itself.
+// DLPack capsules. A consumer renames the capsule to take its contents over; one that nobody took
+// frees them itself.
 #include "python_bindings/csrc/dlpack.h"
 
 #include <memory>
@@ -17,11 +18,16 @@ constexpr int32_t kDLCpu = 1;
 DLDataType to_dl(ScalarType dtype) {
   const auto bits = static_cast<uint8_t>(item_size(dtype) * 8);
   uint8_t code = 0;
-  if (dtype == ScalarType::Bool) code = 6;
-  else if (dtype == ScalarType::UInt8) code = 1;
-  else if (dtype == ScalarType::BFloat16) code = 4;
-  else if (is_floating(dtype)) code = 2;
-  else if (is_complex(dtype)) code = 5;
+  if (dtype == ScalarType::Bool)
+    code = 6;
+  else if (dtype == ScalarType::UInt8)
+    code = 1;
+  else if (dtype == ScalarType::BFloat16)
+    code = 4;
+  else if (is_floating(dtype))
+    code = 2;
+  else if (is_complex(dtype))
+    code = 5;
   return {code, bits, 1};
 }
 
@@ -31,8 +37,9 @@ ScalarType from_dl(DLDataType type) {
     const DLDataType candidate = to_dl(dtype);
     if (candidate.code == type.code && candidate.bits == type.bits && type.lanes == 1) return dtype;
   }
-  fail<ErrorKind::Type>("from_dlpack: expected an element type that is a dtype, got type code ", int64_t{type.code}, " with ",
-                        int64_t{type.bits}, " bits and ", int64_t{type.lanes}, " lanes");
+  fail<ErrorKind::Type>("from_dlpack: expected an element type that is a dtype, got type code ",
+                        int64_t{type.code}, " with ", int64_t{type.bits}, " bits and ",
+                        int64_t{type.lanes}, " lanes");
 }
 
 // What an exported tensor needs for as long as the consumer holds it.
@@ -48,8 +55,13 @@ Managed* make_export(const Tensor& t) {
   auto* e = new Export<Managed>{t, DimVector(t.sizes()), DimVector(t.strides()), {}};
   e->managed.context = e;
   e->managed.deleter = [](Managed* self) { delete static_cast<Export<Managed>*>(self->context); };
-  e->managed.tensor = {t.numel() ? t.data() : nullptr, {kDLCpu, 0}, static_cast<int32_t>(t.dim()), to_dl(t.dtype()),
-                       e->sizes.data(), e->strides.data(), 0};
+  e->managed.tensor = {t.numel() ? t.data() : nullptr,
+                       {kDLCpu, 0},
+                       static_cast<int32_t>(t.dim()),
+                       to_dl(t.dtype()),
+                       e->sizes.data(),
+                       e->strides.data(),
+                       0};
   return &e->managed;
 }
 
@@ -62,27 +74,33 @@ void free_unused(PyObject* capsule, const char* name) {
 
 // A tensor over `dl`, which `owner` keeps alive.
 Tensor import_tensor(const DLTensor& dl, std::shared_ptr<void> owner, bool read_only) {
-  check<ErrorKind::NotImplemented>(dl.device.type == kDLCpu, "from_dlpack: expected a tensor on the cpu, got device type ",
+  check<ErrorKind::NotImplemented>(dl.device.type == kDLCpu,
+                                   "from_dlpack: expected a tensor on the cpu, got device type ",
                                    int64_t{dl.device.type});
-  check<ErrorKind::Value>(dl.ndim >= 0 && dl.ndim <= 64, "from_dlpack: expected 0 to 64 dimensions, got ", int64_t{dl.ndim});
+  check<ErrorKind::Value>(dl.ndim >= 0 && dl.ndim <= 64,
+                          "from_dlpack: expected 0 to 64 dimensions, got ", int64_t{dl.ndim});
   const ScalarType dtype = from_dl(dl.dtype);
   const DimVector sizes(dl.shape, dl.shape + dl.ndim);
   const int64_t numel = checked_numel(sizes, item_size(dtype));
   if (numel == 0) return empty_cpu(sizes, dtype);
   check<ErrorKind::Value>(dl.data != nullptr, "from_dlpack: expected data, got a null pointer");
-  const DimVector strides = dl.strides ? DimVector(dl.strides, dl.strides + dl.ndim) : contiguous_strides(sizes);
+  const DimVector strides =
+      dl.strides ? DimVector(dl.strides, dl.strides + dl.ndim) : contiguous_strides(sizes);
   int64_t low = 0, high = 0;
   for (int d = 0; d < dl.ndim; ++d) {
     int64_t reach = 0;
     const auto at = static_cast<size_t>(d);
     int64_t& end = strides[at] < 0 ? low : high;
-    check<ErrorKind::Value>(!__builtin_mul_overflow(sizes[at] - 1, strides[at], &reach) && !__builtin_add_overflow(end, reach, &end) &&
+    check<ErrorKind::Value>(!__builtin_mul_overflow(sizes[at] - 1, strides[at], &reach) &&
+                                !__builtin_add_overflow(end, reach, &end) &&
                                 end < (int64_t{1} << 58) && end > -(int64_t{1} << 58),
-                            "from_dlpack: expected strides inside the address space, got ", strides);
+                            "from_dlpack: expected strides inside the address space, got ",
+                            strides);
   }
   char* first = static_cast<char*>(dl.data) + dl.byte_offset + low * item_size(dtype);
   const auto bytes = static_cast<size_t>((high - low + 1) * item_size(dtype));
-  Storage storage = make_intrusive<StorageImpl>(first, bytes, kCPU, [owner] {}, !read_only);
+  Storage storage = make_intrusive<StorageImpl>(
+      first, bytes, kCPU, [owner] {}, !read_only);
   Tensor t(make_intrusive<TensorImpl>(std::move(storage), dtype, IntList{0}));
   t.impl()->set_geometry(sizes, strides, -low);
   return t;
@@ -101,8 +119,10 @@ std::shared_ptr<void> take_over(Managed* managed) {
 
 Tensor from_capsule(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, kVersionedName)) {
-    auto* managed = static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, kVersionedName));
-    check<ErrorKind::Runtime>(managed->version.major == 1, "from_dlpack: expected DLPack version 1, got ",
+    auto* managed =
+        static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, kVersionedName));
+    check<ErrorKind::Runtime>(managed->version.major == 1,
+                              "from_dlpack: expected DLPack version 1, got ",
                               uint64_t{managed->version.major});
     checked(PyCapsule_SetName(capsule, kUsedVersionedName));
     return import_tensor(managed->tensor, take_over(managed), managed->flags & 1);
@@ -118,19 +138,24 @@ Tensor from_capsule(PyObject* capsule) {
 }  // namespace
 
 PyObject* tensor_to_dlpack(const Tensor& t, bool versioned) {
-  check<ErrorKind::Runtime>(!t.requires_grad(), "__dlpack__: expected a tensor that does not require grad; detach it first");
-  check<ErrorKind::NotImplemented>(t.is_cpu(), "__dlpack__: expected a tensor on the cpu, got one on ", t.device());
+  check<ErrorKind::Runtime>(
+      !t.requires_grad(),
+      "__dlpack__: expected a tensor that does not require grad; detach it first");
+  check<ErrorKind::NotImplemented>(
+      t.is_cpu(), "__dlpack__: expected a tensor on the cpu, got one on ", t.device());
   if (!versioned) {
     auto* managed = make_export<DLManagedTensor>(t);
-    PyObject* capsule = PyCapsule_New(managed, kName, [](PyObject* c) { free_unused<DLManagedTensor>(c, kName); });
+    PyObject* capsule =
+        PyCapsule_New(managed, kName, [](PyObject* c) { free_unused<DLManagedTensor>(c, kName); });
     if (!capsule) managed->deleter(managed);
     return Object(capsule).release();
   }
   auto* managed = make_export<DLManagedTensorVersioned>(t);
   managed->version = {1, 0};
   managed->flags = t.storage()->writable() ? 0 : 1;
-  PyObject* capsule =
-      PyCapsule_New(managed, kVersionedName, [](PyObject* c) { free_unused<DLManagedTensorVersioned>(c, kVersionedName); });
+  PyObject* capsule = PyCapsule_New(managed, kVersionedName, [](PyObject* c) {
+    free_unused<DLManagedTensorVersioned>(c, kVersionedName);
+  });
   if (!capsule) managed->deleter(managed);
   return Object(capsule).release();
 }
@@ -140,7 +165,8 @@ Tensor tensor_from_dlpack(PyObject* source) {
   Object method = Object::maybe(PyObject_GetAttrString(source, "__dlpack__"));
   if (!method) {
     PyErr_Clear();
-    fail<ErrorKind::Type>("from_dlpack: expected an object with __dlpack__, got ", type_text(source));
+    fail<ErrorKind::Type>("from_dlpack: expected an object with __dlpack__, got ",
+                          type_text(source));
   }
   Object none_args(PyTuple_New(0));
   Object keywords(Py_BuildValue("{s:(ii)}", "max_version", 1, 0));

@@ -13,7 +13,8 @@ PyObject* internal_error_type = nullptr;
 class CarriedError : public std::exception {
  public:
   CarriedError() { PyErr_Fetch(&type_, &value_, &traceback_); }
-  CarriedError(const CarriedError& o) noexcept : type_(o.type_), value_(o.value_), traceback_(o.traceback_) {
+  CarriedError(const CarriedError& o) noexcept
+      : type_(o.type_), value_(o.value_), traceback_(o.traceback_) {
     AcquireGil gil;
     Py_XINCREF(type_);
     Py_XINCREF(value_);
@@ -43,13 +44,20 @@ class CarriedError : public std::exception {
 
 PyObject* type_for(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::Type: return PyExc_TypeError;
-    case ErrorKind::Value: return PyExc_ValueError;
-    case ErrorKind::Index: return PyExc_IndexError;
-    case ErrorKind::Runtime: return PyExc_RuntimeError;
-    case ErrorKind::NotImplemented: return PyExc_NotImplementedError;
-    case ErrorKind::OutOfMemory: return out_of_memory_type;
-    case ErrorKind::Internal: return internal_error_type;
+    case ErrorKind::Type:
+      return PyExc_TypeError;
+    case ErrorKind::Value:
+      return PyExc_ValueError;
+    case ErrorKind::Index:
+      return PyExc_IndexError;
+    case ErrorKind::Runtime:
+      return PyExc_RuntimeError;
+    case ErrorKind::NotImplemented:
+      return PyExc_NotImplementedError;
+    case ErrorKind::OutOfMemory:
+      return out_of_memory_type;
+    case ErrorKind::Internal:
+      return internal_error_type;
   }
   return PyExc_RuntimeError;
 }
@@ -69,7 +77,8 @@ void set_python_exception() noexcept {
   } catch (const std::exception& e) {
     PyErr_Format(internal_error_type, "internal error, please report it: %s", e.what());
   } catch (...) {
-    PyErr_SetString(internal_error_type, "internal error, please report it: an exception of unknown type");
+    PyErr_SetString(internal_error_type,
+                    "internal error, please report it: an exception of unknown type");
   }
 }
 
@@ -91,10 +100,12 @@ bool interpreter_alive() { return Py_IsInitialized() && !_Py_IsFinalizing(); }
 
 void init_exceptions(PyObject* module) {
   out_of_memory_type = PyErr_NewExceptionWithDoc(
-      "treadle.OutOfMemoryError", "Raised when memory for a tensor cannot be had; nothing was changed.", PyExc_RuntimeError,
+      "treadle.OutOfMemoryError",
+      "Raised when memory for a tensor cannot be had; nothing was changed.", PyExc_RuntimeError,
       nullptr);
   internal_error_type = PyErr_NewExceptionWithDoc(
-      "treadle.InternalError", "A broken invariant of Treadle itself: please report it.", PyExc_RuntimeError, nullptr);
+      "treadle.InternalError", "A broken invariant of Treadle itself: please report it.",
+      PyExc_RuntimeError, nullptr);
   checked(PyModule_AddObjectRef(module, "OutOfMemoryError", out_of_memory_type));
   checked(PyModule_AddObjectRef(module, "InternalError", internal_error_type));
 }

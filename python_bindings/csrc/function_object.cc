@@ -1,7 +1,7 @@
 // Custom functions: operators whose forward and backward are written in Python.
 //
-// One node is made for each call. It owns `ctx` and what is saved; `ctx` only looks at the node, so that nothing keeps itself
-// alive.
+// One node is made for each call. It owns `ctx` and what is saved; `ctx` only looks at the node, so
+// that nothing keeps itself alive.
 #include "python_bindings/csrc/python.h"
 
 #include <structmember.h>
@@ -25,8 +25,7 @@ class PythonNode;
 
 // What forward and backward of one call share: `ctx`.
 struct ContextObject {
-  PyObject_HEAD
-  PyObject* dict;
+  PyObject_HEAD PyObject* dict;
   PyObject* weakrefs;
   PyObject* needs_input_grad;
   PythonNode* node;  // null before the call and after the node is gone
@@ -60,8 +59,10 @@ class PythonNode final : public autograd::FunctionNode {
         arguments.push_back(wrapped.back().get());
       }
       Object function = attribute(class_, "backward");
-      Object result(PyObject_Vectorcall(function.get(), arguments.data(), arguments.size(), nullptr));
-      return read_gradients(PyTuple_Check(result.get()) ? std::move(result) : Object(PyTuple_Pack(1, result.get())));
+      Object result(
+          PyObject_Vectorcall(function.get(), arguments.data(), arguments.size(), nullptr));
+      return read_gradients(PyTuple_Check(result.get()) ? std::move(result)
+                                                        : Object(PyTuple_Pack(1, result.get())));
     });
   }
 
@@ -70,8 +71,9 @@ class PythonNode final : public autograd::FunctionNode {
     Grads grads;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result.get()); ++i) {
       PyObject* item = PyTuple_GET_ITEM(result.get(), i);
-      check<ErrorKind::Type>(item == Py_None || is_tensor(item), name_, ": expected backward to return tensors or None, got ",
-                             type_text(item), " for argument ", int64_t{i});
+      check<ErrorKind::Type>(item == Py_None || is_tensor(item), name_,
+                             ": expected backward to return tensors or None, got ", type_text(item),
+                             " for argument ", int64_t{i});
       grads.push_back(item == Py_None ? Tensor() : unwrap(item));
     }
     return grads;
@@ -88,7 +90,9 @@ class OnceNode final : public autograd::Node {
   explicit OnceNode(std::string name) : name_(std::move(name)) {}
   std::string name() const override { return name_; }
   Grads apply(Grads&&) override {
-    fail<ErrorKind::Runtime>(name_, ": expected to be differentiated once, as once_differentiable says, got a second time");
+    fail<ErrorKind::Runtime>(
+        name_,
+        ": expected to be differentiated once, as once_differentiable says, got a second time");
   }
 
  private:
@@ -97,9 +101,7 @@ class OnceNode final : public autograd::Node {
 
 // ---- the type of ctx ----
 
-PyObject* context_new(PyTypeObject* type, PyObject*, PyObject*) {
-  return type->tp_alloc(type, 0);
-}
+PyObject* context_new(PyTypeObject* type, PyObject*, PyObject*) { return type->tp_alloc(type, 0); }
 int context_traverse(PyObject* self, visitproc visit, void* arg) {
   ContextObject* c = context_of(self);
   Py_VISIT(c->dict);
@@ -124,7 +126,9 @@ void context_deallocate(PyObject* self) {
 
 autograd::FunctionContext& call_of(PyObject* self) {
   PythonNode* node = context_of(self)->node;
-  check<ErrorKind::Runtime>(node != nullptr, "ctx: expected to be used in the forward or backward of a call, got used after it");
+  check<ErrorKind::Runtime>(
+      node != nullptr,
+      "ctx: expected to be used in the forward or backward of a call, got used after it");
   return node->context;
 }
 
@@ -132,7 +136,8 @@ std::vector<Tensor> read_tuple(const char* op, PyObject* args) {
   std::vector<Tensor> tensors;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
     PyObject* item = PyTuple_GET_ITEM(args, i);
-    check<ErrorKind::Type>(item == Py_None || is_tensor(item), op, ": expected tensors or None, got ", type_text(item),
+    check<ErrorKind::Type>(item == Py_None || is_tensor(item), op,
+                           ": expected tensors or None, got ", type_text(item),
                            "; other values can be kept as attributes of ctx");
     tensors.push_back(item == Py_None ? Tensor() : unwrap(item));
   }
@@ -175,15 +180,19 @@ PyObject* needs_input_grad(PyObject* self, void*) {
 }
 
 PyMethodDef context_methods[] = {
-    {"save_for_backward", save_for_backward, METH_VARARGS, "Keeps tensors for backward, where they are ctx.saved_tensors."},
+    {"save_for_backward", save_for_backward, METH_VARARGS,
+     "Keeps tensors for backward, where they are ctx.saved_tensors."},
     {"mark_dirty", mark_dirty, METH_VARARGS, "Says that forward changed these arguments in place."},
-    {"mark_non_differentiable", mark_non_differentiable, METH_VARARGS, "Says that these outputs have no gradient."},
-    {"set_materialize_grads", set_materialize_grads, METH_O, "Whether backward is given zeros or None for a gradient that never came."},
+    {"mark_non_differentiable", mark_non_differentiable, METH_VARARGS,
+     "Says that these outputs have no gradient."},
+    {"set_materialize_grads", set_materialize_grads, METH_O,
+     "Whether backward is given zeros or None for a gradient that never came."},
     {},
 };
 PyGetSetDef context_properties[] = {
     {"saved_tensors", saved_tensors, nullptr, "The tensors given to save_for_backward().", nullptr},
-    {"needs_input_grad", needs_input_grad, nullptr, "For each argument of forward, whether its gradient is wanted.", nullptr},
+    {"needs_input_grad", needs_input_grad, nullptr,
+     "For each argument of forward, whether its gradient is wanted.", nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {},
 };
@@ -245,7 +254,8 @@ PyObject* apply_function(PyObject*, PyObject* const* arguments, Py_ssize_t count
     Object results(PyTuple_New(m));
     for (Py_ssize_t i = 0; i < m; ++i) {
       const Tensor& t = tensors[static_cast<size_t>(i)];
-      PyTuple_SET_ITEM(results.get(), i, t.defined() ? wrap(t) : new_ref(PyTuple_GET_ITEM(outputs.get(), i)));
+      PyTuple_SET_ITEM(results.get(), i,
+                       t.defined() ? wrap(t) : new_ref(PyTuple_GET_ITEM(outputs.get(), i)));
     }
     return single ? new_ref(PyTuple_GET_ITEM(results.get(), 0)) : results.release();
   });
@@ -254,7 +264,8 @@ PyObject* apply_function(PyObject*, PyObject* const* arguments, Py_ssize_t count
 // _undifferentiable(tensor, name): the same values; going backward through them is an error.
 PyObject* undifferentiable(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&] {
-    check_internal(count == 2 && is_tensor(arguments[0]), "_undifferentiable takes a tensor and a name");
+    check_internal(count == 2 && is_tensor(arguments[0]),
+                   "_undifferentiable takes a tensor and a name");
     const Tensor& t = unwrap(arguments[0]);
     const Tensor result = alias_with_geometry(t, t.sizes(), t.strides(), t.storage_offset());
     autograd::set_history(result, make_intrusive<OnceNode>(std::string(utf8(arguments[1]))));
@@ -266,22 +277,22 @@ PyObject* undifferentiable(PyObject*, PyObject* const* arguments, Py_ssize_t cou
 
 void init_function_type(PyObject* module) {
   PyType_Slot slots[] = {
-      {Py_tp_new, slot(&context_new)},
-      {Py_tp_dealloc, slot(&context_deallocate)},
-      {Py_tp_traverse, slot(&context_traverse)},
-      {Py_tp_clear, slot(&context_clear)},
-      {Py_tp_methods, context_methods},
-      {Py_tp_getset, context_properties},
-      {Py_tp_members, context_members},
-      {},
+      {Py_tp_new, slot(&context_new)},           {Py_tp_dealloc, slot(&context_deallocate)},
+      {Py_tp_traverse, slot(&context_traverse)}, {Py_tp_clear, slot(&context_clear)},
+      {Py_tp_methods, context_methods},          {Py_tp_getset, context_properties},
+      {Py_tp_members, context_members},          {},
   };
   PyType_Spec spec = {"treadle.autograd.FunctionContext", sizeof(ContextObject), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
   context_type = reinterpret_cast<PyTypeObject*>(Object(PyType_FromSpec(&spec)).release());
-  checked(PyModule_AddObjectRef(module, "_FunctionContext", reinterpret_cast<PyObject*>(context_type)));
+  checked(
+      PyModule_AddObjectRef(module, "_FunctionContext", reinterpret_cast<PyObject*>(context_type)));
   static PyMethodDef functions[] = {
-      {"_apply_function", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&apply_function)), METH_FASTCALL, nullptr},
-      {"_undifferentiable", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&undifferentiable)), METH_FASTCALL, nullptr},
+      {"_apply_function", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&apply_function)),
+       METH_FASTCALL, nullptr},
+      {"_undifferentiable",
+       reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&undifferentiable)), METH_FASTCALL,
+       nullptr},
       {},
   };
   checked(PyModule_AddFunctions(module, functions));

@@ -1,4 +1,5 @@
-// The Python type Generator: a stream of random numbers with a seed and a position that can be saved and set back.
+// The Python type Generator: a stream of random numbers with a seed and a position that can be
+// saved and set back.
 #include <cstring>
 #include <random>
 
@@ -12,11 +13,12 @@ namespace {
 PyTypeObject* generator_type = nullptr;
 
 struct GeneratorObject {
-  PyObject_HEAD
-  Generator generator;
+  PyObject_HEAD Generator generator;
 };
 
-const Generator& generator_of(PyObject* self) { return reinterpret_cast<GeneratorObject*>(self)->generator; }
+const Generator& generator_of(PyObject* self) {
+  return reinterpret_cast<GeneratorObject*>(self)->generator;
+}
 
 PyObject* wrap(const Generator& generator) {
   auto* object = PyObject_New(GeneratorObject, generator_type);
@@ -29,8 +31,11 @@ PyObject* generator_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     static const char* names[] = {"device", nullptr};
     PyObject* device = nullptr;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names), &device)) throw PythonError{};
-    check<ErrorKind::Type>(!device || is_device(device), "Generator: expected a device, got ", device ? type_text(device) : "");
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names),
+                                     &device))
+      throw PythonError{};
+    check<ErrorKind::Type>(!device || is_device(device), "Generator: expected a device, got ",
+                           device ? type_text(device) : "");
     return wrap(make_generator(device ? to_device(device) : kCPU));
   });
 }
@@ -48,10 +53,12 @@ uint64_t to_seed(PyObject* o) {
   Object number(PyNumber_Index(o));
   Object zero(PyLong_FromLong(0));
   const bool negative = checked(PyObject_RichCompareBool(number.get(), zero.get(), Py_LT)) != 0;
-  const uint64_t seed = negative ? static_cast<uint64_t>(PyLong_AsLongLong(number.get())) : PyLong_AsUnsignedLongLong(number.get());
+  const uint64_t seed = negative ? static_cast<uint64_t>(PyLong_AsLongLong(number.get()))
+                                 : PyLong_AsUnsignedLongLong(number.get());
   if (PyErr_Occurred()) {
     PyErr_Clear();
-    fail<ErrorKind::Value>("manual_seed: expected a seed in [-2**63, 2**64), got ", utf8(Object(PyObject_Str(number.get())).get()));
+    fail<ErrorKind::Value>("manual_seed: expected a seed in [-2**63, 2**64), got ",
+                           utf8(Object(PyObject_Str(number.get())).get()));
   }
   return seed;
 }
@@ -70,7 +77,9 @@ PyObject* seed(PyObject* self, PyObject*) {
     return Object(PyLong_FromUnsignedLongLong(value)).release();
   });
 }
-PyObject* initial_seed(PyObject* self, PyObject*) { return PyLong_FromUnsignedLongLong(generator_of(self)->initial_seed()); }
+PyObject* initial_seed(PyObject* self, PyObject*) {
+  return PyLong_FromUnsignedLongLong(generator_of(self)->initial_seed());
+}
 PyObject* device(PyObject* self, void*) {
   return guarded([&] { return python::wrap(generator_of(self)->device()); });
 }
@@ -87,10 +96,12 @@ PyObject* get_state(PyObject* self, PyObject*) {
 }
 PyObject* set_state(PyObject* self, PyObject* given) {
   return guarded([&] {
-    const bool fits = is_tensor(given) && unwrap(given).dtype() == ScalarType::UInt8 && unwrap(given).is_cpu() &&
-                      unwrap(given).numel() == 16 && unwrap(given).is_contiguous();
-    check<ErrorKind::Type>(fits, "set_state: expected a uint8 tensor of 16 elements, as get_state() gives, got ",
-                           is_tensor(given) ? to_string(unwrap(given)) : type_text(given));
+    const bool fits = is_tensor(given) && unwrap(given).dtype() == ScalarType::UInt8 &&
+                      unwrap(given).is_cpu() && unwrap(given).numel() == 16 &&
+                      unwrap(given).is_contiguous();
+    check<ErrorKind::Type>(
+        fits, "set_state: expected a uint8 tensor of 16 elements, as get_state() gives, got ",
+        is_tensor(given) ? to_string(unwrap(given)) : type_text(given));
     GeneratorImpl::Position position{};
     std::memcpy(&position.seed, unwrap(given).data(), 8);
     std::memcpy(&position.offset, static_cast<char*>(unwrap(given).data()) + 8, 8);
@@ -123,7 +134,8 @@ void init_generator_type(PyObject* module) {
   PyType_Spec spec = {"treadle.Generator", sizeof(GeneratorObject), 0, Py_TPFLAGS_DEFAULT, slots};
   generator_type = reinterpret_cast<PyTypeObject*>(Object(PyType_FromSpec(&spec)).release());
   checked(PyModule_AddObjectRef(module, "Generator", reinterpret_cast<PyObject*>(generator_type)));
-  checked(PyModule_AddObjectRef(module, "default_generator", Object(wrap(default_generator(kCPU))).get()));
+  checked(PyModule_AddObjectRef(module, "default_generator",
+                                Object(wrap(default_generator(kCPU))).get()));
 }
 
 }  // namespace treadle::python

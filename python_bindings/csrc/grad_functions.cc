@@ -10,8 +10,8 @@ namespace treadle::python {
 namespace {
 
 const Param backward_params[] = {
-    {"tensors", Kind::TensorList},       {"grad_tensors", Kind::TensorList, kNullableItems},
-    {"retain_graph", Kind::Bool},        {"create_graph", Kind::Bool},
+    {"tensors", Kind::TensorList}, {"grad_tensors", Kind::TensorList, kNullableItems},
+    {"retain_graph", Kind::Bool},  {"create_graph", Kind::Bool},
     {"inputs", Kind::TensorList},
 };
 const Signature backward_signature[] = {{backward_params, 5, 5, -1, true}};
@@ -20,8 +20,10 @@ Function backward_function = {"backward", backward_signature, 1};
 PyObject* backward(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
     Call<5> call(backward_function, nullptr, arguments, count, names);
-    const std::vector<Tensor> tensors = call.tensors(0), gradients = call.tensors(1), inputs = call.tensors(4);
-    check<ErrorKind::Runtime>(tensors.size() == gradients.size(), "backward: expected as many grad_tensors as tensors, got ",
+    const std::vector<Tensor> tensors = call.tensors(0), gradients = call.tensors(1),
+                              inputs = call.tensors(4);
+    check<ErrorKind::Runtime>(tensors.size() == gradients.size(),
+                              "backward: expected as many grad_tensors as tensors, got ",
                               gradients.size(), " for ", tensors.size());
     const bool retain_graph = call.boolean(2), create_graph = call.boolean(3);
     {
@@ -33,8 +35,12 @@ PyObject* backward(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyOb
 }
 
 const Param grad_params[] = {
-    {"outputs", Kind::TensorList}, {"inputs", Kind::TensorList}, {"grad_outputs", Kind::TensorList, kNullableItems},
-    {"retain_graph", Kind::Bool},  {"create_graph", Kind::Bool}, {"allow_unused", Kind::Bool},
+    {"outputs", Kind::TensorList},
+    {"inputs", Kind::TensorList},
+    {"grad_outputs", Kind::TensorList, kNullableItems},
+    {"retain_graph", Kind::Bool},
+    {"create_graph", Kind::Bool},
+    {"allow_unused", Kind::Bool},
 };
 const Signature grad_signature[] = {{grad_params, 6, 6, -1, true}};
 Function grad_function = {"grad", grad_signature, 1};
@@ -42,14 +48,18 @@ Function grad_function = {"grad", grad_signature, 1};
 PyObject* grad(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
     Call<6> call(grad_function, nullptr, arguments, count, names);
-    const std::vector<Tensor> outputs = call.tensors(0), inputs = call.tensors(1), grad_outputs = call.tensors(2);
-    check<ErrorKind::Runtime>(outputs.size() == grad_outputs.size(), "grad: expected as many grad_outputs as outputs, got ",
+    const std::vector<Tensor> outputs = call.tensors(0), inputs = call.tensors(1),
+                              grad_outputs = call.tensors(2);
+    check<ErrorKind::Runtime>(outputs.size() == grad_outputs.size(),
+                              "grad: expected as many grad_outputs as outputs, got ",
                               grad_outputs.size(), " for ", outputs.size());
-    const bool retain_graph = call.boolean(3), create_graph = call.boolean(4), allow_unused = call.boolean(5);
+    const bool retain_graph = call.boolean(3), create_graph = call.boolean(4),
+               allow_unused = call.boolean(5);
     std::vector<Tensor> found;
     {
       const ReleaseGil released;
-      found = autograd::grad(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused);
+      found =
+          autograd::grad(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused);
     }
     return wrap(found);
   });
@@ -70,7 +80,8 @@ void init_grad_functions(PyObject* module) {
   static PyMethodDef functions[] = {
       fast_method("_backward", &backward, "backward() over lists."),
       fast_method("_grad", &grad, "grad() over lists."),
-      {"_queue_callback", queue_callback, METH_O, "Calls a function after the backward that is running."},
+      {"_queue_callback", queue_callback, METH_O,
+       "Calls a function after the backward that is running."},
       {},
   };
   checked(PyModule_AddFunctions(module, functions));

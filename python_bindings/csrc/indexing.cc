@@ -1,7 +1,8 @@
 // x[...] and x[...] = v.
 //
-// An index is read from left to right. Ints, slices, None and Ellipsis make a view step by step; tensors, masks and lists
-// are kept for their dimension of that view, and looked up all at once at the end, as NumPy does.
+// An index is read from left to right. Ints, slices, None and Ellipsis make a view step by step;
+// tensors, masks and lists are kept for their dimension of that view, and looked up all at once at
+// the end, as NumPy does.
 #include "aten/ops/copy_.h"
 #include "aten/ops/fill_.h"
 #include "aten/ops/index.h"
@@ -25,9 +26,12 @@ struct Selection {
   bool has_lookup = false;
 };
 
-bool is_mask(const Tensor& t) { return t.dtype() == ScalarType::Bool || t.dtype() == ScalarType::UInt8; }
+bool is_mask(const Tensor& t) {
+  return t.dtype() == ScalarType::Bool || t.dtype() == ScalarType::UInt8;
+}
 
-// A list that holds slices, None or Ellipsis is read as a tuple of indices; any other list is one index.
+// A list that holds slices, None or Ellipsis is read as a tuple of indices; any other list is one
+// index.
 bool is_index_list(PyObject* o) {
   if (!PyList_Check(o)) return PyTuple_Check(o);
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); ++i) {
@@ -38,7 +42,8 @@ bool is_index_list(PyObject* o) {
   return false;
 }
 
-// The tensor that a list, an array or a NumPy scalar stands for as an index; undefined for what is no index.
+// The tensor that a list, an array or a NumPy scalar stands for as an index; undefined for what is
+// no index.
 Tensor as_index_tensor(PyObject* o) {
   if (is_tensor(o)) return unwrap(o);
   if (is_numpy_array(o)) return tensor_from_data(o, std::nullopt, kCPU);
@@ -68,16 +73,19 @@ class Selector {
       used += dims_used(items[i], tensors[i]);
       ellipses += items[i] == Py_Ellipsis;
     }
-    check<ErrorKind::Index>(used <= rank_, "index: expected at most ", rank_, " indices for a tensor of shape ",
-                            selection_.view.sizes(), ", got ", used);
-    check<ErrorKind::Index>(ellipses <= 1, "index: expected at most one ellipsis (...), got ", ellipses);
+    check<ErrorKind::Index>(used <= rank_, "index: expected at most ", rank_,
+                            " indices for a tensor of shape ", selection_.view.sizes(), ", got ",
+                            used);
+    check<ErrorKind::Index>(ellipses <= 1, "index: expected at most one ellipsis (...), got ",
+                            ellipses);
     for (size_t i = 0; i < items.size(); ++i) step(items[i], tensors[i], rank_ - used);
     return std::move(selection_);
   }
 
  private:
   static bool is_simple(PyObject* o) {
-    return PyLong_Check(o) || PySlice_Check(o) || o == Py_None || o == Py_Ellipsis || is_bool(o) || is_int(o);
+    return PyLong_Check(o) || PySlice_Check(o) || o == Py_None || o == Py_Ellipsis || is_bool(o) ||
+           is_int(o);
   }
 
   void step(PyObject* item, const Tensor& tensor, int64_t unused) {
@@ -95,26 +103,31 @@ class Selector {
     } else if (is_int(item)) {
       select(to_int("index", item));
     } else {
-      fail<ErrorKind::Type>("index: expected an int, a slice, None, ..., a tensor or a list of ints or bools, got ", type_text(item));
+      fail<ErrorKind::Type>(
+          "index: expected an int, a slice, None, ..., a tensor or a list of ints or bools, got ",
+          type_text(item));
     }
   }
 
   void select(int64_t index) {
     const int64_t size = selection_.view.size(dim_);
-    check<ErrorKind::Index>(index >= -size && index < size, "index ", index, " is out of bounds for dimension ", dim_,
-                            " with size ", size);
+    check<ErrorKind::Index>(index >= -size && index < size, "index ", index,
+                            " is out of bounds for dimension ", dim_, " with size ", size);
     selection_.view = aten::select(selection_.view, dim_, index);
   }
 
   void slice(PyObject* item) {
     Py_ssize_t start, stop, step;
-    check<ErrorKind::Type>(!has_bad_bound(item), "index: expected a slice of ints, got ", slice_text(item));
+    check<ErrorKind::Type>(!has_bad_bound(item), "index: expected a slice of ints, got ",
+                           slice_text(item));
     checked(PySlice_Unpack(item, &start, &stop, &step));
-    check<ErrorKind::Value>(step > 0, "index: expected a slice with step > 0, got step = ", int64_t{step});
+    check<ErrorKind::Value>(step > 0,
+                            "index: expected a slice with step > 0, got step = ", int64_t{step});
     const Py_ssize_t size = selection_.view.size(dim_);
     PySlice_AdjustIndices(size, &start, &stop, step);
     if (start != 0 || stop != size || step != 1) {
-      selection_.view = aten::slice(selection_.view, dim_, int64_t{start}, int64_t{std::max(start, stop)}, int64_t{step});
+      selection_.view = aten::slice(selection_.view, dim_, int64_t{start},
+                                    int64_t{std::max(start, stop)}, int64_t{step});
     }
     ++dim_;
   }
@@ -125,7 +138,9 @@ class Selector {
     }
     return false;
   }
-  static std::string slice_text(PyObject* item) { return std::string(utf8(Object(PyObject_Repr(item)).get())); }
+  static std::string slice_text(PyObject* item) {
+    return std::string(utf8(Object(PyObject_Repr(item)).get()));
+  }
 
   void look_up_bool(bool value) {
     selection_.view = aten::unsqueeze(selection_.view, dim_);
@@ -136,10 +151,13 @@ class Selector {
 
   void look_up_tensor(const Tensor& index) {
     const ScalarType dtype = index.dtype();
-    check<ErrorKind::Index>(is_integral(dtype, true), "index: expected a tensor of ints or bools, got one of dtype ", dtype);
+    check<ErrorKind::Index>(is_integral(dtype, true),
+                            "index: expected a tensor of ints or bools, got one of dtype ", dtype);
     if (index.dim() > 0) {
-      if (is_mask(index) && index.dim() > 1) look_up_mask(index);
-      else look_up(index);
+      if (is_mask(index) && index.dim() > 1)
+        look_up_mask(index);
+      else
+        look_up(index);
     } else if (dtype == ScalarType::Bool) {
       look_up_bool(element("index", index).to<bool>());
     } else if (index.is_meta()) {
@@ -152,9 +170,10 @@ class Selector {
   // A mask over several dimensions is the list of its true positions in each of them.
   void look_up_mask(const Tensor& mask) {
     for (int64_t d = 0; d < mask.dim(); ++d) {
-      check<ErrorKind::Index>(mask.size(d) == selection_.view.size(dim_ + d), "index: expected a mask of shape ",
-                              selection_.view.sizes().slice(static_cast<size_t>(dim_), static_cast<size_t>(mask.dim())),
-                              " at dimension ", dim_, ", got shape ", mask.sizes());
+      check<ErrorKind::Index>(
+          mask.size(d) == selection_.view.size(dim_ + d), "index: expected a mask of shape ",
+          selection_.view.sizes().slice(static_cast<size_t>(dim_), static_cast<size_t>(mask.dim())),
+          " at dimension ", dim_, ", got shape ", mask.sizes());
     }
     const Tensor positions = aten::nonzero(mask);
     for (int64_t d = 0; d < mask.dim(); ++d) look_up(aten::select(positions, 1, d));
@@ -187,15 +206,18 @@ PyObject* get_item(PyObject* self, PyObject* index) {
     const Tensor& tensor = unwrap(self);
     if (PyLong_CheckExact(index) && tensor.dim() > 0) {  // x[3], the commonest of all
       const int64_t at = to_int("index", index), size = tensor.size(0);
-      check<ErrorKind::Index>(at >= -size && at < size, "index ", at, " is out of bounds for dimension 0 with size ", size);
+      check<ErrorKind::Index>(at >= -size && at < size, "index ", at,
+                              " is out of bounds for dimension 0 with size ", size);
       return wrap(aten::select(tensor, 0, at));
     }
     const Selection selection = select_index(tensor, index);
     if (selection.has_lookup) {
-      return wrap(run([&] { return aten::index(selection.view, selection.lookups); }, selection.view));
+      return wrap(
+          run([&] { return aten::index(selection.view, selection.lookups); }, selection.view));
     }
     // x[...] is a view of its own, not x itself.
-    return wrap(selection.view.is_same(tensor) ? aten::view(tensor, tensor.sizes()) : selection.view);
+    return wrap(selection.view.is_same(tensor) ? aten::view(tensor, tensor.sizes())
+                                               : selection.view);
   });
 }
 
@@ -208,7 +230,8 @@ Tensor without_leading_ones(const Tensor& value, int64_t rank) {
 
 int set_item(PyObject* self, PyObject* index, PyObject* value) {
   return guarded([&]() -> int {
-    check<ErrorKind::Type>(value != nullptr, "del: expected no deletion, a tensor keeps its elements");
+    check<ErrorKind::Type>(value != nullptr,
+                           "del: expected no deletion, a tensor keeps its elements");
     const Tensor& tensor = unwrap(self);
     const Selection selection = select_index(tensor, index);
     if (!selection.has_lookup && is_number(value)) {
@@ -216,15 +239,21 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
       run([&] { return aten::fill_(selection.view, number); }, selection.view);
       return 0;
     }
-    check<ErrorKind::Type>(!PyUnicode_Check(value) && value != Py_None, "setitem: expected a tensor, a number or a list of numbers, got ",
+    check<ErrorKind::Type>(!PyUnicode_Check(value) && value != Py_None,
+                           "setitem: expected a tensor, a number or a list of numbers, got ",
                            type_text(value));
-    const Tensor given = is_tensor(value) ? unwrap(value) : tensor_from_data(value, tensor.dtype(), tensor.device());
+    const Tensor given =
+        is_tensor(value) ? unwrap(value) : tensor_from_data(value, tensor.dtype(), tensor.device());
     if (!selection.has_lookup) {
       const Tensor source = without_leading_ones(given, selection.view.dim());
       run([&] { return aten::copy_(selection.view, source); }, selection.view);
       return 0;
     }
-    run([&] { return aten::index_put_(selection.view, selection.lookups, convert_to(given, tensor.dtype(), tensor.device())); },
+    run(
+        [&] {
+          return aten::index_put_(selection.view, selection.lookups,
+                                  convert_to(given, tensor.dtype(), tensor.device()));
+        },
         selection.view);
     return 0;
   });
@@ -249,7 +278,8 @@ PyObject* iterate(PyObject* self) {
 
 int contains(PyObject* self, PyObject* item) {
   return guarded([&]() -> int {
-    check<ErrorKind::Runtime>(is_tensor(item) || is_number(item), "in: expected a tensor or a number, got ", type_text(item));
+    check<ErrorKind::Runtime>(is_tensor(item) || is_number(item),
+                              "in: expected a tensor or a number, got ", type_text(item));
     Object equal(PyObject_RichCompare(self, item, Py_EQ));
     Object any(call_operator("any", equal.get()));
     return checked(PyObject_IsTrue(any.get()));
@@ -260,8 +290,9 @@ int contains(PyObject* self, PyObject* item) {
 
 void add_index_slots(std::vector<PyType_Slot>& slots) {
   const PyType_Slot all[] = {
-      {Py_mp_subscript, slot(&get_item)}, {Py_mp_ass_subscript, slot(&set_item)}, {Py_mp_length, slot(&length)},
-      {Py_tp_iter, slot(&iterate)},       {Py_sq_contains, slot(&contains)},
+      {Py_mp_subscript, slot(&get_item)}, {Py_mp_ass_subscript, slot(&set_item)},
+      {Py_mp_length, slot(&length)},      {Py_tp_iter, slot(&iterate)},
+      {Py_sq_contains, slot(&contains)},
   };
   slots.insert(slots.end(), std::begin(all), std::end(all));
 }

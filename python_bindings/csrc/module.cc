@@ -11,8 +11,14 @@ namespace treadle::python {
 namespace {
 
 PyObject* init() {
-  static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "treadle._C", "The library behind the package treadle.", -1,
-                                   nullptr,               nullptr,      nullptr,                                   nullptr,
+  static PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                                   "treadle._C",
+                                   "The library behind the package treadle.",
+                                   -1,
+                                   nullptr,
+                                   nullptr,
+                                   nullptr,
+                                   nullptr,
                                    nullptr};
   return guarded([] {
     Object module(PyModule_Create(&definition));

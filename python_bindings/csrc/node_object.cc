@@ -18,13 +18,11 @@ PyTypeObject* node_type = nullptr;
 PyTypeObject* handle_type = nullptr;
 
 struct NodeObject {
-  PyObject_HEAD
-  NodePtr node;
+  PyObject_HEAD NodePtr node;
 };
 
 struct HandleObject {
-  PyObject_HEAD
-  Tensor tensor;
+  PyObject_HEAD Tensor tensor;
   NodePtr node;
   HookId id;
 };
@@ -48,9 +46,15 @@ PyObject* name(PyObject* self, PyObject*) {
   return guarded([&] { return unicode(node_of(self)->name()).release(); });
 }
 PyObject* represent(PyObject* self) {
-  return guarded([&] { return Object(PyUnicode_FromFormat("<%s object at %p>", node_of(self)->name().c_str(), node_of(self).get())).release(); });
+  return guarded([&] {
+    return Object(PyUnicode_FromFormat("<%s object at %p>", node_of(self)->name().c_str(),
+                                       node_of(self).get()))
+        .release();
+  });
 }
-PyObject* sequence_nr(PyObject* self, PyObject*) { return PyLong_FromUnsignedLongLong(node_of(self)->sequence_nr()); }
+PyObject* sequence_nr(PyObject* self, PyObject*) {
+  return PyLong_FromUnsignedLongLong(node_of(self)->sequence_nr());
+}
 
 PyObject* next_functions(PyObject* self, void*) {
   return guarded([&] {
@@ -58,7 +62,8 @@ PyObject* next_functions(PyObject* self, void*) {
     Object tuple(PyTuple_New(static_cast<Py_ssize_t>(edges.size())));
     for (size_t i = 0; i < edges.size(); ++i) {
       Object next(wrap_node(edges[i].node));
-      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), Object(Py_BuildValue("(OI)", next.get(), edges[i].input_nr)).release());
+      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i),
+                       Object(Py_BuildValue("(OI)", next.get(), edges[i].input_nr)).release());
     }
     return tuple.release();
   });
@@ -67,7 +72,8 @@ PyObject* variable(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     auto* accumulator = dynamic_cast<autograd::AccumulateGrad*>(node_of(self).get());
     if (!accumulator) {
-      PyErr_SetString(PyExc_AttributeError, "only the node that accumulates a leaf's gradient has a variable");
+      PyErr_SetString(PyExc_AttributeError,
+                      "only the node that accumulates a leaf's gradient has a variable");
       throw PythonError{};
     }
     return wrap(accumulator->leaf());
@@ -76,7 +82,8 @@ PyObject* variable(PyObject* self, void*) {
 
 Object wrap_grads(const Grads& grads) {
   Object tuple(PyTuple_New(static_cast<Py_ssize_t>(grads.size())));
-  for (size_t i = 0; i < grads.size(); ++i) PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), wrap(grads[i]));
+  for (size_t i = 0; i < grads.size(); ++i)
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), wrap(grads[i]));
   return tuple;
 }
 // What a hook on a node returns: None to leave the gradients, or a tensor or tuple of as many.
@@ -84,11 +91,13 @@ Grads read_grads(PyObject* result, size_t count) {
   Grads grads;
   if (result == Py_None) return grads;
   Object items = PyTuple_Check(result) ? Object::borrow(result) : Object(PyTuple_Pack(1, result));
-  check<ErrorKind::Runtime>(static_cast<size_t>(PyTuple_GET_SIZE(items.get())) == count, "hook: expected ", count,
-                            " gradients, got ", int64_t{PyTuple_GET_SIZE(items.get())});
+  check<ErrorKind::Runtime>(static_cast<size_t>(PyTuple_GET_SIZE(items.get())) == count,
+                            "hook: expected ", count, " gradients, got ",
+                            int64_t{PyTuple_GET_SIZE(items.get())});
   for (size_t i = 0; i < count; ++i) {
     PyObject* item = PyTuple_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i));
-    check<ErrorKind::Type>(item == Py_None || is_tensor(item), "hook: expected tensors or None, got ", type_text(item));
+    check<ErrorKind::Type>(item == Py_None || is_tensor(item),
+                           "hook: expected tensors or None, got ", type_text(item));
     grads.push_back(item == Py_None ? Tensor() : unwrap(item));
   }
   return grads;
@@ -97,13 +106,14 @@ Grads read_grads(PyObject* result, size_t count) {
 PyObject* register_hook(PyObject* self, PyObject* function) {
   return guarded([&] {
     const NodePtr& node = node_of(self);
-    const HookId id = node->add_post_hook([held = HeldFunction(function)](const Grads& inputs, const Grads& outputs) {
-      return in_python([&] {
-        Object a = wrap_grads(inputs), b = wrap_grads(outputs);
-        Object result(PyObject_CallFunctionObjArgs(held.get(), a.get(), b.get(), nullptr));
-        return read_grads(result.get(), inputs.size());
-      });
-    });
+    const HookId id = node->add_post_hook(
+        [held = HeldFunction(function)](const Grads& inputs, const Grads& outputs) {
+          return in_python([&] {
+            Object a = wrap_grads(inputs), b = wrap_grads(outputs);
+            Object result(PyObject_CallFunctionObjArgs(held.get(), a.get(), b.get(), nullptr));
+            return read_grads(result.get(), inputs.size());
+          });
+        });
     return wrap_hook_handle(node, id);
   });
 }
@@ -131,12 +141,15 @@ Py_hash_t hash(PyObject* self) { return _Py_HashPointer(node_of(self).get()); }
 PyMethodDef node_methods[] = {
     {"name", name, METH_NOARGS, "The node's name, such as \"MulBackward0\"."},
     {"_sequence_nr", sequence_nr, METH_NOARGS, "Nodes made later have a larger number."},
-    {"register_hook", register_hook, METH_O, "Calls hook(grad_inputs, grad_outputs) after the node has run."},
-    {"register_prehook", register_prehook, METH_O, "Calls hook(grad_outputs) before the node runs."},
+    {"register_hook", register_hook, METH_O,
+     "Calls hook(grad_inputs, grad_outputs) after the node has run."},
+    {"register_prehook", register_prehook, METH_O,
+     "Calls hook(grad_outputs) before the node runs."},
     {},
 };
 PyGetSetDef node_properties[] = {
-    {"next_functions", next_functions, nullptr, "Where the node's gradients go: (node, input number) each.", nullptr},
+    {"next_functions", next_functions, nullptr,
+     "Where the node's gradients go: (node, input number) each.", nullptr},
     {"variable", variable, nullptr, "The leaf whose gradient is accumulated.", nullptr},
     {},
 };
@@ -144,8 +157,10 @@ PyGetSetDef node_properties[] = {
 PyObject* remove(PyObject* self, PyObject*) {
   return guarded([&] {
     auto* handle = reinterpret_cast<HandleObject*>(self);
-    if (handle->tensor.defined()) autograd::remove_hook(handle->tensor, handle->id);
-    else if (handle->node) handle->node->remove_hook(handle->id);
+    if (handle->tensor.defined())
+      autograd::remove_hook(handle->tensor, handle->id);
+    else if (handle->node)
+      handle->node->remove_hook(handle->id);
     handle->tensor.reset();
     handle->node.reset();
     return none();
@@ -153,7 +168,9 @@ PyObject* remove(PyObject* self, PyObject*) {
 }
 PyObject* enter(PyObject* self, PyObject*) { return new_ref(self); }
 PyObject* leave(PyObject* self, PyObject*) { return remove(self, nullptr); }
-PyObject* handle_id(PyObject* self, void*) { return PyLong_FromUnsignedLongLong(reinterpret_cast<HandleObject*>(self)->id); }
+PyObject* handle_id(PyObject* self, void*) {
+  return PyLong_FromUnsignedLongLong(reinterpret_cast<HandleObject*>(self)->id);
+}
 
 PyMethodDef handle_methods[] = {
     {"remove", remove, METH_NOARGS, "Removes the hook."},
@@ -188,8 +205,8 @@ Tensor call_hook(const HeldFunction& function, const Tensor& grad) {
   return in_python([&] {
     Object argument(wrap(grad));
     Object result(PyObject_CallOneArg(function.get(), argument.get()));
-    check<ErrorKind::Type>(result.get() == Py_None || is_tensor(result.get()), "hook: expected a tensor or None, got ",
-                           type_text(result.get()));
+    check<ErrorKind::Type>(result.get() == Py_None || is_tensor(result.get()),
+                           "hook: expected a tensor or None, got ", type_text(result.get()));
     return result.get() == Py_None ? Tensor() : unwrap(result.get());
   });
 }
@@ -215,17 +232,23 @@ PyObject* wrap_hook_handle(const NodePtr& node, HookId id) {
 
 void init_node_types(PyObject* module) {
   PyType_Slot node_slots[] = {
-      {Py_tp_dealloc, slot(&deallocate<NodeObject>)}, {Py_tp_repr, slot(&represent)}, {Py_tp_methods, node_methods},
-      {Py_tp_getset, node_properties},                {Py_tp_hash, slot(&hash)},      {Py_tp_richcompare, slot(&compare)},
+      {Py_tp_dealloc, slot(&deallocate<NodeObject>)},
+      {Py_tp_repr, slot(&represent)},
+      {Py_tp_methods, node_methods},
+      {Py_tp_getset, node_properties},
+      {Py_tp_hash, slot(&hash)},
+      {Py_tp_richcompare, slot(&compare)},
       {},
   };
-  PyType_Spec node_spec = {"treadle.autograd.Node", sizeof(NodeObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                           node_slots};
+  PyType_Spec node_spec = {"treadle.autograd.Node", sizeof(NodeObject), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, node_slots};
   node_type = reinterpret_cast<PyTypeObject*>(Object(PyType_FromSpec(&node_spec)).release());
   checked(PyModule_AddObjectRef(module, "Node", reinterpret_cast<PyObject*>(node_type)));
 
-  PyType_Slot handle_slots[] = {
-      {Py_tp_dealloc, slot(&deallocate<HandleObject>)}, {Py_tp_methods, handle_methods}, {Py_tp_getset, handle_properties}, {}};
+  PyType_Slot handle_slots[] = {{Py_tp_dealloc, slot(&deallocate<HandleObject>)},
+                                {Py_tp_methods, handle_methods},
+                                {Py_tp_getset, handle_properties},
+                                {}};
   PyType_Spec handle_spec = {"treadle.utils.hooks.TensorHookHandle", sizeof(HandleObject), 0,
                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, handle_slots};
   handle_type = reinterpret_cast<PyTypeObject*>(Object(PyType_FromSpec(&handle_spec)).release());

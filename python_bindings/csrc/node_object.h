@@ -27,10 +27,12 @@ class HeldFunction {
   PyObject* function_;
 };
 
-// Calls `function(grad)` and gives the tensor it returns, undefined for None; what it raises goes through C++ code.
+// Calls `function(grad)` and gives the tensor it returns, undefined for None; what it raises goes
+// through C++ code.
 Tensor call_hook(const HeldFunction& function, const Tensor& grad);
 
-// For code inside the engine: takes the interpreter lock, and lets a Python exception travel as a C++ one.
+// For code inside the engine: takes the interpreter lock, and lets a Python exception travel as a
+// C++ one.
 template <class F>
 auto in_python(F&& f) {
   AcquireGil gil;

@@ -1,10 +1,12 @@
-// Exchange by the buffer protocol, so that NumPy is not needed to build or load the extension. A tensor made from an array
-// keeps the buffer, and so the array, until its storage dies; an ndarray made from a tensor keeps an UntypedStorage.
+// Exchange by the buffer protocol, so that NumPy is not needed to build or load the extension. A
+// tensor made from an array keeps the buffer, and so the array, until its storage dies; an ndarray
+// made from a tensor keeps an UntypedStorage.
 #include "python_bindings/csrc/numpy_exchange.h"
 
 #include <array>
 #include <memory>
 
+#include "python_bindings/csrc/arg_parser.h"
 #include "python_bindings/csrc/convert.h"
 #include "python_bindings/csrc/storage_object.h"
 #include "python_bindings/csrc/tensor_object.h"
@@ -12,7 +14,8 @@
 namespace treadle::python {
 namespace {
 
-// A buffer held by a storage. Released under the interpreter lock, whichever thread drops the storage.
+// A buffer held by a storage. Released under the interpreter lock, whichever thread drops the
+// storage.
 class HeldBuffer {
  public:
   HeldBuffer(PyObject* object, int flags) {
@@ -50,13 +53,16 @@ ScalarType dtype_of_format(const char* format, Py_ssize_t size) {
     if (size == 8) return ScalarType::Int64;
   }
   const bool is_unsigned = text.size() == 1 && kUnsigned.find(text[0]) != std::string_view::npos;
-  fail<ErrorKind::Type>("from_numpy: expected elements of a type that is a dtype (bool, uint8, int8 to int64, float16 to "
-                        "float64, complex64, complex128, native byte order), got ",
-                        is_unsigned ? str("uint", int64_t{size * 8}) : str("format '", format ? format : "", "'"));
+  fail<ErrorKind::Type>(
+      "from_numpy: expected elements of a type that is a dtype (bool, uint8, int8 to int64, "
+      "float16 to "
+      "float64, complex64, complex128, native byte order), got ",
+      is_unsigned ? str("uint", int64_t{size * 8}) : str("format '", format ? format : "", "'"));
 }
 
 const char* numpy_name(ScalarType dtype) {
-  check<ErrorKind::Type>(dtype != ScalarType::BFloat16, "numpy: expected a dtype that NumPy has, got ", dtype);
+  check<ErrorKind::Type>(dtype != ScalarType::BFloat16,
+                         "numpy: expected a dtype that NumPy has, got ", dtype);
   return name_of(dtype).data();
 }
 
@@ -68,26 +74,56 @@ PyObject* numpy_attribute(const char* name, PyObject*& cache) {
 
 void warn_read_only() {
   checked(PyErr_WarnEx(PyExc_UserWarning,
-                       "The given array or buffer is not writable: writing to a tensor over it is an error. Copy it first to "
+                       "The given array or buffer is not writable: writing to a tensor over it is "
+                       "an error. Copy it first to "
                        "avoid this.",
                        1));
 }
 
 }  // namespace
 
+namespace {
+
+// The strides that the array itself says: in its buffer, those of dimensions of size 1 are made up.
+DimVector array_strides(PyObject* array, const Py_buffer& view) {
+  if (!is_numpy_array(array)) return DimVector(view.strides, view.strides + view.ndim);
+  DimVector strides;
+  detail::read_ints("from_numpy", attribute(array, "strides").get(), 0, strides);
+  return strides;
+}
+
+std::shared_ptr<HeldBuffer> hold_array(PyObject* array) {
+  check<ErrorKind::Type>(PyObject_CheckBuffer(array), "from_numpy: expected a NumPy array, got ",
+                         type_text(array));
+  try {
+    return std::make_shared<HeldBuffer>(array, PyBUF_STRIDED_RO | PyBUF_FORMAT);
+  } catch (const PythonError&) {
+    // NumPy exports no buffer for some of its types (dates, for one).
+    PyErr_Clear();
+    const Object dtype = attribute(array, "dtype");
+    fail<ErrorKind::Type>("from_numpy: expected elements of a type that is a dtype, got ",
+                          utf8(Object(PyObject_Str(dtype.get())).get()));
+  }
+}
+
+}  // namespace
+
 Tensor tensor_from_numpy(PyObject* array, bool warn) {
-  if (!PyObject_CheckBuffer(array)) fail<ErrorKind::Type>("from_numpy: expected a NumPy array, got ", type_text(array));
-  auto held = std::make_shared<HeldBuffer>(array, PyBUF_STRIDED_RO | PyBUF_FORMAT);
+  auto held = hold_array(array);
   const Py_buffer& view = held->view();
   const ScalarType dtype = dtype_of_format(view.format, view.itemsize);
   if (view.readonly && warn) warn_read_only();
 
   DimVector sizes, strides;
-  int64_t low = 0, high = 0, numel = 1;  // bytes from the first element to the lowest and the highest one
+  const DimVector bytes_between = array_strides(array, view);
+  int64_t low = 0, high = 0,
+          numel = 1;  // bytes from the first element to the lowest and the highest one
   for (int d = 0; d < view.ndim; ++d) {
-    const int64_t size = view.shape[d], stride = view.strides[d];
-    check<ErrorKind::Value>(stride % view.itemsize == 0 || size <= 1, "from_numpy: expected strides that are multiples of the ",
-                            int64_t{view.itemsize}, " bytes of an element, got ", stride, "; copy the array first");
+    const int64_t size = view.shape[d], stride = bytes_between[static_cast<size_t>(d)];
+    check<ErrorKind::Value>(stride % view.itemsize == 0 || size <= 1,
+                            "from_numpy: expected strides that are multiples of the ",
+                            int64_t{view.itemsize}, " bytes of an element, got ", stride,
+                            "; copy the array first");
     sizes.push_back(size);
     strides.push_back(stride / view.itemsize);
     numel *= size;
@@ -95,10 +131,12 @@ Tensor tensor_from_numpy(PyObject* array, bool warn) {
   }
   if (numel == 0) return empty_cpu(sizes, dtype);
   char* first = static_cast<char*>(view.buf) + low;
-  check<ErrorKind::Value>(reinterpret_cast<uintptr_t>(first) % static_cast<uintptr_t>(item_size(to_real(dtype))) == 0,
-                          "from_numpy: expected aligned elements; copy the array first");
+  check<ErrorKind::Value>(
+      reinterpret_cast<uintptr_t>(first) % static_cast<uintptr_t>(item_size(to_real(dtype))) == 0,
+      "from_numpy: expected aligned elements; copy the array first");
   const auto bytes = static_cast<size_t>(high - low + view.itemsize);
-  Storage storage = make_intrusive<StorageImpl>(first, bytes, kCPU, [held] {}, !view.readonly);
+  Storage storage = make_intrusive<StorageImpl>(
+      first, bytes, kCPU, [held] {}, !view.readonly);
   held.reset();
   Tensor t(make_intrusive<TensorImpl>(std::move(storage), dtype, IntList{0}));
   t.impl()->set_geometry(sizes, strides, -low / view.itemsize);
@@ -107,33 +145,42 @@ Tensor tensor_from_numpy(PyObject* array, bool warn) {
 
 Tensor tensor_from_buffer(PyObject* buffer, ScalarType dtype, int64_t count, int64_t offset) {
   if (!PyObject_CheckBuffer(buffer)) {
-    fail<ErrorKind::Type>("frombuffer: expected an object with the buffer protocol, got ", type_text(buffer));
+    fail<ErrorKind::Type>("frombuffer: expected an object with the buffer protocol, got ",
+                          type_text(buffer));
   }
   auto held = std::make_shared<HeldBuffer>(buffer, PyBUF_SIMPLE);
   const Py_buffer& view = held->view();
   const int64_t length = view.len, item = item_size(dtype);
-  check<ErrorKind::Value>(length > 0 && count != 0, "frombuffer: expected at least one element, got a buffer of ", length,
+  check<ErrorKind::Value>(length > 0 && count != 0,
+                          "frombuffer: expected at least one element, got a buffer of ", length,
                           " bytes and count = ", count);
-  check<ErrorKind::Value>(offset >= 0 && offset < length, "frombuffer: expected offset in [0, ", length, "), got ", offset);
-  check<ErrorKind::Value>(count > 0 || (length - offset) % item == 0, "frombuffer: expected the ", length - offset,
-                          " bytes after offset to be a multiple of the ", item, " bytes of an element");
+  check<ErrorKind::Value>(offset >= 0 && offset < length, "frombuffer: expected offset in [0, ",
+                          length, "), got ", offset);
+  check<ErrorKind::Value>(count > 0 || (length - offset) % item == 0, "frombuffer: expected the ",
+                          length - offset, " bytes after offset to be a multiple of the ", item,
+                          " bytes of an element");
   const int64_t available = (length - offset) / item;
   if (count < 0) count = available;
-  check<ErrorKind::Value>(count <= available, "frombuffer: expected at most ", available, " elements of ", item,
-                          " bytes in a buffer of ", length, " bytes, got count = ", count);
+  check<ErrorKind::Value>(count <= available, "frombuffer: expected at most ", available,
+                          " elements of ", item, " bytes in a buffer of ", length,
+                          " bytes, got count = ", count);
   char* first = static_cast<char*>(view.buf) + offset;
   if (view.readonly) warn_read_only();
   if (reinterpret_cast<uintptr_t>(first) % static_cast<uintptr_t>(item_size(to_real(dtype))) != 0) {
-    fail<ErrorKind::Value>("frombuffer: expected an offset at which elements of ", item, " bytes are aligned, got ", offset);
+    fail<ErrorKind::Value>("frombuffer: expected an offset at which elements of ", item,
+                           " bytes are aligned, got ", offset);
   }
-  Storage storage = make_intrusive<StorageImpl>(first, static_cast<size_t>(count * item), kCPU, [held] {}, !view.readonly);
+  Storage storage = make_intrusive<StorageImpl>(
+      first, static_cast<size_t>(count * item), kCPU, [held] {}, !view.readonly);
   return Tensor(make_intrusive<TensorImpl>(std::move(storage), dtype, IntList{count}));
 }
 
 PyObject* tensor_to_numpy(const Tensor& t, bool force) {
   check<ErrorKind::Runtime>(force || !t.requires_grad(),
-                            "numpy: expected a tensor that does not require grad; use tensor.detach().numpy() instead");
-  check<ErrorKind::Type>(t.is_cpu(), "numpy: expected a tensor on the cpu, got one on ", t.device(), "; use tensor.cpu() first");
+                            "numpy: expected a tensor with requires_grad = False, got one that "
+                            "requires grad; use tensor.detach().numpy() instead");
+  check<ErrorKind::Type>(t.is_cpu(), "numpy: expected a tensor on the cpu, got one on ", t.device(),
+                         "; use tensor.cpu() first");
   static PyObject *ndarray_type = nullptr, *dtype_type = nullptr;
   PyObject* array_class = numpy_attribute("ndarray", ndarray_type);
   static std::array<PyObject*, kMaxScalarTypes> dtypes{};
@@ -143,13 +190,15 @@ PyObject* tensor_to_numpy(const Tensor& t, bool force) {
     dtype = Object(PyObject_CallOneArg(numpy_attribute("dtype", dtype_type), name.get())).release();
   }
   Object shape(wrap_ints(t.sizes()));
-  if (t.numel() == 0) return Object(PyObject_CallFunctionObjArgs(array_class, shape.get(), dtype, nullptr)).release();
+  if (t.numel() == 0)
+    return Object(PyObject_CallFunctionObjArgs(array_class, shape.get(), dtype, nullptr)).release();
   DimVector bytes(t.strides());
   for (int64_t& stride : bytes) stride *= t.element_size();
   Object strides(wrap_ints(bytes));
   Object storage(wrap(t.storage()));
   Object offset(PyLong_FromLongLong(t.storage_offset() * t.element_size()));
-  return Object(PyObject_CallFunctionObjArgs(array_class, shape.get(), dtype, storage.get(), offset.get(), strides.get(), nullptr))
+  return Object(PyObject_CallFunctionObjArgs(array_class, shape.get(), dtype, storage.get(),
+                                             offset.get(), strides.get(), nullptr))
       .release();
 }
 

@@ -1,4 +1,5 @@
-// NumPy arrays and buffers as tensors, and back, without copying: both sides see what the other writes.
+// NumPy arrays and buffers as tensors, and back, without copying: both sides see what the other
+// writes.
 #pragma once
 
 #include "core/tensor.h"
@@ -6,8 +7,8 @@
 
 namespace treadle::python {
 
-// A tensor over the memory of anything with the buffer protocol and a format that is a dtype. Takes the array's shape and
-// strides, negative ones too. Warns once about a read-only one if `warn`.
+// A tensor over the memory of anything with the buffer protocol and a format that is a dtype. Takes
+// the array's shape and strides, negative ones too. Warns once about a read-only one if `warn`.
 Tensor tensor_from_numpy(PyObject* array, bool warn);
 // frombuffer(): the bytes of any buffer as one dimension of `dtype`.
 Tensor tensor_from_buffer(PyObject* buffer, ScalarType dtype, int64_t count, int64_t offset);

@@ -1,4 +1,5 @@
-// What every file of the extension module shares: owned references, errors across the language border, the interpreter lock.
+// What every file of the extension module shares: owned references, errors across the language
+// border, the interpreter lock.
 //
 //   PyObject* method(PyObject* self, PyObject*) {
 //     return guarded([&] { return Object(PyLong_FromLong(42)).release(); });
@@ -20,7 +21,8 @@ namespace treadle::python {
 // Thrown where a Python exception is already set.
 struct PythonError {};
 
-// An owned reference. Made from a new reference; a null one means that Python has set an exception, which is thrown on.
+// An owned reference. Made from a new reference; a null one means that Python has set an exception,
+// which is thrown on.
 class Object {
  public:
   Object() = default;
@@ -71,7 +73,9 @@ std::string_view utf8(PyObject* unicode);
 inline Object unicode(std::string_view text) {
   return Object(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
 }
-inline Object attribute(PyObject* object, const char* name) { return Object(PyObject_GetAttrString(object, name)); }
+inline Object attribute(PyObject* object, const char* name) {
+  return Object(PyObject_GetAttrString(object, name));
+}
 // An attribute of a module, imported where it was not yet.
 Object import_attribute(const char* module, const char* name);
 
@@ -85,13 +89,15 @@ inline auto guarded(F&& f) noexcept -> decltype(f()) {
     return f();
   } catch (...) {
     set_python_exception();
-    if constexpr (std::is_pointer_v<decltype(f())>) return nullptr;
-    else return -1;
+    if constexpr (std::is_pointer_v<decltype(f())>)
+      return nullptr;
+    else
+      return -1;
   }
 }
 
-// Turns the Python exception that is set into a C++ one that keeps its type and traceback, for passing through code
-// that knows nothing of Python; guarded() sets it again.
+// Turns the Python exception that is set into a C++ one that keeps its type and traceback, for
+// passing through code that knows nothing of Python; guarded() sets it again.
 [[noreturn]] void throw_python_exception();
 
 // Adds OutOfMemoryError and InternalError to the module.

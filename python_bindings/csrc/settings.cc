@@ -1,4 +1,5 @@
-// The library's switches: threads, the default dtype, questions about dtypes, autograd modes of the thread.
+// The library's switches: threads, the default dtype, questions about dtypes, autograd modes of the
+// thread.
 #include <pybind11/pybind11.h>
 
 #include "core/allocator.h"
@@ -16,7 +17,8 @@ namespace {
 // The dtype of a tensor's elements or of a Python number, for result_type().
 struct Operand {
   ScalarType dtype;
-  int rank;  // 0 for a number, 1 for a 0-dim tensor, 2 for a tensor: a higher one decides within a category
+  int rank;  // 0 for a number, 1 for a 0-dim tensor, 2 for a tensor: a higher one decides within a
+             // category
 };
 
 Operand operand(const py::handle& o) {
@@ -24,18 +26,22 @@ Operand operand(const py::handle& o) {
     const Tensor& t = unwrap(o.ptr());
     return {t.dtype(), t.impl()->is_wrapped_number() ? 0 : t.dim() == 0 ? 1 : 2};
   }
-  check<ErrorKind::Type>(is_number(o.ptr()), "result_type: expected tensors or numbers, got ", type_text(o.ptr()));
+  check<ErrorKind::Type>(is_number(o.ptr()), "result_type: expected tensors or numbers, got ",
+                         type_text(o.ptr()));
   return {to_scalar("result_type", o.ptr()).type(), 0};
 }
 
-int category(ScalarType t) { return is_complex(t) ? 3 : is_floating(t) ? 2 : t == ScalarType::Bool ? 0 : 1; }
+int category(ScalarType t) {
+  return is_complex(t) ? 3 : is_floating(t) ? 2 : t == ScalarType::Bool ? 0 : 1;
+}
 
 ScalarType result_type(const py::handle& a, const py::handle& b) {
   const Operand x = operand(a), y = operand(b);
   if (x.rank == y.rank) return promote_types(x.dtype, y.dtype);
   const Operand &high = x.rank > y.rank ? x : y, &low = x.rank > y.rank ? y : x;
   if (category(low.dtype) <= category(high.dtype)) return high.dtype;
-  if (low.rank == 0 && is_complex(low.dtype)) return is_floating(high.dtype) ? to_complex(high.dtype) : low.dtype;
+  if (low.rank == 0 && is_complex(low.dtype))
+    return is_floating(high.dtype) ? to_complex(high.dtype) : low.dtype;
   return promote_types(low.dtype, high.dtype);
 }
 
@@ -61,20 +67,31 @@ void init_settings(PyObject* module) {
     } catch (const PythonError&) {
     }
   });
-  m.def("set_num_threads", &set_num_threads, py::arg("num_threads"), "How many threads an operator may use.");
+  m.def("set_num_threads", &set_num_threads, py::arg("num_threads"),
+        "How many threads an operator may use.");
   m.def("get_num_threads", &num_threads, "How many threads an operator may use.");
-  m.def("get_default_dtype", &default_dtype, "The dtype of new floating tensors when none is given.");
-  m.def("set_default_dtype", &set_default_dtype, py::arg("d"), "Sets the dtype of new floating tensors when none is given.");
-  m.def("promote_types", &promote_types, py::arg("type1"), py::arg("type2"), "The dtype that holds the values of both.");
-  m.def("can_cast", &can_cast, py::arg("from_"), py::arg("to"), "Whether values may be converted without changing kind.");
-  m.def("result_type", &result_type, py::arg("tensor1"), py::arg("tensor2"), "The dtype of an operation on both.");
+  m.def("get_default_dtype", &default_dtype,
+        "The dtype of new floating tensors when none is given.");
+  m.def("set_default_dtype", &set_default_dtype, py::arg("d"),
+        "Sets the dtype of new floating tensors when none is given.");
+  m.def("promote_types", &promote_types, py::arg("type1"), py::arg("type2"),
+        "The dtype that holds the values of both.");
+  m.def("can_cast", &can_cast, py::arg("from_"), py::arg("to"),
+        "Whether values may be converted without changing kind.");
+  m.def("result_type", &result_type, py::arg("tensor1"), py::arg("tensor2"),
+        "The dtype of an operation on both.");
   m.def("_memory_stats", &memory_stats, "Bytes and allocations on the CPU.");
 
   m.def("is_grad_enabled", &grad_enabled, "Whether operations are recorded for backward.");
-  m.def("_set_grad_enabled", [](bool enabled) { return std::exchange(autograd_mode().grad, enabled); }, "Returns what was set before.");
+  m.def(
+      "_set_grad_enabled",
+      [](bool enabled) { return std::exchange(autograd_mode().grad, enabled); },
+      "Returns what was set before.");
   m.def("is_inference_mode_enabled", &inference_enabled, "Whether inference mode is on.");
-  m.def("_set_inference_mode", [](bool enabled) { return std::exchange(autograd_mode().inference, enabled); },
-        "Returns what was set before.");
+  m.def(
+      "_set_inference_mode",
+      [](bool enabled) { return std::exchange(autograd_mode().inference, enabled); },
+      "Returns what was set before.");
 }
 
 }  // namespace treadle::python

@@ -11,14 +11,16 @@ namespace {
 Object from_tuple(Object tuple) {
   const Py_ssize_t n = PyTuple_GET_SIZE(tuple.get());
   Object size(size_type->tp_alloc(size_type, n));
-  for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(size.get(), i, new_ref(PyTuple_GET_ITEM(tuple.get(), i)));
+  for (Py_ssize_t i = 0; i < n; ++i)
+    PyTuple_SET_ITEM(size.get(), i, new_ref(PyTuple_GET_ITEM(tuple.get(), i)));
   return size;
 }
 
 PyObject* size_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     PyObject* values = nullptr;
-    if (kwargs && PyDict_GET_SIZE(kwargs)) fail<ErrorKind::Type>("Size: expected no keyword arguments");
+    if (kwargs && PyDict_GET_SIZE(kwargs))
+      fail<ErrorKind::Type>("Size: expected no keyword arguments");
     if (!PyArg_ParseTuple(args, "|O:Size", &values)) throw PythonError{};
     if (!values) return wrap_size({});
     Object sequence(PySequence_Tuple(values));
@@ -47,7 +49,8 @@ PyObject* size_numel(PyObject* self, PyObject*) {
   });
 }
 PyObject* size_reduce(PyObject* self, PyObject*) {
-  return guarded([&] { return Object(Py_BuildValue("O(N)", size_type, PySequence_List(self))).release(); });
+  return guarded(
+      [&] { return Object(Py_BuildValue("O(N)", size_type, PySequence_List(self))).release(); });
 }
 // A slice or a sum of sizes is a Size again.
 PyObject* size_subscript(PyObject* self, PyObject* key) {
@@ -57,7 +60,9 @@ PyObject* size_subscript(PyObject* self, PyObject* key) {
   });
 }
 PyObject* size_concat(PyObject* self, PyObject* other) {
-  return guarded([&] { return from_tuple(Object(PyTuple_Type.tp_as_sequence->sq_concat(self, other))).release(); });
+  return guarded([&] {
+    return from_tuple(Object(PyTuple_Type.tp_as_sequence->sq_concat(self, other))).release();
+  });
 }
 
 PyMethodDef methods[] = {
@@ -71,7 +76,8 @@ PyMethodDef methods[] = {
 PyObject* wrap_ints(IntList values) {
   Object tuple(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
   for (size_t i = 0; i < values.size(); ++i) {
-    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), Object(PyLong_FromLongLong(values[i])).release());
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i),
+                     Object(PyLong_FromLongLong(values[i])).release());
   }
   return tuple.release();
 }
@@ -79,23 +85,22 @@ PyObject* wrap_ints(IntList values) {
 PyObject* wrap_size(IntList sizes) {
   Object size(size_type->tp_alloc(size_type, static_cast<Py_ssize_t>(sizes.size())));
   for (size_t i = 0; i < sizes.size(); ++i) {
-    PyTuple_SET_ITEM(size.get(), static_cast<Py_ssize_t>(i), Object(PyLong_FromLongLong(sizes[i])).release());
+    PyTuple_SET_ITEM(size.get(), static_cast<Py_ssize_t>(i),
+                     Object(PyLong_FromLongLong(sizes[i])).release());
   }
   return size.release();
 }
 
 void init_size(PyObject* module) {
   PyType_Slot slots[] = {
-      {Py_tp_new, slot(&size_new)},
-      {Py_tp_repr, slot(&size_repr)},
-      {Py_tp_methods, methods},
-      {Py_mp_subscript, slot(&size_subscript)},
-      {Py_sq_concat, slot(&size_concat)},
-      {},
+      {Py_tp_new, slot(&size_new)},       {Py_tp_repr, slot(&size_repr)},
+      {Py_tp_methods, methods},           {Py_mp_subscript, slot(&size_subscript)},
+      {Py_sq_concat, slot(&size_concat)}, {},
   };
   PyType_Spec spec = {"treadle.Size", 0, 0, Py_TPFLAGS_DEFAULT, slots};
   Object bases(PyTuple_Pack(1, &PyTuple_Type));
-  size_type = reinterpret_cast<PyTypeObject*>(Object(PyType_FromSpecWithBases(&spec, bases.get())).release());
+  size_type = reinterpret_cast<PyTypeObject*>(
+      Object(PyType_FromSpecWithBases(&spec, bases.get())).release());
   checked(PyModule_AddObjectRef(module, "Size", reinterpret_cast<PyObject*>(size_type)));
 }
 

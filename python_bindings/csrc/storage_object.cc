@@ -1,4 +1,5 @@
-// UntypedStorage. It keeps its storage alive for as long as anyone holds a view of it (an ndarray, a memoryview).
+// UntypedStorage. It keeps its storage alive for as long as anyone holds a view of it (an ndarray,
+// a memoryview).
 #include "python_bindings/csrc/storage_object.h"
 
 #include "python_bindings/csrc/constants.h"
@@ -10,11 +11,12 @@ namespace {
 PyTypeObject* storage_type = nullptr;
 
 struct StorageObject {
-  PyObject_HEAD
-  Storage storage;
+  PyObject_HEAD Storage storage;
 };
 
-const Storage& storage_of(PyObject* self) { return reinterpret_cast<StorageObject*>(self)->storage; }
+const Storage& storage_of(PyObject* self) {
+  return reinterpret_cast<StorageObject*>(self)->storage;
+}
 
 void deallocate(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
@@ -33,12 +35,17 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
       throw PythonError{};
     }
     void* data = storage->nbytes() ? storage->data() : &nothing;
-    return checked(PyBuffer_FillInfo(view, self, data, static_cast<Py_ssize_t>(storage->nbytes()), !storage->writable(), flags));
+    return checked(PyBuffer_FillInfo(view, self, data, static_cast<Py_ssize_t>(storage->nbytes()),
+                                     !storage->writable(), flags));
   });
 }
 
-PyObject* data_ptr(PyObject* self, PyObject*) { return PyLong_FromVoidPtr(storage_of(self)->data()); }
-PyObject* nbytes(PyObject* self, PyObject*) { return PyLong_FromSize_t(storage_of(self)->nbytes()); }
+PyObject* data_ptr(PyObject* self, PyObject*) {
+  return PyLong_FromVoidPtr(storage_of(self)->data());
+}
+PyObject* nbytes(PyObject* self, PyObject*) {
+  return PyLong_FromSize_t(storage_of(self)->nbytes());
+}
 Py_ssize_t length(PyObject* self) { return static_cast<Py_ssize_t>(storage_of(self)->nbytes()); }
 PyObject* device(PyObject* self, void*) {
   return guarded([&] { return wrap(storage_of(self)->device()); });
@@ -82,14 +89,21 @@ PyObject* wrap(const Storage& storage) {
 
 void init_storage_type(PyObject* module) {
   PyType_Slot slots[] = {
-      {Py_tp_dealloc, slot(&deallocate)}, {Py_bf_getbuffer, slot(&get_buffer)}, {Py_tp_methods, methods},
-      {Py_tp_getset, properties},         {Py_sq_length, slot(&length)},        {Py_tp_repr, slot(&represent)},
-      {Py_tp_richcompare, slot(&compare)}, {Py_tp_hash, slot(&hash)},           {},
+      {Py_tp_dealloc, slot(&deallocate)},
+      {Py_bf_getbuffer, slot(&get_buffer)},
+      {Py_tp_methods, methods},
+      {Py_tp_getset, properties},
+      {Py_sq_length, slot(&length)},
+      {Py_tp_repr, slot(&represent)},
+      {Py_tp_richcompare, slot(&compare)},
+      {Py_tp_hash, slot(&hash)},
+      {},
   };
   PyType_Spec spec = {"treadle.UntypedStorage", sizeof(StorageObject), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   storage_type = reinterpret_cast<PyTypeObject*>(Object(PyType_FromSpec(&spec)).release());
-  checked(PyModule_AddObjectRef(module, "UntypedStorage", reinterpret_cast<PyObject*>(storage_type)));
+  checked(
+      PyModule_AddObjectRef(module, "UntypedStorage", reinterpret_cast<PyObject*>(storage_type)));
 }
 
 }  // namespace treadle::python

@@ -1,4 +1,5 @@
-// The Python type UntypedStorage: the bytes that tensors share, readable and writable through the buffer protocol.
+// The Python type UntypedStorage: the bytes that tensors share, readable and writable through the
+// buffer protocol.
 #pragma once
 
 #include "core/storage.h"

@@ -1,4 +1,5 @@
-// Methods that give a tensor's values in another form: to(), float(), item(), tolist(), numpy(), DLPack.
+// Methods that give a tensor's values in another form: to(), float(), item(), tolist(), numpy(),
+// DLPack.
 #include "aten/ops/detach.h"
 #include "aten/ops/to.h"
 #include "python_bindings/csrc/arg_parser.h"
@@ -36,8 +37,9 @@ const Param to_other_params[] = {
     {"copy", Kind::Bool, kDefault, 0, "False"},
     {"memory_format", Kind::MemoryFormat, kOptional | kKeyword, 0, "None"},
 };
-const Signature to_signatures[] = {
-    {to_device_params, 6, 5, 0, false}, {to_dtype_params, 5, 4, 0, false}, {to_other_params, 5, 4, 0, false}};
+const Signature to_signatures[] = {{to_device_params, 6, 5, 0, false},
+                                   {to_dtype_params, 5, 4, 0, false},
+                                   {to_other_params, 5, 4, 0, false}};
 Function to_function = {"to", to_signatures, 3};
 
 PyObject* to(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
@@ -59,7 +61,9 @@ PyObject* to(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObj
     }
     const bool non_blocking = call.boolean(rest), copy = call.boolean(rest + 1);
     const auto format = call.maybe_memory_format(rest + 2);
-    if (!copy && !format && dtype.value_or(t.dtype()) == t.dtype() && device.value_or(t.device()) == t.device()) return wrap(t);
+    if (!copy && !format && dtype.value_or(t.dtype()) == t.dtype() &&
+        device.value_or(t.device()) == t.device())
+      return wrap(t);
     return wrap(aten::to(t, dtype, std::nullopt, device, std::nullopt, non_blocking, copy, format));
   });
 }
@@ -72,7 +76,8 @@ const Signature format_signature[] = {{format_params, 2, 1, 0, false}};
 
 // x.float(), x.long(), ...: one function for each dtype.
 template <ScalarType dtype>
-PyObject* as_dtype_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+PyObject* as_dtype_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                          PyObject* names) {
   static Function function = {name_of(dtype).data(), format_signature, 1};
   return guarded([&] {
     Call<2> call(function, self, arguments, count, names);
@@ -99,7 +104,8 @@ Function cuda_function = {"cuda", cuda_signature, 1};
 PyObject* cuda(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
     Call<3> call(cuda_function, self, arguments, count, names);
-    return wrap(convert_to(call.tensor(0), std::nullopt, call.maybe_device(1).value_or(device_from_string("cuda"))));
+    return wrap(convert_to(call.tensor(0), std::nullopt,
+                           call.maybe_device(1).value_or(device_from_string("cuda"))));
   });
 }
 
@@ -110,8 +116,9 @@ PyObject* type(PyObject* self, PyObject* args) {
     PyObject* wanted = Py_None;
     if (!PyArg_ParseTuple(args, "|O:type", &wanted)) throw PythonError{};
     if (wanted == Py_None) {
-      static constexpr const char* kNames[] = {"Bool", "Byte", "Char",  "Short",  "Int",          "Long",
-                                               "Half", "BFloat16", "Float", "Double", "ComplexFloat", "ComplexDouble"};
+      static constexpr const char* kNames[] = {"Bool",  "Byte",   "Char",         "Short",
+                                               "Int",   "Long",   "Half",         "BFloat16",
+                                               "Float", "Double", "ComplexFloat", "ComplexDouble"};
       return unicode(str("treadle.", kNames[static_cast<size_t>(t.dtype())], "Tensor")).release();
     }
     std::optional<ScalarType> dtype = as_dtype(wanted);
@@ -132,7 +139,8 @@ Object nested_list(const T* data, IntList sizes, IntList strides) {
   if (sizes.empty()) return Object(wrap(Scalar(*data)));
   Object list(PyList_New(sizes[0]));
   for (int64_t i = 0; i < sizes[0]; ++i) {
-    PyList_SET_ITEM(list.get(), i, nested_list(data + i * strides[0], sizes.slice(1), strides.slice(1)).release());
+    PyList_SET_ITEM(list.get(), i,
+                    nested_list(data + i * strides[0], sizes.slice(1), strides.slice(1)).release());
   }
   return list;
 }
@@ -140,18 +148,21 @@ Object nested_list(const T* data, IntList sizes, IntList strides) {
 PyObject* tolist(PyObject* self, PyObject*) {
   return guarded([&] {
     const Tensor& t = unwrap(self);
-    check<ErrorKind::Runtime>(!t.is_meta(), "tolist: expected a tensor with data, got one on the meta device");
+    check<ErrorKind::NotImplemented>(!t.is_meta(),
+                              "tolist: expected a tensor with data, got one on the meta device");
     const Tensor values = convert_to(t, std::nullopt, kCPU);
     Object list;
-    visit_type(AllTypes(), values.dtype(),
-               [&]<class T>() { list = nested_list(values.data_as<const T>(), values.sizes(), values.strides()); });
+    visit_type(AllTypes(), values.dtype(), [&]<class T>() {
+      list = nested_list(values.data_as<const T>(), values.sizes(), values.strides());
+    });
     return list.release();
   });
 }
 
 // ---- NumPy and DLPack ----
 
-const Param numpy_params[] = {{"self", Kind::Tensor}, {"force", Kind::Bool, kDefault | kKeyword, 0, "False"}};
+const Param numpy_params[] = {{"self", Kind::Tensor},
+                              {"force", Kind::Bool, kDefault | kKeyword, 0, "False"}};
 const Signature numpy_signature[] = {{numpy_params, 2, 1, 0, false}};
 Function numpy_function = {"numpy", numpy_signature, 1};
 
@@ -183,7 +194,8 @@ PyObject* array(PyObject* self, PyObject* const* arguments, Py_ssize_t count, Py
       Object args(PyTuple_Pack(1, call.object(1)));
       return Object(PyObject_Call(astype.get(), args.get(), keywords.get())).release();
     }
-    return copy ? Object(PyObject_CallMethod(shared.get(), "copy", nullptr)).release() : shared.release();
+    return copy ? Object(PyObject_CallMethod(shared.get(), "copy", nullptr)).release()
+                : shared.release();
   });
 }
 
@@ -203,18 +215,22 @@ PyObject* dlpack(PyObject* self, PyObject* const* arguments, Py_ssize_t count, P
     bool versioned = false;
     if (call.has(2)) {
       check<ErrorKind::Type>(PyTuple_Check(call.object(2)) && PyTuple_GET_SIZE(call.object(2)) == 2,
-                             "__dlpack__: expected max_version to be a pair of ints, got ", type_text(call.object(2)));
+                             "__dlpack__: expected max_version to be a pair of ints, got ",
+                             type_text(call.object(2)));
       versioned = to_int("__dlpack__", PyTuple_GET_ITEM(call.object(2), 0)) >= 1;
     }
     const bool copy = call.maybe_boolean(4).value_or(false);
-    return tensor_to_dlpack(copy ? convert_to(call.tensor(0), std::nullopt, std::nullopt, true) : call.tensor(0), versioned);
+    return tensor_to_dlpack(
+        copy ? convert_to(call.tensor(0), std::nullopt, std::nullopt, true) : call.tensor(0),
+        versioned);
   });
 }
 
 PyObject* dlpack_device(PyObject* self, PyObject*) {
   return guarded([&] {
     const Tensor& t = unwrap(self);
-    check<ErrorKind::NotImplemented>(t.is_cpu(), "__dlpack_device__: expected a tensor on the cpu, got one on ", t.device());
+    check<ErrorKind::NotImplemented>(
+        t.is_cpu(), "__dlpack_device__: expected a tensor on the cpu, got one on ", t.device());
     return Object(Py_BuildValue("(ii)", 1, 0)).release();
   });
 }
@@ -222,32 +238,39 @@ PyObject* dlpack_device(PyObject* self, PyObject*) {
 }  // namespace
 
 void add_conversion_methods(std::vector<PyMethodDef>& methods) {
-  methods.insert(methods.end(),
-                 {
-                     fast_method("to", &to, "to($self, *args, **kwargs)\n--\n\nThis tensor with another dtype or on another device: "
-                                            "to(dtype), to(device, dtype), to(other)."),
-                     fast_method("cpu", &cpu, "This tensor on the CPU."),
-                     fast_method("cuda", &cuda, "This tensor on a CUDA device."),
-                     fast_method("bool", &as_dtype_method<ScalarType::Bool>, "to(bool)"),
-                     fast_method("byte", &as_dtype_method<ScalarType::UInt8>, "to(uint8)"),
-                     fast_method("char", &as_dtype_method<ScalarType::Int8>, "to(int8)"),
-                     fast_method("short", &as_dtype_method<ScalarType::Int16>, "to(int16)"),
-                     fast_method("int", &as_dtype_method<ScalarType::Int32>, "to(int32)"),
-                     fast_method("long", &as_dtype_method<ScalarType::Int64>, "to(int64)"),
-                     fast_method("half", &as_dtype_method<ScalarType::Float16>, "to(float16)"),
-                     fast_method("bfloat16", &as_dtype_method<ScalarType::BFloat16>, "to(bfloat16)"),
-                     fast_method("float", &as_dtype_method<ScalarType::Float32>, "to(float32)"),
-                     fast_method("double", &as_dtype_method<ScalarType::Float64>, "to(float64)"),
-                     fast_method("cfloat", &as_dtype_method<ScalarType::Complex64>, "to(complex64)"),
-                     fast_method("cdouble", &as_dtype_method<ScalarType::Complex128>, "to(complex128)"),
-                     {"type", type, METH_VARARGS, "The name of the tensor's type, or the tensor as another dtype."},
-                     {"item", item, METH_NOARGS, "The one element, as a Python number."},
-                     {"tolist", tolist, METH_NOARGS, "The elements as nested lists of Python numbers."},
-                     fast_method("numpy", &numpy, "numpy($self, *, force=False)\n--\n\nA NumPy array over the tensor's memory."),
-                     fast_method("__array__", &array, "What numpy.asarray() calls."),
-                     fast_method("__dlpack__", &dlpack, "A DLPack capsule over the tensor's memory."),
-                     {"__dlpack_device__", dlpack_device, METH_NOARGS, "The kind and number of the tensor's device, in DLPack's terms."},
-                 });
+  methods.insert(
+      methods.end(),
+      {
+          fast_method("to", &to,
+                      "to($self, *args, **kwargs)\n--\n\nThis tensor with another dtype or on "
+                      "another device: "
+                      "to(dtype), to(device, dtype), to(other)."),
+          fast_method("cpu", &cpu, "This tensor on the CPU."),
+          fast_method("cuda", &cuda, "This tensor on a CUDA device."),
+          fast_method("bool", &as_dtype_method<ScalarType::Bool>, "to(bool)"),
+          fast_method("byte", &as_dtype_method<ScalarType::UInt8>, "to(uint8)"),
+          fast_method("char", &as_dtype_method<ScalarType::Int8>, "to(int8)"),
+          fast_method("short", &as_dtype_method<ScalarType::Int16>, "to(int16)"),
+          fast_method("int", &as_dtype_method<ScalarType::Int32>, "to(int32)"),
+          fast_method("long", &as_dtype_method<ScalarType::Int64>, "to(int64)"),
+          fast_method("half", &as_dtype_method<ScalarType::Float16>, "to(float16)"),
+          fast_method("bfloat16", &as_dtype_method<ScalarType::BFloat16>, "to(bfloat16)"),
+          fast_method("float", &as_dtype_method<ScalarType::Float32>, "to(float32)"),
+          fast_method("double", &as_dtype_method<ScalarType::Float64>, "to(float64)"),
+          fast_method("cfloat", &as_dtype_method<ScalarType::Complex64>, "to(complex64)"),
+          fast_method("cdouble", &as_dtype_method<ScalarType::Complex128>, "to(complex128)"),
+          {"type", type, METH_VARARGS,
+           "The name of the tensor's type, or the tensor as another dtype."},
+          {"item", item, METH_NOARGS, "The one element, as a Python number."},
+          {"tolist", tolist, METH_NOARGS, "The elements as nested lists of Python numbers."},
+          fast_method(
+              "numpy", &numpy,
+              "numpy($self, *, force=False)\n--\n\nA NumPy array over the tensor's memory."),
+          fast_method("__array__", &array, "What numpy.asarray() calls."),
+          fast_method("__dlpack__", &dlpack, "A DLPack capsule over the tensor's memory."),
+          {"__dlpack_device__", dlpack_device, METH_NOARGS,
+           "The kind and number of the tensor's device, in DLPack's terms."},
+      });
 }
 
 }  // namespace treadle::python

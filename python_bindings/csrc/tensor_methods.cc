@@ -1,5 +1,5 @@
-// Methods that ask a tensor about itself: size(), stride(), is_contiguous(); and copying, pickling, formatting, which are
-// written in Python.
+// Methods that ask a tensor about itself: size(), stride(), is_contiguous(); and copying, pickling,
+// formatting, which are written in Python.
 #include "python_bindings/csrc/arg_parser.h"
 #include "python_bindings/csrc/methods.h"
 #include "python_bindings/csrc/storage_object.h"
@@ -7,7 +7,8 @@
 namespace treadle::python {
 namespace {
 
-const Param dim_params[] = {{"self", Kind::Tensor}, {"dim", Kind::Int, kNullable | kDefault, 0, "None"}};
+const Param dim_params[] = {{"self", Kind::Tensor},
+                            {"dim", Kind::Int, kNullable | kDefault, 0, "None"}};
 const Signature dim_signature[] = {{dim_params, 2, 2, 0, false}};
 
 PyObject* size(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
@@ -43,18 +44,23 @@ bool is_channels_last(const Tensor& t, int64_t rank) {
 }
 
 const Param contiguous_params[] = {
-    {"self", Kind::Tensor}, {"memory_format", Kind::MemoryFormat, kDefault | kKeyword, 0, "contiguous_format"}};
+    {"self", Kind::Tensor},
+    {"memory_format", Kind::MemoryFormat, kDefault | kKeyword, 0, "contiguous_format"}};
 const Signature contiguous_signature[] = {{contiguous_params, 2, 1, 0, false}};
 Function contiguous_function = {"is_contiguous", contiguous_signature, 1};
 
-PyObject* is_contiguous(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+PyObject* is_contiguous(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                        PyObject* names) {
   return guarded([&]() -> PyObject* {
     Call<2> call(contiguous_function, self, arguments, count, names);
     const Tensor& t = call.tensor(0);
     switch (call.memory_format(1, MemoryFormat::Contiguous)) {
-      case MemoryFormat::ChannelsLast: return to_bool(is_channels_last(t, 4));
-      case MemoryFormat::ChannelsLast3d: return to_bool(is_channels_last(t, 5));
-      default: return to_bool(t.is_contiguous());
+      case MemoryFormat::ChannelsLast:
+        return to_bool(is_channels_last(t, 4));
+      case MemoryFormat::ChannelsLast3d:
+        return to_bool(is_channels_last(t, 5));
+      default:
+        return to_bool(t.is_contiguous());
     }
   });
 }
@@ -73,7 +79,9 @@ const auto dim = [](const Tensor& t) { return PyLong_FromLongLong(t.dim()); };
 const auto numel = [](const Tensor& t) { return PyLong_FromLongLong(t.numel()); };
 const auto storage_offset = [](const Tensor& t) { return PyLong_FromLongLong(t.storage_offset()); };
 const auto element_size = [](const Tensor& t) { return PyLong_FromLongLong(t.element_size()); };
-const auto data_ptr = [](const Tensor& t) { return PyLong_FromVoidPtr(t.is_meta() || t.numel() == 0 ? nullptr : t.data()); };
+const auto data_ptr = [](const Tensor& t) {
+  return PyLong_FromVoidPtr(t.is_meta() || t.numel() == 0 ? nullptr : t.data());
+};
 const auto get_device = [](const Tensor& t) { return PyLong_FromLong(t.device().index); };
 const auto is_floating_point = [](const Tensor& t) { return to_bool(t.is_floating_point()); };
 const auto is_complex_dtype = [](const Tensor& t) { return to_bool(t.is_complex()); };
@@ -84,23 +92,27 @@ const auto untyped_storage = [](const Tensor& t) { return wrap(t.storage()); };
 
 PyObject* is_same_size(PyObject* self, PyObject* other) {
   return guarded([&] {
-    check<ErrorKind::Type>(is_tensor(other), "is_same_size: expected a tensor, got ", type_text(other));
+    check<ErrorKind::Type>(is_tensor(other), "is_same_size: expected a tensor, got ",
+                           type_text(other));
     return to_bool(unwrap(self).sizes() == unwrap(other).sizes());
   });
 }
 PyObject* is_set_to(PyObject* self, PyObject* other) {
   return guarded([&] {
-    check<ErrorKind::Type>(is_tensor(other), "is_set_to: expected a tensor, got ", type_text(other));
+    check<ErrorKind::Type>(is_tensor(other), "is_set_to: expected a tensor, got ",
+                           type_text(other));
     const Tensor &a = unwrap(self), &b = unwrap(other);
-    return to_bool(a.storage() == b.storage() && a.storage_offset() == b.storage_offset() && a.sizes() == b.sizes() &&
-                   a.strides() == b.strides());
+    return to_bool(a.storage() == b.storage() && a.storage_offset() == b.storage_offset() &&
+                   a.sizes() == b.sizes() && a.strides() == b.strides());
   });
 }
 
 // Calls a function of the package written in Python.
-PyObject* call_python(const char* module, const char* name, std::initializer_list<PyObject*> arguments) {
+PyObject* call_python(const char* module, const char* name,
+                      std::initializer_list<PyObject*> arguments) {
   Object function = import_attribute(module, name);
-  return Object(PyObject_Vectorcall(function.get(), arguments.begin(), arguments.size(), nullptr)).release();
+  return Object(PyObject_Vectorcall(function.get(), arguments.begin(), arguments.size(), nullptr))
+      .release();
 }
 
 PyObject* reduce_ex(PyObject* self, PyObject*) {
@@ -129,14 +141,19 @@ void add_tensor_methods(std::vector<PyMethodDef>& methods) {
   methods.insert(
       methods.end(),
       {
-          fast_method("size", &size, "size($self, dim=None)\n--\n\nThe sizes, or the size of one dimension."),
-          fast_method("stride", &stride, "stride($self, dim=None)\n--\n\nSteps between neighbours in memory, in elements."),
-          fast_method("is_contiguous", &is_contiguous, "Whether the elements lie in order in memory."),
+          fast_method("size", &size,
+                      "size($self, dim=None)\n--\n\nThe sizes, or the size of one dimension."),
+          fast_method(
+              "stride", &stride,
+              "stride($self, dim=None)\n--\n\nSteps between neighbours in memory, in elements."),
+          fast_method("is_contiguous", &is_contiguous,
+                      "Whether the elements lie in order in memory."),
           question("dim", dim, "The number of dimensions."),
           question("ndimension", dim, "The number of dimensions."),
           question("numel", numel, "The number of elements."),
           question("nelement", numel, "The number of elements."),
-          question("storage_offset", storage_offset, "Where the first element is in the storage, in elements."),
+          question("storage_offset", storage_offset,
+                   "Where the first element is in the storage, in elements."),
           question("element_size", element_size, "Bytes of one element."),
           question("data_ptr", data_ptr, "Address of the first element."),
           question("get_device", get_device, "The number of the device; -1 on the CPU."),
@@ -147,9 +164,11 @@ void add_tensor_methods(std::vector<PyMethodDef>& methods) {
           question("is_pinned", never, "Whether the memory is page-locked."),
           question("is_conj", never, "Whether the tensor is a lazy conjugate."),
           question("is_neg", never, "Whether the tensor is a lazy negative."),
-          question("untyped_storage", untyped_storage, "The bytes under the tensor, which views share."),
+          question("untyped_storage", untyped_storage,
+                   "The bytes under the tensor, which views share."),
           {"is_same_size", is_same_size, METH_O, "Whether the other tensor has the same sizes."},
-          {"is_set_to", is_set_to, METH_O, "Whether the other tensor is the same part of the same storage."},
+          {"is_set_to", is_set_to, METH_O,
+           "Whether the other tensor is the same part of the same storage."},
           {"__reduce_ex__", reduce_ex, METH_O, nullptr},
           {"__deepcopy__", deepcopy, METH_O, nullptr},
           {"__format__", format, METH_O, nullptr},

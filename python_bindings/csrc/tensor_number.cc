@@ -1,7 +1,8 @@
 // The number protocol of Tensor: a + b, a < b, -a, a += b, float(a).
 //
-// Each symbol of the language names an operator; the call itself is that operator's generated binding. An operand that is
-// neither a tensor, a number nor a NumPy array gives NotImplemented, so that Python can ask the other side.
+// Each symbol of the language names an operator; the call itself is that operator's generated
+// binding. An operand that is neither a tensor, a number nor a NumPy array gives NotImplemented, so
+// that Python can ask the other side.
 #include <array>
 
 #include "python_bindings/csrc/binding.h"
@@ -51,7 +52,8 @@ Object operand(PyObject* o) {
 PyObject* call_binary(const Binding& binding, bool commutes, PyObject* a, PyObject* b) {
   if (!binding.method) return not_implemented();
   if (is_tensor(a)) [[likely]] {
-    if (is_tensor(b) || is_number(b)) [[likely]] return binding.method(a, &b, 1, nullptr);
+    if (is_tensor(b) || is_number(b)) [[likely]]
+      return binding.method(a, &b, 1, nullptr);
   } else if (commutes && is_number(a)) {
     return binding.method(b, &a, 1, nullptr);
   }
@@ -76,7 +78,8 @@ PyObject* inplace(PyObject* a, PyObject* b) {
 }
 template <size_t I>
 PyObject* unary(PyObject* a) {
-  return unary_bindings[I].method ? unary_bindings[I].method(a, nullptr, 0, nullptr) : not_implemented();
+  return unary_bindings[I].method ? unary_bindings[I].method(a, nullptr, 0, nullptr)
+                                  : not_implemented();
 }
 
 template <PyObject* (*f)(PyObject*, PyObject*)>
@@ -94,7 +97,9 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
 int truth(PyObject* self) {
   return guarded([&]() -> int {
     const Tensor& t = unwrap(self);
-    check<ErrorKind::Runtime>(t.numel() == 1, "bool: expected a tensor with one element, whose truth is not ambiguous, got ", t);
+    check<ErrorKind::Runtime>(
+        t.numel() == 1,
+        "bool: expected a tensor with one element, whose truth is not ambiguous, got ", t);
     return element("bool", t).to<bool>();
   });
 }
@@ -113,7 +118,8 @@ PyObject* to_python_float(PyObject* self) {
 PyObject* to_index(PyObject* self) {
   return guarded([&] {
     const Tensor& t = unwrap(self);
-    check<ErrorKind::Type>(is_integral(t.dtype(), true) && t.numel() == 1, "index: expected an integer tensor of one element, got ", t);
+    check<ErrorKind::Type>(is_integral(t.dtype(), true) && t.numel() == 1,
+                           "index: expected an integer tensor of one element, got ", t);
     return wrap(element("index", t).to<int64_t>());
   });
 }

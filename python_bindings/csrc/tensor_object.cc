@@ -1,12 +1,13 @@
 // Life and death of Tensor objects.
 //
 // Note [Who owns whom]
-// An object normally holds a reference to its tensor, and the tensor a bare pointer back. When the last Python reference to
-// an object goes while C++ still holds the tensor (a parameter saved for backward, a `grad`), there are two cases. An object
-// with nothing of its own is freed, and made anew when the tensor comes back to Python. One with attributes, weak references or
-// a class of its own must come back as it was: its one reference is handed to the tensor (PythonSlot::owned) and it keeps only a
-// borrowed pointer (TensorObject::lent). wrap() and unwrap() turn that round again. If the tensor dies first, it drops the
-// object with it.
+// An object normally holds a reference to its tensor, and the tensor a bare pointer back. When the
+// last Python reference to an object goes while C++ still holds the tensor (a parameter saved for
+// backward, a `grad`), there are two cases. An object with nothing of its own is freed, and made
+// anew when the tensor comes back to Python. One with attributes, weak references or a class of its
+// own must come back as it was: its one reference is handed to the tensor (PythonSlot::owned) and
+// it keeps only a borrowed pointer (TensorObject::lent). wrap() and unwrap() turn that round again.
+// If the tensor dies first, it drops the object with it.
 #include "python_bindings/csrc/tensor_object.h"
 
 #include <structmember.h>
@@ -21,7 +22,8 @@ PyTypeObject* tensor_type = nullptr;
 
 namespace {
 
-// Memory of dead plain objects, for the next ones. An object costs about 25 ns this way instead of 60.
+// Memory of dead plain objects, for the next ones. An object costs about 25 ns this way instead
+// of 60.
 constexpr int kMaxFree = 64;
 TensorObject* free_objects[kMaxFree];
 int free_count = 0;
@@ -32,7 +34,8 @@ TensorObject* allocate(PyTypeObject* type) {
     object = free_objects[--free_count];
     PyObject_Init(reinterpret_cast<PyObject*>(object), type);
   } else if (type == tensor_type) {
-    object = PyObject_GC_New(TensorObject, type);  // tracked only once it has attributes: see set_attribute()
+    object = PyObject_GC_New(TensorObject,
+                             type);  // tracked only once it has attributes: see set_attribute()
     if (!object) throw PythonError{};
     new (&object->tensor) Tensor();
   } else {
@@ -53,7 +56,8 @@ PyObject* attach(TensorObject* object, Tensor tensor) {
   return reinterpret_cast<PyObject*>(object);
 }
 
-// Hands the object to its tensor where Note [Who owns whom] asks for it; the object then has one more reference.
+// Hands the object to its tensor where Note [Who owns whom] asks for it; the object then has one
+// more reference.
 void lend_to_tensor(TensorObject* object) {
   TensorImpl* impl = object->tensor.impl();
   if (!impl || impl->use_count() <= 1) return;
@@ -82,7 +86,8 @@ void release_owned(void* owned) {
   PyErr_Restore(type, value, traceback);
 }
 
-// The interpreter runs a finalizer once in an object's life; ours must run each time the object is about to go.
+// The interpreter runs a finalizer once in an object's life; ours must run each time the object is
+// about to go.
 void forget_finalized(PyObject* self) {
   if (PyObject_GC_IsFinalized(self)) reinterpret_cast<uintptr_t*>(self)[-1] &= ~uintptr_t{1};
 }
@@ -151,7 +156,8 @@ PyMemberDef members[] = {
 
 void reclaim(TensorObject* object) {
   TensorImpl* impl = object->lent;
-  check<ErrorKind::Runtime>(impl != nullptr && impl->try_retain(), "expected a tensor, got a Tensor object without contents");
+  check<ErrorKind::Runtime>(impl != nullptr && impl->try_retain(),
+                            "expected a tensor, got a Tensor object without contents");
   object->tensor = Tensor(IntrusivePtr<TensorImpl>::adopt(impl));
   object->lent = nullptr;
   impl->python().set(object, false);
@@ -168,7 +174,8 @@ PyObject* wrap(Tensor tensor) {
     if (slot.owned()) {
       slot.set(object, false);
       object->lent = nullptr;
-      object->tensor = std::move(tensor);  // the tensor's reference to the object becomes the caller's
+      object->tensor =
+          std::move(tensor);  // the tensor's reference to the object becomes the caller's
       forget_finalized(reinterpret_cast<PyObject*>(object));
     } else {
       Py_INCREF(object);
@@ -179,7 +186,8 @@ PyObject* wrap(Tensor tensor) {
 }
 
 PyObject* wrap_as(PyTypeObject* type, Tensor tensor) {
-  check_internal(tensor.impl()->python().object() == nullptr, "a tensor that has a Python object was given another");
+  check_internal(tensor.impl()->python().object() == nullptr,
+                 "a tensor that has a Python object was given another");
   return attach(allocate(type), std::move(tensor));
 }
 
@@ -190,11 +198,17 @@ void init_tensor_type(PyObject* module) {
   static std::vector<PyMethodDef> methods;
   static std::vector<PyGetSetDef> properties;
   std::vector<PyType_Slot> slots = {
-      {Py_tp_dealloc, slot(&deallocate)},   {Py_tp_traverse, slot(&traverse)}, {Py_tp_clear, slot(&clear)},
-      {Py_tp_finalize, slot(&finalize)},    {Py_tp_setattro, slot(&set_attribute)},
-      {Py_tp_hash, slot(&hash)},            {Py_tp_repr, slot(&represent)},    {Py_tp_new, slot(&new_tensor_object)},
+      {Py_tp_dealloc, slot(&deallocate)},
+      {Py_tp_traverse, slot(&traverse)},
+      {Py_tp_clear, slot(&clear)},
+      {Py_tp_finalize, slot(&finalize)},
+      {Py_tp_setattro, slot(&set_attribute)},
+      {Py_tp_hash, slot(&hash)},
+      {Py_tp_repr, slot(&represent)},
+      {Py_tp_new, slot(&new_tensor_object)},
       {Py_tp_members, members},
-      {Py_tp_doc, const_cast<char*>("A multi-dimensional array of elements of one dtype, on one device.")},
+      {Py_tp_doc,
+       const_cast<char*>("A multi-dimensional array of elements of one dtype, on one device.")},
   };
   add_number_slots(slots);
   add_index_slots(slots);
@@ -206,7 +220,8 @@ void init_tensor_type(PyObject* module) {
   methods.push_back({});
   add_properties(properties);
   add_autograd_properties(properties);
-  properties.push_back({"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr});
+  properties.push_back(
+      {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr});
   properties.push_back({});
   slots.push_back({Py_tp_methods, methods.data()});
   slots.push_back({Py_tp_getset, properties.data()});
@@ -215,7 +230,8 @@ void init_tensor_type(PyObject* module) {
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
   tensor_type = reinterpret_cast<PyTypeObject*>(Object(PyType_FromSpec(&spec)).release());
   // NumPy leaves `array + tensor` to the tensor.
-  checked(PyObject_SetAttrString(reinterpret_cast<PyObject*>(tensor_type), "__array_priority__", Object(PyLong_FromLong(1000)).get()));
+  checked(PyObject_SetAttrString(reinterpret_cast<PyObject*>(tensor_type), "__array_priority__",
+                                 Object(PyLong_FromLong(1000)).get()));
   checked(PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(tensor_type)));
 }
 

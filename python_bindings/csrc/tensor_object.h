@@ -2,9 +2,10 @@
 //
 //   return wrap(aten::add(unwrap(a), unwrap(b)));
 //
-// One tensor is one object for as long as either side holds on to it. A plain object that Python drops is simply made
-// anew when it is asked for again; one that Python has given attributes, weak references or a class of its own is kept
-// alive by the tensor (Note [Who owns whom] in tensor_object.cc).
+// One tensor is one object for as long as either side holds on to it. A plain object that Python
+// drops is simply made anew when it is asked for again; one that Python has given attributes, weak
+// references or a class of its own is kept alive by the tensor (Note [Who owns whom] in
+// tensor_object.cc).
 #pragma once
 
 #include <vector>
@@ -15,9 +16,8 @@
 namespace treadle::python {
 
 struct TensorObject {
-  PyObject_HEAD
-  Tensor tensor;     // undefined while the tensor owns this object
-  TensorImpl* lent;  // then the tensor, borrowed
+  PyObject_HEAD Tensor tensor;  // undefined while the tensor owns this object
+  TensorImpl* lent;             // then the tensor, borrowed
   PyObject* dict;
   PyObject* weakrefs;
 };
@@ -25,15 +25,19 @@ struct TensorObject {
 extern PyTypeObject* tensor_type;
 
 inline bool is_exact_tensor(PyObject* o) { return Py_IS_TYPE(o, tensor_type); }
-inline bool is_tensor(PyObject* o) { return is_exact_tensor(o) || PyType_IsSubtype(Py_TYPE(o), tensor_type); }
+inline bool is_tensor(PyObject* o) {
+  return is_exact_tensor(o) || PyType_IsSubtype(Py_TYPE(o), tensor_type);
+}
 
-// Takes the tensor back from its role as owner of `object`; RuntimeError for an object that was never filled.
+// Takes the tensor back from its role as owner of `object`; RuntimeError for an object that was
+// never filled.
 void reclaim(TensorObject* object);
 
 // `o` must be a Tensor.
 inline const Tensor& unwrap(PyObject* o) {
   auto* object = reinterpret_cast<TensorObject*>(o);
-  if (!object->tensor.defined()) [[unlikely]] reclaim(object);
+  if (!object->tensor.defined()) [[unlikely]]
+    reclaim(object);
   return object->tensor;
 }
 
@@ -46,14 +50,15 @@ PyObject* wrap_as(PyTypeObject* type, Tensor tensor);
 void init_tensor_type(PyObject* module);
 
 // Parts of the type, by idea; each in a file of its name.
-void add_number_slots(std::vector<PyType_Slot>& slots);                                   // tensor_number.cc
-void add_index_slots(std::vector<PyType_Slot>& slots);                                    // indexing.cc
-void add_properties(std::vector<PyGetSetDef>& properties);                                // tensor_properties.cc
-void add_autograd_properties(std::vector<PyGetSetDef>& properties);                       // autograd_tensor.cc
-void add_tensor_methods(std::vector<PyMethodDef>& methods);                               // tensor_methods.cc
-void add_conversion_methods(std::vector<PyMethodDef>& methods);                           // tensor_conversions.cc
-void add_construct_methods(std::vector<PyMethodDef>& methods);                            // construct_functions.cc
-void add_autograd_methods(std::vector<PyMethodDef>& methods);                             // autograd_tensor.cc
-PyObject* new_tensor_object(PyTypeObject* type, PyObject* args, PyObject* kwargs);        // construct_functions.cc
+void add_number_slots(std::vector<PyType_Slot>& slots);              // tensor_number.cc
+void add_index_slots(std::vector<PyType_Slot>& slots);               // indexing.cc
+void add_properties(std::vector<PyGetSetDef>& properties);           // tensor_properties.cc
+void add_autograd_properties(std::vector<PyGetSetDef>& properties);  // autograd_tensor.cc
+void add_tensor_methods(std::vector<PyMethodDef>& methods);          // tensor_methods.cc
+void add_conversion_methods(std::vector<PyMethodDef>& methods);      // tensor_conversions.cc
+void add_construct_methods(std::vector<PyMethodDef>& methods);       // construct_functions.cc
+void add_autograd_methods(std::vector<PyMethodDef>& methods);        // autograd_tensor.cc
+PyObject* new_tensor_object(PyTypeObject* type, PyObject* args,
+                            PyObject* kwargs);  // construct_functions.cc
 
 }  // namespace treadle::python

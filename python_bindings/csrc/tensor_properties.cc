@@ -33,7 +33,8 @@ const auto transposed = [](const Tensor& t) {
   return wrap(aten::permute(t, dims));
 };
 const auto matrix_transposed = [](const Tensor& t) {
-  check<ErrorKind::Runtime>(t.dim() >= 2, "mT: expected a tensor with at least 2 dimensions, got ", t);
+  check<ErrorKind::Runtime>(t.dim() >= 2, "mT: expected a tensor with at least 2 dimensions, got ",
+                            t);
   return wrap(aten::transpose(t, -2, -1));
 };
 
@@ -43,7 +44,8 @@ PyObject* named_operator(PyObject* self, void* name) {
     const Tensor& t = unwrap(self);
     const Binding& binding = find_binding(static_cast<const char*>(name));
     if (binding.function) return binding.function(nullptr, &self, 1, nullptr);
-    check<ErrorKind::NotImplemented>(!t.is_complex(), static_cast<const char*>(name), ": not available for ", t);
+    check<ErrorKind::NotImplemented>(!t.is_complex(), static_cast<const char*>(name),
+                                     ": not available for ", t);
     return new_ref(self);
   });
 }
@@ -66,30 +68,31 @@ PyObject* matrix_adjoint(PyObject* self, void*) {
 }  // namespace
 
 void add_properties(std::vector<PyGetSetDef>& properties) {
-  properties.insert(properties.end(),
-                    {
-                        property("shape", shape, "The sizes."),
-                        property("dtype", dtype, "The type of the elements."),
-                        property("device", device, "Where the elements are."),
-                        property("layout", layout, "How the elements are kept."),
-                        property("ndim", ndim, "The number of dimensions."),
-                        property("itemsize", itemsize, "Bytes of one element."),
-                        property("nbytes", nbytes, "Bytes of all elements."),
-                        property("is_cpu", is_cpu, nullptr),
-                        property("is_meta", is_meta, nullptr),
-                        property("is_cuda", is_cuda, nullptr),
-                        property("is_sparse", never, nullptr),
-                        property("is_quantized", never, nullptr),
-                        property("is_mps", never, nullptr),
-                        property("is_xpu", never, nullptr),
-                        property("is_nested", never, nullptr),
-                        property("T", transposed, "The tensor with its dimensions in reverse order."),
-                        property("mT", matrix_transposed, "The tensor with its last two dimensions exchanged."),
-                        {"H", adjoint, nullptr, "The conjugate transpose of a matrix.", nullptr},
-                        {"mH", matrix_adjoint, nullptr, "The conjugate of mT.", nullptr},
-                        {"real", named_operator, nullptr, "The real part.", const_cast<char*>("real")},
-                        {"imag", named_operator, nullptr, "The imaginary part.", const_cast<char*>("imag")},
-                    });
+  properties.insert(
+      properties.end(),
+      {
+          property("shape", shape, "The sizes."),
+          property("dtype", dtype, "The type of the elements."),
+          property("device", device, "Where the elements are."),
+          property("layout", layout, "How the elements are kept."),
+          property("ndim", ndim, "The number of dimensions."),
+          property("itemsize", itemsize, "Bytes of one element."),
+          property("nbytes", nbytes, "Bytes of all elements."),
+          property("is_cpu", is_cpu, nullptr),
+          property("is_meta", is_meta, nullptr),
+          property("is_cuda", is_cuda, nullptr),
+          property("is_sparse", never, nullptr),
+          property("is_quantized", never, nullptr),
+          property("is_mps", never, nullptr),
+          property("is_xpu", never, nullptr),
+          property("is_nested", never, nullptr),
+          property("T", transposed, "The tensor with its dimensions in reverse order."),
+          property("mT", matrix_transposed, "The tensor with its last two dimensions exchanged."),
+          {"H", adjoint, nullptr, "The conjugate transpose of a matrix.", nullptr},
+          {"mH", matrix_adjoint, nullptr, "The conjugate of mT.", nullptr},
+          {"real", named_operator, nullptr, "The real part.", const_cast<char*>("real")},
+          {"imag", named_operator, nullptr, "The imaginary part.", const_cast<char*>("imag")},
+      });
 }
 
 }  // namespace treadle::python

@@ -6,8 +6,9 @@
     (x * x).sum().backward()
     print(x.grad)
 
-Names, arguments and results are PyTorch's, so `import treadle as torch` works. The operators come from the extension
-module `treadle._C`; parts of the package that a program may not need are imported when they are first used.
+Names, arguments and results are PyTorch's, so `import treadle as torch` works. The operators come
+from the extension module `treadle._C`; parts of the package that a program may not need are
+imported when they are first used.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ _SUBMODULES = frozenset(
 _LAZY = {
     "load": "treadle.serialization",
     "save": "treadle.serialization",
+    "get_printoptions": "treadle._tensor_str",
+    "printoptions": "treadle._tensor_str",
     "set_printoptions": "treadle._tensor_str",
     "explain": "treadle._explain",
     "__version__": "treadle._version",

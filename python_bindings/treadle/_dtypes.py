@@ -1,7 +1,7 @@
 """finfo and iinfo: the limits of floating and integer dtypes.
 
-    treadle.finfo(treadle.float32).eps     # 1.1920928955078125e-07
-    treadle.iinfo(treadle.int8).max        # 127
+treadle.finfo(treadle.float32).eps     # 1.1920928955078125e-07
+treadle.iinfo(treadle.int8).max        # 127
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Optional
 
 from treadle import _C
 
-# dtype -> bits, explicit mantissa bits, smallest and largest exponent of a normal number, as in 2 ** exponent.
+# dtype -> bits, explicit mantissa bits, smallest and largest exponent of a normal number.
 _FLOATS = {
     _C.float16: (16, 10, -14, 15),
     _C.bfloat16: (16, 7, -126, 127),
@@ -33,7 +33,9 @@ class finfo:
         dtype = _C.get_default_dtype() if dtype is None else dtype
         real = dtype.to_real() if isinstance(dtype, _C.dtype) else None
         if real not in _FLOATS:
-            raise TypeError(f"finfo: expected a floating dtype, got {dtype}; use treadle.iinfo for integers")
+            raise TypeError(
+                f"finfo: expected a floating dtype, got {dtype}; use treadle.iinfo for integers"
+            )
         self.bits, mantissa, low, high = _FLOATS[real]
         self.dtype = repr(real).rpartition(".")[2]
         self.eps = 2.0**-mantissa
@@ -44,8 +46,8 @@ class finfo:
 
     def __repr__(self) -> str:
         return (
-            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
-            f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})"
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, "
+            f"eps={self.eps:g}, smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})"
         )
 
 
@@ -54,7 +56,9 @@ class iinfo:
 
     def __init__(self, dtype: _C.dtype) -> None:
         if dtype not in _INTS:
-            raise TypeError(f"iinfo: expected an integer dtype, got {dtype}; use treadle.finfo for floating ones")
+            raise TypeError(
+                f"iinfo: expected an integer dtype, got {dtype}; see treadle.finfo"
+            )
         self.bits, signed = _INTS[dtype]
         self.min = -(2 ** (self.bits - 1)) if signed else 0
         self.max = 2 ** (self.bits - 1 if signed else self.bits) - 1

@@ -4,7 +4,8 @@
     >>> treadle.explain("add")                # every overload
     >>> treadle.explain(treadle.add, x, 2)    # the route of this very call
 
-The facts come from the model that the library was generated from and from the dispatcher's own tables.
+The facts come from the model that the library was generated from and from the dispatcher's own
+tables.
 """
 
 from __future__ import annotations
@@ -51,8 +52,10 @@ def _full_name(entry: Operator, form: Mapping[str, Any]) -> str:
     return f"{entry['namespace']}::{form['name']}{overload}"
 
 
-def explain(operator: Union[str, Callable], *args: Any, file: Optional[TextIO] = None, **kwargs: Any) -> None:
-    """Print what is known of an operator; with arguments, the route of the call with these arguments."""
+def explain(
+    operator: Union[str, Callable], *args: Any, file: Optional[TextIO] = None, **kwargs: Any
+) -> None:
+    """Print what is known of an operator; with arguments, the route of that call."""
     text = describe(operator, *args, **kwargs)
     print(text, file=file or sys.stdout)
 
@@ -111,8 +114,12 @@ def _entry_lines(entry: Operator) -> Iterable[str]:
     yield from _row("promotion", [entry["promote"]] if entry["promote"] else [])
     yield from _row("shape rule", [entry["shape"]["text"]] if entry["shape"] else [])
     yield from _row("checks", [check["text"] for check in entry["check"]])
-    yield from _row("dtypes", [f"{device}: {', '.join(d)}" for device, d in (entry["dtypes"] or {}).items()])
-    yield from _row("forms", [f"{f['form']:<11}{entry['namespace']}::{f['schema']}" for f in entry["forms"]])
+    yield from _row(
+        "dtypes", [f"{device}: {', '.join(d)}" for device, d in (entry["dtypes"] or {}).items()]
+    )
+    yield from _row(
+        "forms", [f"{f['form']:<11}{entry['namespace']}::{f['schema']}" for f in entry["forms"]]
+    )
     yield from _row("gradient", _gradient(entry))
     yield from _row("in Python", _python_forms(entry))
     for form in entry["forms"]:
@@ -178,7 +185,13 @@ def _python_forms(entry: Operator) -> Sequence[str]:
 def _kernel_lines(entry: Operator, facts: Mapping[str, Any]) -> Sequence[str]:
     rows: dict = {}
     for cell in facts["cells"]:
-        where = (cell["device"], cell["layout"], cell.get("source", ""), cell.get("file", ""), cell.get("line", 0))
+        where = (
+            cell["device"],
+            cell["layout"],
+            cell.get("source", ""),
+            cell.get("file", ""),
+            cell.get("line", 0),
+        )
         rows.setdefault((*where, cell.get("name", "")), []).append(cell["dtype"])
     lines = []
     for (device, layout, source, file, line, name), dtypes in rows.items():
@@ -196,7 +209,10 @@ def _written_by_hand(entry: Operator) -> Sequence[str]:
 
 
 def _layer_lines(layers: Iterable[Mapping[str, Any]]) -> Sequence[str]:
-    return [f"{layer['layer']}  {layer['source']}  {_place(layer['file'], layer['line'])}" for layer in layers]
+    return [
+        f"{layer['layer']}  {layer['source']}  {_place(layer['file'], layer['line'])}"
+        for layer in layers
+    ]
 
 
 # ---- a call --------------------------------------------------------------------------------------
@@ -212,7 +228,9 @@ def _tensors_in(values: Iterable[Any]) -> Sequence[_C.Tensor]:
     return found
 
 
-def _call_lines(name: str, method: bool, args: Tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterable[str]:
+def _call_lines(
+    name: str, method: bool, args: Tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Iterable[str]:
     operator = _C._resolve_operator(name, method, args, dict(kwargs))
     entry = _entries()[operator]
     if kwargs.get("out") is not None:
@@ -236,23 +254,29 @@ def _shown(value: Any) -> str:
     return repr(value)
 
 
-def _chosen_kernel(entry: Operator, facts: Mapping[str, Any], tensors: Sequence[_C.Tensor]) -> Sequence[str]:
+def _chosen_kernel(
+    entry: Operator, facts: Mapping[str, Any], tensors: Sequence[_C.Tensor]
+) -> Sequence[str]:
     if not facts["cells"]:
         return _written_by_hand(entry)
-    device = next((str(t.device.type) for t in tensors if t.dim() > 0), str(tensors[0].device.type) if tensors else "cpu")
+    device = next(
+        (str(t.device.type) for t in tensors if t.dim() > 0),
+        str(tensors[0].device.type) if tensors else "cpu",
+    )
     if device == "meta":
         return ["none: the shape rule alone gives the result on the meta device"]
     dtype = _kernel_dtype(entry, tensors)
     for cell in facts["cells"]:
         if cell["device"] == device and cell["dtype"] == dtype:
-            what = f"{device} {cell['layout']} {dtype}: {cell['source']}: {cell['name'] or entry['id']}"
+            name = cell["name"] or entry["id"]
+            what = f"{device} {cell['layout']} {dtype}: {cell['source']}: {name}"
             return [what, _kernel_place(entry, cell["file"], cell["line"])]
     have = sorted({cell["dtype"] for cell in facts["cells"] if cell["device"] == device})
     return [f"none for {device} {dtype}; there are kernels for {', '.join(have) or 'no dtype'}"]
 
 
 def _kernel_dtype(entry: Operator, tensors: Sequence[_C.Tensor]) -> str:
-    """The dtype by which the kernel is chosen: the promoted one for pointwise operators, else the first tensor's."""
+    """The dtype that chooses the kernel: promoted for pointwise operators, else the first tensor's."""
     dtype = tensors[0].dtype if tensors else _C.get_default_dtype()
     if entry["kind"] == "pointwise":
         for t in tensors[1:]:
@@ -273,7 +297,9 @@ def operators_table() -> str:
         cells: dict = {}
         for cell in _C._describe_operator(full)["cells"]:
             cells.setdefault(cell["device"], []).append(cell["dtype"])
-        rows = [f"{device}: {' '.join(dtypes)}" for device, dtypes in cells.items()] or [f"{entry['kind']}: any"]
+        rows = [f"{device}: {' '.join(dtypes)}" for device, dtypes in cells.items()] or [
+            f"{entry['kind']}: any"
+        ]
         for i, row in enumerate(rows):
             lines.append(f"{full.partition('::')[2] if i == 0 else '':<40}{row}")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Functions of the package that are more than one operator, or choose between several by an argument."""
+"""Functions that are more than one operator, or choose between several by an argument."""
 
 from __future__ import annotations
 
@@ -38,13 +38,17 @@ def typename(obj: Any) -> str:
     if isinstance(obj, Tensor):
         return obj.type()
     kind = type(obj)
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    return (
+        kind.__qualname__
+        if kind.__module__ == "builtins"
+        else f"{kind.__module__}.{kind.__qualname__}"
+    )
 
 
 def nonzero(
     input: Tensor, *, out: Optional[Tensor] = None, as_tuple: bool = False
 ) -> Union[Tensor, Tuple[Tensor, ...]]:
-    """Positions of the elements that are not zero: one row each, or with `as_tuple` one tensor for each dimension."""
+    """Positions of the elements that are not zero: one row each; `as_tuple`: a tensor per dimension."""
     if as_tuple:
         return _C.nonzero_numpy(input)
     return _C.nonzero(input) if out is None else _C.nonzero(input, out=out)
@@ -57,7 +61,7 @@ def unique(
     return_counts: bool = False,
     dim: Optional[int] = None,
 ) -> Union[Tensor, Tuple[Tensor, ...]]:
-    """The different values of `input`, and if asked for, where each element went and how often each value occurs."""
+    """The different values; if asked for, where each element went and how often each value occurs."""
     if dim is not None:
         raise NotImplementedError(f"unique: expected dim = None, got dim = {dim}")
     values, inverse, counts = _C._unique2(input, sorted, return_inverse, return_counts)

@@ -34,7 +34,9 @@ def set_rng_state(new_state: Tensor) -> None:
 
 
 @contextlib.contextmanager
-def fork_rng(devices: Optional[Iterable[Any]] = None, enabled: bool = True, **_: Any) -> Iterator[None]:
+def fork_rng(
+    devices: Optional[Iterable[Any]] = None, enabled: bool = True, **_: Any
+) -> Iterator[None]:
     """Random numbers drawn in the block leave the stream outside as it was."""
     if not enabled:
         yield

@@ -1,4 +1,4 @@
-"""How calls find their operator: overloads, keywords, aliases, and the messages when nothing fits."""
+"""How calls find their operator: overloads, keywords, aliases, and messages when nothing fits."""
 
 from __future__ import annotations
 
@@ -96,7 +96,9 @@ def test_named_results(x: treadle.Tensor) -> None:
 
 
 def test_options_of_functions_that_make_tensors() -> None:
-    t = treadle.zeros(2, dtype=treadle.float64, device="cpu", layout=treadle.strided, requires_grad=True)
+    t = treadle.zeros(
+        2, dtype=treadle.float64, device="cpu", layout=treadle.strided, requires_grad=True
+    )
     assert t.requires_grad and t.dtype == treadle.float64
     assert treadle.ones(2, device=treadle.device("meta")).is_meta
     assert treadle.full((2,), 1, dtype=float).dtype == treadle.float64
@@ -160,7 +162,6 @@ def test_the_message_of_a_single_signature_says_what_is_wrong(x: treadle.Tensor)
         treadle.mm(x)
     with pytest.raises(TypeError, match="unexpected argument 'mat3'"):
         treadle.mm(x, mat3=x)
-
 
 
 class Shrinks:

@@ -20,7 +20,13 @@ def test_every_operator_can_be_explained() -> None:
 
 def test_an_entry_says_where_its_parts_are() -> None:
     text = _explain.describe("add.Tensor")
-    for part in ("self + alpha * other", "aten::add_.Tensor", "derivatives.yaml:", "Tensor.add_", "cpu strided:"):
+    for part in (
+        "self + alpha * other",
+        "aten::add_.Tensor",
+        "derivatives.yaml:",
+        "Tensor.add_",
+        "cpu strided:",
+    ):
         assert part in text
     assert treadle.explain("add.Tensor") is None
 
@@ -44,7 +50,9 @@ def test_an_unknown_name_gives_near_ones() -> None:
 @pytest.mark.slow
 def test_the_command_line() -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess:
-        return subprocess.run([sys.executable, "-m", "treadle", *arguments], capture_output=True, text=True)
+        return subprocess.run(
+            [sys.executable, "-m", "treadle", *arguments], capture_output=True, text=True
+        )
 
     assert "aten::mm(" in run("explain", "mm").stdout
     listed = run("ops").stdout

@@ -1,6 +1,6 @@
 """Automatic differentiation: backward() and grad(), custom functions, modes.
 
-    g = treadle.autograd.grad(loss, weights)     # a tuple, weights.grad untouched
+g = treadle.autograd.grad(loss, weights)     # a tuple, weights.grad untouched
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ def _gradients_for(op: str, tensors: Tuple[Any, ...], gradients: Any) -> Tuple[A
         return (None,) * len(tensors)
     given = _as_tuple(gradients)
     if len(given) != len(tensors):
-        raise RuntimeError(f"{op}: expected {len(tensors)} gradients, one for each tensor, got {len(given)}")
+        raise RuntimeError(
+            f"{op}: expected {len(tensors)} gradients, one for each tensor, got {len(given)}"
+        )
     return given
 
 
@@ -37,13 +39,15 @@ def backward(
     create_graph: bool = False,
     inputs: Optional[TensorOrTensors] = None,
 ) -> None:
-    """Add the gradients of `tensors` to `grad` of the leaves (or of `inputs`) that they were computed from."""
+    """Add the gradients of `tensors` to `grad` of the leaves (or `inputs`) they were computed from."""
     roots = _as_tuple(tensors)
     wanted = _as_tuple(inputs)
     if inputs is not None and not wanted:
         raise RuntimeError("backward: expected at least one tensor in inputs, got none")
     retain = create_graph if retain_graph is None else retain_graph
-    _C._backward(roots, _gradients_for("backward", roots, grad_tensors), retain, create_graph, wanted)
+    _C._backward(
+        roots, _gradients_for("backward", roots, grad_tensors), retain, create_graph, wanted
+    )
 
 
 def grad(
@@ -66,8 +70,12 @@ def grad(
     retain = create_graph if retain_graph is None else retain_graph
     unused = materialize_grads if allow_unused is None else allow_unused
     if materialize_grads and not unused:
-        raise ValueError("grad: expected allow_unused to be True or None where materialize_grads is True, got False")
-    found = _C._grad(roots, wanted, _gradients_for("grad", roots, grad_outputs), retain, create_graph, unused)
+        raise ValueError(
+            "grad: expected allow_unused = True or None beside materialize_grads, got False"
+        )
+    found = _C._grad(
+        roots, wanted, _gradients_for("grad", roots, grad_outputs), retain, create_graph, unused
+    )
     if materialize_grads:
         found = tuple(_C.zeros_like(x) if g is None else g for g, x in zip(found, wanted))
     return found

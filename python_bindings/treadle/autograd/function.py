@@ -1,18 +1,18 @@
 """Functions whose forward and backward are written in Python.
 
-    class Exp(treadle.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            result = x.exp()
-            ctx.save_for_backward(result)
-            return result
+class Exp(treadle.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        result = x.exp()
+        ctx.save_for_backward(result)
+        return result
 
-        @staticmethod
-        def backward(ctx, grad):
-            (result,) = ctx.saved_tensors
-            return grad * result
+    @staticmethod
+    def backward(ctx, grad):
+        (result,) = ctx.saved_tensors
+        return grad * result
 
-    y = Exp.apply(x)
+y = Exp.apply(x)
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class Function(metaclass=_FunctionMeta):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise RuntimeError(
-            f"{type(self).__name__}: expected a call of {type(self).__name__}.apply(...), got one of the class; "
+            f"{type(self).__name__}: expected a call of .apply(...), got one of the class; "
             "forward and backward are static methods"
         )
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
-        """Compute the result: forward(ctx, *args), or forward(*args) where setup_context is defined."""
+        """The result: forward(ctx, *args), or forward(*args) where setup_context is defined."""
         raise NotImplementedError("a custom function must define forward")
 
     @staticmethod
@@ -62,7 +62,7 @@ class Function(metaclass=_FunctionMeta):
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """From the gradients of the outputs, one gradient for each argument of forward (None where there is none)."""
+        """One gradient, or None, for each argument of forward."""
         raise NotImplementedError("a custom function must define backward to be differentiated")
 
     @classmethod
@@ -72,18 +72,21 @@ class Function(metaclass=_FunctionMeta):
 
 
 def once_differentiable(backward: Callable) -> Callable:
-    """For a backward that is not differentiable itself: differentiating through it is an error, not a wrong result."""
+    """For a backward that is not differentiable itself: going through it twice is an error."""
 
     @functools.wraps(backward)
     def wrapper(ctx: Any, *grads: Any) -> Any:
         with no_grad():
             outputs = backward(ctx, *grads)
-        recorded = _C.is_grad_enabled() and any(isinstance(g, _C.Tensor) and g.requires_grad for g in grads)
+        recorded = _C.is_grad_enabled() and any(
+            isinstance(g, _C.Tensor) and g.requires_grad for g in grads
+        )
         if not recorded:
             return outputs
         results = outputs if isinstance(outputs, tuple) else (outputs,)
         results = tuple(
-            _C._undifferentiable(r, backward.__qualname__) if isinstance(r, _C.Tensor) else r for r in results
+            _C._undifferentiable(r, backward.__qualname__) if isinstance(r, _C.Tensor) else r
+            for r in results
         )
         return results if isinstance(outputs, tuple) else results[0]
 

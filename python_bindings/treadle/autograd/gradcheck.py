@@ -93,11 +93,13 @@ def gradgradcheck(
 
     def backward(*args: Any) -> tuple:
         values, grads = args[:count], args[count:]
-        # A fresh node for each input: its gradient is then not that of whatever made the input.
-        values = tuple(_fresh(value) if _is_checked(value) else value for value in values)
-        outputs = _differentiable(_as_tuple(func(*values)))
-        wanted = [value for value in values if _is_checked(value)]
-        found = treadle.autograd.grad(outputs, wanted, grads, create_graph=True, allow_unused=True)
+        # The numeric side calls this without recording; what is checked is a gradient all the same.
+        with treadle.enable_grad():
+            # A fresh node for each input: its gradient is then not that of whatever made the input.
+            values = tuple(_fresh(value) if _is_checked(value) else value for value in values)
+            outputs = _differentiable(_as_tuple(func(*values)))
+            wanted = [value for value in values if _is_checked(value)]
+            found = treadle.autograd.grad(outputs, wanted, grads, create_graph=True, allow_unused=True)
         return tuple(grad for grad in found if grad is not None)
 
     return gradcheck(

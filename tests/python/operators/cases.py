@@ -46,6 +46,8 @@ def pairs(only: str = "") -> list:
         if not tested(op) or not has_samples(op):
             continue
         dtypes = dtypes_of(op)
+        if only == "differentiable" and not op.differentiable and op.kind not in ("composite", "view"):
+            continue
         if only == "differentiable":
             dtypes = tuple(d for d in dtypes if d in ("float64", "complex128"))
         out += [pytest.param(op, d, id=f"{op.id}-{d}") for d in dtypes]

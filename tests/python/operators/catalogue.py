@@ -71,7 +71,7 @@ class Operator:
     def inplace(self) -> Callable[..., Any]:
         name = self.name if self.name.endswith("_") else self.name + "_"
         method = getattr(treadle.Tensor, name, None)
-        return method if method is not None else getattr(treadle._C._nn, name)
+        return method or getattr(treadle._C, name, None) or getattr(treadle._C._nn, name)
 
 
 @lru_cache(maxsize=None)

@@ -63,7 +63,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "fmax": np.fmax, "fmin": np.fmin, "where": np.where, "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite,
     "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor, "logical_not": np.logical_not,
     "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor, "bitwise_not": np.bitwise_not,
-    "shift_left": np.left_shift, "shift_right": np.right_shift, "real": np.real, "imag": np.imag, "conj": np.conj, "arg": np.angle,
+    "shift_left": np.left_shift, "shift_right": np.right_shift, "real": np.real, "imag": np.imag, "conj": lambda x: np.conj(x) if np.iscomplexobj(x) else x, "arg": np.angle,
     "copysign": np.copysign, "nextafter": np.nextafter, "hypot": np.hypot, "square": np.square, "reciprocal": lambda x: 1 / x,
     "clamp": lambda x, lo, hi: np.minimum(np.maximum(x, lo), hi), "cast_bool": lambda x: np.asarray(x).astype(bool),
     "gelu": lambda x: 0.5 * x * (1 + _erf(x / np.sqrt(2))),
@@ -75,6 +75,9 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 
 
 def _inverse(f: Callable[[float], float], y: float, low: float, high: float) -> float:
+    """The inverse of an increasing function whose limits are -1 and 1."""
+    if abs(y) >= 1:
+        return math.nan if abs(y) > 1 else math.copysign(math.inf, y)
     for _ in range(200):
         middle = (low + high) / 2
         low, high = (middle, high) if f(middle) < y else (low, middle)
@@ -152,6 +155,8 @@ def pointwise_samples(op: Operator, make: Maker) -> Iterator[Sample]:
     """Calls of a pointwise operator: full, broadcast, zero-dimensional and empty operands."""
     low, high = domain(op)
     tensors = [a["name"] for a in op.args if a["type"]["base"] == "Tensor"]
+    # Numbers without a default take part in promotion, too.
+    operands = tensors + [a["name"] for a in op.args if a["type"]["base"] == "Scalar" and a["default"] is None]
     tree = op.json["pointwise"]["tree"]
 
     def expect(**names: Any) -> Any:
@@ -161,7 +166,10 @@ def pointwise_samples(op: Operator, make: Maker) -> Iterator[Sample]:
         elif op.json["promote"] == "float":
             compute = {k: v if np.iscomplexobj(v) else np.asarray(v, dtype=np.float64) for k, v in names.items()}
         with np.errstate(all="ignore"):
-            return evaluate(tree, compute)
+            result = evaluate(tree, compute)
+        # A literal is an integer to NumPy; to an operator on bools it is a bool.
+        whole = np.asarray(result).dtype.kind == "i" and all(np.asarray(names[o]).dtype == bool for o in operands)
+        return np.asarray(result).astype(bool) if whole and op.json["promote"] == "common" else result
 
     shapes: list[list[tuple[int, ...]]] = [[(3, 4)] * len(tensors), [()] * len(tensors), [(0, 4)] * len(tensors), [(67,)] * len(tensors)]
     if len(tensors) > 1:
@@ -172,7 +180,8 @@ def pointwise_samples(op: Operator, make: Maker) -> Iterator[Sample]:
         position = 0
         for a in op.args:
             if a["type"]["base"] == "Tensor":
-                value: Any = make(chosen[position], low, high)
+                truth = a["name"] in ("condition", "mask")
+                value: Any = make.mask(chosen[position]) if truth else make(chosen[position], low, high)
                 position += 1
             elif a["default"] is not None and a["type"]["base"] != "Scalar":
                 continue

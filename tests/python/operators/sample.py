@@ -52,10 +52,11 @@ class Maker:
     def __call__(self, shape: tuple[int, ...], low: float = -2.0, high: float = 2.0) -> np.ndarray:
         """Values in [low, high) of the dtype; integers keep the range but span at least -4..4 (0..4 unsigned)."""
         if self.dtype == "bool":
-            return self.rng.random(shape) < 0.5
+            return np.asarray(self.rng.random(shape) < 0.5)
         if self.is_integral:
-            first = 0 if self.dtype == "uint8" else min(-4, int(low)) if low < 0 else max(1, int(np.ceil(low)))
-            return self.rng.integers(first, max(5, int(high)), shape).astype(NUMPY_TYPES[self.dtype])
+            below = 0 if self.dtype == "uint8" else min(-4, int(low))
+            first = below if low < 0 else max(1, int(np.ceil(low)))
+            return np.asarray(self.rng.integers(first, max(5, int(high)), shape), dtype=NUMPY_TYPES[self.dtype])
         values = self.rng.uniform(low, high, shape)
         if self.is_complex:
             values = values + 1j * self.rng.uniform(low, high, shape)
@@ -71,10 +72,10 @@ class Maker:
         return (values * scale).reshape(shape).astype(NUMPY_TYPES[self.dtype])
 
     def index(self, shape: tuple[int, ...], below: int) -> np.ndarray:
-        return self.rng.integers(0, below, shape).astype(np.int64)
+        return np.asarray(self.rng.integers(0, below, shape), dtype=np.int64)
 
     def mask(self, shape: tuple[int, ...]) -> np.ndarray:
-        return self.rng.random(shape) < 0.5
+        return np.asarray(self.rng.random(shape) < 0.5)
 
     def scalar(self) -> Any:
         """A Python number of the dtype's kind, not zero."""

@@ -32,7 +32,7 @@ def _sorted(x: Any, dim: int = -1, descending: bool = False, **_: Any) -> Any:
 
 def _ties(make: Maker, shape: tuple[int, ...]) -> Any:
     """Few different values, so that most have equals."""
-    return make(shape) if not make.is_floating else np.round(make(shape)).astype(NUMPY_TYPES[make.dtype])
+    return make(shape) if not make.is_floating else np.asarray(np.round(make(shape)), dtype=NUMPY_TYPES[make.dtype])
 
 
 @samples("sort")
