@@ -3,6 +3,7 @@
 
 #include "aten/ops/_index_integer.h"
 #include "aten/ops/_index_put_integer.h"
+#include "aten/ops/arange.h"
 #include "aten/ops/bincount.h"
 #include "aten/ops/constant_pad_nd.h"
 #include "aten/ops/div.h"
@@ -25,6 +26,7 @@
 #include "aten/ops/unsqueeze.h"
 #include "aten/ops/where.h"
 #include "aten/ops/zeros_like.h"
+#include "aten/shape/index_geometry.h"
 
 namespace treadle::autograd {
 namespace {
@@ -81,39 +83,36 @@ Tensor product_without(const Tensor& factor, const Tensor& zeros, const Tensor& 
   return aten::where(is_zero, for_zero, for_others);
 }
 
-}  // namespace
-
-Tensor index_backward(const Tensor& grad, IntList sizes, TensorList indices) {
-  return aten::_index_put_integer_(aten::new_zeros(grad, sizes), indices, grad, true);
+// 0, 1, 2, ... in a tensor of such sizes.
+Tensor numbered(IntList sizes, const Tensor& like) {
+  return aten::reshape(aten::arange(checked_numel(sizes), ScalarType::Int64, std::nullopt, like.device()), sizes);
 }
 
-Tensor index_put_self_backward(const Tensor& grad, TensorList indices, bool accumulate) {
-  return accumulate ? grad : aten::_index_put_integer(grad, indices, aten::new_zeros(grad, {}), false);
+// Where one element is written several times the last value stays, and the others get no gradient. These find the others
+// by writing the number of each write and looking which is there.
+Tensor overwritten_by_index(const Tensor& grad, TensorList indices) {
+  const shape::IndexGeometry g = shape::index_geometry("index_put", grad, indices);
+  std::vector<Tensor> own;
+  DimVector sizes;
+  for (const int64_t d : g.indexed_dims) {
+    own.push_back(indices[d]);
+    sizes.push_back(grad.size(d));
+  }
+  const Tensor order = numbered(g.index_sizes, grad);
+  const Tensor written = aten::_index_put_integer_(aten::new_zeros(order, sizes), own, order, false);
+  DimVector broadcast(g.before_dims.size(), 1);
+  for (const int64_t size : g.index_sizes) broadcast.push_back(size);
+  for (size_t i = 0; i < g.after_dims.size(); ++i) broadcast.push_back(1);
+  return aten::reshape(aten::ne(aten::_index_integer(written, own), order), broadcast);
+}
+Tensor overwritten_by_scatter(const Tensor& grad, int64_t dim, const Tensor& index) {
+  const Tensor order = numbered(index.sizes(), grad);
+  const Tensor written = aten::scatter_(aten::new_zeros(order, grad.sizes()), dim, index, order);
+  return aten::ne(aten::gather(written, dim, index), order);
 }
 
-Tensor index_put_values_backward(const Tensor& grad, TensorList indices, IntList sizes) {
-  return summed_to(aten::_index_integer(grad, indices), sizes);
-}
-
-Tensor index_select_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index) {
-  return aten::index_add_(aten::new_zeros(grad, sizes), dim, index, grad);
-}
-
-Tensor index_source_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index) {
-  return aten::reshape(aten::index_select(grad, dim, index), sizes);
-}
-
-Tensor index_add_source_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index, const Scalar& alpha) {
-  return aten::mul(index_source_backward(grad, sizes, dim, index), alpha.conj());
-}
-
-Tensor gather_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index) {
-  return index.numel() == 0 ? aten::new_zeros(grad, sizes) : aten::scatter_add_(aten::new_zeros(grad, sizes), dim, index, grad);
-}
-
-Tensor scatter_src_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index) {
-  if (index.numel() == 0) return aten::new_zeros(grad, sizes);
-  const Tensor inside = aten::gather(grad, dim, index);
+// What lies outside `index` in a larger `src` got no part in the result.
+Tensor padded_to(const Tensor& inside, IntList sizes) {
   if (inside.sizes() == sizes) return inside;
   if (inside.sizes().size() != sizes.size()) return aten::reshape(inside, sizes);  // 0-dim and 1-dim
   DimVector padding;
@@ -124,6 +123,54 @@ Tensor scatter_src_backward(const Tensor& grad, IntList sizes, int64_t dim, cons
   return aten::constant_pad_nd(inside, padding);
 }
 
+}  // namespace
+
+Tensor index_backward(const Tensor& grad, IntList sizes, TensorList indices) {
+  return aten::_index_put_integer_(aten::new_zeros(grad, sizes), indices, grad, true);
+}
+
+Tensor index_put_self_backward(const Tensor& grad, TensorList indices, bool accumulate) {
+  return accumulate ? grad : aten::_index_put_integer(grad, indices, aten::new_zeros(grad, {}), false);
+}
+
+Tensor index_put_values_backward(const Tensor& grad, TensorList indices, IntList sizes, bool accumulate) {
+  Tensor values = aten::_index_integer(grad, indices);
+  if (!accumulate && values.numel() > 0) values = aten::masked_fill(values, overwritten_by_index(grad, indices), 0);
+  return summed_to(values, sizes);
+}
+
+Tensor index_select_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index) {
+  return aten::index_add_(aten::new_zeros(grad, sizes), dim, index, grad);
+}
+
+Tensor index_copy_source_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index) {
+  if (grad.dim() == 0) return aten::reshape(grad, sizes);
+  if (dim < 0) dim += grad.dim();
+  std::vector<Tensor> indices(static_cast<size_t>(dim) + 1);
+  indices[dim] = aten::reshape(index, {-1});
+  DimVector written(grad.sizes());
+  written[dim] = index.numel();
+  return aten::reshape(index_put_values_backward(grad, indices, written, false), sizes);
+}
+
+Tensor index_add_source_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index, const Scalar& alpha) {
+  return aten::mul(aten::reshape(aten::index_select(grad, dim, index), sizes), alpha.conj());
+}
+
+Tensor gather_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index) {
+  return index.numel() == 0 ? aten::new_zeros(grad, sizes) : aten::scatter_add_(aten::new_zeros(grad, sizes), dim, index, grad);
+}
+
+Tensor scatter_add_src_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index) {
+  return index.numel() == 0 ? aten::new_zeros(grad, sizes) : padded_to(aten::gather(grad, dim, index), sizes);
+}
+
+Tensor scatter_src_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index) {
+  if (index.numel() == 0) return aten::new_zeros(grad, sizes);
+  const Tensor inside = aten::gather(grad, dim, index);
+  return padded_to(aten::masked_fill(inside, overwritten_by_scatter(grad, dim, index), 0), sizes);
+}
+
 Tensor scatter_reduce_self_backward(const Tensor& grad, std::string_view reduce) {
   if (reduce != "add") no_product_gradient();
   return grad;
@@ -131,7 +178,7 @@ Tensor scatter_reduce_self_backward(const Tensor& grad, std::string_view reduce)
 
 Tensor scatter_reduce_src_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index, std::string_view reduce) {
   if (reduce != "add") no_product_gradient();
-  return scatter_src_backward(grad, sizes, dim, index);
+  return scatter_add_src_backward(grad, sizes, dim, index);
 }
 
 Tensor scatter_value_reduce_backward(const Tensor& grad, int64_t dim, const Tensor& index, const Scalar& value,
@@ -157,7 +204,7 @@ Tensor scatter_reduce_two_self_backward(const Tensor& grad, const Tensor& self, 
 Tensor scatter_reduce_two_src_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                                        std::string_view reduce, bool include_self, const Tensor& result) {
   if (index.numel() == 0) return aten::zeros_like(src);
-  if (reduce == "sum") return scatter_src_backward(grad, src.sizes(), dim, index);
+  if (reduce == "sum") return scatter_add_src_backward(grad, src.sizes(), dim, index);
   check<ErrorKind::Runtime>(index.sizes() == src.sizes(), "scatter_reduce: expected index and src of one shape where a gradient is needed, got ",
                             index.sizes(), " and ", src.sizes());
   if (reduce == "mean") return aten::gather(aten::div(grad, mean_counts(grad, dim, index, src, include_self)), dim, index);

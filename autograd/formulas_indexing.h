@@ -12,14 +12,16 @@ namespace treadle::autograd {
 // index: what was read from one place is added up there.
 Tensor index_backward(const Tensor& grad, IntList sizes, TensorList indices);
 Tensor index_put_self_backward(const Tensor& grad, TensorList indices, bool accumulate);
-Tensor index_put_values_backward(const Tensor& grad, TensorList indices, IntList sizes);
+// Of several values for one element only the last, which stays, gets a gradient.
+Tensor index_put_values_backward(const Tensor& grad, TensorList indices, IntList sizes, bool accumulate);
 
 Tensor index_select_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index);
-Tensor index_source_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index);
+Tensor index_copy_source_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index);
 Tensor index_add_source_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index, const Scalar& alpha);
 
 Tensor gather_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index);
-// `src` may be larger than `index`; what lies outside got no part in the result.
+// `src` may be larger than `index`.
+Tensor scatter_add_src_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index);
 Tensor scatter_src_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index);
 Tensor scatter_reduce_self_backward(const Tensor& grad, std::string_view reduce);
 Tensor scatter_reduce_src_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index, std::string_view reduce);

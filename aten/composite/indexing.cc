@@ -151,7 +151,7 @@ std::vector<Tensor> nonzero_numpy(const Tensor& self) {
 }
 
 Tensor take(const Tensor& self, const Tensor& index) {
-  return aten::reshape(aten::_index_integer(flat(self), {flat(index)}), index.sizes());
+  return aten::_index_integer(flat(self), {index});
 }
 
 Tensor put(const Tensor& self, const Tensor& index, const Tensor& source, bool accumulate) {
@@ -196,7 +196,7 @@ Tensor one_hot(const Tensor& self, int64_t num_classes) {
                               num_classes, ", got ", most);
     if (num_classes < 0) num_classes = most + 1;
   }
-  check<ErrorKind::Runtime>(num_classes >= 0, "one_hot: expected num_classes on the meta device, got num_classes = ", num_classes);
+  check<ErrorKind::NotImplemented>(num_classes >= 0, "one_hot: expected num_classes on the meta device, got num_classes = ", num_classes);
   sizes.push_back(num_classes);
   return aten::scatter_(aten::new_zeros(self, sizes), -1, aten::unsqueeze(self, -1), Scalar(1));
 }

@@ -1,5 +1,8 @@
 // CPU kernels that write random numbers.
 
+#include <cmath>
+#include <numbers>
+
 #include "aten/cpu/random_stream.h"
 #include "aten/ops/_random_range_.h"
 #include "aten/ops/bernoulli_.h"
@@ -15,10 +18,10 @@ namespace {
 
 // A number of [0, 1) with no more bits than T has, so that it does not round to 1.
 template <class T>
-random_type<T> unit_for(const RandomStream::Block& b, int64_t k) {
-  if constexpr (std::is_same_v<T, Half>) return static_cast<float>(b[k] >> 21) * 0x1p-11f;
-  else if constexpr (std::is_same_v<T, BFloat16>) return static_cast<float>(b[k] >> 24) * 0x1p-8f;
-  else return unit<random_type<T>>(b, k);
+random_type<T> unit_for(const uint32_t* words, int64_t k) {
+  if constexpr (std::is_same_v<T, Half>) return static_cast<float>(words[k] >> 21) * 0x1p-11f;
+  else if constexpr (std::is_same_v<T, BFloat16>) return static_cast<float>(words[k] >> 24) * 0x1p-8f;
+  else return unit<random_type<T>>(words, k);
 }
 
 template <class T>
@@ -31,9 +34,9 @@ void uniform_cpu(const Tensor& self, double from, double to, const Generator& ge
   T* out = self.data_as<T>();
   const int64_t n = self.numel();
   const RandomStream stream("uniform_", generator, blocks_for(n, kPerBlock<R>));
-  for_each_random<kPerBlock<R>>(stream, n, [&](const RandomStream::Block& block, int64_t k, int64_t i) {
-    const T v = static_cast<T>(start + range * unit_for<T>(block, k));
-    out[i] = v < high ? v : low;  // rounding may have reached the end, which is not part of the range
+  generate<kPerBlock<R>>(stream, n, out, [=](const uint32_t* words, int64_t k, int64_t) {
+    const T v = static_cast<T>(start + range * unit_for<T>(words, k));
+    return v < high ? v : low;  // rounding may have reached the end, which is not part of the range
   });
 }
 
@@ -47,15 +50,12 @@ void normal_cpu(const Tensor& self, double mean, double std, const Generator& ge
   Part* out = static_cast<Part*>(self.data());
   const int64_t n = self.numel() * (complex ? 2 : 1);
   const RandomStream stream("normal_", generator, blocks_for(n, kPerBlock<R>));
-  constexpr int64_t kBlocksPerChunk = 1024;
-  parallel_for(blocks_for(n, kPerBlock<R>), kBlocksPerChunk, [&](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; ++b) {
-      const auto numbers = normal_block<R>(stream.block(b));
-      const int64_t first = b * kPerBlock<R>, count = std::min(kPerBlock<R>, n - first);
-      for (int64_t k = 0; k < count; ++k) {
-        const R shift = complex && (first + k) % 2 == 1 ? R(0) : center;
-        out[first + k] = static_cast<Part>(shift + scale * numbers[static_cast<size_t>(k)]);
-      }
+  for_each_run<kPerBlock<R>>(stream, n, [&](const uint32_t* words, int64_t first, int64_t count) {
+    alignas(64) R numbers[kBlocksPerRun * kPerBlock<R>];
+    simd::random_normal(words, count, numbers);
+    for (int64_t k = 0; k < count; ++k) {
+      const R shift = complex && k % 2 == 1 ? R(0) : center;
+      out[first + k] = static_cast<Part>(shift + scale * numbers[k]);
     }
   });
 }
@@ -67,8 +67,8 @@ void exponential_cpu(const Tensor& self, double lambd, const Generator& generato
   const int64_t n = self.numel();
   const R scale = static_cast<R>(-1 / lambd);
   const RandomStream stream("exponential_", generator, blocks_for(n, kPerBlock<R>));
-  for_each_random<kPerBlock<R>>(stream, n, [&](const RandomStream::Block& block, int64_t k, int64_t i) {
-    out[i] = static_cast<T>(scale * std::log(open_unit<R>(block, k)));
+  generate<kPerBlock<R>>(stream, n, out, [=](const uint32_t* words, int64_t k, int64_t) {
+    return static_cast<T>(scale * std::log(open_unit<R>(words, k)));
   });
 }
 
@@ -76,11 +76,16 @@ template <class T>
 void bernoulli_cpu(const Tensor& self, double p, const Generator& generator) {
   T* out = self.data_as<T>();
   const int64_t n = self.numel();
-  const auto threshold = static_cast<uint64_t>(p * 0x1p32);
-  const T yes = static_cast<T>(1), no = static_cast<T>(0);
+  // Of the 2^32 words, those up to `last` are a yes; compared without a branch, which nothing could predict.
+  const auto yes_words = static_cast<int64_t>(p * 0x1p32);
   const RandomStream stream("bernoulli_", generator, blocks_for(n, 4));
-  for_each_random<4>(stream, n, [&](const RandomStream::Block& block, int64_t k, int64_t i) {
-    out[i] = block[static_cast<size_t>(k)] < threshold ? yes : no;
+  if (yes_words == 0) {
+    std::fill(out, out + n, static_cast<T>(0));
+    return;
+  }
+  const auto last = static_cast<uint32_t>(yes_words - 1);
+  generate<4>(stream, n, out, [=](const uint32_t* words, int64_t k, int64_t) {
+    return static_cast<T>(static_cast<real_type<compute_type<T>>>(words[k] <= last));
   });
 }
 
@@ -97,9 +102,7 @@ void bernoulli_tensor_cpu(const Tensor& self, const Tensor& p, const Generator& 
   T* out = self.data_as<T>();
   const T yes = static_cast<T>(1), no = static_cast<T>(0);
   const RandomStream stream("bernoulli_", generator, blocks_for(n, 4));
-  for_each_random<4>(stream, n, [&](const RandomStream::Block& block, int64_t k, int64_t i) {
-    out[i] = block[static_cast<size_t>(k)] * 0x1p-32 < probability[i] ? yes : no;
-  });
+  generate<4>(stream, n, out, [=](const uint32_t* words, int64_t k, int64_t i) { return words[k] * 0x1p-32 < probability[i] ? yes : no; });
 }
 
 template <class T>
@@ -108,11 +111,11 @@ void random_range_cpu(const Tensor& self, int64_t low, int64_t high, const Gener
   const int64_t n = self.numel();
   const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low) + 1;  // 0 stands for 2^64
   const RandomStream stream("random_", generator, blocks_for(n, 2));
-  for_each_random<2>(stream, n, [&](const RandomStream::Block& block, int64_t k, int64_t i) {
-    const uint64_t bits = (static_cast<uint64_t>(block[2 * k]) << 32) | block[2 * k + 1];
+  generate<2>(stream, n, out, [=](const uint32_t* words, int64_t k, int64_t) {
+    const uint64_t bits = word_pair(words, k);
     // The high half of a 128-bit product is uniform in [0, range) to within range / 2^64.
     const uint64_t in_range = range == 0 ? bits : static_cast<uint64_t>(static_cast<unsigned __int128>(bits) * range >> 64);
-    out[i] = Scalar(static_cast<int64_t>(static_cast<uint64_t>(low) + in_range)).to<T>();
+    return Scalar(static_cast<int64_t>(static_cast<uint64_t>(low) + in_range)).to<T>();
   });
 }
 

@@ -85,13 +85,6 @@ void normal(const uint32_t* bits, int64_t count, T* out) {
   }
 }
 
-struct Functions {
-  decltype(&philox) bits = &philox;
-  decltype(&normal<float>) normal_float = &normal<float>;
-  decltype(&normal<double>) normal_double = &normal<double>;
-};
-constexpr Functions functions;
-
 }  // namespace treadle::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -99,19 +92,17 @@ HWY_AFTER_NAMESPACE();
 namespace treadle::simd {
 
 void random_bits(uint64_t seed, uint64_t first, int64_t blocks, uint32_t* out) {
-  static constexpr decltype(&N_SSE4::philox) targets[kTargets] = {N_SSE4::functions.bits, N_AVX2::functions.bits, N_AVX3::functions.bits};
-  targets[chosen_target](seed, first, blocks, out);
+  constexpr decltype(&N_SSE4::philox) targets[kTargets] = {&N_SSE4::philox, &N_AVX2::philox, &N_AVX3::philox};
+  targets[chosen_target](seed, first, (blocks + kRandomStep - 1) / kRandomStep * kRandomStep, out);
 }
 
 void random_normal(const uint32_t* bits, int64_t count, float* out) {
-  static constexpr decltype(&N_SSE4::normal<float>) targets[kTargets] = {N_SSE4::functions.normal_float, N_AVX2::functions.normal_float,
-                                                                         N_AVX3::functions.normal_float};
+  constexpr decltype(&N_SSE4::normal<float>) targets[kTargets] = {&N_SSE4::normal<float>, &N_AVX2::normal<float>, &N_AVX3::normal<float>};
   targets[chosen_target](bits, count, out);
 }
 
 void random_normal(const uint32_t* bits, int64_t count, double* out) {
-  static constexpr decltype(&N_SSE4::normal<double>) targets[kTargets] = {N_SSE4::functions.normal_double, N_AVX2::functions.normal_double,
-                                                                          N_AVX3::functions.normal_double};
+  constexpr decltype(&N_SSE4::normal<double>) targets[kTargets] = {&N_SSE4::normal<double>, &N_AVX2::normal<double>, &N_AVX3::normal<double>};
   targets[chosen_target](bits, count, out);
 }
 

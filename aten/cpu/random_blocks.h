@@ -8,7 +8,7 @@ namespace treadle::simd {
 // Buffers have room for a multiple of this many blocks, which is how many are computed at once.
 inline constexpr int64_t kRandomStep = 16;
 
-// Philox of the counters first, first + 1, ...: four numbers each. Writes to the end of the last step.
+// Philox of the counters first, first + 1, ...: four numbers each. Writes whole steps.
 void random_bits(uint64_t seed, uint64_t first, int64_t blocks, uint32_t* out);
 
 // Box and Muller: from 32-bit numbers (64-bit ones, high half first, for double) in pairs to normally distributed numbers in

@@ -1,5 +1,6 @@
 // CPU kernels that draw indices: random orders, and samples in proportion to weights.
 
+#include <cmath>
 #include <numeric>
 #include <vector>
 
@@ -18,11 +19,11 @@ void randperm_cpu(const Tensor& self, const Generator& generator) {
   const int64_t n = self.numel();
   for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(i);
   const RandomStream stream("randperm", generator, blocks_for(n, 2));
-  RandomStream::Block block{};
+  alignas(64) uint32_t words[4 * kBlocksPerRun];
+  constexpr int64_t kRun = 2 * kBlocksPerRun;
   for (int64_t i = 0; i + 1 < n; ++i) {
-    if (i % 2 == 0) block = stream.block(i / 2);
-    const size_t k = static_cast<size_t>(i % 2) * 2;
-    const uint64_t bits = (static_cast<uint64_t>(block[k]) << 32) | block[k + 1];
+    if (i % kRun == 0) stream.fill(i / 2, blocks_for(std::min(kRun, n - i), 2), words);
+    const uint64_t bits = word_pair(words, i % kRun);
     const auto step = static_cast<int64_t>(static_cast<unsigned __int128>(bits) * static_cast<uint64_t>(n - i) >> 64);
     std::swap(out[i], out[i + step]);
   }
@@ -41,7 +42,7 @@ void draw_with_replacement(const T* weights, int64_t n, const RandomStream& stre
     if (w > 0) last = i;
   }
   for (int64_t s = 0; s < samples; ++s) {
-    const double at = unit<double>(stream.block(first_block + s), 0) * total;
+    const double at = unit<double>(stream.block(first_block + s).data(), 0) * total;
     const auto found = std::upper_bound(sums.begin(), sums.end(), at) - sums.begin();
     out[s] = std::min<int64_t>(found, last);  // rounding may have reached the total
   }
@@ -53,7 +54,7 @@ void draw_without_replacement(const T* weights, int64_t n, const RandomStream& s
   std::vector<double> keys(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i) {
     const double w = static_cast<double>(static_cast<compute_type<T>>(weights[i]));
-    keys[static_cast<size_t>(i)] = -std::log(open_unit<double>(stream.block(first_block + i), 0)) / w;
+    keys[static_cast<size_t>(i)] = -std::log(open_unit<double>(stream.block(first_block + i).data(), 0)) / w;
   }
   std::vector<int64_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), int64_t{0});

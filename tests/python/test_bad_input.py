@@ -210,31 +210,34 @@ def test_lists_nested_too_deep() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(bool(os.environ.get("TREADLE_SANITIZERS")), reason="the sanitizers reserve the address space")
 def test_out_of_memory_is_an_exception_and_the_library_goes_on() -> None:
-    script = """
+    # The sanitizers reserve more address space than any limit; there, a request that no machine can meet stands for all.
+    limited = not os.environ.get("TREADLE_SANITIZERS")
+    script = f"""
 import resource, treadle
-resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+limited = {limited}
+if limited:
+    resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
 kept = treadle.ones(1000)
 for n in range(3):
     try:
-        treadle.ones(8 << 30)
+        treadle.ones((8 << 30) if limited else (1 << 50))
         raise SystemExit("no exception")
     except treadle.OutOfMemoryError as error:
         assert "expected" in str(error) and len(str(error).splitlines()) <= 6, error
 blocks = []
 try:
-    while True:
+    while limited:
         blocks.append(treadle.ones(16 << 20))
 except treadle.OutOfMemoryError:
     pass
-assert len(blocks) > 5
+assert len(blocks) > 5 or not limited
 x = treadle.ones(8 << 20)
 del blocks
 x = treadle.ones(64 << 20, requires_grad=True)
 try:
     y = x
-    while True:
+    while limited:
         y = y * x
 except treadle.OutOfMemoryError:
     pass

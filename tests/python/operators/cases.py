@@ -17,7 +17,7 @@ for module in pkgutil.iter_modules(families.__path__):
     importlib.import_module(f"{families.__name__}.{module.name}")
 
 
-def tested(op: Operator) -> bool:
+def in_suite(op: Operator) -> bool:
     """Internal operators (gradients of others) are tested through the gradients of those."""
     return not op.internal
 
@@ -43,7 +43,7 @@ def pairs(only: str = "") -> list:
     """(operator, dtype) for every operator that has samples; `only` is "differentiable" or empty."""
     out = []
     for op in operators():
-        if not tested(op) or not has_samples(op):
+        if not in_suite(op) or not has_samples(op):
             continue
         dtypes = dtypes_of(op)
         if only == "differentiable" and not op.differentiable and op.kind not in ("composite", "view"):

@@ -61,17 +61,20 @@ class Operator:
     @cached_property
     def function(self) -> Callable[..., Any]:
         """The functional form: a module function, else a method."""
-        if "function" in self.json["variants"]:
-            module = self.json["python_module"]
-            place = treadle._C if module is None else getattr(treadle._C, "_" + module)
-            return getattr(place, self.name)
-        return getattr(treadle.Tensor, self.name)
+        return getattr(self._place if "function" in self.json["variants"] else treadle.Tensor, self.name)
+
+    @property
+    def _place(self) -> Any:
+        """The module in which the functions of the entry are bound."""
+        module = self.json["python_module"]
+        return treadle._C if module is None else getattr(treadle._C, "_" + module)
 
     @cached_property
     def inplace(self) -> Callable[..., Any]:
+        """The in-place form: a method, else a module function."""
         name = self.name if self.name.endswith("_") else self.name + "_"
         method = getattr(treadle.Tensor, name, None)
-        return method or getattr(treadle._C, name, None) or getattr(treadle._C._nn, name)
+        return method if method is not None else getattr(self._place, name)
 
 
 @lru_cache(maxsize=None)

@@ -151,6 +151,10 @@ def domain(op: Operator) -> tuple[float, float]:
     return low, high
 
 
+# Arguments that are bool whatever the dtype of the others.
+TRUTHS = ("condition", "mask")
+
+
 def pointwise_samples(op: Operator, make: Maker) -> Iterator[Sample]:
     """Calls of a pointwise operator: full, broadcast, zero-dimensional and empty operands."""
     low, high = domain(op)
@@ -180,7 +184,7 @@ def pointwise_samples(op: Operator, make: Maker) -> Iterator[Sample]:
         position = 0
         for a in op.args:
             if a["type"]["base"] == "Tensor":
-                truth = a["name"] in ("condition", "mask")
+                truth = a["name"] in TRUTHS
                 value: Any = make.mask(chosen[position]) if truth else make(chosen[position], low, high)
                 position += 1
             elif a["default"] is not None and a["type"]["base"] != "Scalar":

@@ -20,7 +20,7 @@ from typing import Any, Callable, Iterator
 import numpy as np
 import treadle
 
-from .cases import dtypes_of, has_samples, samples_of, tested
+from .cases import dtypes_of, has_samples, samples_of, in_suite
 from .catalogue import Operator, operators
 from .sample import Sample, map_arrays, to_tensor
 
@@ -200,7 +200,7 @@ def calls_of(op: Operator) -> Iterator[Call]:
 
 def calls() -> Iterator[Call]:
     for op in operators():
-        if tested(op) and has_samples(op):
+        if in_suite(op) and has_samples(op):
             yield from calls_of(op)
 
 

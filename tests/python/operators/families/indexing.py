@@ -278,7 +278,7 @@ def where(make: Maker) -> Iterator[Sample]:
 def take(make: Maker) -> Iterator[Sample]:
     for shape, index in [((3, 4), (2, 3)), ((5,), (0,)), ((3, 4), ())]:
         yield Sample(make(shape), make.index(index, int(np.prod(shape))), expect=lambda x, i: np.take(x, i))
-        yield Sample(make(shape), make.index(index, int(np.prod(shape))) - int(np.prod(shape)), expect=lambda x, i: np.take(x, i))
+        yield Sample(make(shape), np.asarray(make.index(index, int(np.prod(shape))) - int(np.prod(shape))), expect=lambda x, i: np.take(x, i))
 
 
 @samples("put", dtypes=SOME)

@@ -21,7 +21,9 @@ def _scan(reference: Callable[..., Any]) -> Callable[[Maker], Iterator[Sample]]:
 
     def make_samples(make: Maker) -> Iterator[Sample]:
         for shape, dim in [((3, 4), 0), ((3, 4), -1), ((2, 3, 4), 1), ((40,), 0), ((), 0), ((0, 3), 0), ((3, 0), 1)]:
-            yield Sample(make(shape, 0.5, 1.5) if reference is np.cumprod else make(shape), dim, expect=wide, loose=8)
+            # A long product of complex numbers grows past what finite differences can tell apart.
+            x = make(shape, 0.5, 1.5) if reference is np.cumprod else make(shape)
+            yield Sample(x, dim, expect=wide, loose=8, grad=x.size < 30)
         for zeros in ([1], [0, 2]):
             x = make((4,), 0.5, 1.5)
             x[zeros] = 0
