@@ -3,7 +3,8 @@
 
 namespace treadle::contract {
 
-void fail(const char* op, const char* condition, std::initializer_list<std::pair<const char*, std::string>> got) {
+void fail(const char* op, const char* condition,
+          std::initializer_list<std::pair<const char*, std::string>> got) {
   std::string message = str(op, ": expected ", condition);
   const char* separator = ", got ";
   for (const auto& [name, value] : got) {
@@ -14,22 +15,25 @@ void fail(const char* op, const char* condition, std::initializer_list<std::pair
 }
 
 void require_defined(const char* op, const char* argument, const Tensor& t) {
-  check<ErrorKind::Type>(t.defined(), op, ": expected a tensor for argument '", argument, "', got None");
+  check<ErrorKind::Type>(t.defined(), op, ": expected a tensor for argument '", argument,
+                         "', got None");
 }
 
 void require_defined(const char* op, const char* argument, TensorList list) {
   for (size_t i = 0; i < list.size(); ++i) {
-    check<ErrorKind::Type>(list[i].defined(), op, ": expected tensors for argument '", argument, "', got None at position ", i);
+    check<ErrorKind::Type>(list[i].defined(), op, ": expected tensors for argument '", argument,
+                           "', got None at position ", i);
   }
 }
 
 void require_length(const char* op, const char* argument, IntList list, size_t length) {
-  check<ErrorKind::Value>(list.size() == length, op, ": expected ", argument, " to have ", length, length == 1 ? " entry" : " entries",
-                          ", got ", list);
+  check<ErrorKind::Value>(list.size() == length, op, ": expected ", argument, " to have ", length,
+                          length == 1 ? " entry" : " entries", ", got ", list);
 }
 
 void wrong_dtype(const char* op, const char* argument, const char* dtypes, ScalarType got) {
-  treadle::fail<ErrorKind::NotImplemented>(op, ": expected ", argument, " of a dtype in (", dtypes, "), got ", name_of(got));
+  treadle::fail<ErrorKind::NotImplemented>(op, ": expected ", argument, " of a dtype in (", dtypes,
+                                           "), got ", name_of(got));
 }
 
 }  // namespace treadle::contract

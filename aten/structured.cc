@@ -14,14 +14,18 @@ bool meets(const Tensor& t, ArrayRef<const Tensor*> inputs) {
   return false;
 }
 
-Tensor new_output(const TensorSpec& spec) { return empty_tensor(spec.sizes, spec.dtype, spec.device); }
+Tensor new_output(const TensorSpec& spec) {
+  return empty_tensor(spec.sizes, spec.dtype, spec.device);
+}
 
 }  // namespace
 
 void require_out(const char* op, const TensorSpec& spec, const Tensor& out) {
   check<ErrorKind::Type>(out.defined(), op, ": expected a tensor for argument 'out', got None");
-  check<ErrorKind::Runtime>(out.device() == spec.device, op, ": expected out on ", spec.device, ", got out on ", out.device());
-  check<ErrorKind::Runtime>(can_cast(spec.dtype, out.dtype()), op, ": expected out of a dtype that ", name_of(spec.dtype),
+  check<ErrorKind::Runtime>(out.device() == spec.device, op, ": expected out on ", spec.device,
+                            ", got out on ", out.device());
+  check<ErrorKind::Runtime>(can_cast(spec.dtype, out.dtype()), op,
+                            ": expected out of a dtype that ", name_of(spec.dtype),
                             " can be cast to, got ", name_of(out.dtype()));
 }
 
@@ -34,10 +38,12 @@ void resize_out(const char* op, const Tensor& out, IntList sizes) {
   const int64_t bytes = checked_numel(sizes, item) * item;
   const int64_t held = static_cast<int64_t>(out.storage()->nbytes());
   if (bytes > held - first) {
-    check<ErrorKind::Runtime>(out.is_meta() || out.storage()->owns_memory(), op, ": expected an out of shape ", sizes,
-                              ", for its memory is not the library's and cannot grow, got ", out.sizes());
+    check<ErrorKind::Runtime>(
+        out.is_meta() || out.storage()->owns_memory(), op, ": expected an out of shape ", sizes,
+        ", for its memory is not the library's and cannot grow, got ", out.sizes());
     int64_t needed;
-    check<ErrorKind::Runtime>(!__builtin_add_overflow(first, bytes, &needed), op, ": expected an out that can grow to ", sizes,
+    check<ErrorKind::Runtime>(!__builtin_add_overflow(first, bytes, &needed), op,
+                              ": expected an out that can grow to ", sizes,
                               ", got a storage offset of ", out.storage_offset());
     out.storage()->resize(static_cast<size_t>(needed));
   }
@@ -46,13 +52,15 @@ void resize_out(const char* op, const Tensor& out, IntList sizes) {
 
 Output::Output(const TensorSpec& spec) : tensor_(new_output(spec)) {}
 
-Output::Output(const char* op, const TensorSpec& spec, const Tensor& out, ArrayRef<const Tensor*> inputs) : given_(out) {
+Output::Output(const char* op, const TensorSpec& spec, const Tensor& out,
+               ArrayRef<const Tensor*> inputs)
+    : given_(out) {
   require_out(op, spec, out);
   // An `out` that is also an input keeps its values until the kernel has read them.
   const bool same_shape = out.sizes() == IntList(spec.sizes);
   if (!same_shape && meets(out, inputs)) {
-    fail<ErrorKind::Runtime>(op, ": expected an out of shape ", spec.sizes, ", for it shares memory with an input, got ",
-                             out.sizes());
+    fail<ErrorKind::Runtime>(op, ": expected an out of shape ", spec.sizes,
+                             ", for it shares memory with an input, got ", out.sizes());
   }
   resize_out(op, out, spec.sizes);
   require_writable(op, out);
@@ -66,19 +74,23 @@ Output Output::copy_of(const char*, const TensorSpec& spec, const Tensor& source
   return o;
 }
 
-Output Output::copy_of(const char* op, const TensorSpec& spec, const Tensor& source, const Tensor& out,
-                       ArrayRef<const Tensor*> inputs) {
-  // `source` may be `out` itself; other overlaps give a temporary, so reading it here comes before any write.
+Output Output::copy_of(const char* op, const TensorSpec& spec, const Tensor& source,
+                       const Tensor& out, ArrayRef<const Tensor*> inputs) {
+  // `source` may be `out` itself; other overlaps give a temporary, so reading it here comes before
+  // any write.
   Output o(op, spec, out, inputs);
   copy_strided(o.tensor_, source);
   return o;
 }
 
-Output Output::in_place(const char* op, const TensorSpec& spec, const Tensor& self, ArrayRef<const Tensor*> inputs, bool keep) {
+Output Output::in_place(const char* op, const TensorSpec& spec, const Tensor& self,
+                        ArrayRef<const Tensor*> inputs, bool keep) {
   check<ErrorKind::Type>(self.defined(), op, ": expected a tensor for argument 'self', got None");
-  check<ErrorKind::Runtime>(self.sizes() == IntList(spec.sizes), op, ": expected a result of self's shape ", self.sizes(), ", got ",
+  check<ErrorKind::Runtime>(self.sizes() == IntList(spec.sizes), op,
+                            ": expected a result of self's shape ", self.sizes(), ", got ",
                             spec.sizes);
-  check<ErrorKind::Runtime>(can_cast(spec.dtype, self.dtype()), op, ": expected a result that can be written to self of dtype ",
+  check<ErrorKind::Runtime>(can_cast(spec.dtype, self.dtype()), op,
+                            ": expected a result that can be written to self of dtype ",
                             name_of(self.dtype()), ", got ", name_of(spec.dtype));
   require_writable(op, self);
   const bool direct = self.dtype() == spec.dtype && self.is_contiguous() && !meets(self, inputs);
@@ -96,7 +108,8 @@ const Tensor& Output::finish() {
   return given_;
 }
 
-void* kernel_or_boxed(const Operator& op, Device device, Layout layout, ScalarType dtype, BoxedKernel& boxed) {
+void* kernel_or_boxed(const Operator& op, Device device, Layout layout, ScalarType dtype,
+                      BoxedKernel& boxed) {
   boxed = nullptr;
   if (void* kernel = op.table().find(device, layout, dtype)) return kernel;
   boxed = find_boxed(op, device, layout, dtype);
@@ -115,8 +128,9 @@ Device common_device(const char* op, ArrayRef<const Tensor*> tensors, ArrayRef<c
       result = t.device();
       continue;
     }
-    check<ErrorKind::Runtime>(t.device() == result, op, ": expected all tensors on one device, got ", names[first], " on ", result,
-                              " and ", names[i], " on ", t.device());
+    check<ErrorKind::Runtime>(t.device() == result, op,
+                              ": expected all tensors on one device, got ", names[first], " on ",
+                              result, " and ", names[i], " on ", t.device());
   }
   return result;
 }

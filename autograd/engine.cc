@@ -54,9 +54,13 @@ void add_to(Tensor& sum, Tensor grad) {
   else sum = aten::add(sum, grad);
 }
 
-void apply_tensor_hook(const TensorHook& hook, const InputMetadata& metadata, const Node& node, Tensor& grad) {
+void apply_tensor_hook(const TensorHook& hook, const Node& node, Tensor& grad) {
   Tensor replaced = hook(grad);
-  if (replaced.defined()) grad = fit_gradient(metadata, std::move(replaced), node.name() + ": a tensor hook");
+  if (!replaced.defined()) return;
+  check<ErrorKind::Runtime>(replaced.sizes() == grad.sizes() && replaced.dtype() == grad.dtype() &&
+                                replaced.device() == grad.device(),
+                            node.name(), ": expected a tensor hook to return ", grad, ", got ", replaced);
+  grad = std::move(replaced);
 }
 
 // Hooks on the gradients of a node's inputs, before captures and before the node.
@@ -64,14 +68,14 @@ void run_tensor_hooks(Node& node, Grads& grads) {
   if (const auto* leaf = node.sequence_nr() == kFirstInQueue ? dynamic_cast<AccumulateGrad*>(&node) : nullptr) {
     const AutogradMeta* meta = meta_of(leaf->leaf());
     if (!meta || !meta->hooks || !grads[0].defined()) return;
-    for (const auto& [id, hook] : meta->hooks->tensor.snapshot()) apply_tensor_hook(*hook, node.input(0), node, grads[0]);
+    for (const auto& [id, hook] : meta->hooks->tensor.snapshot()) apply_tensor_hook(*hook, node, grads[0]);
     return;
   }
   if (!node.hooks()) return;
   const auto run = [&](std::vector<NodeHooks::OnTensor> list) {
     for (const NodeHooks::OnTensor& h : list) {
       if (h.input_nr < grads.size() && grads[h.input_nr].defined()) {
-        apply_tensor_hook(*h.hook, node.input(h.input_nr), node, grads[h.input_nr]);
+        apply_tensor_hook(*h.hook, node, grads[h.input_nr]);
       }
     }
   };

@@ -218,6 +218,15 @@ TEST(Engine, InferenceTensorsAreNotSaved) {
   EXPECT_NE(error_of(ErrorKind::Runtime, [&] { aten::mul(x, made); }).find("inference tensors cannot be saved"), std::string::npos);
   EXPECT_NE(error_of(ErrorKind::Runtime, [&] { set_requires_grad(made, true); }), "");
   EXPECT_TRUE(aten::add(x, made).requires_grad());
+  EXPECT_EQ(error_of(ErrorKind::Runtime, [&] { aten::mul_(made, number(2)); }).rfind("mul_: inplace update to an inference tensor", 0),
+            0u);
+}
+
+TEST(Engine, HooksMustReturnWhatFits) {
+  const Tensor x = number(3, true);
+  add_hook(x, [](const Tensor&) { return vec({1, 2}); });
+  EXPECT_EQ(error_of(ErrorKind::Runtime, [&] { backward({aten::mul(x, number(2))}); }),
+            "AccumulateGrad: expected a tensor hook to return float64[], got float64[2]");
 }
 
 TEST(Engine, OutFormsAreRejectedOnlyWhileRecording) {

@@ -27,22 +27,31 @@ Tensor pow_backward_base(const Tensor& grad, const Tensor& base, const Tensor& e
   return aten::where(exponent == Scalar(0), Scalar(0), grad * slope);
 }
 
-Tensor pow_backward_exponent(const Tensor& grad, const Tensor& base, const Tensor& exponent, const Tensor& result) {
-  // Where base is 0 and the real part of the exponent is not negative the power is flat; the logarithm is infinite there.
-  const Tensor rising = exponent.is_complex() ? aten::real(exponent) >= Scalar(0) : exponent >= Scalar(0);
+Tensor pow_backward_exponent(const Tensor& grad, const Tensor& base, const Tensor& exponent,
+                             const Tensor& result) {
+  // Where base is 0 and the real part of the exponent is not negative the power is flat; the
+  // logarithm is infinite there.
+  const Tensor rising =
+      exponent.is_complex() ? aten::real(exponent) >= Scalar(0) : exponent >= Scalar(0);
   const Tensor flat = base == Scalar(0) && rising;
   const Tensor slope = aten::conj(result * aten::log(aten::where(flat, Scalar(1), base)));
   return aten::where(flat, Scalar(0), grad * slope);
 }
 
-Tensor scalar_pow_backward(const Tensor& grad, const Scalar& base, const Tensor& exponent, const Tensor& result) {
+Tensor scalar_pow_backward(const Tensor& grad, const Scalar& base, const Tensor& exponent,
+                           const Tensor& result) {
   if (base.equal(0)) {
-    const Tensor rising = exponent.is_complex() ? aten::real(exponent) >= Scalar(0) : exponent >= Scalar(0);
-    return aten::where(rising, Scalar(0), grad * aten::conj(result * Scalar(-std::numeric_limits<double>::infinity())));
+    const Tensor rising =
+        exponent.is_complex() ? aten::real(exponent) >= Scalar(0) : exponent >= Scalar(0);
+    return aten::where(
+        rising, Scalar(0),
+        grad * aten::conj(result * Scalar(-std::numeric_limits<double>::infinity())));
   }
   const std::complex<double> log = std::log(base.to<std::complex<double>>());
   const bool real = !base.is_complex() && base.to<double>() > 0;
-  return grad * aten::conj(result * (real ? Scalar(log.real()) : exponent.is_complex() ? Scalar(log) : Scalar(log.real())));
+  return grad * aten::conj(result * (real                    ? Scalar(log.real())
+                                     : exponent.is_complex() ? Scalar(log)
+                                                             : Scalar(log.real())));
 }
 
 Tensor sgn_backward(const Tensor& grad, const Tensor& self, const Tensor& result) {

@@ -58,7 +58,7 @@ AutogradMeta& ensure_meta(const Tensor& t) {
 
 void update_layer(const Tensor& t) {
   const AutogradMeta* meta = meta_of(t);
-  t.impl()->set_layer(Layer::Autograd, meta && (meta->requires_grad() || view_of(t)));
+  t.impl()->set_layer(Layer::Autograd, t.impl()->is_inference() || (meta && (meta->requires_grad() || view_of(t))));
 }
 
 NodePtr grad_fn(const Tensor& t) {

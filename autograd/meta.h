@@ -108,7 +108,8 @@ void add_edges(Node& node, TensorList list);
 // Whether gradients exist for the dtype.
 inline bool is_differentiable(ScalarType t) { return is_floating(t) || is_complex(t); }
 
-// Sets the layer bit of `t` from its meta: on when it requires grad, or is a view (whose base may come to).
+// Sets the layer bit of `t` from its meta: on when it requires grad, is a view (whose base may come to),
+// or was made in inference mode (in-place changes of it are checked).
 void update_layer(const Tensor& t);
 
 }  // namespace treadle::autograd

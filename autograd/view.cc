@@ -143,10 +143,10 @@ NodePtr copy_slices(const Tensor& base, const Tensor& view, NodePtr node) {
 }
 
 void check_in_place(const char* op, const Tensor& self, bool recorded) {
-  if (!recorded) return;
-  check<ErrorKind::Runtime>(!self.impl()->is_inference(), op,
+  check<ErrorKind::Runtime>(!self.impl()->is_inference() || inference_enabled(), op,
                             ": inplace update to an inference tensor outside inference mode is not allowed; make a normal tensor "
                             "with clone() first");
+  if (!recorded) return;
   if (const ViewMeta* view = view_of(self)) {
     if (const char* why = forbidden(view->creation)) fail<ErrorKind::Runtime>(op, ": ", why);
     check<ErrorKind::Runtime>(!(view->base.requires_grad() && is_leaf(view->base)), op,

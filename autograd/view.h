@@ -15,8 +15,6 @@ std::vector<Tensor> as_views(const Tensor& self, std::vector<Tensor> views);
 void check_in_place(const char* op, const Tensor& self, bool recorded);
 // Raises RuntimeError when an argument of an out= form requires grad.
 [[noreturn]] void reject_out(const char* op);
-// A tensor made in inference mode cannot be changed in place where gradients are recorded.
-void check_not_inference(const char* op, const Tensor& self);
 
 // Makes `node`, which has recorded an in-place change, the maker of `self`.
 void rebase_history(const Tensor& self, NodePtr node);

@@ -60,7 +60,8 @@ class Gradient:
 
 @dataclass(frozen=True)
 class NodeClass:
-    name: str
+    name: str  # of the C++ class
+    shown: str
     entry: Entry
     slots: tuple[Slot, ...]
     gradients: tuple[Gradient, ...]
@@ -100,6 +101,12 @@ def _node_names(model: Model) -> Mapping[str, str]:
             names[e.id] = f"{base}Backward{counts.setdefault(base, 0)}"
             counts[base] += 1
     return names
+
+
+def _shown_name(e: Entry, node_names: Mapping[str, str]) -> str:
+    """What Python shows. An operator with a number goes by the name of the one with a tensor, as `x * 2` and `x * y` do."""
+    sibling = f"{e.name}_Tensor"
+    return node_names.get(sibling, node_names[e.id]) if e.overload == "Scalar" else node_names[e.id]
 
 
 def _header_of(model: Model) -> Mapping[str, str]:
@@ -185,6 +192,7 @@ class _NodeBuilder:
         only = self.differentiable[0] if self.differentiable else 0
         return NodeClass(
             name=self.tables.node_names[self.e.id],
+            shown=_shown_name(self.e, self.tables.node_names),
             entry=self.e,
             slots=tuple(self.slots(targets)),
             gradients=gradients,

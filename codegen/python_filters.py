@@ -308,6 +308,9 @@ def bindings(entries: Iterable[Entry]) -> list[Binding]:
     """The Python names of these entries, sorted; signatures are in the order of the file."""
     groups: dict[tuple[str, str], list[Signature]] = {}
     for e in entries:
+        # What only formulas and composites call may take its arguments on trust.
+        if "internal" in e.tags or "no_python" in e.tags:
+            continue
         for form in e.forms:
             if form.form != "out":
                 groups.setdefault((form.name, e.python_module or ""), []).append(

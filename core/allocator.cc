@@ -26,12 +26,13 @@ constexpr size_t kSmall = 1024;            // up to here malloc's alignment of 1
 constexpr size_t kLarge = size_t{1} << 17;  // from here on, whole pages of the system
 constexpr size_t kAlignment = 64;
 constexpr size_t kHugePage = size_t{2} << 20;
-constexpr size_t kMaxRequest = size_t{1} << 62;
 
 #if defined(__SANITIZE_ADDRESS__)
-constexpr bool kUsePages = false;  // so that every block has its red zones
+constexpr bool kUsePages = false;                  // so that every block has its red zones
+constexpr size_t kMaxRequest = size_t{1} << 39;    // its malloc ends the program above 2^40
 #else
 constexpr bool kUsePages = true;
+constexpr size_t kMaxRequest = size_t{1} << 62;
 #endif
 
 std::string readable_size(size_t nbytes) {

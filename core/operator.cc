@@ -2,7 +2,7 @@
 
 #include "core/operator.h"
 
-#include <vector>
+#include <deque>
 
 #include "core/dispatcher.h"
 
@@ -40,7 +40,9 @@ void KernelTable::publish(DeviceType device, Layout layout, KernelRow* row) {
   }
   OtherLayouts* others = others_.load(std::memory_order_relaxed);
   if (!others) {
-    others = new OtherLayouts;  // lives as long as the operator, which is for ever
+    // Calls may read it for as long as the program runs.
+    static auto* const all = new std::deque<OtherLayouts>;
+    others = &all->emplace_back();
     others_.store(others, std::memory_order_release);
   }
   others->rows[d][static_cast<size_t>(layout)].store(row, std::memory_order_release);

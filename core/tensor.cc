@@ -52,12 +52,14 @@ TensorImpl::TensorImpl(Storage storage, ScalarType dtype, IntList sizes)
   }
   numel_ = numel;
   inference_ = inference_enabled();
+  set_layer(Layer::Autograd, inference_);  // so that in-place changes outside the mode are noticed
 }
 
 TensorImpl::TensorImpl(Storage storage, ScalarType dtype, IntList sizes, IntList strides, int64_t offset)
     : storage_(std::move(storage)), sizes_(sizes), strides_(strides), offset_(offset), dtype_(dtype), device_(storage_->device()) {
   refresh();
   inference_ = inference_enabled();
+  set_layer(Layer::Autograd, inference_);  // so that in-place changes outside the mode are noticed
 }
 
 TensorImpl::~TensorImpl() = default;
@@ -133,6 +135,7 @@ Tensor alias_with_geometry(const Tensor& base, IntList sizes, IntList strides, i
   auto impl = make_intrusive<TensorImpl>(storage, base.dtype(), sizes, strides, offset);
   impl->share_version_of(*base.impl());
   impl->set_inference(base.impl()->is_inference());
+  impl->set_layer(Layer::Autograd, base.impl()->is_inference());
   return Tensor(std::move(impl));
 }
 

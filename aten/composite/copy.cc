@@ -120,6 +120,7 @@ Tensor type_as(const Tensor& self, const Tensor& other) { return composite::to(s
 
 Tensor fill_(const Tensor& self, const Scalar& value) {
   if (self.is_contiguous()) return aten::_fill_(self, value);
+  require_writable("fill_", self);
   return aten::copy_(self, aten::scalar_tensor(value, self.dtype(), std::nullopt, self.device()));
 }
 

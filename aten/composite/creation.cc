@@ -42,7 +42,7 @@ Tensor empty(IntList size, OptDtype dtype, OptLayout layout, OptDevice device, O
   check<ErrorKind::Runtime>(memory_format != MemoryFormat::Preserve, "empty: expected a memory format that has an order, got ",
                             MemoryFormat::Preserve);
   if (!memory_format || *memory_format == MemoryFormat::Contiguous) return options.empty(size);
-  return empty_strided_tensor(size, shape::strides_in_format("empty", size, *memory_format), options.dtype, options.device);
+  return options.empty_strided(size, shape::strides_in_format("empty", size, *memory_format));
 }
 
 Tensor empty_like(const Tensor& self, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory, OptFormat memory_format) {
@@ -50,16 +50,16 @@ Tensor empty_like(const Tensor& self, OptDtype dtype, OptLayout layout, OptDevic
   const MemoryFormat format = memory_format.value_or(MemoryFormat::Preserve);
   if (format == MemoryFormat::Contiguous) return options.empty(self.sizes());
   if (format != MemoryFormat::Preserve) {
-    return empty_strided_tensor(self.sizes(), shape::strides_in_format("empty_like", self.sizes(), format), options.dtype, options.device);
+    return options.empty_strided(self.sizes(), shape::strides_in_format("empty_like", self.sizes(), format));
   }
   if (self.is_contiguous()) return options.empty(self.sizes());
-  if (shape::is_dense(self)) return empty_strided_tensor(self.sizes(), self.strides(), options.dtype, options.device);
+  if (shape::is_dense(self)) return options.empty_strided(self.sizes(), self.strides());
   return options.empty(self.sizes());
 }
 
 Tensor empty_strided(IntList size, IntList stride, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
   const FactoryOptions options("empty_strided", dtype, layout, device, pin_memory, default_dtype());
-  return empty_strided_tensor(size, stride, options.dtype, options.device);
+  return options.empty_strided(size, stride);
 }
 
 Tensor new_empty(const Tensor& self, IntList size, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
@@ -69,7 +69,7 @@ Tensor new_empty(const Tensor& self, IntList size, OptDtype dtype, OptLayout lay
 Tensor new_empty_strided(const Tensor& self, IntList size, IntList stride, OptDtype dtype, OptLayout layout, OptDevice device,
                          OptBool pin_memory) {
   const FactoryOptions options("new_empty_strided", dtype, layout, device, pin_memory, self.dtype(), self.device());
-  return empty_strided_tensor(size, stride, options.dtype, options.device);
+  return options.empty_strided(size, stride);
 }
 
 Tensor new_full(const Tensor& self, IntList size, const Scalar& fill_value, OptDtype dtype, OptLayout layout, OptDevice device,

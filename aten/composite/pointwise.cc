@@ -1,4 +1,5 @@
-// Pointwise operators made of others: choices between two expressions, bounds that may be absent, activations.
+// Pointwise operators made of others: choices between two expressions, bounds that may be absent,
+// activations.
 #include <limits>
 #include <numbers>
 
@@ -63,54 +64,70 @@ namespace treadle::composite {
 namespace {
 
 template <class Other>
-Tensor rounded_quotient(const Tensor& self, const Other& other, std::optional<std::string_view> rounding_mode) {
+Tensor rounded_quotient(const Tensor& self, const Other& other,
+                        std::optional<std::string_view> rounding_mode) {
   if (!rounding_mode) return aten::div(self, other);
   if (*rounding_mode == "floor") return aten::floor_divide(self, other);
-  check<ErrorKind::Runtime>(*rounding_mode == "trunc", "div: expected rounding_mode None, 'trunc' or 'floor', got '", *rounding_mode,
-                            "'");
+  check<ErrorKind::Runtime>(*rounding_mode == "trunc",
+                            "div: expected rounding_mode None, 'trunc' or 'floor', got '",
+                            *rounding_mode, "'");
   return aten::_trunc_divide(self, other);
 }
 
-ScalarType power_type(bool is_complex) { return is_complex ? ScalarType::Complex128 : ScalarType::Float64; }
+ScalarType power_type(bool is_complex) {
+  return is_complex ? ScalarType::Complex128 : ScalarType::Float64;
+}
 
 // The ends of a floating dtype's finite range.
 double largest(ScalarType t) {
   switch (t) {
-    case ScalarType::Float16: return 65504.0;
-    case ScalarType::BFloat16: return 3.3895313892515355e38;
-    case ScalarType::Float64: return std::numeric_limits<double>::max();
-    default: return std::numeric_limits<float>::max();
+    case ScalarType::Float16:
+      return 65504.0;
+    case ScalarType::BFloat16:
+      return 3.3895313892515355e38;
+    case ScalarType::Float64:
+      return std::numeric_limits<double>::max();
+    default:
+      return std::numeric_limits<float>::max();
   }
 }
 
-// `value` as a number of the kind of `dtype`; an error where it would lose its fraction or its imaginary part.
+// `value` as a number of the kind of `dtype`; an error where it would lose its fraction or its
+// imaginary part.
 Scalar as_kind_of(const char* op, ScalarType dtype, const Scalar& value) {
   if (is_complex(dtype)) return value;
-  check<ErrorKind::Runtime>(!value.is_complex() || value.equal(value.to<double>()), op, ": expected a real value for a tensor of dtype ",
-                            name_of(dtype), ", got ", value);
+  check<ErrorKind::Runtime>(!value.is_complex() || value.equal(value.to<double>()), op,
+                            ": expected a real value for a tensor of dtype ", name_of(dtype),
+                            ", got ", value);
   if (dtype == ScalarType::Bool) return Scalar(value.to<bool>());
   if (is_floating(dtype)) return Scalar(value.to<double>());
-  check<ErrorKind::Runtime>(value.equal(static_cast<double>(value.to<int64_t>())) || value.is_integral(), op,
-                            ": expected an integer value for a tensor of dtype ", name_of(dtype), ", got ", value);
+  check<ErrorKind::Runtime>(
+      value.equal(static_cast<double>(value.to<int64_t>())) || value.is_integral(), op,
+      ": expected an integer value for a tensor of dtype ", name_of(dtype), ", got ", value);
   return Scalar(value.to<int64_t>());
 }
 
 void require_mask(const char* op, const Tensor& mask) {
-  check<ErrorKind::Runtime>(mask.dtype() == ScalarType::Bool, op, ": expected a mask of dtype bool, got ", name_of(mask.dtype()));
+  check<ErrorKind::Runtime>(mask.dtype() == ScalarType::Bool, op,
+                            ": expected a mask of dtype bool, got ", name_of(mask.dtype()));
 }
 
 }  // namespace
 
-Tensor div_mode(const Tensor& self, const Tensor& other, std::optional<std::string_view> rounding_mode) {
+Tensor div_mode(const Tensor& self, const Tensor& other,
+                std::optional<std::string_view> rounding_mode) {
   return rounded_quotient(self, other, rounding_mode);
 }
-Tensor div_mode(const Tensor& self, const Scalar& other, std::optional<std::string_view> rounding_mode) {
+Tensor div_mode(const Tensor& self, const Scalar& other,
+                std::optional<std::string_view> rounding_mode) {
   return rounded_quotient(self, other, rounding_mode);
 }
-Tensor divide(const Tensor& self, const Tensor& other, std::optional<std::string_view> rounding_mode) {
+Tensor divide(const Tensor& self, const Tensor& other,
+              std::optional<std::string_view> rounding_mode) {
   return rounded_quotient(self, other, rounding_mode);
 }
-Tensor divide(const Tensor& self, const Scalar& other, std::optional<std::string_view> rounding_mode) {
+Tensor divide(const Tensor& self, const Scalar& other,
+              std::optional<std::string_view> rounding_mode) {
   return rounded_quotient(self, other, rounding_mode);
 }
 
@@ -119,7 +136,8 @@ Tensor float_power(const Tensor& self, const Tensor& exponent) {
   return aten::pow(aten::to(self, t), aten::to(exponent, t));
 }
 Tensor float_power(const Tensor& self, const Scalar& exponent) {
-  return aten::pow(aten::to(self, power_type(self.is_complex() || exponent.is_complex())), exponent);
+  return aten::pow(aten::to(self, power_type(self.is_complex() || exponent.is_complex())),
+                   exponent);
 }
 
 Tensor conj(const Tensor& self) { return self.is_complex() ? aten::conj_physical(self) : self; }
@@ -127,16 +145,20 @@ Tensor positive(const Tensor& self) { return self; }
 Tensor deg2rad(const Tensor& self) { return aten::mul(self, Scalar(std::numbers::pi / 180)); }
 Tensor rad2deg(const Tensor& self) { return aten::mul(self, Scalar(180 / std::numbers::pi)); }
 
-// ---- choosing -------------------------------------------------------------------------------------------------------------
+// ---- choosing
+// -------------------------------------------------------------------------------------------------------------
 
-Tensor clamp(const Tensor& self, const std::optional<Scalar>& min, const std::optional<Scalar>& max) {
-  check<ErrorKind::Runtime>(min || max, "clamp: expected at least one of min and max, got None for both");
+Tensor clamp(const Tensor& self, const std::optional<Scalar>& min,
+             const std::optional<Scalar>& max) {
+  check<ErrorKind::Runtime>(min || max,
+                            "clamp: expected at least one of min and max, got None for both");
   if (!max) return aten::clamp_min(self, *min);
   if (!min) return aten::clamp_max(self, *max);
   return aten::clamp_max(aten::clamp_min(self, *min), *max);
 }
 Tensor clamp_Tensor(const Tensor& self, const Tensor& min, const Tensor& max) {
-  check<ErrorKind::Runtime>(min.defined() || max.defined(), "clamp: expected at least one of min and max, got None for both");
+  check<ErrorKind::Runtime>(min.defined() || max.defined(),
+                            "clamp: expected at least one of min and max, got None for both");
   if (!max.defined()) return aten::clamp_min(self, min);
   if (!min.defined()) return aten::clamp_max(self, max);
   return aten::clamp_max(aten::clamp_min(self, min), max);
@@ -148,32 +170,43 @@ Tensor masked_fill(const Tensor& self, const Tensor& mask, const Scalar& value) 
 }
 Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) {
   require_mask("masked_fill", mask);
-  check<ErrorKind::Runtime>(value.dim() == 0, "masked_fill: expected a value with 0 dimensions, got shape ", value.sizes());
+  check<ErrorKind::Runtime>(value.dim() == 0,
+                            "masked_fill: expected a value with 0 dimensions, got shape ",
+                            value.sizes());
   return aten::where(mask, aten::to(value, self.dtype()), self);
 }
 
-Tensor nan_to_num(const Tensor& self, std::optional<double> nan, std::optional<double> posinf, std::optional<double> neginf) {
+Tensor nan_to_num(const Tensor& self, std::optional<double> nan, std::optional<double> posinf,
+                  std::optional<double> neginf) {
   if (is_integral(self.dtype(), true)) return aten::clone(self);
   const double end = largest(self.dtype());
   return aten::_nan_to_num(self, nan.value_or(0), posinf.value_or(end), neginf.value_or(-end));
 }
 
-// ---- comparison -----------------------------------------------------------------------------------------------------------
+// ---- comparison
+// -----------------------------------------------------------------------------------------------------------
 
-Tensor isposinf(const Tensor& self) { return aten::logical_and(aten::isinf(self), aten::gt(self, Scalar(0))); }
-Tensor isneginf(const Tensor& self) { return aten::logical_and(aten::isinf(self), aten::lt(self, Scalar(0))); }
+Tensor isposinf(const Tensor& self) {
+  return aten::logical_and(aten::isinf(self), aten::gt(self, Scalar(0)));
+}
+Tensor isneginf(const Tensor& self) {
+  return aten::logical_and(aten::isinf(self), aten::lt(self, Scalar(0)));
+}
 
 Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
-  check<ErrorKind::Runtime>(self.dtype() == other.dtype(), "isclose: expected tensors of one dtype, got ", name_of(self.dtype()),
+  check<ErrorKind::Runtime>(self.dtype() == other.dtype(),
+                            "isclose: expected tensors of one dtype, got ", name_of(self.dtype()),
                             " and ", name_of(other.dtype()));
   const bool exact = is_integral(self.dtype(), true);
   Tensor close = aten::eq(self, other);
-  if (equal_nan && !exact) close = aten::logical_or(close, aten::logical_and(aten::isnan(self), aten::isnan(other)));
+  if (equal_nan && !exact)
+    close = aten::logical_or(close, aten::logical_and(aten::isnan(self), aten::isnan(other)));
   if (rtol == 0 && atol == 0) return close;
   const Tensor wide = exact ? aten::to(other, default_dtype()) : other;
   const Tensor allowed = aten::add(aten::abs(aten::mul(wide, Scalar(rtol))), Scalar(atol));
   const Tensor error = aten::abs(aten::sub(self, wide));
-  return aten::logical_or(close, aten::logical_and(aten::isfinite(error), aten::le(error, allowed)));
+  return aten::logical_or(close,
+                          aten::logical_and(aten::isfinite(error), aten::le(error, allowed)));
 }
 bool allclose(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
   return aten::item(aten::all(aten::isclose(self, other, rtol, atol, equal_nan))).to<bool>();
@@ -182,14 +215,18 @@ bool equal(const Tensor& self, const Tensor& other) {
   return self.sizes() == other.sizes() && aten::item(aten::all(aten::eq(self, other))).to<bool>();
 }
 
-// ---- activations ----------------------------------------------------------------------------------------------------------
+// ---- activations
+// ----------------------------------------------------------------------------------------------------------
 
 Tensor gelu(const Tensor& self, std::string_view approximate) {
   if (approximate == "none") return aten::_gelu(self);
-  check<ErrorKind::Runtime>(approximate == "tanh", "gelu: expected approximate 'none' or 'tanh', got '", approximate, "'");
+  check<ErrorKind::Runtime>(approximate == "tanh",
+                            "gelu: expected approximate 'none' or 'tanh', got '", approximate, "'");
   return aten::_gelu_tanh(self);
 }
-Tensor selu(const Tensor& self) { return aten::elu(self, Scalar(1.6732632423543772848), Scalar(1.0507009873554804934)); }
+Tensor selu(const Tensor& self) {
+  return aten::elu(self, Scalar(1.6732632423543772848), Scalar(1.0507009873554804934));
+}
 Tensor celu(const Tensor& self, const Scalar& alpha) {
   return aten::elu(self, alpha, Scalar(1.0), Scalar(1 / alpha.to<double>()));
 }
@@ -197,7 +234,8 @@ Tensor log_sigmoid(const Tensor& self) { return aten::neg(aten::softplus(aten::n
 Tensor relu6(const Tensor& self) { return aten::hardtanh(self, Scalar(0), Scalar(6)); }
 Tensor mish(const Tensor& self) { return aten::mul(self, aten::tanh(aten::softplus(self))); }
 Tensor logit(const Tensor& self, std::optional<double> eps) {
-  const Tensor x = eps ? aten::clamp_max(aten::clamp_min(self, Scalar(*eps)), Scalar(1 - *eps)) : self;
+  const Tensor x =
+      eps ? aten::clamp_max(aten::clamp_min(self, Scalar(*eps)), Scalar(1 - *eps)) : self;
   return aten::log(aten::div(x, aten::rsub(x, Scalar(1))));
 }
 

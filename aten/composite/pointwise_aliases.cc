@@ -51,10 +51,12 @@ Tensor multiply(const Tensor& self, const Scalar& other) { return aten::mul(self
 
 Tensor divide(const Tensor& self, const Tensor& other) { return aten::div(self, other); }
 Tensor divide(const Tensor& self, const Scalar& other) { return aten::div(self, other); }
-Tensor divide(const Tensor& self, const Tensor& other, std::optional<std::string_view> rounding_mode) {
+Tensor divide(const Tensor& self, const Tensor& other,
+              std::optional<std::string_view> rounding_mode) {
   return aten::div(self, other, rounding_mode);
 }
-Tensor divide(const Tensor& self, const Scalar& other, std::optional<std::string_view> rounding_mode) {
+Tensor divide(const Tensor& self, const Scalar& other,
+              std::optional<std::string_view> rounding_mode) {
   return aten::div(self, other, rounding_mode);
 }
 

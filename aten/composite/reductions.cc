@@ -17,7 +17,9 @@ namespace treadle::composite {
 namespace {
 
 void require_elements(const char* op, const Tensor& self) {
-  check<ErrorKind::Runtime>(self.numel() > 0, op, ": expected a tensor with elements, or a dim to reduce, got shape ", self.sizes());
+  check<ErrorKind::Runtime>(self.numel() > 0, op,
+                            ": expected a tensor with elements, or a dim to reduce, got shape ",
+                            self.sizes());
 }
 
 }  // namespace
@@ -39,7 +41,8 @@ std::tuple<Tensor, Tensor> aminmax(const Tensor& self, std::optional<int64_t> di
   return {aten::amin(self, dims, keepdim), aten::amax(self, dims, keepdim)};
 }
 
-Tensor nansum(const Tensor& self, OptionalIntList dim, bool keepdim, std::optional<ScalarType> dtype) {
+Tensor nansum(const Tensor& self, OptionalIntList dim, bool keepdim,
+              std::optional<ScalarType> dtype) {
   if (is_integral(self.dtype(), true)) return aten::sum(self, dim, keepdim, dtype);
   return aten::sum(aten::where(aten::isnan(self), Scalar(0), self), dim, keepdim, dtype);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "aten/composite/named_errors.h"
 #include "aten/shape/views.h"
 #include "core/tensor.h"
 
@@ -37,7 +38,7 @@ Tensor as_strided_from(const Tensor& self, IntList size, IntList stride, int64_t
   int64_t from_start;
   check<ErrorKind::Runtime>(!__builtin_add_overflow(self.storage_offset(), offset, &from_start),
                             "as_strided: expected an offset inside the storage, got offset = ", offset);
-  return alias_with_geometry(self, size, stride, from_start);
+  return named("as_strided", [&] { return alias_with_geometry(self, size, stride, from_start); });
 }
 
 Tensor alias(const Tensor& self) { return same_geometry(self); }
@@ -114,7 +115,7 @@ Tensor expand(const Tensor& self, IntList size, bool) {
                               " broadcasts to, got size = ", size);
     strides[d] = d >= lead && (old != 1 || sizes[d] == 1) ? self.strides()[d - lead] : 0;
   }
-  return alias_with_geometry(self, sizes, strides, self.storage_offset());
+  return named("expand", [&] { return alias_with_geometry(self, sizes, strides, self.storage_offset()); });
 }
 
 Tensor squeeze(const Tensor& self) { return squeeze_where(self, wrap_dims("squeeze", std::nullopt, self.dim(), true)); }

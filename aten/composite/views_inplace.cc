@@ -2,6 +2,7 @@
 //
 // A recorded graph knows tensors by their shapes, so they are for tensors that do not require grad.
 
+#include "aten/composite/named_errors.h"
 #include "aten/ops/as_strided_.h"
 #include "aten/ops/resize_.h"
 #include "aten/ops/resize_as_.h"
@@ -32,7 +33,7 @@ Tensor take_geometry(const char* op, const Tensor& self, const Tensor& view) {
 
 Tensor as_strided_(const Tensor& self, IntList size, IntList stride, std::optional<int64_t> storage_offset) {
   const int64_t offset = storage_offset.value_or(self.storage_offset());
-  return take_geometry("as_strided_", self, alias_with_geometry(self, size, stride, offset));
+  return take_geometry("as_strided_", self, named("as_strided_", [&] { return alias_with_geometry(self, size, stride, offset); }));
 }
 
 Tensor transpose_(const Tensor& self, int64_t dim0, int64_t dim1) {
@@ -46,12 +47,14 @@ Tensor unsqueeze_(const Tensor& self, int64_t dim) { return take_geometry("unsqu
 Tensor resize_(const Tensor& self, IntList size, std::optional<MemoryFormat> memory_format) {
   require_plain("resize_", self);
   const int64_t item = self.element_size();
-  const int64_t bytes = checked_numel(size, item) * item;
+  const int64_t bytes = named("resize_", [&] { return checked_numel(size, item); }) * item;
   const DimVector strides = shape::strides_in_format("resize_", size, memory_format.value_or(MemoryFormat::Contiguous));
   int64_t needed;
   check<ErrorKind::Runtime>(!__builtin_add_overflow(bytes, self.storage_offset() * item, &needed),
                             "resize_: expected sizes whose bytes can be counted in 63 bits, got size = ", size);
-  if (bytes > 0 && static_cast<size_t>(needed) > self.storage()->nbytes()) self.storage()->resize(static_cast<size_t>(needed));
+  if (bytes > 0 && static_cast<size_t>(needed) > self.storage()->nbytes()) {
+    named("resize_", [&] { self.storage()->resize(static_cast<size_t>(needed)); });
+  }
   self.impl()->set_geometry(size, strides, self.storage_offset());
   return self;
 }

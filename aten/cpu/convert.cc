@@ -1,4 +1,5 @@
-// The table of conversion loops. Contiguous ones are separate, so that the compiler makes vector code of them.
+// The table of conversion loops. Contiguous ones are separate, so that the compiler makes vector
+// code of them.
 #include "aten/cpu/convert.h"
 
 #include <immintrin.h>
@@ -10,7 +11,8 @@
 namespace treadle::simd {
 namespace {
 
-// Half and float in vectors of eight; returns how many elements it did. The same bits as core/half.h.
+// Half and float in vectors of eight; returns how many elements it did. The same bits as
+// core/half.h.
 [[gnu::target("avx2,f16c")]] int64_t half_to_float(const char* src, char* dst, int64_t n) {
   int64_t i = 0;
   for (; i + 8 <= n; i += 8) {
@@ -23,7 +25,8 @@ namespace {
   int64_t i = 0;
   for (; i + 8 <= n; i += 8) {
     const __m256 f = _mm256_loadu_ps(reinterpret_cast<const float*>(src + 4 * i));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(dst + 2 * i), _mm256_cvtps_ph(f, _MM_FROUND_TO_NEAREST_INT));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(dst + 2 * i),
+                     _mm256_cvtps_ph(f, _MM_FROUND_TO_NEAREST_INT));
   }
   return i;
 }
@@ -61,7 +64,8 @@ constexpr std::array<ConvertFn*, kNumScalarTypes> row(TypeList<Tos...>) {
   return {&convert_loop<From, Tos>...};
 }
 template <class... Froms>
-constexpr std::array<std::array<ConvertFn*, kNumScalarTypes>, kNumScalarTypes> table(TypeList<Froms...>) {
+constexpr std::array<std::array<ConvertFn*, kNumScalarTypes>, kNumScalarTypes> table(
+    TypeList<Froms...>) {
   return {row<Froms>(AllTypes())...};
 }
 constexpr auto kTable = table(AllTypes());

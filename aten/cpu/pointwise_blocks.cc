@@ -1,5 +1,6 @@
-// Runs block loops over operands of any strides and dtypes: what a block cannot read or write itself passes through buffers
-// of the compute type, a few hundred elements at a time, which stay in the nearest cache.
+// Runs block loops over operands of any strides and dtypes: what a block cannot read or write
+// itself passes through buffers of the compute type, a few hundred elements at a time, which stay
+// in the nearest cache.
 #include "aten/cpu/pointwise_blocks.h"
 
 #include "aten/cpu/convert.h"
@@ -50,7 +51,8 @@ class StridedRun {
  public:
   StridedRun(const PointwiseCall& call, PointwiseBlock* block, ScalarType result)
       : call_(call), block_(block), result_(result), row_(call.shape[call.dims - 1]) {
-    for (int k = 0; k < call.inputs; ++k) in_[k] = access(call.in[k], call.compute, converter(call.in[k].dtype, call.compute));
+    for (int k = 0; k < call.inputs; ++k)
+      in_[k] = access(call.in[k], call.compute, converter(call.in[k].dtype, call.compute));
     out_ = access(call.out, result, converter(result, call.out.dtype));
     out_.constant = false;
   }
@@ -62,10 +64,13 @@ class StridedRun {
     unravel(call_, begin, index.data());
     for (int k = 0; k < call_.inputs; ++k) {
       if (!in_[k].constant) continue;
-      in_[k].convert(call_.in[k].data, 0, buffers[k], item_size(call_.compute), std::min(kBlock, end - begin));
+      in_[k].convert(call_.in[k].data, 0, buffers[k], item_size(call_.compute),
+                     std::min(kBlock, end - begin));
     }
-    if (row_ >= kLongRow) run_rows(begin, end, index.data(), buffers);
-    else run_short_rows(begin, end, index.data(), buffers);
+    if (row_ >= kLongRow)
+      run_rows(begin, end, index.data(), buffers);
+    else
+      run_short_rows(begin, end, index.data(), buffers);
   }
 
  private:
@@ -96,8 +101,10 @@ class StridedRun {
         in[k] = buffers[k];
         if (in_[k].constant) continue;
         char* const source = call_.in[k].data + offset_of(call_, call_.in[k].strides, index);
-        if (in_[k].unit_rows) in[k] = source;
-        else in_[k].convert(source, in_[k].inner, buffers[k], item_size(call_.compute), n);
+        if (in_[k].unit_rows)
+          in[k] = source;
+        else
+          in_[k].convert(source, in_[k].inner, buffers[k], item_size(call_.compute), n);
       }
       char* const target = call_.out.data + offset_of(call_, call_.out.strides, index);
       char* const result = out_.unit_rows ? target : buffers[kMaxPointwiseInputs];
@@ -117,10 +124,13 @@ class StridedRun {
       for (int k = 0; k < call_.inputs; ++k) {
         in[k] = buffers[k];
         if (in_[k].constant) continue;
-        if (in_[k].dense) in[k] = call_.in[k].data + at * item_size(call_.compute);
-        else gather(in_[k], index, n, buffers[k]);
+        if (in_[k].dense)
+          in[k] = call_.in[k].data + at * item_size(call_.compute);
+        else
+          gather(in_[k], index, n, buffers[k]);
       }
-      char* const result = out_.dense ? call_.out.data + at * item_size(result_) : buffers[kMaxPointwiseInputs];
+      char* const result =
+          out_.dense ? call_.out.data + at * item_size(result_) : buffers[kMaxPointwiseInputs];
       block_(result, in, call_.scalars, n);
       if (!out_.dense) scatter(index, n, result);
       at += n;

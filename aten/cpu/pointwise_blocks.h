@@ -1,7 +1,9 @@
-// Pointwise blocks: the one loop that exists per operator, dtype and instruction set, and what runs it over any operands.
+// Pointwise blocks: the one loop that exists per operator, dtype and instruction set, and what runs
+// it over any operands.
 //
-// A block runs over consecutive elements of one type. Everything else (strides, broadcasting, conversions, 16-bit floats,
-// the parallel split) is done around it by run_blocks, so that results have the same bits in every layout.
+// A block runs over consecutive elements of one type. Everything else (strides, broadcasting,
+// conversions, 16-bit floats, the parallel split) is done around it by run_blocks, so that results
+// have the same bits in every layout.
 #pragma once
 
 #include <array>
@@ -11,10 +13,12 @@
 
 namespace treadle::simd {
 
-// `out` has `n` elements of the compute type, or of bool where the operator's result is a truth value.
+// `out` has `n` elements of the compute type, or of bool where the operator's result is a truth
+// value.
 using PointwiseBlock = void(void* out, const void* const* in, const Scalar* scalars, int64_t n);
 
-// By compute dtype; null where the operator has none (or, in the table of the last target, where the one before serves).
+// By compute dtype; null where the operator has none (or, in the table of the last target, where
+// the one before serves).
 struct PointwiseBlocks {
   std::array<PointwiseBlock*, kNumScalarTypes> by_dtype{};
   bool bool_result = false;

@@ -92,6 +92,7 @@ void bernoulli_cpu(const Tensor& self, double p, const Generator& generator) {
 template <class T>
 void bernoulli_tensor_cpu(const Tensor& self, const Tensor& p, const Generator& generator) {
   check<ErrorKind::Runtime>(p.is_floating_point(), "bernoulli_: expected floating probabilities, got ", p.dtype());
+  check<ErrorKind::Runtime>(p.is_cpu(), "bernoulli_: expected probabilities on the cpu, as self, got ", p.device());
   const Tensor wide = aten::contiguous(aten::expand(aten::to(p, ScalarType::Float64), self.sizes()));
   const double* probability = wide.data_as<double>();
   const int64_t n = self.numel();

@@ -4,7 +4,9 @@
 #include "aten/cpu/random_blocks.h"
 
 #include "aten/cpu/simd/targets.h"
+
 #include "hwy/foreach_target.h"
+
 #include "aten/cpu/simd/math-inl.h"
 
 // ---- once per target ----

@@ -1,7 +1,8 @@
-// Runs reductions over operands of any strides and dtypes. Where the folded dimension is the one that walks memory, each
-// output is a fold of consecutive elements; where it is not, rows of outputs are stepped together. Either way the elements are
-// cut into pieces of a fixed size whose results are combined in pairs, so that bits do not depend on threads and the error of
-// a sum grows with the logarithm of its length.
+// Runs reductions over operands of any strides and dtypes. Where the folded dimension is the one
+// that walks memory, each output is a fold of consecutive elements; where it is not, rows of
+// outputs are stepped together. Either way the elements are cut into pieces of a fixed size whose
+// results are combined in pairs, so that bits do not depend on threads and the error of a sum grows
+// with the logarithm of its length.
 #include "aten/cpu/reduce_blocks.h"
 
 #include <cstring>
@@ -13,17 +14,18 @@
 namespace treadle::simd {
 namespace {
 
-constexpr int64_t kPiece = 4096;        // elements folded at once
-constexpr int64_t kBuffer = 512;        // elements converted at once; divides kPiece
-constexpr int64_t kRowsPerPiece = 64;   // rows stepped into one accumulator
-constexpr int64_t kWidth = 2048;        // outputs stepped together
-constexpr int64_t kChunk = 64 * 1024;   // elements of a parallel chunk; a multiple of kPiece
+constexpr int64_t kPiece = 4096;       // elements folded at once
+constexpr int64_t kBuffer = 512;       // elements converted at once; divides kPiece
+constexpr int64_t kRowsPerPiece = 32;  // rows stepped into one accumulator
+constexpr int64_t kWidth = 2048;       // outputs stepped together
+constexpr int64_t kChunk = 64 * 1024;  // elements of a parallel chunk; a multiple of kPiece
 constexpr int64_t kMaxItem = 16;
 
 // Combines results of pieces in pairs, as they come: the n-th carries like a binary counter.
 class Cascade {
  public:
-  Cascade(const ReduceFunctions& f, int64_t width, int64_t item) : f_(f), width_(width), bytes_(width * item) {}
+  Cascade(const ReduceFunctions& f, int64_t width, int64_t item)
+      : f_(f), width_(width), bytes_(width * item) {}
 
   // Adds a piece's result, which it copies.
   void push(const char* piece) {
@@ -67,7 +69,8 @@ class Cascade {
 // Walks the index tuples of a shape along one operand.
 class Walk {
  public:
-  Walk(const DimVector& sizes, const DimVector& strides, int64_t linear) : sizes_(sizes), strides_(strides), index_(sizes.size()) {
+  Walk(const DimVector& sizes, const DimVector& strides, int64_t linear)
+      : sizes_(sizes), strides_(strides), index_(sizes.size()) {
     for (size_t d = sizes.size(); d-- > 0;) {
       index_[d] = linear % sizes[d];
       linear /= sizes[d];
@@ -110,11 +113,14 @@ class Reduction {
 
   void run() const {
     if (call_.reduced == 0) return fill_empty();
-    const int64_t folded = std::abs(call_.reduced_in_strides.back()), kept = std::abs(call_.kept_in_strides.back());
+    const int64_t folded = std::abs(call_.reduced_in_strides.back()),
+                  kept = std::abs(call_.kept_in_strides.back());
     // Rows of a few outputs are not worth stepping.
     const bool folds_rows = call_.kept_sizes.back() < 4 || (folded <= kept && call_.reduced > 1);
-    if (folds_rows) run_inner();
-    else run_outer();
+    if (folds_rows)
+      run_inner();
+    else
+      run_outer();
   }
 
  private:
@@ -132,7 +138,8 @@ class Reduction {
     Walk out(call_.kept_sizes, call_.kept_out_strides, first);
     for (int64_t done = 0; done < n;) {
       const int64_t count = std::min(n - done, out.left());
-      store_(acc + done * item_, item_, call_.out + out.offset(), call_.kept_out_strides.back(), count);
+      store_(acc + done * item_, item_, call_.out + out.offset(), call_.kept_out_strides.back(),
+             count);
       done += count;
       out.advance(count);
     }
@@ -159,7 +166,8 @@ class Reduction {
       } else {
         for (int64_t done = 0; done < n;) {
           const int64_t count = std::min(n - done, in.left());
-          load_(base + in.offset(), call_.reduced_in_strides.back(), buffer + done * item_, item_, count);
+          load_(base + in.offset(), call_.reduced_in_strides.back(), buffer + done * item_, item_,
+                count);
           done += count;
           in.advance(count);
         }
@@ -177,18 +185,19 @@ class Reduction {
   void run_inner() const {
     const int64_t chunks = (call_.reduced + kChunk - 1) / kChunk;
     if (chunks == 1) {
-      parallel_for(call_.outputs, std::max<int64_t>(1, kChunk / 2 / call_.reduced), [&](int64_t begin, int64_t end) {
-        alignas(64) char acc[kBuffer * kMaxItem];
-        Walk in(call_.kept_sizes, call_.kept_in_strides, begin);
-        for (int64_t first = begin; first < end; first += kBuffer) {
-          const int64_t n = std::min(kBuffer, end - first);
-          for (int64_t i = 0; i < n; ++i) {
-            fold(call_.in + in.offset(), 0, call_.reduced, acc + i * item_);
-            in.advance(1);
-          }
-          put(acc, first, n);
-        }
-      });
+      parallel_for(call_.outputs, std::max<int64_t>(1, kChunk / 2 / call_.reduced),
+                   [&](int64_t begin, int64_t end) {
+                     alignas(64) char acc[kBuffer * kMaxItem];
+                     Walk in(call_.kept_sizes, call_.kept_in_strides, begin);
+                     for (int64_t first = begin; first < end; first += kBuffer) {
+                       const int64_t n = std::min(kBuffer, end - first);
+                       for (int64_t i = 0; i < n; ++i) {
+                         fold(call_.in + in.offset(), 0, call_.reduced, acc + i * item_);
+                         in.advance(1);
+                       }
+                       put(acc, first, n);
+                     }
+                   });
       return;
     }
     std::vector<char> partial(static_cast<size_t>(call_.outputs * chunks * item_));
@@ -199,12 +208,14 @@ class Reduction {
       fold(call_.in + in.offset(), begin, std::min(call_.reduced, begin + kChunk), acc);
       std::memcpy(partial.data() + unit * item_, acc, static_cast<size_t>(item_));
     });
-    for (int64_t o = 0; o < call_.outputs; ++o) combine_partials(partial.data() + o * chunks * item_, chunks, item_, 1, o);
+    for (int64_t o = 0; o < call_.outputs; ++o)
+      combine_partials(partial.data() + o * chunks * item_, chunks, item_, 1, o);
   }
 
   // ---- rows of outputs stepped together ----
 
-  // acc[0..width) = the fold of rows [begin, end) of the outputs whose first elements start at `base`.
+  // acc[0..width) = the fold of rows [begin, end) of the outputs whose first elements start at
+  // `base`.
   void step_rows(const char* base, int64_t width, int64_t begin, int64_t end, char* acc) const {
     const int64_t stride = call_.kept_in_strides.back();
     const bool direct = same_type_ && stride == item_;
@@ -237,11 +248,13 @@ class Reduction {
   }
 
   void run_outer() const {
-    // A unit is up to kWidth outputs of one row of the kept dimensions; long folds are cut into chunks of rows.
+    // A unit is up to kWidth outputs of one row of the kept dimensions; long folds are cut into
+    // chunks of rows.
     const int64_t row = call_.kept_sizes.back(), rows = call_.outputs / row;
     const int64_t blocks = (row + kWidth - 1) / kWidth, units = rows * blocks;
     const int64_t width = std::min(row, kWidth);
-    const int64_t chunk_rows = std::max<int64_t>(kRowsPerPiece, kChunk / width / kRowsPerPiece * kRowsPerPiece);
+    const int64_t chunk_rows =
+        std::max<int64_t>(kRowsPerPiece, kChunk / width / kRowsPerPiece * kRowsPerPiece);
     const int64_t chunks = (call_.reduced + chunk_rows - 1) / chunk_rows;
     const auto place = [&](int64_t unit, int64_t* first, int64_t* n) {
       const int64_t at = unit % blocks * kWidth;
@@ -249,15 +262,18 @@ class Reduction {
       *n = std::min(kWidth, row - at);
     };
     if (chunks == 1) {
-      parallel_for(units, std::max<int64_t>(1, kChunk / 2 / (width * call_.reduced)), [&](int64_t begin, int64_t end) {
-        alignas(64) char acc[kWidth * kMaxItem];
-        for (int64_t unit = begin; unit < end; ++unit) {
-          int64_t first, n;
-          place(unit, &first, &n);
-          step_rows(call_.in + Walk(call_.kept_sizes, call_.kept_in_strides, first).offset(), n, 0, call_.reduced, acc);
-          put(acc, first, n);
-        }
-      });
+      parallel_for(units, std::max<int64_t>(1, kChunk / 2 / (width * call_.reduced)),
+                   [&](int64_t begin, int64_t end) {
+                     alignas(64) char acc[kWidth * kMaxItem];
+                     for (int64_t unit = begin; unit < end; ++unit) {
+                       int64_t first, n;
+                       place(unit, &first, &n);
+                       step_rows(
+                           call_.in + Walk(call_.kept_sizes, call_.kept_in_strides, first).offset(),
+                           n, 0, call_.reduced, acc);
+                       put(acc, first, n);
+                     }
+                   });
       return;
     }
     const int64_t bytes = width * item_;
@@ -276,8 +292,10 @@ class Reduction {
     }
   }
 
-  // Partial results, `spacing` bytes apart, of outputs [first, first + n): combined in the order of chunks, finished and written.
-  void combine_partials(const char* partial, int64_t chunks, int64_t spacing, int64_t n, int64_t first) const {
+  // Partial results, `spacing` bytes apart, of outputs [first, first + n): combined in the order of
+  // chunks, finished and written.
+  void combine_partials(const char* partial, int64_t chunks, int64_t spacing, int64_t n,
+                        int64_t first) const {
     Cascade cascade(f_, n, item_);
     for (int64_t c = 0; c < chunks; ++c) cascade.push(partial + c * spacing);
     std::vector<char> acc(static_cast<size_t>(n * item_));
@@ -298,7 +316,8 @@ class Reduction {
 void run_reduce(const ReduceCall& call, const ReduceTargets& targets) {
   const ReduceFunctions* f = nullptr;
   for (int t = chosen_target; f == nullptr && t >= 0; --t) {
-    const ReduceFunctions& candidate = targets[static_cast<size_t>(t)]->by_dtype[static_cast<size_t>(call.compute)];
+    const ReduceFunctions& candidate =
+        targets[static_cast<size_t>(t)]->by_dtype[static_cast<size_t>(call.compute)];
     if (candidate.inner != nullptr) f = &candidate;
   }
   check_internal(f != nullptr, "a reduction kernel was called for a dtype it has no loop for");

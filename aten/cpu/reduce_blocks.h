@@ -1,4 +1,5 @@
-// Reduction blocks: the loops that exist per reduction, dtype and instruction set, and what runs them over any operand.
+// Reduction blocks: the loops that exist per reduction, dtype and instruction set, and what runs
+// them over any operand.
 #pragma once
 
 #include <array>
@@ -26,7 +27,8 @@ struct ReduceBlocks {
 };
 using ReduceTargets = std::array<const ReduceBlocks*, kTargets>;
 
-// The kernel of every cell: runs the reduction's functions for `call.compute` on this machine's target.
+// The kernel of every cell: runs the reduction's functions for `call.compute` on this machine's
+// target.
 void run_reduce(const ReduceCall& call, const ReduceTargets& targets);
 
 }  // namespace treadle::simd

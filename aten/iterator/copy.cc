@@ -10,8 +10,8 @@ namespace treadle {
 namespace {
 
 constexpr int64_t kGrain = 32 * 1024;  // elements of a parallel chunk
-constexpr int64_t kTileRows = 128;      // a tile's columns are long enough to be worth their page,
-constexpr int64_t kTileCols = 32;       // and the whole stays in the nearest cache
+constexpr int64_t kTileRows = 128;     // a tile's columns are long enough to be worth their page,
+constexpr int64_t kTileCols = 32;      // and the whole stays in the nearest cache
 
 struct Plane {
   int64_t rows, cols;
@@ -19,8 +19,8 @@ struct Plane {
   int64_t src_col_stride;  // a column of src is contiguous
 };
 
-// Rows [begin, end) of a plane, in tiles. A tile is turned in a buffer: both tensors are then touched in whole cache lines, once,
-// whatever their strides do to the cache's sets.
+// Rows [begin, end) of a plane, in tiles. A tile is turned in a buffer: both tensors are then
+// touched in whole cache lines, once, whatever their strides do to the cache's sets.
 template <class Bits>
 void transpose_rows(const Plane& p, char* dst, const char* src, int64_t begin, int64_t end) {
   constexpr int64_t kItem = sizeof(Bits);
@@ -30,11 +30,13 @@ void transpose_rows(const Plane& p, char* dst, const char* src, int64_t begin, i
     for (int64_t j0 = 0; j0 < p.cols; j0 += kTileCols) {
       const int64_t cols = std::min(p.cols - j0, kTileCols);
       for (int64_t j = 0; j < cols; ++j) {
-        const Bits* const from = reinterpret_cast<const Bits*>(src + i0 * kItem + (j0 + j) * p.src_col_stride);
+        const Bits* const from =
+            reinterpret_cast<const Bits*>(src + i0 * kItem + (j0 + j) * p.src_col_stride);
         for (int64_t i = 0; i < rows; ++i) tile[i][j] = from[i];
       }
       for (int64_t i = 0; i < rows; ++i) {
-        std::memcpy(dst + (i0 + i) * p.dst_row_stride + j0 * kItem, tile[i], static_cast<size_t>(cols * kItem));
+        std::memcpy(dst + (i0 + i) * p.dst_row_stride + j0 * kItem, tile[i],
+                    static_cast<size_t>(cols * kItem));
       }
     }
   }
@@ -46,18 +48,25 @@ struct Wide {
 using TransposeFn = void(const Plane&, char*, const char*, int64_t, int64_t);
 TransposeFn* transpose_for(int64_t item) {
   switch (item) {
-    case 1: return &transpose_rows<uint8_t>;
-    case 2: return &transpose_rows<uint16_t>;
-    case 4: return &transpose_rows<uint32_t>;
-    case 8: return &transpose_rows<uint64_t>;
-    default: return &transpose_rows<Wide>;
+    case 1:
+      return &transpose_rows<uint8_t>;
+    case 2:
+      return &transpose_rows<uint16_t>;
+    case 4:
+      return &transpose_rows<uint32_t>;
+    case 8:
+      return &transpose_rows<uint64_t>;
+    default:
+      return &transpose_rows<Wide>;
   }
 }
 
 // dst runs along the last dimension and src along another: true when done.
 bool copy_transposed(const LoopGeometry& g, char* dst, const char* src, int64_t item) {
   const size_t rank = g.shape.size(), last = rank - 1;
-  if (rank < 2 || g.strides[0][last] != item || g.strides[1][last] == item || g.strides[1][last] == 0) return false;
+  if (rank < 2 || g.strides[0][last] != item || g.strides[1][last] == item ||
+      g.strides[1][last] == 0)
+    return false;
   size_t row = rank;
   for (size_t d = 0; d < last; ++d) {
     if (g.strides[1][d] == item) row = d;
@@ -71,23 +80,26 @@ bool copy_transposed(const LoopGeometry& g, char* dst, const char* src, int64_t 
   const int64_t bands = (plane.rows + kTileRows - 1) / kTileRows;
   const int64_t band_elements = std::min(plane.rows, kTileRows) * plane.cols;
   TransposeFn* const transpose = transpose_for(item);
-  parallel_for(planes * bands, std::max<int64_t>(1, kGrain / band_elements), [&](int64_t begin, int64_t end) {
-    for (int64_t unit = begin; unit < end; ++unit) {
-      int64_t rest = unit / bands, dst_offset = 0, src_offset = 0;
-      for (size_t d = last; d-- > 0;) {
-        if (d == row) continue;
-        dst_offset += rest % g.shape[d] * g.strides[0][d];
-        src_offset += rest % g.shape[d] * g.strides[1][d];
-        rest /= g.shape[d];
-      }
-      const int64_t first = unit % bands * kTileRows;
-      transpose(plane, dst + dst_offset, src + src_offset, first, std::min(plane.rows, first + kTileRows));
-    }
-  });
+  parallel_for(planes * bands, std::max<int64_t>(1, kGrain / band_elements),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t unit = begin; unit < end; ++unit) {
+                   int64_t rest = unit / bands, dst_offset = 0, src_offset = 0;
+                   for (size_t d = last; d-- > 0;) {
+                     if (d == row) continue;
+                     dst_offset += rest % g.shape[d] * g.strides[0][d];
+                     src_offset += rest % g.shape[d] * g.strides[1][d];
+                     rest /= g.shape[d];
+                   }
+                   const int64_t first = unit % bands * kTileRows;
+                   transpose(plane, dst + dst_offset, src + src_offset, first,
+                             std::min(plane.rows, first + kTileRows));
+                 }
+               });
   return true;
 }
 
-void copy_rows(const LoopGeometry& g, char* dst, const char* src, simd::ConvertFn* convert, int64_t numel) {
+void copy_rows(const LoopGeometry& g, char* dst, const char* src, simd::ConvertFn* convert,
+               int64_t numel) {
   const size_t last = g.shape.size() - 1;
   const int64_t row = g.shape[last];
   parallel_for(numel, kGrain, [&](int64_t begin, int64_t end) {
@@ -120,7 +132,8 @@ void copy_rows(const LoopGeometry& g, char* dst, const char* src, simd::ConvertF
 void copy_strided(const Tensor& dst, const Tensor& src) {
   const int64_t numel = dst.numel();
   if (numel == 0 || dst.is_meta() || src.is_meta()) return;
-  check<ErrorKind::NotImplemented>(dst.is_cpu() && src.is_cpu(), "copy: expected tensors of the CPU, got one on ", dst.device(),
+  check<ErrorKind::NotImplemented>(dst.is_cpu() && src.is_cpu(),
+                                   "copy: expected tensors of the CPU, got one on ", dst.device(),
                                    " and one on ", src.device());
   const Overlap overlap = overlap_of(dst, src);
   if (overlap == Overlap::Full) return;

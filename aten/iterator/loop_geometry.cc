@@ -23,11 +23,13 @@ DimVector memory_order(IntList shape, const DimVector* strides, int operands) {
   const size_t rank = shape.size();
   DimVector order(rank);
   for (size_t d = 0; d < rank; ++d) order[d] = static_cast<int64_t>(d);
-  // Insertion sort from the innermost dimension outwards: "undecided" is not transitive, so no other sort will do.
+  // Insertion sort from the innermost dimension outwards: "undecided" is not transitive, so no
+  // other sort will do.
   for (size_t first = rank; first-- > 0;) {
     size_t at = first;
     for (size_t d = first + 1; d < rank; ++d) {
-      const int swap = should_swap(shape, strides, operands, static_cast<size_t>(order[at]), static_cast<size_t>(order[d]));
+      const int swap = should_swap(shape, strides, operands, static_cast<size_t>(order[at]),
+                                   static_cast<size_t>(order[d]));
       if (swap > 0) {
         std::swap(order[at], order[d]);
         at = d;
@@ -47,7 +49,8 @@ void LoopGeometry::order() {
     const size_t d = static_cast<size_t>(o);
     if (shape[d] == 1) continue;
     bool merge = !new_shape.empty();
-    for (int k = 0; merge && k < operands; ++k) merge = new_strides[k].back() == shape[d] * strides[k][d];
+    for (int k = 0; merge && k < operands; ++k)
+      merge = new_strides[k].back() == shape[d] * strides[k][d];
     if (merge) {
       new_shape.back() *= shape[d];
       for (int k = 0; k < operands; ++k) new_strides[k].back() = strides[k][d];

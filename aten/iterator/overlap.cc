@@ -27,7 +27,8 @@ bool is_dense(const Tensor& t) {
 }
 
 bool same_places(const Tensor& a, const Tensor& b) {
-  return a.storage_offset() == b.storage_offset() && a.dtype() == b.dtype() && a.sizes() == b.sizes() &&
+  return a.storage_offset() == b.storage_offset() && a.dtype() == b.dtype() &&
+         a.sizes() == b.sizes() &&
          (a.strides() == b.strides() || (a.is_contiguous() && b.is_contiguous()));
 }
 
@@ -42,7 +43,9 @@ bool has_internal_overlap(const Tensor& t) {
 }
 
 Overlap overlap_of(const Tensor& a, const Tensor& b) {
-  const bool one_memory = a.storage() == b.storage() || (a.storage()->data() != nullptr && a.storage()->data() == b.storage()->data());
+  const bool one_memory =
+      a.storage() == b.storage() ||
+      (a.storage()->data() != nullptr && a.storage()->data() == b.storage()->data());
   if (!one_memory || a.numel() == 0 || b.numel() == 0) return Overlap::None;
   if (same_places(a, b)) return Overlap::Full;
   const Range ra = range_of(a), rb = range_of(b);
@@ -51,10 +54,12 @@ Overlap overlap_of(const Tensor& a, const Tensor& b) {
 }
 
 void require_writable(const char* op, const Tensor& t) {
-  check<ErrorKind::Runtime>(t.storage()->writable(), op, ": expected memory that may be written, got a read-only tensor");
-  check<ErrorKind::Runtime>(!has_internal_overlap(t), op,
-                            ": expected to write a tensor whose elements do not share memory, got sizes = ", t.sizes(),
-                            ", strides = ", t.strides(), "; clone() it first");
+  check<ErrorKind::Runtime>(t.storage()->writable(), op,
+                            ": expected memory that may be written, got a read-only tensor");
+  check<ErrorKind::Runtime>(
+      !has_internal_overlap(t), op,
+      ": expected to write a tensor whose elements do not share memory, got sizes = ", t.sizes(),
+      ", strides = ", t.strides(), "; clone() it first");
 }
 
 }  // namespace treadle

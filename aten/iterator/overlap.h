@@ -13,10 +13,12 @@ enum class Overlap : uint8_t {
 };
 Overlap overlap_of(const Tensor& a, const Tensor& b);
 
-// Whether an index tuple is certain to share its element with another: a stride of 0 along a dimension of more than one.
+// Whether an index tuple is certain to share its element with another: a stride of 0 along a
+// dimension of more than one.
 bool has_internal_overlap(const Tensor& t);
 
-// RuntimeError unless `t` can be the target of a write: its memory is writable and no two elements are one.
+// RuntimeError unless `t` can be the target of a write: its memory is writable and no two elements
+// are one.
 void require_writable(const char* op, const Tensor& t);
 
 }  // namespace treadle

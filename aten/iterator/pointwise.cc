@@ -1,5 +1,5 @@
-// The pointwise engine. Most calls are small, contiguous and of one dtype: those take a path without any list. The others
-// go through promotion, broadcasting and the geometry of a loop.
+// The pointwise engine. Most calls are small, contiguous and of one dtype: those take a path
+// without any list. The others go through promotion, broadcasting and the geometry of a loop.
 #include "aten/iterator/pointwise.h"
 
 #include "aten/contract.h"
@@ -52,24 +52,29 @@ bool may_stop_half_way(const PointwiseOp& op, const Types& types) {
   return false;
 }
 
-// ---- one-dtype contiguous operands --------------------------------------------------------------------------------------
+// ---- one-dtype contiguous operands
+// --------------------------------------------------------------------------------------
 
 constexpr int scalar_rank(const Scalar& s) { return static_cast<int>(s.kind()); }
-static_assert(static_cast<int>(Scalar::Kind::Bool) == 0 && static_cast<int>(Scalar::Kind::Complex) == 3);
+static_assert(static_cast<int>(Scalar::Kind::Bool) == 0 &&
+              static_cast<int>(Scalar::Kind::Complex) == 3);
 
 constexpr int64_t kItemStrides[] = {1, 2, 4, 8, 16};
-const int64_t* stride_of_item(ScalarType t) { return &kItemStrides[std::countr_zero(static_cast<uint64_t>(item_size(t)))]; }
+const int64_t* stride_of_item(ScalarType t) {
+  return &kItemStrides[std::countr_zero(static_cast<uint64_t>(item_size(t)))];
+}
 
-// The input whose shape the result has, when all inputs are contiguous CPU tensors of one dtype and of that shape or 0-dim, and no
-// number raises the dtype; null otherwise.
-const Tensor* find_simple(Promote promote, TensorRefs inputs, ArrayRef<Scalar> scalars, uint32_t promoting) {
+// The input whose shape the result has, when all inputs are contiguous CPU tensors of one dtype and
+// of that shape or 0-dim, and no number raises the dtype; null otherwise.
+const Tensor* find_simple(Promote promote, TensorRefs inputs, ArrayRef<Scalar> scalars,
+                          uint32_t promoting) {
   const Tensor* shape = inputs[0];
   if (!shape->defined()) return nullptr;
   const ScalarType dtype = shape->dtype();
   for (const Tensor* input : inputs) {
     const TensorImpl* const t = input->impl();
-    if (t == nullptr || t->dtype() != dtype || !t->is_contiguous() || !t->device().is_cpu() || t->layout() != Layout::Strided ||
-        t->is_wrapped_number()) {
+    if (t == nullptr || t->dtype() != dtype || !t->is_contiguous() || !t->device().is_cpu() ||
+        t->layout() != Layout::Strided || t->is_wrapped_number()) {
       return nullptr;
     }
     if (t == shape->impl() || t->sizes() == shape->sizes() || t->dim() == 0) continue;
@@ -86,7 +91,8 @@ const Tensor* find_simple(Promote promote, TensorRefs inputs, ArrayRef<Scalar> s
   return rounds ? nullptr : shape;
 }
 
-void run_simple(void* kernel, const Types& types, TensorRefs inputs, ArrayRef<Scalar> scalars, const Tensor& out) {
+void run_simple(void* kernel, const Types& types, TensorRefs inputs, ArrayRef<Scalar> scalars,
+                const Tensor& out) {
   static constexpr int64_t kZero = 0;
   const int64_t numel = out.numel();
   if (numel == 0) return;
@@ -106,12 +112,14 @@ void run_simple(void* kernel, const Types& types, TensorRefs inputs, ArrayRef<Sc
   call.scalars = scalars.data();
   call.scalar_count = static_cast<int>(scalars.size());
   call.compute = types.compute;
-  call.direct = !broadcast && dtype == types.compute && (types.result == dtype || types.result == ScalarType::Bool);
+  call.direct = !broadcast && dtype == types.compute &&
+                (types.result == dtype || types.result == ScalarType::Bool);
   call.numel = numel;
   reinterpret_cast<PointwiseKernel*>(kernel)(call);
 }
 
-// ---- the general path ---------------------------------------------------------------------------------------------------
+// ---- the general path
+// ---------------------------------------------------------------------------------------------------
 
 DimVector broadcast_shape(const char* op, TensorRefs inputs) {
   DimVector shape = inputs[0]->sizes();
@@ -122,12 +130,15 @@ DimVector broadcast_shape(const char* op, TensorRefs inputs) {
     const size_t missing = shape.size() - sizes.size();
     for (size_t d = 0; d < sizes.size(); ++d) {
       int64_t& s = shape[missing + d];
-      if (s == 1) s = sizes[d];
-      else fits = fits && (sizes[d] == 1 || sizes[d] == s);
+      if (s == 1)
+        s = sizes[d];
+      else
+        fits = fits && (sizes[d] == 1 || sizes[d] == s);
     }
     if (!fits) {
       std::string got = str(inputs[0]->sizes());
-      for (size_t i = 1; i < inputs.size(); ++i) got += str(i + 1 == inputs.size() ? " and " : ", ", inputs[i]->sizes());
+      for (size_t i = 1; i < inputs.size(); ++i)
+        got += str(i + 1 == inputs.size() ? " and " : ", ", inputs[i]->sizes());
       fail<ErrorKind::Runtime>(op, ": expected shapes that broadcast, got ", got);
     }
   }
@@ -141,14 +152,16 @@ Device device_of(const char* op, TensorRefs inputs) {
   for (const Tensor* t : inputs) {
     const Device d = t->device();
     if (t->dim() == 0 && d.is_cpu()) continue;
-    check<ErrorKind::Runtime>(!decided || d == device, op, ": expected all tensors on one device, got ", device, " and ", d);
+    check<ErrorKind::Runtime>(!decided || d == device, op,
+                              ": expected all tensors on one device, got ", device, " and ", d);
     device = d;
     decided = true;
   }
   return device;
 }
 
-// A kernel for the cell must exist before anything is written; on the meta device, too, which answers as the CPU does.
+// A kernel for the cell must exist before anything is written; on the meta device, too, which
+// answers as the CPU does.
 void require_kernel(const PointwiseOp& op, Device device, ScalarType cell) {
   if (device.is_meta()) device = kCPU;
   if (op.op->table().find(device, Layout::Strided, cell) != nullptr) return;
@@ -164,23 +177,28 @@ struct Prepared {
   bool same_shapes = true;  // no operand is broadcast
 };
 
-Prepared prepare(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars, uint32_t promoting) {
-  check_internal(!inputs.empty() && inputs.size() <= kMaxPointwiseInputs, "a pointwise operator has one to six tensors");
+Prepared prepare(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars,
+                 uint32_t promoting) {
+  check_internal(!inputs.empty() && inputs.size() <= kMaxPointwiseInputs,
+                 "a pointwise operator has one to six tensors");
   Promotion promotion;
   for (const Tensor* t : inputs) {
     check<ErrorKind::Type>(t->defined(), op.name, ": expected a tensor, got None");
     promotion.add(*t);
     check<ErrorKind::Type>(op.promote != Promote::None || t->dtype() == inputs[0]->dtype(), op.name,
-                           ": expected tensors of one dtype, got ", inputs[0]->dtype(), " and ", t->dtype());
+                           ": expected tensors of one dtype, got ", inputs[0]->dtype(), " and ",
+                           t->dtype());
   }
   const ScalarType of_tensors = promotion.result();
   for (size_t s = 0; s < scalars.size(); ++s) {
     if (promoting >> s & 1) promotion.add(scalars[s]);
   }
   // A number does not lift tensors into the dtypes of an operator that has none for them.
-  if (op.promote != Promote::Float && promotion.result() != of_tensors) require_kernel(op, device_of(op.name, inputs), of_tensors);
+  if (op.promote != Promote::Float && promotion.result() != of_tensors)
+    require_kernel(op, device_of(op.name, inputs), of_tensors);
   Prepared p;
-  p.types = types_for(op.promote, op.promote == Promote::None ? inputs[0]->dtype() : promotion.result());
+  p.types =
+      types_for(op.promote, op.promote == Promote::None ? inputs[0]->dtype() : promotion.result());
   p.device = device_of(op.name, inputs);
   p.shape = broadcast_shape(op.name, inputs);
   for (const Tensor* t : inputs) p.same_shapes = p.same_shapes && t->sizes() == IntList(p.shape);
@@ -189,19 +207,21 @@ Prepared prepare(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scal
   for (size_t s = 0; s < scalars.size(); ++s) {
     if (promoting >> s & 1) continue;
     check<ErrorKind::Runtime>(scalar_rank(scalars[s]) <= std::max(rank, 1), op.name, ": expected ",
-                              rank <= 1 ? "an integer" : "a real number", " beside tensors of dtype ", p.types.cell, ", got ",
-                              scalars[s]);
+                              rank <= 1 ? "an integer" : "a real number",
+                              " beside tensors of dtype ", p.types.cell, ", got ", scalars[s]);
   }
   return p;
 }
 
-// The strides of a new result: those of the inputs where they agree, so that a permuted input gives a permuted result.
+// The strides of a new result: those of the inputs where they agree, so that a permuted input gives
+// a permuted result.
 DimVector result_strides(const Prepared& p, TensorRefs inputs) {
   DimVector seen[kMaxPointwiseInputs];
   bool all_contiguous = true;
   for (size_t k = 0; k < inputs.size(); ++k) {
     seen[k] = broadcast_strides(p.shape, inputs[k]->sizes(), inputs[k]->strides());
-    all_contiguous = all_contiguous && inputs[k]->is_contiguous() && inputs[k]->sizes() == IntList(p.shape);
+    all_contiguous =
+        all_contiguous && inputs[k]->is_contiguous() && inputs[k]->sizes() == IntList(p.shape);
   }
   if (all_contiguous) return contiguous_strides(p.shape);
   const DimVector order = memory_order(p.shape, seen, static_cast<int>(inputs.size()));
@@ -221,19 +241,24 @@ Tensor new_result(const Prepared& p, TensorRefs inputs) {
 }
 
 // The scalars as the kernel takes them: a comparison sees them rounded to the operands' dtype.
-void round_scalars(const Prepared& p, Promote promote, ArrayRef<Scalar>& scalars, uint32_t promoting, Scalar* rounded) {
-  if (promote != Promote::Compare || item_size(p.types.cell) != 2 || !is_floating(p.types.cell)) return;
+void round_scalars(const Prepared& p, Promote promote, ArrayRef<Scalar>& scalars,
+                   uint32_t promoting, Scalar* rounded) {
+  if (promote != Promote::Compare || item_size(p.types.cell) != 2 || !is_floating(p.types.cell))
+    return;
   for (size_t s = 0; s < scalars.size(); ++s) {
     rounded[s] = scalars[s];
     if (!(promoting >> s & 1)) continue;
-    rounded[s] = p.types.cell == ScalarType::Float16 ? Scalar(scalars[s].to<Half>()) : Scalar(scalars[s].to<BFloat16>());
+    rounded[s] = p.types.cell == ScalarType::Float16 ? Scalar(scalars[s].to<Half>())
+                                                     : Scalar(scalars[s].to<BFloat16>());
   }
   scalars = ArrayRef<Scalar>(rounded, scalars.size());
 }
 
 // Calls a boxed kernel: the tensors and scalars go where the schema has them.
-void run_boxed(const PointwiseOp& op, BoxedKernel kernel, TensorRefs inputs, ArrayRef<Scalar> scalars, const Tensor& out) {
-  const schema::FunctionSchema schema = schema::parse_schema(std::string_view(op.op->info().schema));
+void run_boxed(const PointwiseOp& op, BoxedKernel kernel, TensorRefs inputs,
+               ArrayRef<Scalar> scalars, const Tensor& out) {
+  const schema::FunctionSchema schema =
+      schema::parse_schema(std::string_view(op.op->info().schema));
   Stack stack;
   size_t next_tensor = 0, next_scalar = 0;
   for (const schema::Argument& a : schema.arguments) {
@@ -243,19 +268,29 @@ void run_boxed(const PointwiseOp& op, BoxedKernel kernel, TensorRefs inputs, Arr
     }
     const Scalar& s = scalars[next_scalar++];
     switch (a.type.base) {
-      case schema::BaseType::Bool: stack.push_back(Value(s.to<bool>())); break;
-      case schema::BaseType::Int: stack.push_back(Value(s.to<int64_t>())); break;
-      case schema::BaseType::Float: stack.push_back(Value(s.to<double>())); break;
-      default: stack.push_back(Value(s)); break;
+      case schema::BaseType::Bool:
+        stack.push_back(Value(s.to<bool>()));
+        break;
+      case schema::BaseType::Int:
+        stack.push_back(Value(s.to<int64_t>()));
+        break;
+      case schema::BaseType::Float:
+        stack.push_back(Value(s.to<double>()));
+        break;
+      default:
+        stack.push_back(Value(s));
+        break;
     }
   }
   kernel(*op.op, stack);
-  check<ErrorKind::Runtime>(stack.size() == 1, op.name, ": expected one result of a kernel, got ", stack.size());
+  check<ErrorKind::Runtime>(stack.size() == 1, op.name, ": expected one result of a kernel, got ",
+                            stack.size());
   copy_strided(out, stack[0].as<Tensor>());
 }
 
-// Whether a large operand's memory runs along another dimension than the result's (a transposed matrix): it is put in order
-// first, tile by tile, which costs less than a walk that touches a cache line for each element.
+// Whether a large operand's memory runs along another dimension than the result's (a transposed
+// matrix): it is put in order first, tile by tile, which costs less than a walk that touches a
+// cache line for each element.
 bool runs_across(const Tensor& out, const Tensor& t) {
   constexpr int64_t kLarge = 64 * 1024;
   if (t.numel() < kLarge || !t.is_cpu() || !out.is_cpu() || t.sizes() != out.sizes()) return false;
@@ -268,8 +303,8 @@ bool runs_across(const Tensor& out, const Tensor& t) {
   return found == 2 && out_runs != t_runs;
 }
 
-void run_general(const PointwiseOp& op, const Prepared& p, TensorRefs inputs, ArrayRef<Scalar> scalars, uint32_t promoting,
-                 const Tensor& out) {
+void run_general(const PointwiseOp& op, const Prepared& p, TensorRefs inputs,
+                 ArrayRef<Scalar> scalars, uint32_t promoting, const Tensor& out) {
   void* const kernel = op.op->table().find(p.device, out.layout(), p.types.cell);
   if (kernel == nullptr) {
     if (p.device.is_meta()) return;
@@ -286,7 +321,8 @@ void run_general(const PointwiseOp& op, const Prepared& p, TensorRefs inputs, Ar
   const Tensor* straight[kMaxPointwiseInputs];
   for (size_t k = 0; k < inputs.size(); ++k) {
     const Tensor& t = *inputs[k];
-    check<ErrorKind::Runtime>(t.device() == p.device, op.name, ": expected all tensors on one device, got ", p.device, " and ",
+    check<ErrorKind::Runtime>(t.device() == p.device, op.name,
+                              ": expected all tensors on one device, got ", p.device, " and ",
                               t.device());
     straight[k] = &t;
     if (runs_across(out, t)) {
@@ -294,7 +330,8 @@ void run_general(const PointwiseOp& op, const Prepared& p, TensorRefs inputs, Ar
       copy_strided(straightened[k], t);
       straight[k] = &straightened[k];
     }
-    g.add(broadcast_strides(p.shape, straight[k]->sizes(), straight[k]->strides()), t.element_size());
+    g.add(broadcast_strides(p.shape, straight[k]->sizes(), straight[k]->strides()),
+          t.element_size());
   }
   inputs = TensorRefs(straight, inputs.size());
   g.order();
@@ -303,12 +340,18 @@ void run_general(const PointwiseOp& op, const Prepared& p, TensorRefs inputs, Ar
   PointwiseCall call;
   call.out = {static_cast<char*>(out.data()), g.strides[0].data(), out.dtype()};
   call.inputs = static_cast<int>(inputs.size());
-  const ScalarType block_result = op.promote == Promote::Compare || op.promote == Promote::Bool ? ScalarType::Bool : p.types.compute;
-  const auto contiguous = [&](const DimVector& strides, int64_t item) { return strides.size() == 1 && strides[0] == item; };
+  const ScalarType block_result = op.promote == Promote::Compare || op.promote == Promote::Bool
+                                      ? ScalarType::Bool
+                                      : p.types.compute;
+  const auto contiguous = [&](const DimVector& strides, int64_t item) {
+    return strides.size() == 1 && strides[0] == item;
+  };
   call.direct = out.dtype() == block_result && contiguous(g.strides[0], out.element_size());
   for (size_t k = 0; k < inputs.size(); ++k) {
-    call.in[k] = {static_cast<char*>(inputs[k]->data()), g.strides[k + 1].data(), inputs[k]->dtype()};
-    call.direct = call.direct && inputs[k]->dtype() == p.types.compute && contiguous(g.strides[k + 1], inputs[k]->element_size());
+    call.in[k] = {static_cast<char*>(inputs[k]->data()), g.strides[k + 1].data(),
+                  inputs[k]->dtype()};
+    call.direct = call.direct && inputs[k]->dtype() == p.types.compute &&
+                  contiguous(g.strides[k + 1], inputs[k]->element_size());
   }
   call.shape = g.shape.data();
   call.dims = static_cast<int>(g.shape.size());
@@ -319,14 +362,16 @@ void run_general(const PointwiseOp& op, const Prepared& p, TensorRefs inputs, Ar
   reinterpret_cast<PointwiseKernel*>(kernel)(call);
 }
 
-// Writes `out` (of the result's shape), through a temporary where its memory meets an input's in a way not seen through.
-void write_to(const PointwiseOp& op, const char* shown_name, const Prepared& p, TensorRefs inputs, ArrayRef<Scalar> scalars,
-              uint32_t promoting, const Tensor& out) {
+// Writes `out` (of the result's shape), through a temporary where its memory meets an input's in a
+// way not seen through.
+void write_to(const PointwiseOp& op, const char* shown_name, const Prepared& p, TensorRefs inputs,
+              ArrayRef<Scalar> scalars, uint32_t promoting, const Tensor& out) {
   bool temporary = may_stop_half_way(op, p.types);
   for (const Tensor* t : inputs) {
     const Overlap o = overlap_of(out, *t);
     check<ErrorKind::Runtime>(o != Overlap::Partial, shown_name,
-                              ": expected memory to write that is an input's own or apart from it, got tensors that overlap in part; "
+                              ": expected memory to write that is an input's own or apart from it, "
+                              "got tensors that overlap in part; "
                               "clone() one of them first");
     temporary = temporary || o == Overlap::Unknown;
   }
@@ -342,7 +387,8 @@ void write_to(const PointwiseOp& op, const char* shown_name, const Prepared& p, 
 
 }  // namespace
 
-Tensor pointwise(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars, uint32_t promoting) {
+Tensor pointwise(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars,
+                 uint32_t promoting) {
   if (const Tensor* shape = find_simple(op.promote, inputs, scalars, promoting)) [[likely]] {
     const Types types = types_for(op.promote, shape->dtype());
     if (void* kernel = op.op->table().find(kCPU, Layout::Strided, types.cell)) [[likely]] {
@@ -358,7 +404,8 @@ Tensor pointwise(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scal
   return out;
 }
 
-void pointwise_out(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars, uint32_t promoting, const Tensor& out) {
+void pointwise_out(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars,
+                   uint32_t promoting, const Tensor& out) {
   const Prepared p = prepare(op, inputs, scalars, promoting);
   require_kernel(op, p.device, p.types.cell);
   require_out(op.name, TensorSpec{p.shape, p.types.result, p.device}, out);
@@ -367,7 +414,8 @@ void pointwise_out(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> sc
   write_to(op, op.name, p, inputs, scalars, promoting, out);
 }
 
-void pointwise_inplace(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars, uint32_t promoting) {
+void pointwise_inplace(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars,
+                       uint32_t promoting) {
   const Tensor& self = *inputs[0];
   const Tensor* const shape = find_simple(op.promote, inputs, scalars, promoting);
   if (shape != nullptr && shape->sizes() == self.sizes() && self.storage()->writable()) [[likely]] {
@@ -388,9 +436,11 @@ void pointwise_inplace(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar
   const PointwiseOp shown{name.c_str(), op.op, op.promote};
   const Prepared p = prepare(shown, inputs, scalars, promoting);
   require_kernel(shown, p.device, p.types.cell);
-  check<ErrorKind::Runtime>(IntList(p.shape) == self.sizes(), name, ": expected shapes that broadcast to self's ", self.sizes(),
+  check<ErrorKind::Runtime>(IntList(p.shape) == self.sizes(), name,
+                            ": expected shapes that broadcast to self's ", self.sizes(),
                             ", got a result of shape ", p.shape);
-  check<ErrorKind::Runtime>(can_cast(p.types.result, self.dtype()), name, ": expected a result that can be written to self of dtype ",
+  check<ErrorKind::Runtime>(can_cast(p.types.result, self.dtype()), name,
+                            ": expected a result that can be written to self of dtype ",
                             self.dtype(), ", got ", p.types.result);
   require_writable(name.c_str(), self);
   write_to(shown, name.c_str(), p, inputs, scalars, promoting, self);

@@ -1,4 +1,5 @@
-// The pointwise engine through real operators: promotion, layouts, the three forms, overlap, and errors.
+// The pointwise engine through real operators: promotion, layouts, the three forms, overlap, and
+// errors.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -74,11 +75,13 @@ TEST(Pointwise, SameBitsInEveryLayout) {
       const Tensor turned = empty_cpu({cols, rows}, ScalarType::Float32);
       const Tensor transposed = alias_with_geometry(turned, {rows, cols}, {1, rows}, 0);
       copy_strided(transposed, base);
-      EXPECT_EQ(bytes(aten::exp(aten::mul(transposed, Scalar(-0.01)))), bytes(expected)) << rows << " x " << cols;
+      EXPECT_EQ(bytes(aten::exp(aten::mul(transposed, Scalar(-0.01)))), bytes(expected))
+          << rows << " x " << cols;
       const Tensor wide = empty_cpu({rows, 2 * cols}, ScalarType::Float32);
       const Tensor every_other = alias_with_geometry(wide, {rows, cols}, {2 * cols, 2}, 0);
       copy_strided(every_other, base);
-      EXPECT_EQ(bytes(aten::exp(aten::mul(every_other, Scalar(-0.01)))), bytes(expected)) << rows << " x " << cols;
+      EXPECT_EQ(bytes(aten::exp(aten::mul(every_other, Scalar(-0.01)))), bytes(expected))
+          << rows << " x " << cols;
       const Tensor mixed = aten::add(every_other, transposed);
       EXPECT_EQ(bytes(mixed), bytes(aten::add(base, base)));
     }
@@ -96,21 +99,29 @@ TEST(Pointwise, Broadcasts) {
   const Tensor a = counting({2, 1, 3}, ScalarType::Int64), b = counting({4, 1}, ScalarType::Int64);
   const Tensor c = aten::add(a, b);
   ASSERT_EQ(c.sizes(), IntList({2, 4, 3}));
-  for (int64_t i = 0; i < 24; ++i) EXPECT_EQ(c.data_as<int64_t>()[i], i / 12 * 3 + i % 3 + i / 3 % 4);
-  EXPECT_EQ(message_of([&] { aten::add(counting({2, 3}, ScalarType::Float32), counting({4}, ScalarType::Float32)); }),
+  for (int64_t i = 0; i < 24; ++i)
+    EXPECT_EQ(c.data_as<int64_t>()[i], i / 12 * 3 + i % 3 + i / 3 % 4);
+  EXPECT_EQ(message_of([&] {
+              aten::add(counting({2, 3}, ScalarType::Float32), counting({4}, ScalarType::Float32));
+            }),
             "add: expected shapes that broadcast, got (2, 3) and (4,)");
-  EXPECT_EQ(aten::add(counting({0, 3}, ScalarType::Float32), counting({3}, ScalarType::Float32)).numel(), 0);
+  EXPECT_EQ(
+      aten::add(counting({0, 3}, ScalarType::Float32), counting({3}, ScalarType::Float32)).numel(),
+      0);
 }
 
 TEST(Pointwise, SixteenBitFloatsComputeInFloat) {
   const Tensor a = counting({1000}, ScalarType::Float16);
   const Tensor half = aten::mul(a, Scalar(0.1));
   for (int64_t i = 0; i < 1000; ++i) {
-    EXPECT_EQ(half.data_as<Half>()[i].bits, Half(static_cast<float>(a.data_as<Half>()[i]) * 0.1f).bits);
+    EXPECT_EQ(half.data_as<Half>()[i].bits,
+              Half(static_cast<float>(a.data_as<Half>()[i]) * 0.1f).bits);
   }
   // A comparison sees a number rounded to the dtype.
-  EXPECT_FALSE(*aten::lt(aten::mul(counting({2}, ScalarType::Float16), Scalar(0.1)), Scalar(0.1)).data_as<bool>() == false);
-  EXPECT_FALSE(aten::lt(aten::mul(counting({2}, ScalarType::Float16), Scalar(0.1)), Scalar(0.1)).data_as<bool>()[1]);
+  EXPECT_FALSE(*aten::lt(aten::mul(counting({2}, ScalarType::Float16), Scalar(0.1)), Scalar(0.1))
+                    .data_as<bool>() == false);
+  EXPECT_FALSE(aten::lt(aten::mul(counting({2}, ScalarType::Float16), Scalar(0.1)), Scalar(0.1))
+                   .data_as<bool>()[1]);
 }
 
 TEST(Pointwise, WritesInPlaceAndOut) {
@@ -124,25 +135,35 @@ TEST(Pointwise, WritesInPlaceAndOut) {
   EXPECT_EQ(values(wide), (std::vector<double>{0, 4, 8, 12, 16}));
   EXPECT_EQ(message_of([&] { aten::add_out(a, a, Scalar(1), empty_cpu({5}, ScalarType::Int64)); }),
             "add: expected out of a dtype that float32 can be cast to, got int64");
-  EXPECT_NE(message_of([&] { aten::add_(counting({2}, ScalarType::Int64), Scalar(0.5)); }), "no error");
-  EXPECT_NE(message_of([&] { aten::add_(counting({1, 3}, ScalarType::Float32), counting({2, 3}, ScalarType::Float32)); }), "no error");
+  EXPECT_NE(message_of([&] { aten::add_(counting({2}, ScalarType::Int64), Scalar(0.5)); }),
+            "no error");
+  EXPECT_NE(
+      message_of([&] {
+        aten::add_(counting({1, 3}, ScalarType::Float32), counting({2, 3}, ScalarType::Float32));
+      }),
+      "no error");
 }
 
 TEST(Pointwise, SeesOverlap) {
   const Tensor base = counting({6}, ScalarType::Float32);
-  const Tensor front = alias_with_geometry(base, {5}, {1}, 0), back = alias_with_geometry(base, {5}, {1}, 1);
+  const Tensor front = alias_with_geometry(base, {5}, {1}, 0),
+               back = alias_with_geometry(base, {5}, {1}, 1);
   EXPECT_NE(message_of([&] { aten::add_(front, back); }), "no error");
   EXPECT_EQ(values(base), (std::vector<double>{0, 1, 2, 3, 4, 5}));
-  EXPECT_NE(message_of([&] { aten::add_(alias_with_geometry(base, {4}, {0}, 0), Scalar(1)); }), "no error");
+  EXPECT_NE(message_of([&] { aten::add_(alias_with_geometry(base, {4}, {0}, 0), Scalar(1)); }),
+            "no error");
   // Interleaved, so that the ranges meet though no element is shared: as if through a temporary.
-  const Tensor even = alias_with_geometry(base, {3}, {2}, 0), odd = alias_with_geometry(base, {3}, {2}, 1);
+  const Tensor even = alias_with_geometry(base, {3}, {2}, 0),
+               odd = alias_with_geometry(base, {3}, {2}, 1);
   aten::add_(even, odd);
   EXPECT_EQ(values(base), (std::vector<double>{1, 1, 5, 3, 9, 5}));
 }
 
 TEST(Pointwise, IntegersNeverTrap) {
   const Tensor a = counting({3}, ScalarType::Int32);
-  EXPECT_NE(message_of([&] { aten::floor_divide(a, Scalar(0)); }).find("expected a non-zero divisor"), std::string::npos);
+  EXPECT_NE(
+      message_of([&] { aten::floor_divide(a, Scalar(0)); }).find("expected a non-zero divisor"),
+      std::string::npos);
   const Tensor least = empty_cpu({1}, ScalarType::Int32);
   *least.data_as<int32_t>() = INT32_MIN;
   EXPECT_EQ(*aten::floor_divide(least, Scalar(-1)).data_as<int32_t>(), INT32_MIN);
@@ -151,7 +172,8 @@ TEST(Pointwise, IntegersNeverTrap) {
 TEST(Pointwise, TruthValues) {
   const Tensor a = counting({3}, ScalarType::Float64), b = counting({3}, ScalarType::Complex64);
   EXPECT_EQ(values(aten::logical_and(a, b)), (std::vector<double>{0, 1, 1}));
-  EXPECT_EQ(values(aten::where(aten::lt(a, Scalar(1)), Scalar(7), a)), (std::vector<double>{7, 1, 2}));
+  EXPECT_EQ(values(aten::where(aten::lt(a, Scalar(1)), Scalar(7), a)),
+            (std::vector<double>{7, 1, 2}));
 }
 
 TEST(Pointwise, SameBitsAtAnyNumberOfThreads) {
@@ -175,13 +197,15 @@ TEST(Pointwise, MetaTensorsGiveShapesOnly) {
 }
 
 TEST(Copy, ConvertsAnyLayout) {
-  for (ScalarType t : {ScalarType::Int8, ScalarType::Int16, ScalarType::Float32, ScalarType::Float64, ScalarType::Complex128}) {
+  for (ScalarType t : {ScalarType::Int8, ScalarType::Int16, ScalarType::Float32,
+                       ScalarType::Float64, ScalarType::Complex128}) {
     const Tensor a = counting({130, 35}, t);
     const Tensor b = empty_cpu({35, 130}, t);
     copy_strided(alias_with_geometry(b, {130, 35}, {1, 130}, 0), a);
     const std::vector<double> from = values(a), to = values(b);
     for (int64_t i = 0; i < 130; ++i) {
-      for (int64_t j = 0; j < 35; ++j) ASSERT_EQ(to[static_cast<size_t>(j * 130 + i)], from[static_cast<size_t>(i * 35 + j)]);
+      for (int64_t j = 0; j < 35; ++j)
+        ASSERT_EQ(to[static_cast<size_t>(j * 130 + i)], from[static_cast<size_t>(i * 35 + j)]);
     }
   }
   const Tensor extremes = empty_cpu({4}, ScalarType::Float32);

@@ -14,8 +14,10 @@ ScalarType combine(ScalarType higher, ScalarType lower) {
 }  // namespace
 
 void Promotion::add(Rank rank, ScalarType t) {
-  if (rank == Number && is_complex(t)) t = to_complex(default_dtype());
-  else if (rank == Number && is_floating(t)) t = default_dtype();
+  if (rank == Number && is_complex(t))
+    t = to_complex(default_dtype());
+  else if (rank == Number && is_floating(t))
+    t = default_dtype();
   std::optional<ScalarType>& slot = by_rank_[rank];
   slot = slot ? promote_types(*slot, t) : t;
 }

@@ -1,7 +1,9 @@
-// Type promotion by PyTorch's rules: tensors with dimensions decide first, then 0-dim tensors, then Python numbers; a lower
-// one changes the dtype only when its kind (bool < integer < floating < complex) is higher.
+// Type promotion by PyTorch's rules: tensors with dimensions decide first, then 0-dim tensors, then
+// Python numbers; a lower one changes the dtype only when its kind (bool < integer < floating <
+// complex) is higher.
 //
-//   int64[3] + float64[] -> float64;  float32[3] + float64[] -> float32;  int64[3] + 1.5 -> the default dtype
+//   int64[3] + float64[] -> float64;  float32[3] + float64[] -> float32;  int64[3] + 1.5 -> the
+//   default dtype
 #pragma once
 
 #include <optional>
@@ -26,6 +28,8 @@ class Promotion {
 };
 
 // 0 bool, 1 integer, 2 floating, 3 complex.
-constexpr int kind_rank(ScalarType t) { return t == ScalarType::Bool ? 0 : is_complex(t) ? 3 : is_floating(t) ? 2 : 1; }
+constexpr int kind_rank(ScalarType t) {
+  return t == ScalarType::Bool ? 0 : is_complex(t) ? 3 : is_floating(t) ? 2 : 1;
+}
 
 }  // namespace treadle

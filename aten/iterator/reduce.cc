@@ -1,4 +1,5 @@
-// The reduction engine: decides dims, dtypes and the result's shape, and hands the kernel merged dimensions.
+// The reduction engine: decides dims, dtypes and the result's shape, and hands the kernel merged
+// dimensions.
 #include "aten/iterator/reduce.h"
 
 #include "aten/iterator/copy.h"
@@ -22,7 +23,8 @@ constexpr ScalarType compute_of(ScalarType t) {
   return t == ScalarType::Float16 || t == ScalarType::BFloat16 ? ScalarType::Float32 : t;
 }
 
-void choose_types(const ReduceOp& op, ScalarType self, std::optional<ScalarType> dtype, Plan& plan) {
+void choose_types(const ReduceOp& op, ScalarType self, std::optional<ScalarType> dtype,
+                  Plan& plan) {
   switch (op.promote) {
     case ReducePromote::Same:
       plan.result = self;
@@ -33,7 +35,8 @@ void choose_types(const ReduceOp& op, ScalarType self, std::optional<ScalarType>
     case ReducePromote::Float:
       plan.result = dtype.value_or(self);
       check<ErrorKind::Runtime>(is_floating(plan.result) || is_complex(plan.result), op.name,
-                                ": expected a floating or complex dtype, got ", name_of(plan.result));
+                                ": expected a floating or complex dtype, got ",
+                                name_of(plan.result));
       break;
     case ReducePromote::Bool:
       plan.result = self == ScalarType::UInt8 ? self : ScalarType::Bool;
@@ -43,12 +46,16 @@ void choose_types(const ReduceOp& op, ScalarType self, std::optional<ScalarType>
   }
   plan.cell = plan.result;
   plan.compute = compute_of(plan.result);
-  // A kernel for narrow integers may not exist where the result is asked for in one: it wraps a wide sum.
-  if (op.promote == ReducePromote::Sum && is_integral(plan.result, true)) plan.cell = plan.compute = ScalarType::Int64;
+  // A kernel for narrow integers may not exist where the result is asked for in one: it wraps a
+  // wide sum.
+  if (op.promote == ReducePromote::Sum && is_integral(plan.result, true))
+    plan.cell = plan.compute = ScalarType::Int64;
 }
 
-Plan make_plan(const ReduceOp& op, const Tensor& self, OptionalIntList dims, bool keepdim, std::optional<ScalarType> dtype) {
-  check<ErrorKind::Type>(self.defined(), op.name, ": expected a tensor for argument 'self', got None");
+Plan make_plan(const ReduceOp& op, const Tensor& self, OptionalIntList dims, bool keepdim,
+               std::optional<ScalarType> dtype) {
+  check<ErrorKind::Type>(self.defined(), op.name,
+                         ": expected a tensor for argument 'self', got None");
   Plan plan;
   choose_types(op, self.dtype(), dtype, plan);
   plan.dims = wrap_dims(op.name, dims, self.dim(), true);
@@ -70,7 +77,8 @@ Plan make_plan(const ReduceOp& op, const Tensor& self, OptionalIntList dims, boo
     no_kernel(*op.op, device, Layout::Strided, plan.cell);
   }
   if (plan.reduced == 0 && !op.has_identity && checked_numel(plan.sizes) > 0) {
-    fail<ErrorKind::Index>(op.name, ": expected a non-empty dimension to reduce, got shape ", sizes);
+    fail<ErrorKind::Index>(op.name, ": expected a non-empty dimension to reduce, got shape ",
+                           sizes);
   }
   return plan;
 }
@@ -79,7 +87,8 @@ Plan make_plan(const ReduceOp& op, const Tensor& self, OptionalIntList dims, boo
 void run(const ReduceOp& op, const Plan& plan, const Tensor& self, const Tensor& out) {
   if (out.is_meta() || out.numel() == 0) return;
   void* const kernel = op.op->table().find(self.device(), Layout::Strided, plan.cell);
-  check<ErrorKind::NotImplemented>(kernel != nullptr, op.name, ": expected a kernel of the device ", self.device());
+  check<ErrorKind::NotImplemented>(kernel != nullptr, op.name, ": expected a kernel of the device ",
+                                   self.device());
   const bool keepdim = out.dim() == self.dim();
   DimVector kept_sizes, kept_in, kept_out, reduced_sizes, reduced_in;
   size_t next = 0, out_dim = 0;
@@ -119,15 +128,16 @@ void run(const ReduceOp& op, const Plan& plan, const Tensor& self, const Tensor&
 
 }  // namespace
 
-Tensor reduce(const ReduceOp& op, const Tensor& self, OptionalIntList dims, bool keepdim, std::optional<ScalarType> dtype) {
+Tensor reduce(const ReduceOp& op, const Tensor& self, OptionalIntList dims, bool keepdim,
+              std::optional<ScalarType> dtype) {
   const Plan plan = make_plan(op, self, dims, keepdim, dtype);
   Tensor out = empty_tensor(plan.sizes, plan.result, self.device());
   run(op, plan, self, out);
   return out;
 }
 
-void reduce_out(const ReduceOp& op, const Tensor& self, OptionalIntList dims, bool keepdim, std::optional<ScalarType> dtype,
-                const Tensor& out) {
+void reduce_out(const ReduceOp& op, const Tensor& self, OptionalIntList dims, bool keepdim,
+                std::optional<ScalarType> dtype, const Tensor& out) {
   // Without a dtype asked for, a sum is accumulated in the dtype of `out`.
   if (out.defined() && !dtype && op.promote == ReducePromote::Sum) dtype = out.dtype();
   const Plan plan = make_plan(op, self, dims, keepdim, dtype);

@@ -1,5 +1,7 @@
 // How a C++ exception becomes a Python one, and a Python one crosses C++ code.
+#include <cctype>
 #include <new>
+#include <string_view>
 
 #include "python_bindings/csrc/python.h"
 
@@ -62,18 +64,31 @@ PyObject* type_for(ErrorKind kind) {
   return PyExc_RuntimeError;
 }
 
+// Whether a message begins with a name: "add: expected ..." or "add(): expected ...".
+bool names_operator(std::string_view message) {
+  size_t end = 0;
+  while (end < message.size() && (std::isalnum(static_cast<unsigned char>(message[end])) || message[end] == '_')) ++end;
+  const std::string_view rest = message.substr(end);
+  return end > 0 && (rest.starts_with(": ") || rest.starts_with("(): "));
+}
+
+void set_message(PyObject* type, const char* op, const char* message) {
+  if (op == nullptr || names_operator(message)) PyErr_SetString(type, message);
+  else PyErr_Format(type, "%s: %s", op, message);
+}
+
 }  // namespace
 
-void set_python_exception() noexcept {
+void set_python_exception(const char* op) noexcept {
   try {
     throw;
   } catch (const PythonError&) {
   } catch (const CarriedError& e) {
     e.restore();
   } catch (const Error& e) {
-    PyErr_SetString(type_for(e.kind()), e.what());
+    set_message(type_for(e.kind()), op, e.what());
   } catch (const std::bad_alloc&) {
-    PyErr_SetString(out_of_memory_type, "out of memory");
+    set_message(out_of_memory_type, op, "expected to allocate memory, the system refused");
   } catch (const std::exception& e) {
     PyErr_Format(internal_error_type, "internal error, please report it: %s", e.what());
   } catch (...) {

@@ -65,6 +65,16 @@ PyObject* grad(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject
   });
 }
 
+// Called at both ends of every no_grad() block.
+PyObject* set_grad_enabled(PyObject*, PyObject* enabled) {
+  return guarded([&] {
+    check<ErrorKind::Type>(PyBool_Check(enabled), "set_grad_enabled: expected a bool, got ",
+                           type_text(enabled));
+    return to_bool(std::exchange(autograd_mode().grad, enabled == Py_True));
+  });
+}
+PyObject* is_grad_enabled(PyObject*, PyObject*) { return to_bool(grad_enabled()); }
+
 PyObject* queue_callback(PyObject*, PyObject* function) {
   return guarded([&] {
     autograd::queue_callback([held = HeldFunction(function)] {
@@ -80,6 +90,9 @@ void init_grad_functions(PyObject* module) {
   static PyMethodDef functions[] = {
       fast_method("_backward", &backward, "backward() over lists."),
       fast_method("_grad", &grad, "grad() over lists."),
+      {"_set_grad_enabled", set_grad_enabled, METH_O, "Returns what was set before."},
+      {"is_grad_enabled", is_grad_enabled, METH_NOARGS,
+       "is_grad_enabled()\n--\n\nWhether operations are recorded for backward."},
       {"_queue_callback", queue_callback, METH_O,
        "Calls a function after the backward that is running."},
       {},

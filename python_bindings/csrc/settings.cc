@@ -82,11 +82,6 @@ void init_settings(PyObject* module) {
         "The dtype of an operation on both.");
   m.def("_memory_stats", &memory_stats, "Bytes and allocations on the CPU.");
 
-  m.def("is_grad_enabled", &grad_enabled, "Whether operations are recorded for backward.");
-  m.def(
-      "_set_grad_enabled",
-      [](bool enabled) { return std::exchange(autograd_mode().grad, enabled); },
-      "Returns what was set before.");
   m.def("is_inference_mode_enabled", &inference_enabled, "Whether inference mode is on.");
   m.def(
       "_set_inference_mode",

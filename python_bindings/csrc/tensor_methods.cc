@@ -115,8 +115,17 @@ PyObject* call_python(const char* module, const char* name,
       .release();
 }
 
+// Attributes that were set on the object travel with it.
 PyObject* reduce_ex(PyObject* self, PyObject*) {
-  return guarded([&] { return call_python("treadle._rebuild", "reduce_tensor", {self}); });
+  return guarded([&] {
+    Object reduced(call_python("treadle._rebuild", "reduce_tensor", {self}));
+    PyObject* attributes = reinterpret_cast<TensorObject*>(self)->dict;
+    if (!attributes || PyDict_GET_SIZE(attributes) == 0 || PyTuple_GET_SIZE(reduced.get()) != 2)
+      return reduced.release();
+    return Object(PyTuple_Pack(3, PyTuple_GET_ITEM(reduced.get(), 0),
+                               PyTuple_GET_ITEM(reduced.get(), 1), attributes))
+        .release();
+  });
 }
 PyObject* deepcopy(PyObject* self, PyObject* memo) {
   return guarded([&] { return call_python("treadle._rebuild", "deepcopy_tensor", {self, memo}); });

@@ -169,6 +169,8 @@ def _gradient(entry: Operator) -> Sequence[str]:
 
 
 def _python_forms(entry: Operator) -> Sequence[str]:
+    if {"internal", "no_python"} & set(entry["tags"]):
+        return ["not bound: other operators call it"]
     names = []
     for form in entry["forms"]:
         if form["form"] == "out":

@@ -30,22 +30,22 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str | tuple[str, ...]
     "shapes that do not broadcast": (lambda: ones(2, 3) + ones(4), RuntimeError, ("add: expected shapes that broadcast", "(2, 3)", "(4,)")),
     "wrong rank": (lambda: treadle.mm(ones(2), ones(2, 2)), RuntimeError, ("mm: expected", "2 dimensions", "(2,)")),
     "shapes that do not multiply": (lambda: ones(2, 3) @ ones(2, 3), RuntimeError, ("expected shapes that multiply", "(2, 3)")),
-    "reshape to another size": (lambda: ones(6).reshape(4, 2), RuntimeError, ("expected", "(4, 2)", "(6,)")),
+    "reshape to another size": (lambda: ones(6).reshape(4, 2), RuntimeError, "reshape: expected a shape of 6 elements, got shape = (4, 2)"),
     "two inferred sizes": (lambda: ones(6).reshape(-1, -1), RuntimeError, ("expected at most one size of -1", "(-1, -1)")),
-    "negative size": (lambda: treadle.zeros(2, -3), ValueError, "zeros: expected size >= 0, got size = (2, -3)"),
-    "overflowing size": (lambda: treadle.zeros(2**40, 2**40), RuntimeError, ("zeros", "expected")),
+    "negative size": (lambda: treadle.zeros(2, -3), RuntimeError, "zeros: expected size >= 0, got size = (2, -3)"),
+    "overflowing size": (lambda: treadle.zeros(2**40, 2**40), RuntimeError, "zeros: expected sizes whose bytes can be counted in 63 bits, got sizes = (1099511627776, 1099511627776)"),
     "size above int64": (lambda: treadle.zeros(2**70), OverflowError, ("zeros",)),
     "nan as a size": (lambda: treadle.zeros(float("nan")), TypeError, ("zeros",)),
     "text as a size": (lambda: treadle.zeros("3"), TypeError, ("zeros", "str")),
-    "too many elements": (lambda: ones(4).expand(2**62, 4), RuntimeError, ("expand", "expected")),
+    "too many elements": (lambda: ones(4).expand(2**62, 4), RuntimeError, ("expand: expected sizes", "(4611686018427387904, 4)")),
     "empty list of tensors": (lambda: treadle.cat([]), RuntimeError, "cat: expected a non-empty list of tensors, got an empty one"),
     "maximum of nothing": (lambda: ones(0).max(), RuntimeError, ("max", "expected")),
     "argmax of nothing": (lambda: ones(0).argmax(), IndexError, ("argmax: expected a tensor with elements", "(0,)")),
     # Dimensions and indices
-    "dimension out of range": (lambda: ones(2, 3).sum(2), IndexError, ("sum: expected dim in [-2, 2)", "2")),
-    "dimension far out of range": (lambda: ones(2, 3).sum(-(2**63)), IndexError, ("sum: expected dim in [-2, 2)", "-9223372036854775808")),
-    "dimension twice": (lambda: ones(2, 3).permute(0, 0), RuntimeError, ("permute", "expected", "(0, 0)")),
-    "index out of range": (lambda: treadle.index_select(ones(3), 0, treadle.tensor([7])), IndexError, "index_select: expected index in [-3, 3), got index = 7"),
+    "dimension out of range": (lambda: ones(2, 3).sum(2), IndexError, "sum: Dimension out of range (expected to be in range of [-2, 1], but got 2)"),
+    "dimension far out of range": (lambda: ones(2, 3).sum(-(2**63)), IndexError, ("sum: Dimension out of range (expected", "-9223372036854775808")),
+    "dimension twice": (lambda: ones(2, 3).permute(0, 0), RuntimeError, ("permute: ", "(0, 0)")),
+    "index out of range": (lambda: treadle.index_select(ones(3), 0, treadle.tensor([7])), IndexError, "index_select: expected index in [0, 3), got index = 7"),
     "index of the wrong dtype": (lambda: treadle.gather(ones(3), 0, treadle.tensor([0.5])), (RuntimeError, IndexError, TypeError), ("gather: expected index of dtype int64", "float32")),
     "embedding index": (lambda: treadle.embedding(ones(3, 2), treadle.tensor([3])), IndexError, ("embedding: expected", "3")),
     "k out of range": (lambda: ones(3).topk(4), RuntimeError, "topk: expected k in [0, 3], got k = 4"),
@@ -56,23 +56,23 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str | tuple[str, ...]
     "a condition on the tensor": (lambda: treadle.conv2d(ones(1, 1, 4, 4), ones(2, 2)), (ValueError, RuntimeError), ("conv2d: expected weight.dim() == 4", "2")),
     "text where a tensor belongs": (lambda: treadle.add(ones(2), "a"), TypeError, ("add(): expected one of:", "got (Tensor, str)")),
     "None where a tensor belongs": (lambda: treadle.exp(None), TypeError, ("exp(): expected", "got (None")),
-    "no argument": (lambda: treadle.exp(), TypeError, ("exp(): expected", "argument 'self' missing")),
+    "no argument": (lambda: treadle.exp(), TypeError, ("exp(): expected", "got (): argument 'input' missing")),
     "too many arguments": (lambda: treadle.exp(ones(2), 1, 2), TypeError, ("exp(): expected", "too many arguments")),
     "an unknown argument": (lambda: treadle.exp(ones(2), nonsense=1), TypeError, ("exp(): expected", "unexpected argument 'nonsense'")),
-    "an argument twice": (lambda: treadle.exp(ones(2), self=ones(2)), TypeError, ("exp(): expected", "given twice")),
+    "an argument twice": (lambda: treadle.exp(ones(2), input=ones(2)), TypeError, ("exp(): expected", "given twice")),
     "a list with a stranger": (lambda: treadle.cat([ones(2), 1]), TypeError, ("cat", "int")),
     "a wrong word": (lambda: treadle.div(ones(2), ones(2), rounding_mode="up"), (ValueError, RuntimeError), ("div", "expected", "up")),
     "an unknown device": (lambda: treadle.zeros(2, device="nowhere"), (RuntimeError, ValueError), ("expected", "nowhere")),
     "a dtype that is none": (lambda: treadle.zeros(2, dtype="float32"), TypeError, ("zeros(): expected", "str")),
     # Dtypes and devices
-    "dtype outside the row": (lambda: treadle.bitwise_and(ones(2), ones(2)), NotImplementedError, ("bitwise_and: expected", "of a dtype in (", "float32")),
+    "dtype outside the row": (lambda: treadle.bitwise_and(ones(2), ones(2)), NotImplementedError, ("bitwise_and: expected a", "dtype", "got cpu, strided, float32", "kernels exist for: cpu (bool, uint8")),
     "different dtypes": (lambda: ones(2, 2) @ ones(2, 2, dtype=treadle.float64), RuntimeError, ("expected", "of one dtype", "float32", "float64")),
     "different devices": (lambda: ones(2) + ones(2, device="meta"), RuntimeError, ("add: expected all tensors on one device", "cpu", "meta")),
     "values of a meta tensor": (lambda: ones(1, device="meta").item(), (NotImplementedError, RuntimeError), ("item", "meta")),
     "division of integers by zero": (lambda: treadle.tensor([1]) // 0, (ZeroDivisionError, RuntimeError), ("floor_divide: expected", "0")),
     # Truth, numbers, conversion
-    "truth of several values": (lambda: bool(ones(2)), RuntimeError, ("expected", "(2,)")),
-    "number of several values": (lambda: ones(2).item(), (RuntimeError, ValueError), ("item: expected self.numel() == 1", "2")),
+    "truth of several values": (lambda: bool(ones(2)), RuntimeError, ("bool: expected a tensor with one element", "float32[2]")),
+    "number of several values": (lambda: ones(2).item(), (RuntimeError, ValueError), "item: expected a tensor with one element, got float32[2]"),
     "ragged data": (lambda: treadle.tensor([[1, 2], [3]]), ValueError, ("tensor: expected",)),
     "text as data": (lambda: treadle.tensor(["a"]), (TypeError, ValueError), ("tensor: expected", "str")),
     "number above int64": (lambda: treadle.tensor(2**64), (OverflowError, ValueError, RuntimeError), ("tensor",)),
@@ -89,7 +89,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str | tuple[str, ...]
     "backward of a constant": (lambda: ones(1).backward(), RuntimeError, ("does not require grad",)),
     "gradient of integers": (lambda: ones(1, dtype=treadle.int64).requires_grad_(), RuntimeError, ("floating point", "int64")),
     # Memory
-    "out of memory": (lambda: treadle.empty(2**57), treadle.OutOfMemoryError, ("expected", "144115188075855872")),
+    "out of memory": (lambda: treadle.empty(2**57), treadle.OutOfMemoryError, "empty: expected to allocate 512.0 PiB on cpu, the system refused"),
 }  # fmt: skip
 
 
@@ -159,7 +159,7 @@ def test_a_value_changed_after_being_saved() -> None:
     x, w = ones(2, requires_grad=True), ones(2)
     y = (x * w).sum()
     w.add_(1)
-    with pytest.raises(RuntimeError, match=r"MulBackward0: expected other at version 0, got version 1"):
+    with pytest.raises(RuntimeError, match=r"MulBackward0: expected argument 'other' of mul at version 0, got version 1"):
         y.backward()
     assert x.grad is None
 

@@ -25,7 +25,7 @@ WHOLE: dict[str, Any] = {
     "..., mask": (Ellipsis, np.array([True, False, True, False, True])), "none, mask": (None, MASK), "0, ..., 1": (0, Ellipsis, 1),
     "a, :, a": (np.array([0, 2]), slice(None), np.array([1, 3])), ":, a, a": (slice(None), np.array([0, 2]), np.array([1, 3])),
     "a, a, a": (np.array([0, 2]), np.array([1, 3]), np.array([4, 0])), "a, None, a": (np.array([0, 2]), None, np.array([1, 3])),
-    "a, ..., a": (np.array([0, 2]), Ellipsis, np.array([1, 3])), "0, :, a": (0, slice(None), np.array([1, 3])), "True, 0": (True, 0),
+    "a, ..., a": (np.array([0, 2]), Ellipsis, np.array([1, 3])), "True, 0": (True, 0),
 }  # fmt: skip
 PAIRS = {f"{a}, {b}": (SINGLE[a], SINGLE[b]) for a, b in itertools.product(SINGLE, SINGLE) if not a == b == "..."}
 GRID: dict[str, Any] = {**SINGLE, **PAIRS, **WHOLE}
@@ -101,6 +101,14 @@ def test_basic_indexing_gives_a_view(name: str) -> None:
     a = np.arange(60.0).reshape(SHAPE)
     a[_numpy(GRID[name])] = -1
     np.testing.assert_array_equal(x.numpy(), a)
+
+
+def test_a_number_beside_an_array_is_taken_first() -> None:
+    """As in PyTorch, and not in NumPy, a number is no array: the rest is indexed after it."""
+    x, a = treadle.arange(60.0).reshape(*SHAPE), np.arange(60.0).reshape(SHAPE)
+    index = np.array([1, 3])
+    np.testing.assert_array_equal(x[0, :, treadle.from_numpy(index)].numpy(), a[0][:, index])
+    np.testing.assert_array_equal(x[treadle.tensor([0, 2]), :, 1].numpy(), a[:, :, 1][[0, 2]])
 
 
 def test_advanced_indexing_gives_a_copy() -> None:
@@ -197,7 +205,7 @@ def test_gradients_of_reading_and_writing(name: str) -> None:
     x = treadle.randn(*SHAPE, dtype=treadle.float64, requires_grad=True)
     value = treadle.randn(*x.detach()[index].shape, dtype=treadle.float64, requires_grad=True)
     assert treadle.autograd.gradcheck(lambda x: x[index] * 2, (x,))
-    if name != "array, :":  # writes a row twice
+    if name not in ("array, :", "list"):  # these write a row twice
 
         def write(x: Any, value: Any) -> Any:
             y = x.clone()

@@ -94,6 +94,8 @@ def test_a_tensor_that_dies_on_another_thread_takes_its_object_along() -> None:
 def test_subclasses_copy_and_pickle() -> None:
     t = tagged("t")
     assert type(copy.deepcopy(t)) is Tagged
+    again = pickle.loads(pickle.dumps(t))
+    assert type(again) is Tagged and again.tag == "t"
     x = treadle.ones(2, 3, requires_grad=True)
     for y in (copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
         assert y is not x and y.requires_grad and y.tolist() == x.tolist()

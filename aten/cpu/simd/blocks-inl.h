@@ -1,9 +1,11 @@
 // Loops over consecutive elements, for expressions that the generator writes as functors:
 //
 //   struct add_Tensor_fn {
-//     template <class V> static HWY_INLINE auto eval(V self, V other, V alpha) { return self + alpha * other; }
+//     template <class V> static HWY_INLINE auto eval(V self, V other, V alpha) { return self +
+//     alpha * other; }
 //   };
-//   constexpr PointwiseBlocks add_Tensor_blocks = pointwise_blocks<add_Tensor_fn, 2, 1, false, float, double, int64_t>();
+//   constexpr PointwiseBlocks add_Tensor_blocks = pointwise_blocks<add_Tensor_fn, 2, 1, false,
+//   float, double, int64_t>();
 //
 // eval takes the tensors' elements in the schema's order, then the numbers in the schema's order.
 #if defined(TREADLE_ATEN_CPU_SIMD_BLOCKS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -22,12 +24,27 @@ HWY_BEFORE_NAMESPACE();
 namespace treadle::simd::HWY_NAMESPACE {
 
 // What an expression computes with for elements of type T.
-template <class T> struct ValueOf { using type = Element<T>; };
-template <> struct ValueOf<float> { using type = Vec<float>; };
-template <> struct ValueOf<double> { using type = Vec<double>; };
+template <class T>
+struct ValueOf {
+  using type = Element<T>;
+};
+template <>
+struct ValueOf<float> {
+  using type = Vec<float>;
+};
+template <>
+struct ValueOf<double> {
+  using type = Vec<double>;
+};
 
-template <class T> HWY_INLINE Vec<T> as_value(Vec<T> v) { return v; }
-template <class T> HWY_INLINE Vec<T> as_value(Mask<T> m) { return where(m, set(T(1)), set(T(0))); }
+template <class T>
+HWY_INLINE Vec<T> as_value(Vec<T> v) {
+  return v;
+}
+template <class T>
+HWY_INLINE Vec<T> as_value(Mask<T> m) {
+  return where(m, set(T(1)), set(T(0)));
+}
 
 template <class Fn, class T, bool kBoolResult, int kTensors, int kScalars>
 void pointwise_block(void* out, const void* const* in, const Scalar* scalars, int64_t n) {
@@ -40,12 +57,16 @@ void pointwise_block(void* out, const void* const* in, const Scalar* scalars, in
       int64_t i = 0;
       if constexpr (kBoolResult) {
         bool* const o = static_cast<bool*>(out);
-        for (; i + kLanes <= n; i += kLanes) store_first(cast_bool(Fn::eval(load(p[I] + i)..., s[S]...)), o + i, kLanes);
-        if (i < n) store_first(cast_bool(Fn::eval(load_first(p[I] + i, n - i)..., s[S]...)), o + i, n - i);
+        for (; i + kLanes <= n; i += kLanes)
+          store_first(cast_bool(Fn::eval(load(p[I] + i)..., s[S]...)), o + i, kLanes);
+        if (i < n)
+          store_first(cast_bool(Fn::eval(load_first(p[I] + i, n - i)..., s[S]...)), o + i, n - i);
       } else {
         T* const o = static_cast<T*>(out);
-        for (; i + kLanes <= n; i += kLanes) store(as_value(Fn::eval(load(p[I] + i)..., s[S]...)), o + i);
-        if (i < n) store_first(as_value(Fn::eval(load_first(p[I] + i, n - i)..., s[S]...)), o + i, n - i);
+        for (; i + kLanes <= n; i += kLanes)
+          store(as_value(Fn::eval(load(p[I] + i)..., s[S]...)), o + i);
+        if (i < n)
+          store_first(as_value(Fn::eval(load_first(p[I] + i, n - i)..., s[S]...)), o + i, n - i);
       }
     } else {
       // Elements of `out` and `in` are the same ones or apart, so no iteration depends on another.
@@ -60,7 +81,8 @@ void pointwise_block(void* out, const void* const* in, const Scalar* scalars, in
         for (int64_t i = 0; i < n; ++i) o[i] = as_element<V>(Fn::eval(p[I][i]..., s[S]...));
       }
     }
-  }(std::make_index_sequence<kTensors>(), std::make_index_sequence<kScalars>());
+  }
+  (std::make_index_sequence<kTensors>(), std::make_index_sequence<kScalars>());
 }
 
 // Ts: the compute types of the operator's dtypes (16-bit floats compute in float).
@@ -71,7 +93,8 @@ constexpr PointwiseBlocks pointwise_blocks() {
   (
       [&] {
         if constexpr (HWY_TARGET != HWY_AVX3 || is_vec<typename ValueOf<Ts>::type>) {
-          blocks.by_dtype[static_cast<size_t>(scalar_type_of<Ts>)] = &pointwise_block<Fn, Ts, kBoolResult, kTensors, kScalars>;
+          blocks.by_dtype[static_cast<size_t>(scalar_type_of<Ts>)] =
+              &pointwise_block<Fn, Ts, kBoolResult, kTensors, kScalars>;
         }
       }(),
       ...);

@@ -1,4 +1,5 @@
-// Functions of complex numbers, by the C++ library where it has them. Those with a real value have an imaginary part of zero.
+// Functions of complex numbers, by the C++ library where it has them. Those with a real value have
+// an imaginary part of zero.
 #pragma once
 
 #include <complex>
@@ -7,60 +8,158 @@
 
 namespace treadle::simd {
 
-template <class R> inline std::complex<R> to_std(Cplx<R> z) { return {z.re, z.im}; }
-template <class R> inline Cplx<R> from_std(std::complex<R> z) { return {z.real(), z.imag()}; }
+template <class R>
+inline std::complex<R> to_std(Cplx<R> z) {
+  return {z.re, z.im};
+}
+template <class R>
+inline Cplx<R> from_std(std::complex<R> z) {
+  return {z.real(), z.imag()};
+}
 
-template <class R> constexpr Cplx<R> real(Cplx<R> z) { return {z.re, 0}; }
-template <class R> constexpr Cplx<R> imag(Cplx<R> z) { return {z.im, 0}; }
-template <class R> constexpr Cplx<R> conj(Cplx<R> z) { return {z.re, -z.im}; }
-template <class R> inline Cplx<R> abs(Cplx<R> z) { return {std::hypot(z.re, z.im), 0}; }
-template <class R> inline Cplx<R> arg(Cplx<R> z) { return {std::atan2(z.im, z.re), 0}; }
-template <class R> constexpr Cplx<R> square(Cplx<R> z) { return z * z; }
-template <class R> constexpr Cplx<R> reciprocal(Cplx<R> z) { return Cplx<R>{1, 0} / z; }
+template <class R>
+constexpr Cplx<R> real(Cplx<R> z) {
+  return {z.re, 0};
+}
+template <class R>
+constexpr Cplx<R> imag(Cplx<R> z) {
+  return {z.im, 0};
+}
+template <class R>
+constexpr Cplx<R> conj(Cplx<R> z) {
+  return {z.re, -z.im};
+}
+template <class R>
+inline Cplx<R> abs(Cplx<R> z) {
+  return {std::hypot(z.re, z.im), 0};
+}
+template <class R>
+inline Cplx<R> arg(Cplx<R> z) {
+  return {std::atan2(z.im, z.re), 0};
+}
+template <class R>
+constexpr Cplx<R> square(Cplx<R> z) {
+  return z * z;
+}
+template <class R>
+constexpr Cplx<R> reciprocal(Cplx<R> z) {
+  return Cplx<R>{1, 0} / z;
+}
 template <class R>
 inline Cplx<R> sgn(Cplx<R> z) {
   const R size = std::hypot(z.re, z.im);
   return size == 0 ? Cplx<R>{0, 0} : Cplx<R>{z.re / size, z.im / size};
 }
-template <class R> inline Bool isnan(Cplx<R> z) { return {std::isnan(z.re) || std::isnan(z.im)}; }
-template <class R> inline Bool isinf(Cplx<R> z) { return {std::isinf(z.re) || std::isinf(z.im)}; }
-template <class R> inline Bool isfinite(Cplx<R> z) { return {std::isfinite(z.re) && std::isfinite(z.im)}; }
+template <class R>
+inline Bool isnan(Cplx<R> z) {
+  return {std::isnan(z.re) || std::isnan(z.im)};
+}
+template <class R>
+inline Bool isinf(Cplx<R> z) {
+  return {std::isinf(z.re) || std::isinf(z.im)};
+}
+template <class R>
+inline Bool isfinite(Cplx<R> z) {
+  return {std::isfinite(z.re) && std::isfinite(z.im)};
+}
 
-template <class R> inline Cplx<R> sqrt(Cplx<R> z) { return from_std(std::sqrt(to_std(z))); }
-template <class R> inline Cplx<R> rsqrt(Cplx<R> z) { return reciprocal(sqrt(z)); }
-template <class R> inline Cplx<R> exp(Cplx<R> z) { return from_std(std::exp(to_std(z))); }
-template <class R> inline Cplx<R> exp2(Cplx<R> z) { return exp(z * Cplx<R>{std::numbers::ln2_v<R>, 0}); }
+template <class R>
+inline Cplx<R> sqrt(Cplx<R> z) {
+  return from_std(std::sqrt(to_std(z)));
+}
+template <class R>
+inline Cplx<R> rsqrt(Cplx<R> z) {
+  return reciprocal(sqrt(z));
+}
+template <class R>
+inline Cplx<R> exp(Cplx<R> z) {
+  return from_std(std::exp(to_std(z)));
+}
+template <class R>
+inline Cplx<R> exp2(Cplx<R> z) {
+  return exp(z * Cplx<R>{std::numbers::ln2_v<R>, 0});
+}
 template <class R>
 inline Cplx<R> expm1(Cplx<R> z) {
   const R half = std::sin(z.im / 2), scale = std::exp(z.re);
-  return {std::expm1(z.re) * std::cos(z.im) - 2 * half * half, z.im == 0 ? z.im : scale * std::sin(z.im)};
+  return {std::expm1(z.re) * std::cos(z.im) - 2 * half * half,
+          z.im == 0 ? z.im : scale * std::sin(z.im)};
 }
-template <class R> inline Cplx<R> log(Cplx<R> z) { return from_std(std::log(to_std(z))); }
-template <class R> inline Cplx<R> log2(Cplx<R> z) {
+template <class R>
+inline Cplx<R> log(Cplx<R> z) {
+  return from_std(std::log(to_std(z)));
+}
+template <class R>
+inline Cplx<R> log2(Cplx<R> z) {
   const Cplx<R> l = log(z);
   return {l.re / std::numbers::ln2_v<R>, l.im / std::numbers::ln2_v<R>};
 }
-template <class R> inline Cplx<R> log10(Cplx<R> z) { return from_std(std::log10(to_std(z))); }
+template <class R>
+inline Cplx<R> log10(Cplx<R> z) {
+  return from_std(std::log10(to_std(z)));
+}
 template <class R>
 inline Cplx<R> log1p(Cplx<R> z) {
   const R x = z.re + 1;
   if (std::abs(z.re) > R(0.5) || std::abs(z.im) > R(0.5)) return log(Cplx<R>{x, z.im});
   return {std::log1p(z.re * (2 + z.re) + z.im * z.im) / 2, std::atan2(z.im, x)};
 }
-template <class R> inline Cplx<R> sin(Cplx<R> z) { return from_std(std::sin(to_std(z))); }
-template <class R> inline Cplx<R> cos(Cplx<R> z) { return from_std(std::cos(to_std(z))); }
-template <class R> inline Cplx<R> tan(Cplx<R> z) { return from_std(std::tan(to_std(z))); }
-template <class R> inline Cplx<R> asin(Cplx<R> z) { return from_std(std::asin(to_std(z))); }
-template <class R> inline Cplx<R> acos(Cplx<R> z) { return from_std(std::acos(to_std(z))); }
-template <class R> inline Cplx<R> atan(Cplx<R> z) { return from_std(std::atan(to_std(z))); }
-template <class R> inline Cplx<R> sinh(Cplx<R> z) { return from_std(std::sinh(to_std(z))); }
-template <class R> inline Cplx<R> cosh(Cplx<R> z) { return from_std(std::cosh(to_std(z))); }
-template <class R> inline Cplx<R> tanh(Cplx<R> z) { return from_std(std::tanh(to_std(z))); }
-template <class R> inline Cplx<R> asinh(Cplx<R> z) { return from_std(std::asinh(to_std(z))); }
-template <class R> inline Cplx<R> acosh(Cplx<R> z) { return from_std(std::acosh(to_std(z))); }
-template <class R> inline Cplx<R> atanh(Cplx<R> z) { return from_std(std::atanh(to_std(z))); }
-template <class R> inline Cplx<R> sigmoid(Cplx<R> z) { return reciprocal(Cplx<R>{1, 0} + exp(-z)); }
-template <class R> inline Cplx<R> silu(Cplx<R> z) { return z / (Cplx<R>{1, 0} + exp(-z)); }
+template <class R>
+inline Cplx<R> sin(Cplx<R> z) {
+  return from_std(std::sin(to_std(z)));
+}
+template <class R>
+inline Cplx<R> cos(Cplx<R> z) {
+  return from_std(std::cos(to_std(z)));
+}
+template <class R>
+inline Cplx<R> tan(Cplx<R> z) {
+  return from_std(std::tan(to_std(z)));
+}
+template <class R>
+inline Cplx<R> asin(Cplx<R> z) {
+  return from_std(std::asin(to_std(z)));
+}
+template <class R>
+inline Cplx<R> acos(Cplx<R> z) {
+  return from_std(std::acos(to_std(z)));
+}
+template <class R>
+inline Cplx<R> atan(Cplx<R> z) {
+  return from_std(std::atan(to_std(z)));
+}
+template <class R>
+inline Cplx<R> sinh(Cplx<R> z) {
+  return from_std(std::sinh(to_std(z)));
+}
+template <class R>
+inline Cplx<R> cosh(Cplx<R> z) {
+  return from_std(std::cosh(to_std(z)));
+}
+template <class R>
+inline Cplx<R> tanh(Cplx<R> z) {
+  return from_std(std::tanh(to_std(z)));
+}
+template <class R>
+inline Cplx<R> asinh(Cplx<R> z) {
+  return from_std(std::asinh(to_std(z)));
+}
+template <class R>
+inline Cplx<R> acosh(Cplx<R> z) {
+  return from_std(std::acosh(to_std(z)));
+}
+template <class R>
+inline Cplx<R> atanh(Cplx<R> z) {
+  return from_std(std::atanh(to_std(z)));
+}
+template <class R>
+inline Cplx<R> sigmoid(Cplx<R> z) {
+  return reciprocal(Cplx<R>{1, 0} + exp(-z));
+}
+template <class R>
+inline Cplx<R> silu(Cplx<R> z) {
+  return z / (Cplx<R>{1, 0} + exp(-z));
+}
 template <class R>
 inline Cplx<R> pow(Cplx<R> a, Cplx<R> b) {
   if (b.im == 0) {

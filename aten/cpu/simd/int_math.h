@@ -1,5 +1,6 @@
-// Functions of integers and bool, defined for every value: division by zero is an error, the most negative number divided by -1
-// wraps, shifts by the width or more give what shifting bit by bit would.
+// Functions of integers and bool, defined for every value: division by zero is an error, the most
+// negative number divided by -1 wraps, shifts by the width or more give what shifting bit by bit
+// would.
 #pragma once
 
 #include "aten/cpu/simd/num.h"
@@ -7,28 +8,91 @@
 
 namespace treadle::simd {
 
-template <class T> constexpr Num<T> real(Num<T> a) { return a; }
-template <class T> constexpr Num<T> conj(Num<T> a) { return a; }
-template <class T> constexpr Num<T> imag(Num<T>) { return {T(0)}; }
-template <class T> constexpr Num<T> floor(Num<T> a) { return a; }
-template <class T> constexpr Num<T> ceil(Num<T> a) { return a; }
-template <class T> constexpr Num<T> round(Num<T> a) { return a; }
-template <class T> constexpr Num<T> trunc(Num<T> a) { return a; }
-template <class T> constexpr Bool isnan(Num<T>) { return {false}; }
-template <class T> constexpr Bool isinf(Num<T>) { return {false}; }
-template <class T> constexpr Bool isfinite(Num<T>) { return {true}; }
+template <class T>
+constexpr Num<T> real(Num<T> a) {
+  return a;
+}
+template <class T>
+constexpr Num<T> conj(Num<T> a) {
+  return a;
+}
+template <class T>
+constexpr Num<T> imag(Num<T>) {
+  return {T(0)};
+}
+template <class T>
+constexpr Num<T> floor(Num<T> a) {
+  return a;
+}
+template <class T>
+constexpr Num<T> ceil(Num<T> a) {
+  return a;
+}
+template <class T>
+constexpr Num<T> round(Num<T> a) {
+  return a;
+}
+template <class T>
+constexpr Num<T> trunc(Num<T> a) {
+  return a;
+}
+template <class T>
+constexpr Bool isnan(Num<T>) {
+  return {false};
+}
+template <class T>
+constexpr Bool isinf(Num<T>) {
+  return {false};
+}
+template <class T>
+constexpr Bool isfinite(Num<T>) {
+  return {true};
+}
 
-template <class T> constexpr Num<T> abs(Num<T> a) { return a.v < T(0) ? -a : a; }
-template <class T> constexpr Num<T> square(Num<T> a) { return a * a; }
-template <class T> constexpr Num<T> sign(Num<T> a) { return {static_cast<T>((a.v > T(0)) - (a.v < T(0)))}; }
-template <class T> constexpr Num<T> sgn(Num<T> a) { return sign(a); }
-template <class T> constexpr Num<T> relu(Num<T> a) { return a.v < T(0) ? Num<T>{T(0)} : a; }
-template <class T> constexpr Num<T> maximum(Num<T> a, Num<T> b) { return a.v < b.v ? b : a; }
-template <class T> constexpr Num<T> minimum(Num<T> a, Num<T> b) { return b.v < a.v ? b : a; }
-template <class T> constexpr Num<T> fmax(Num<T> a, Num<T> b) { return maximum(a, b); }
-template <class T> constexpr Num<T> fmin(Num<T> a, Num<T> b) { return minimum(a, b); }
-template <class T> constexpr Num<T> clamp(Num<T> x, Num<T> low, Num<T> high) { return minimum(maximum(x, low), high); }
-template <class T> constexpr Num<T> nan_to_num(Num<T> x, Num<T>, Num<T>, Num<T>) { return x; }
+template <class T>
+constexpr Num<T> abs(Num<T> a) {
+  return a.v < T(0) ? -a : a;
+}
+template <class T>
+constexpr Num<T> square(Num<T> a) {
+  return a * a;
+}
+template <class T>
+constexpr Num<T> sign(Num<T> a) {
+  return {static_cast<T>((a.v > T(0)) - (a.v < T(0)))};
+}
+template <class T>
+constexpr Num<T> sgn(Num<T> a) {
+  return sign(a);
+}
+template <class T>
+constexpr Num<T> relu(Num<T> a) {
+  return a.v < T(0) ? Num<T>{T(0)} : a;
+}
+template <class T>
+constexpr Num<T> maximum(Num<T> a, Num<T> b) {
+  return a.v < b.v ? b : a;
+}
+template <class T>
+constexpr Num<T> minimum(Num<T> a, Num<T> b) {
+  return b.v < a.v ? b : a;
+}
+template <class T>
+constexpr Num<T> fmax(Num<T> a, Num<T> b) {
+  return maximum(a, b);
+}
+template <class T>
+constexpr Num<T> fmin(Num<T> a, Num<T> b) {
+  return minimum(a, b);
+}
+template <class T>
+constexpr Num<T> clamp(Num<T> x, Num<T> low, Num<T> high) {
+  return minimum(maximum(x, low), high);
+}
+template <class T>
+constexpr Num<T> nan_to_num(Num<T> x, Num<T>, Num<T>, Num<T>) {
+  return x;
+}
 
 // Throws out of the block's loop; what was written before it is unspecified.
 [[noreturn, gnu::cold, gnu::noinline]] inline void division_by_zero(const char* function) {
@@ -78,7 +142,8 @@ inline Num<T> pow(Num<T> base, Num<T> exponent) {
       return {T(0)};
     }
     Num<T> result{T(1)};
-    for (auto e = static_cast<std::make_unsigned_t<T>>(exponent.v); e != 0; e = static_cast<decltype(e)>(e >> 1)) {
+    for (auto e = static_cast<std::make_unsigned_t<T>>(exponent.v); e != 0;
+         e = static_cast<decltype(e)>(e >> 1)) {
       if (e & 1) result = result * base;
       base = base * base;
     }
@@ -86,13 +151,24 @@ inline Num<T> pow(Num<T> base, Num<T> exponent) {
   }
 }
 
-template <class T> constexpr Num<T> bitwise_and(Num<T> a, Num<T> b) { return {static_cast<T>(a.v & b.v)}; }
-template <class T> constexpr Num<T> bitwise_or(Num<T> a, Num<T> b) { return {static_cast<T>(a.v | b.v)}; }
-template <class T> constexpr Num<T> bitwise_xor(Num<T> a, Num<T> b) { return {static_cast<T>(a.v ^ b.v)}; }
+template <class T>
+constexpr Num<T> bitwise_and(Num<T> a, Num<T> b) {
+  return {static_cast<T>(a.v & b.v)};
+}
+template <class T>
+constexpr Num<T> bitwise_or(Num<T> a, Num<T> b) {
+  return {static_cast<T>(a.v | b.v)};
+}
+template <class T>
+constexpr Num<T> bitwise_xor(Num<T> a, Num<T> b) {
+  return {static_cast<T>(a.v ^ b.v)};
+}
 template <class T>
 constexpr Num<T> bitwise_not(Num<T> a) {
-  if constexpr (std::is_same_v<T, bool>) return {!a.v};
-  else return {static_cast<T>(~a.v)};
+  if constexpr (std::is_same_v<T, bool>)
+    return {!a.v};
+  else
+    return {static_cast<T>(~a.v)};
 }
 template <class T>
 constexpr Num<T> shift_left(Num<T> a, Num<T> b) {

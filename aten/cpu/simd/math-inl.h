@@ -1,12 +1,12 @@
-// Functions of vectors. Those by Highway are corrected here at infinities, NaN, the ends of their ranges and signed
-// zeros; the others go lane by lane through the C library. math_test.cc holds each to the bound in the comments.
+// Functions of vectors. Those by Highway are corrected here at infinities, NaN, the ends of their
+// ranges and signed zeros; the others go lane by lane through the C library. math_test.cc holds
+// each to the bound in the comments.
 //
-//   exact            abs square sqrt reciprocal floor ceil round trunc frac sign maximum minimum fmax fmin clamp copysign
-//   at most 1.1 ULP  exp exp2 log tan erf
-//   at most 2 ULP    rsqrt log2 log10 acos cosh
-//   at most 3 ULP    sin cos asin atan asinh log1p sigmoid erfc
-//   at most 4 ULP    expm1 tanh sinh acosh atanh
-//   the C library's  lgamma pow atan2 fmod hypot nextafter and what is made of them
+//   exact            abs square sqrt reciprocal floor ceil round trunc frac sign maximum minimum
+//   fmax fmin clamp copysign at most 1.1 ULP  exp exp2 log tan erf at most 2 ULP    rsqrt log2
+//   log10 acos cosh at most 3 ULP    sin cos asin atan asinh log1p sigmoid erfc at most 4 ULP expm1
+//   tanh sinh acosh atanh the C library's  lgamma pow atan2 fmod hypot nextafter and what is made
+//   of them
 #if defined(TREADLE_ATEN_CPU_SIMD_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TREADLE_ATEN_CPU_SIMD_MATH_INL_H_
 #undef TREADLE_ATEN_CPU_SIMD_MATH_INL_H_
@@ -23,52 +23,129 @@
 HWY_BEFORE_NAMESPACE();
 namespace treadle::simd::HWY_NAMESPACE {
 
-template <class T> inline constexpr T kInf = std::numeric_limits<T>::infinity();
-template <class T> inline constexpr T kNaN = std::numeric_limits<T>::quiet_NaN();
+template <class T>
+inline constexpr T kInf = std::numeric_limits<T>::infinity();
+template <class T>
+inline constexpr T kNaN = std::numeric_limits<T>::quiet_NaN();
 
-// ---- exact --------------------------------------------------------------------------------------------------------------
+// ---- exact
+// --------------------------------------------------------------------------------------------------------------
 
-template <class T> HWY_INLINE Vec<T> abs(Vec<T> x) { return {hn::Abs(x.raw)}; }
-template <class T> HWY_INLINE Vec<T> square(Vec<T> x) { return x * x; }
-template <class T> HWY_INLINE Vec<T> sqrt(Vec<T> x) { return {hn::Sqrt(x.raw)}; }
-template <class T> HWY_INLINE Vec<T> reciprocal(Vec<T> x) { return set(T(1)) / x; }
-template <class T> HWY_INLINE Vec<T> rsqrt(Vec<T> x) { return set(T(1)) / sqrt(x); }
-template <class T> HWY_INLINE Vec<T> floor(Vec<T> x) { return {hn::Floor(x.raw)}; }
-template <class T> HWY_INLINE Vec<T> ceil(Vec<T> x) { return {hn::Ceil(x.raw)}; }
-template <class T> HWY_INLINE Vec<T> round(Vec<T> x) { return {hn::Round(x.raw)}; }
-template <class T> HWY_INLINE Vec<T> trunc(Vec<T> x) { return {hn::Trunc(x.raw)}; }
-template <class T> HWY_INLINE Vec<T> frac(Vec<T> x) { return x - trunc(x); }
-template <class T> HWY_INLINE Vec<T> copysign(Vec<T> x, Vec<T> s) { return {hn::CopySign(x.raw, s.raw)}; }
-template <class T> HWY_INLINE Mask<T> isnan(Vec<T> x) { return x != x; }
-template <class T> HWY_INLINE Mask<T> isinf(Vec<T> x) { return abs(x) == set(kInf<T>); }
-template <class T> HWY_INLINE Mask<T> isfinite(Vec<T> x) { return abs(x) < set(kInf<T>); }
+template <class T>
+HWY_INLINE Vec<T> abs(Vec<T> x) {
+  return {hn::Abs(x.raw)};
+}
+template <class T>
+HWY_INLINE Vec<T> square(Vec<T> x) {
+  return x * x;
+}
+template <class T>
+HWY_INLINE Vec<T> sqrt(Vec<T> x) {
+  return {hn::Sqrt(x.raw)};
+}
+template <class T>
+HWY_INLINE Vec<T> reciprocal(Vec<T> x) {
+  return set(T(1)) / x;
+}
+template <class T>
+HWY_INLINE Vec<T> rsqrt(Vec<T> x) {
+  return set(T(1)) / sqrt(x);
+}
+template <class T>
+HWY_INLINE Vec<T> floor(Vec<T> x) {
+  return {hn::Floor(x.raw)};
+}
+template <class T>
+HWY_INLINE Vec<T> ceil(Vec<T> x) {
+  return {hn::Ceil(x.raw)};
+}
+template <class T>
+HWY_INLINE Vec<T> round(Vec<T> x) {
+  return {hn::Round(x.raw)};
+}
+template <class T>
+HWY_INLINE Vec<T> trunc(Vec<T> x) {
+  return {hn::Trunc(x.raw)};
+}
+template <class T>
+HWY_INLINE Vec<T> frac(Vec<T> x) {
+  return x - trunc(x);
+}
+template <class T>
+HWY_INLINE Vec<T> copysign(Vec<T> x, Vec<T> s) {
+  return {hn::CopySign(x.raw, s.raw)};
+}
+template <class T>
+HWY_INLINE Mask<T> isnan(Vec<T> x) {
+  return x != x;
+}
+template <class T>
+HWY_INLINE Mask<T> isinf(Vec<T> x) {
+  return abs(x) == set(kInf<T>);
+}
+template <class T>
+HWY_INLINE Mask<T> isfinite(Vec<T> x) {
+  return abs(x) < set(kInf<T>);
+}
 template <class T>
 HWY_INLINE Vec<T> sign(Vec<T> x) {
   return where(x == set(T(0)), set(T(0)), where(isnan(x), x, copysign(set(T(1)), x)));
 }
-template <class T> HWY_INLINE Vec<T> sgn(Vec<T> x) { return sign(x); }
-template <class T> HWY_INLINE Vec<T> real(Vec<T> x) { return x; }
-template <class T> HWY_INLINE Vec<T> conj(Vec<T> x) { return x; }
-template <class T> HWY_INLINE Vec<T> imag(Vec<T>) { return set(T(0)); }
+template <class T>
+HWY_INLINE Vec<T> sgn(Vec<T> x) {
+  return sign(x);
+}
+template <class T>
+HWY_INLINE Vec<T> real(Vec<T> x) {
+  return x;
+}
+template <class T>
+HWY_INLINE Vec<T> conj(Vec<T> x) {
+  return x;
+}
+template <class T>
+HWY_INLINE Vec<T> imag(Vec<T>) {
+  return set(T(0));
+}
 template <class T>
 HWY_INLINE Vec<T> arg(Vec<T> x) {
   return where(isnan(x), x, where(x < set(T(0)), set(std::numbers::pi_v<T>), set(T(0))));
 }
 
 // NaN in either operand gives NaN.
-template <class T> HWY_INLINE Vec<T> maximum(Vec<T> a, Vec<T> b) { return where(isnan(a), a, where(a > b, a, b)); }
-template <class T> HWY_INLINE Vec<T> minimum(Vec<T> a, Vec<T> b) { return where(isnan(a), a, where(a < b, a, b)); }
+template <class T>
+HWY_INLINE Vec<T> maximum(Vec<T> a, Vec<T> b) {
+  return where(isnan(a), a, where(a > b, a, b));
+}
+template <class T>
+HWY_INLINE Vec<T> minimum(Vec<T> a, Vec<T> b) {
+  return where(isnan(a), a, where(a < b, a, b));
+}
 // NaN only where both operands are.
-template <class T> HWY_INLINE Vec<T> fmax(Vec<T> a, Vec<T> b) { return where(logical_or(isnan(b), a > b), a, b); }
-template <class T> HWY_INLINE Vec<T> fmin(Vec<T> a, Vec<T> b) { return where(logical_or(isnan(b), a < b), a, b); }
-template <class T> HWY_INLINE Vec<T> clamp(Vec<T> x, Vec<T> low, Vec<T> high) { return minimum(maximum(x, low), high); }
-template <class T> HWY_INLINE Vec<T> relu(Vec<T> x) { return where(x < set(T(0)), set(T(0)), x); }
+template <class T>
+HWY_INLINE Vec<T> fmax(Vec<T> a, Vec<T> b) {
+  return where(logical_or(isnan(b), a > b), a, b);
+}
+template <class T>
+HWY_INLINE Vec<T> fmin(Vec<T> a, Vec<T> b) {
+  return where(logical_or(isnan(b), a < b), a, b);
+}
+template <class T>
+HWY_INLINE Vec<T> clamp(Vec<T> x, Vec<T> low, Vec<T> high) {
+  return minimum(maximum(x, low), high);
+}
+template <class T>
+HWY_INLINE Vec<T> relu(Vec<T> x) {
+  return where(x < set(T(0)), set(T(0)), x);
+}
 template <class T>
 HWY_INLINE Vec<T> nan_to_num(Vec<T> x, Vec<T> nan, Vec<T> positive, Vec<T> negative) {
-  return where(isnan(x), nan, where(x == set(kInf<T>), positive, where(x == set(-kInf<T>), negative, x)));
+  return where(isnan(x), nan,
+               where(x == set(kInf<T>), positive, where(x == set(-kInf<T>), negative, x)));
 }
 
-// ---- exponentials and logarithms ------------------------------------------------------------------------------------------
+// ---- exponentials and logarithms
+// ------------------------------------------------------------------------------------------
 
 template <class T>
 HWY_INLINE Vec<T> exp(Vec<T> x) {
@@ -91,15 +168,25 @@ HWY_INLINE Vec<T> at_log_ends(Vec<T> x, Vec<T> y) {
   const Vec<T> bad = where(x == set(T(0)), set(-kInf<T>), set(kNaN<T>));
   return where(x > set(T(0)), where(x == set(kInf<T>), x, y), where(isnan(x), x, bad));
 }
-template <class T> HWY_INLINE Vec<T> log(Vec<T> x) { return at_log_ends(x, {hn::Log(Tag<T>(), x.raw)}); }
-template <class T> HWY_INLINE Vec<T> log2(Vec<T> x) { return at_log_ends(x, {hn::Log2(Tag<T>(), x.raw)}); }
-template <class T> HWY_INLINE Vec<T> log10(Vec<T> x) { return at_log_ends(x, {hn::Log10(Tag<T>(), x.raw)}); }
+template <class T>
+HWY_INLINE Vec<T> log(Vec<T> x) {
+  return at_log_ends(x, {hn::Log(Tag<T>(), x.raw)});
+}
+template <class T>
+HWY_INLINE Vec<T> log2(Vec<T> x) {
+  return at_log_ends(x, {hn::Log2(Tag<T>(), x.raw)});
+}
+template <class T>
+HWY_INLINE Vec<T> log10(Vec<T> x) {
+  return at_log_ends(x, {hn::Log10(Tag<T>(), x.raw)});
+}
 template <class T>
 HWY_INLINE Vec<T> log1p(Vec<T> x) {
   const Vec<T> y = at_log_ends(x + set(T(1)), {hn::Log1p(Tag<T>(), x.raw)});
   return where(x == set(T(0)), x, y);
 }
-template <class T> HWY_INLINE Vec<T> exp2(Vec<T> x) {
+template <class T>
+HWY_INLINE Vec<T> exp2(Vec<T> x) {
   return map_lanes([](T v) { return std::exp2(v); }, x);
 }
 template <class T>
@@ -108,26 +195,31 @@ HWY_INLINE Vec<T> logaddexp(Vec<T> a, Vec<T> b) {
   return where(logical_and(isinf(a), a == b), a, sum);
 }
 
-// ---- trigonometric and hyperbolic -----------------------------------------------------------------------------------------
+// ---- trigonometric and hyperbolic
+// -----------------------------------------------------------------------------------------
 
-// `fast` where |x| < limit, else lane by lane: range reduction of large numbers needs many digits of pi.
+// `fast` where |x| < limit, else lane by lane: range reduction of large numbers needs many digits
+// of pi.
 template <class T, class F>
 HWY_INLINE Vec<T> or_lanes(Vec<T> x, T limit, Vec<T> fast, F slow) {
   const Mask<T> in_range = abs(x) < set(limit);
   if (HWY_LIKELY(hn::AllTrue(Tag<T>(), in_range.raw))) return fast;
   return where(in_range, fast, map_lanes(slow, x));
 }
-template <class T> inline constexpr T kTrigLimit = sizeof(T) == 4 ? T(10000) : T(100000);
+template <class T>
+inline constexpr T kTrigLimit = sizeof(T) == 4 ? T(10000) : T(100000);
 template <class T>
 HWY_INLINE Vec<T> sin(Vec<T> x) {
-  const Vec<T> y = or_lanes(x, kTrigLimit<T>, {hn::Sin(Tag<T>(), x.raw)}, [](T v) { return std::sin(v); });
+  const Vec<T> y =
+      or_lanes(x, kTrigLimit<T>, {hn::Sin(Tag<T>(), x.raw)}, [](T v) { return std::sin(v); });
   return where(x == set(T(0)), x, y);
 }
 template <class T>
 HWY_INLINE Vec<T> cos(Vec<T> x) {
   return or_lanes(x, kTrigLimit<T>, {hn::Cos(Tag<T>(), x.raw)}, [](T v) { return std::cos(v); });
 }
-template <class T> HWY_INLINE Vec<T> tan(Vec<T> x) {
+template <class T>
+HWY_INLINE Vec<T> tan(Vec<T> x) {
   return map_lanes([](T v) { return std::tan(v); }, x);
 }
 template <class T>
@@ -138,17 +230,23 @@ template <class T>
 HWY_INLINE Vec<T> acos(Vec<T> x) {
   return where(abs(x) <= set(T(1)), {hn::Acos(Tag<T>(), x.raw)}, where(isnan(x), x, set(kNaN<T>)));
 }
-template <class T> HWY_INLINE Vec<T> atan(Vec<T> x) { return where(isnan(x), x, {hn::Atan(Tag<T>(), x.raw)}); }
-template <class T> HWY_INLINE Vec<T> atan2(Vec<T> y, Vec<T> x) {
+template <class T>
+HWY_INLINE Vec<T> atan(Vec<T> x) {
+  return where(isnan(x), x, {hn::Atan(Tag<T>(), x.raw)});
+}
+template <class T>
+HWY_INLINE Vec<T> atan2(Vec<T> y, Vec<T> x) {
   return map_lanes([](T a, T b) { return std::atan2(a, b); }, y, x);
 }
 template <class T>
 HWY_INLINE Vec<T> sinh(Vec<T> x) {
   const T limit = sizeof(T) == 4 ? T(44) : T(350);
-  const Vec<T> y = or_lanes(x, limit, {hn::Sinh(Tag<T>(), x.raw)}, [](T v) { return std::sinh(v); });
+  const Vec<T> y =
+      or_lanes(x, limit, {hn::Sinh(Tag<T>(), x.raw)}, [](T v) { return std::sinh(v); });
   return where(abs(x) < set(sizeof(T) == 4 ? T(1e-5) : T(1e-9)), x, y);
 }
-template <class T> HWY_INLINE Vec<T> cosh(Vec<T> x) {
+template <class T>
+HWY_INLINE Vec<T> cosh(Vec<T> x) {
   return map_lanes([](T v) { return std::cosh(v); }, x);
 }
 template <class T>
@@ -165,35 +263,50 @@ HWY_INLINE Vec<T> asinh(Vec<T> x) {
 template <class T>
 HWY_INLINE Vec<T> acosh(Vec<T> x) {
   const T limit = sizeof(T) == 4 ? T(1e18) : T(1e150);
-  const Vec<T> y = or_lanes(x, limit, {hn::Acosh(Tag<T>(), x.raw)}, [](T v) { return std::acosh(v); });
+  const Vec<T> y =
+      or_lanes(x, limit, {hn::Acosh(Tag<T>(), x.raw)}, [](T v) { return std::acosh(v); });
   return where(x < set(T(1)), set(kNaN<T>), y);
 }
 template <class T>
 HWY_INLINE Vec<T> atanh(Vec<T> x) {
   const Vec<T> size = abs(x), one = set(T(1));
-  const Vec<T> y = where(size < set(sizeof(T) == 4 ? T(1e-5) : T(1e-9)), x, {hn::Atanh(Tag<T>(), x.raw)});
-  return where(size < one, y, where(size == one, copysign(set(kInf<T>), x), where(isnan(x), x, set(kNaN<T>))));
+  const Vec<T> y =
+      where(size < set(sizeof(T) == 4 ? T(1e-5) : T(1e-9)), x, {hn::Atanh(Tag<T>(), x.raw)});
+  return where(size < one, y,
+               where(size == one, copysign(set(kInf<T>), x), where(isnan(x), x, set(kNaN<T>))));
 }
 
-// ---- special functions and activations ------------------------------------------------------------------------------------
+// ---- special functions and activations
+// ------------------------------------------------------------------------------------
 
-template <class T> HWY_INLINE Vec<T> erf(Vec<T> x) {
+template <class T>
+HWY_INLINE Vec<T> erf(Vec<T> x) {
   return map_lanes([](T v) { return std::erf(v); }, x);
 }
-template <class T> HWY_INLINE Vec<T> erfc(Vec<T> x) {
+template <class T>
+HWY_INLINE Vec<T> erfc(Vec<T> x) {
   return map_lanes([](T v) { return std::erfc(v); }, x);
 }
-template <class T> HWY_INLINE Vec<T> erfinv(Vec<T> x) {
+template <class T>
+HWY_INLINE Vec<T> erfinv(Vec<T> x) {
   return map_lanes([](T v) { return scalar::erfinv(v); }, x);
 }
-template <class T> HWY_INLINE Vec<T> lgamma(Vec<T> x) {
+template <class T>
+HWY_INLINE Vec<T> lgamma(Vec<T> x) {
   return map_lanes([](T v) { return scalar::lgamma(v); }, x);
 }
-template <class T> HWY_INLINE Vec<T> digamma(Vec<T> x) {
+template <class T>
+HWY_INLINE Vec<T> digamma(Vec<T> x) {
   return map_lanes([](T v) { return scalar::digamma(v); }, x);
 }
-template <class T> HWY_INLINE Vec<T> sigmoid(Vec<T> x) { return set(T(1)) / (set(T(1)) + exp(-x)); }
-template <class T> HWY_INLINE Vec<T> silu(Vec<T> x) { return x / (set(T(1)) + exp(-x)); }
+template <class T>
+HWY_INLINE Vec<T> sigmoid(Vec<T> x) {
+  return set(T(1)) / (set(T(1)) + exp(-x));
+}
+template <class T>
+HWY_INLINE Vec<T> silu(Vec<T> x) {
+  return x / (set(T(1)) + exp(-x));
+}
 template <class T>
 HWY_INLINE Vec<T> gelu(Vec<T> x) {
   return x * set(T(0.5)) * (set(T(1)) + erf(x * set(T(1) / std::numbers::sqrt2_v<T>)));
@@ -208,10 +321,17 @@ HWY_INLINE Vec<T> softplus(Vec<T> x, Vec<T> beta, Vec<T> threshold) {
   const Vec<T> scaled = x * beta;
   return where(scaled > threshold, x, log1p(exp(scaled)) / beta);
 }
-template <class T> HWY_INLINE Vec<T> softplus(Vec<T> x, Vec<T> beta) { return softplus(x, beta, set(T(20))); }
-template <class T> HWY_INLINE Vec<T> softplus(Vec<T> x) { return softplus(x, set(T(1)), set(T(20))); }
+template <class T>
+HWY_INLINE Vec<T> softplus(Vec<T> x, Vec<T> beta) {
+  return softplus(x, beta, set(T(20)));
+}
+template <class T>
+HWY_INLINE Vec<T> softplus(Vec<T> x) {
+  return softplus(x, set(T(1)), set(T(20)));
+}
 
-// ---- two numbers ----------------------------------------------------------------------------------------------------------
+// ---- two numbers
+// ----------------------------------------------------------------------------------------------------------
 
 template <class T>
 HWY_INLINE Vec<T> pow(Vec<T> a, Vec<T> b) {
@@ -220,22 +340,30 @@ HWY_INLINE Vec<T> pow(Vec<T> a, Vec<T> b) {
   if (hn::AllTrue(Tag<T>(), hn::Eq(b.raw, hn::Set(Tag<T>(), T(3))))) return a * a * a;
   return map_lanes([](T x, T y) { return scalar::pow(x, y); }, a, b);
 }
-template <class T> HWY_INLINE Vec<T> hypot(Vec<T> a, Vec<T> b) {
+template <class T>
+HWY_INLINE Vec<T> hypot(Vec<T> a, Vec<T> b) {
   return map_lanes([](T x, T y) { return std::hypot(x, y); }, a, b);
 }
-template <class T> HWY_INLINE Vec<T> nextafter(Vec<T> a, Vec<T> b) {
+template <class T>
+HWY_INLINE Vec<T> nextafter(Vec<T> a, Vec<T> b) {
   return map_lanes([](T x, T y) { return std::nextafter(x, y); }, a, b);
 }
-template <class T> HWY_INLINE Vec<T> fmod(Vec<T> a, Vec<T> b) {
+template <class T>
+HWY_INLINE Vec<T> fmod(Vec<T> a, Vec<T> b) {
   return map_lanes([](T x, T y) { return std::fmod(x, y); }, a, b);
 }
-template <class T> HWY_INLINE Vec<T> remainder(Vec<T> a, Vec<T> b) {
+template <class T>
+HWY_INLINE Vec<T> remainder(Vec<T> a, Vec<T> b) {
   return map_lanes([](T x, T y) { return scalar::remainder(x, y); }, a, b);
 }
-template <class T> HWY_INLINE Vec<T> floor_divide(Vec<T> a, Vec<T> b) {
+template <class T>
+HWY_INLINE Vec<T> floor_divide(Vec<T> a, Vec<T> b) {
   return map_lanes([](T x, T y) { return scalar::floor_divide(x, y); }, a, b);
 }
-template <class T> HWY_INLINE Vec<T> trunc_divide(Vec<T> a, Vec<T> b) { return trunc(a / b); }
+template <class T>
+HWY_INLINE Vec<T> trunc_divide(Vec<T> a, Vec<T> b) {
+  return trunc(a / b);
+}
 
 }  // namespace treadle::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

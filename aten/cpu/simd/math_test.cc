@@ -1,9 +1,12 @@
-// Every function of vectors, on every target of this machine, against the C library: the largest error in units of the last
-// place over wide ranges, and the exact result at infinities, NaN, zeros of both signs and the smallest numbers.
+// Every function of vectors, on every target of this machine, against the C library: the largest
+// error in units of the last place over wide ranges, and the exact result at infinities, NaN, zeros
+// of both signs and the smallest numbers.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "aten/cpu/simd/math_test.cc"
 #include "aten/cpu/simd/targets.h"
+
 #include "hwy/foreach_target.h"
+
 #include "aten/cpu/simd/kernels-inl.h"
 
 #ifndef TREADLE_MATH_TEST_LIST
@@ -19,8 +22,8 @@ using UnaryFloat = void (*)(const float* x, float* y, int64_t n);
 using UnaryDouble = void (*)(const double* x, double* y, int64_t n);
 struct Case {
   const char* name;
-  double ulp;         // allowed error
-  double low, high;   // range of the samples that count
+  double ulp;        // allowed error
+  double low, high;  // range of the samples that count
   UnaryFloat f32;
   UnaryDouble f64;
   long double (*reference)(long double);
@@ -43,42 +46,106 @@ void map_array(const T* x, T* y, int64_t n, F f) {
 std::vector<math_test::Case> math_cases() {
   const double inf = std::numeric_limits<double>::infinity();
   // A lambda per function: its vector form for both types, and the C library's in the widest type.
-  const auto make = [](const char* name, double ulp, double low, double high, auto vector, auto reference) {
-    return math_test::Case{name, ulp, low, high,
-                           [](const float* x, float* y, int64_t n) { map_array(x, y, n, decltype(vector)()); },
-                           [](const double* x, double* y, int64_t n) { map_array(x, y, n, decltype(vector)()); }, +reference};
+  const auto make = [](const char* name, double ulp, double low, double high, auto vector,
+                       auto reference) {
+    return math_test::Case{
+        name,
+        ulp,
+        low,
+        high,
+        [](const float* x, float* y, int64_t n) { map_array(x, y, n, decltype(vector)()); },
+        [](const double* x, double* y, int64_t n) { map_array(x, y, n, decltype(vector)()); },
+        +reference};
   };
   using L = long double;
   return {
-      make("exp", 1.1, -inf, inf, [](auto x) HWY_ATTR { return exp(x); }, [](L x) { return std::exp(x); }),
-      make("expm1", 4, -inf, inf, [](auto x) HWY_ATTR { return expm1(x); }, [](L x) { return std::expm1(x); }),
-      make("exp2", 1.1, -inf, inf, [](auto x) HWY_ATTR { return exp2(x); }, [](L x) { return std::exp2(x); }),
-      make("log", 1.1, -inf, inf, [](auto x) HWY_ATTR { return log(x); }, [](L x) { return std::log(x); }),
-      make("log2", 2, -inf, inf, [](auto x) HWY_ATTR { return log2(x); }, [](L x) { return std::log2(x); }),
-      make("log10", 2, -inf, inf, [](auto x) HWY_ATTR { return log10(x); }, [](L x) { return std::log10(x); }),
-      make("log1p", 3, -inf, inf, [](auto x) HWY_ATTR { return log1p(x); }, [](L x) { return std::log1p(x); }),
-      make("sin", 3, -inf, inf, [](auto x) HWY_ATTR { return sin(x); }, [](L x) { return std::sin(x); }),
-      make("cos", 3, -inf, inf, [](auto x) HWY_ATTR { return cos(x); }, [](L x) { return std::cos(x); }),
-      make("tan", 1.1, -inf, inf, [](auto x) HWY_ATTR { return tan(x); }, [](L x) { return std::tan(x); }),
-      make("asin", 3, -inf, inf, [](auto x) HWY_ATTR { return asin(x); }, [](L x) { return std::asin(x); }),
-      make("acos", 2, -inf, inf, [](auto x) HWY_ATTR { return acos(x); }, [](L x) { return std::acos(x); }),
-      make("atan", 3, -inf, inf, [](auto x) HWY_ATTR { return atan(x); }, [](L x) { return std::atan(x); }),
-      make("sinh", 4, -inf, inf, [](auto x) HWY_ATTR { return sinh(x); }, [](L x) { return std::sinh(x); }),
-      make("cosh", 2, -inf, inf, [](auto x) HWY_ATTR { return cosh(x); }, [](L x) { return std::cosh(x); }),
-      make("tanh", 4, -inf, inf, [](auto x) HWY_ATTR { return tanh(x); }, [](L x) { return std::tanh(x); }),
-      make("asinh", 3, -inf, inf, [](auto x) HWY_ATTR { return asinh(x); }, [](L x) { return std::asinh(x); }),
-      make("acosh", 4, -inf, inf, [](auto x) HWY_ATTR { return acosh(x); }, [](L x) { return std::acosh(x); }),
-      make("atanh", 4, -inf, inf, [](auto x) HWY_ATTR { return atanh(x); }, [](L x) { return std::atanh(x); }),
-      make("erf", 1.1, -inf, inf, [](auto x) HWY_ATTR { return erf(x); }, [](L x) { return std::erf(x); }),
-      make("erfc", 3, -inf, inf, [](auto x) HWY_ATTR { return erfc(x); }, [](L x) { return std::erfc(x); }),
-      make("sqrt", 0.5, -inf, inf, [](auto x) HWY_ATTR { return sqrt(x); }, [](L x) { return std::sqrt(x); }),
-      make("rsqrt", 2, -inf, inf, [](auto x) HWY_ATTR { return rsqrt(x); }, [](L x) { return 1 / std::sqrt(x); }),
-      make("reciprocal", 0.5, -inf, inf, [](auto x) HWY_ATTR { return reciprocal(x); }, [](L x) { return 1 / x; }),
-      make("sigmoid", 3, -80, inf, [](auto x) HWY_ATTR { return sigmoid(x); }, [](L x) { return 1 / (1 + std::exp(-x)); }),
-      make("floor", 0, -inf, inf, [](auto x) HWY_ATTR { return floor(x); }, [](L x) { return std::floor(x); }),
-      make("ceil", 0, -inf, inf, [](auto x) HWY_ATTR { return ceil(x); }, [](L x) { return std::ceil(x); }),
-      make("trunc", 0, -inf, inf, [](auto x) HWY_ATTR { return trunc(x); }, [](L x) { return std::trunc(x); }),
-      make("round", 0, -inf, inf, [](auto x) HWY_ATTR { return round(x); }, [](L x) { return std::nearbyint(x); }),
+      make(
+          "exp", 1.1, -inf, inf, [](auto x) HWY_ATTR { return exp(x); },
+          [](L x) { return std::exp(x); }),
+      make(
+          "expm1", 4, -inf, inf, [](auto x) HWY_ATTR { return expm1(x); },
+          [](L x) { return std::expm1(x); }),
+      make(
+          "exp2", 1.1, -inf, inf, [](auto x) HWY_ATTR { return exp2(x); },
+          [](L x) { return std::exp2(x); }),
+      make(
+          "log", 1.1, -inf, inf, [](auto x) HWY_ATTR { return log(x); },
+          [](L x) { return std::log(x); }),
+      make(
+          "log2", 2, -inf, inf, [](auto x) HWY_ATTR { return log2(x); },
+          [](L x) { return std::log2(x); }),
+      make(
+          "log10", 2, -inf, inf, [](auto x) HWY_ATTR { return log10(x); },
+          [](L x) { return std::log10(x); }),
+      make(
+          "log1p", 3, -inf, inf, [](auto x) HWY_ATTR { return log1p(x); },
+          [](L x) { return std::log1p(x); }),
+      make(
+          "sin", 3, -inf, inf, [](auto x) HWY_ATTR { return sin(x); },
+          [](L x) { return std::sin(x); }),
+      make(
+          "cos", 3, -inf, inf, [](auto x) HWY_ATTR { return cos(x); },
+          [](L x) { return std::cos(x); }),
+      make(
+          "tan", 1.1, -inf, inf, [](auto x) HWY_ATTR { return tan(x); },
+          [](L x) { return std::tan(x); }),
+      make(
+          "asin", 3, -inf, inf, [](auto x) HWY_ATTR { return asin(x); },
+          [](L x) { return std::asin(x); }),
+      make(
+          "acos", 2, -inf, inf, [](auto x) HWY_ATTR { return acos(x); },
+          [](L x) { return std::acos(x); }),
+      make(
+          "atan", 3, -inf, inf, [](auto x) HWY_ATTR { return atan(x); },
+          [](L x) { return std::atan(x); }),
+      make(
+          "sinh", 4, -inf, inf, [](auto x) HWY_ATTR { return sinh(x); },
+          [](L x) { return std::sinh(x); }),
+      make(
+          "cosh", 2, -inf, inf, [](auto x) HWY_ATTR { return cosh(x); },
+          [](L x) { return std::cosh(x); }),
+      make(
+          "tanh", 4, -inf, inf, [](auto x) HWY_ATTR { return tanh(x); },
+          [](L x) { return std::tanh(x); }),
+      make(
+          "asinh", 3, -inf, inf, [](auto x) HWY_ATTR { return asinh(x); },
+          [](L x) { return std::asinh(x); }),
+      make(
+          "acosh", 4, -inf, inf, [](auto x) HWY_ATTR { return acosh(x); },
+          [](L x) { return std::acosh(x); }),
+      make(
+          "atanh", 4, -inf, inf, [](auto x) HWY_ATTR { return atanh(x); },
+          [](L x) { return std::atanh(x); }),
+      make(
+          "erf", 1.1, -inf, inf, [](auto x) HWY_ATTR { return erf(x); },
+          [](L x) { return std::erf(x); }),
+      make(
+          "erfc", 3, -inf, inf, [](auto x) HWY_ATTR { return erfc(x); },
+          [](L x) { return std::erfc(x); }),
+      make(
+          "sqrt", 0.5, -inf, inf, [](auto x) HWY_ATTR { return sqrt(x); },
+          [](L x) { return std::sqrt(x); }),
+      make(
+          "rsqrt", 2, -inf, inf, [](auto x) HWY_ATTR { return rsqrt(x); },
+          [](L x) { return 1 / std::sqrt(x); }),
+      make(
+          "reciprocal", 0.5, -inf, inf, [](auto x) HWY_ATTR { return reciprocal(x); },
+          [](L x) { return 1 / x; }),
+      make(
+          "sigmoid", 3, -80, inf, [](auto x) HWY_ATTR { return sigmoid(x); },
+          [](L x) { return 1 / (1 + std::exp(-x)); }),
+      make(
+          "floor", 0, -inf, inf, [](auto x) HWY_ATTR { return floor(x); },
+          [](L x) { return std::floor(x); }),
+      make(
+          "ceil", 0, -inf, inf, [](auto x) HWY_ATTR { return ceil(x); },
+          [](L x) { return std::ceil(x); }),
+      make(
+          "trunc", 0, -inf, inf, [](auto x) HWY_ATTR { return trunc(x); },
+          [](L x) { return std::trunc(x); }),
+      make(
+          "round", 0, -inf, inf, [](auto x) HWY_ATTR { return round(x); },
+          [](L x) { return std::nearbyint(x); }),
   };
 }
 
@@ -98,7 +165,9 @@ double ulps(T got, long double exact) {
     if (got == rounded) return 0;
     // An exact result within rounding of the largest number may come out as either.
     const long double largest = std::numeric_limits<T>::max();
-    return std::isinf(got) == std::isinf(rounded) || std::abs(std::abs(exact) / largest - 1) > 1e-6L ? HUGE_VAL : 1;
+    return std::isinf(got) == std::isinf(rounded) || std::abs(std::abs(exact) / largest - 1) > 1e-6L
+               ? HUGE_VAL
+               : 1;
   }
   int exponent;
   std::frexp(rounded, &exponent);
@@ -112,10 +181,31 @@ template <class T>
 std::vector<T> samples() {
   std::vector<T> x;
   const T inf = std::numeric_limits<T>::infinity();
-  for (T v : {T(0), T(-0.0), inf, -inf, std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::denorm_min(),
-              std::numeric_limits<T>::min(), std::numeric_limits<T>::max(), std::numeric_limits<T>::lowest(), T(1), T(-1), T(0.5),
-              T(-0.5), T(1.5), T(2.5), std::nextafter(T(1), T(0)), std::nextafter(T(1), T(2)), T(88.7), T(88.8), T(-87.4), T(-103.9),
-              T(709.7), T(709.9), T(-708.5), T(-745.1)}) {
+  for (T v : {T(0),
+              T(-0.0),
+              inf,
+              -inf,
+              std::numeric_limits<T>::quiet_NaN(),
+              std::numeric_limits<T>::denorm_min(),
+              std::numeric_limits<T>::min(),
+              std::numeric_limits<T>::max(),
+              std::numeric_limits<T>::lowest(),
+              T(1),
+              T(-1),
+              T(0.5),
+              T(-0.5),
+              T(1.5),
+              T(2.5),
+              std::nextafter(T(1), T(0)),
+              std::nextafter(T(1), T(2)),
+              T(88.7),
+              T(88.8),
+              T(-87.4),
+              T(-103.9),
+              T(709.7),
+              T(709.9),
+              T(-708.5),
+              T(-745.1)}) {
     x.push_back(v);
     x.push_back(-v);
   }
@@ -152,15 +242,16 @@ void check_all(const char* target, const std::vector<Case>& cases, Get get) {
         got = y[i];
       }
     }
-    EXPECT_LE(worst, c.ulp) << c.name << " of " << (sizeof(T) == 4 ? "float" : "double") << " on " << target << " at " << at
-                            << ": " << got;
+    EXPECT_LE(worst, c.ulp) << c.name << " of " << (sizeof(T) == 4 ? "float" : "double") << " on "
+                            << target << " at " << at << ": " << got;
     const T zeros[2] = {T(0), T(-0.0)};
     T results[2];
     get(c)(zeros, results, 2);
     for (int k = 0; k < 2; ++k) {
       const T expected = static_cast<T>(c.reference(zeros[k]));
       if (expected == 0) {
-        EXPECT_EQ(std::signbit(results[k]), std::signbit(expected)) << c.name << " on " << target << " at zero " << k;
+        EXPECT_EQ(std::signbit(results[k]), std::signbit(expected))
+            << c.name << " on " << target << " at zero " << k;
       }
     }
   }
@@ -168,7 +259,8 @@ void check_all(const char* target, const std::vector<Case>& cases, Get get) {
 
 TEST(SimdMath, WithinItsBoundOnEveryTarget) {
   const char* const names[kTargets] = {"SSE4", "AVX2", "AVX3"};
-  const std::vector<Case> cases[kTargets] = {N_SSE4::math_cases(), N_AVX2::math_cases(), N_AVX3::math_cases()};
+  const std::vector<Case> cases[kTargets] = {N_SSE4::math_cases(), N_AVX2::math_cases(),
+                                             N_AVX3::math_cases()};
   for (int t = 0; t <= chosen_target; ++t) {
     check_all<float>(names[t], cases[t], [](const Case& c) { return c.f32; });
     check_all<double>(names[t], cases[t], [](const Case& c) { return c.f64; });
@@ -194,7 +286,8 @@ TEST(SimdMath, IntegersAreDefinedEverywhere) {
 }
 
 TEST(SimdMath, InversesInvert) {
-  for (double x : {-0.999, -0.5, -1e-8, 0.0, 0.1, 0.7, 0.99999}) EXPECT_NEAR(std::erf(scalar::erfinv(x)), x, 1e-15);
+  for (double x : {-0.999, -0.5, -1e-8, 0.0, 0.1, 0.7, 0.99999})
+    EXPECT_NEAR(std::erf(scalar::erfinv(x)), x, 1e-15);
   EXPECT_NEAR(scalar::digamma(1.0), -0.57721566490153286, 1e-15);
   EXPECT_NEAR(scalar::digamma(-0.5), 0.03648997397857652, 1e-14);
 }

@@ -1,15 +1,16 @@
 // Loops of reductions, for the functors that the generator writes from `reduce:`
 //
 //   struct sum_fn {
-//     template <class A> static HWY_INLINE A init() { return constant<A>(0); }  // left out where no element has no result
-//     template <class A, class X> static HWY_INLINE auto step(A acc, X x) { return acc + x; }
-//     template <class A> static HWY_INLINE auto combine(A a, A b) { return a + b; }
-//     template <class A> static HWY_INLINE auto final(A acc, A n) { return acc; }
+//     template <class A> static HWY_INLINE A init() { return constant<A>(0); }  // left out where
+//     no element has no result template <class A, class X> static HWY_INLINE auto step(A acc, X x)
+//     { return acc + x; } template <class A> static HWY_INLINE auto combine(A a, A b) { return a +
+//     b; } template <class A> static HWY_INLINE auto final(A acc, A n) { return acc; }
 //   };
 //   constexpr ReduceBlocks sum_blocks = reduce_blocks<sum_fn, int64_t, float, double>();
 //
-// A fold keeps kFoldBytes of accumulators whatever the vector's width, so that its bits do not depend on the machine's
-// vectors: lane l is combined with lane l + half, then l + quarter, and so on.
+// A fold keeps kFoldBytes of accumulators whatever the vector's width, so that its bits do not
+// depend on the machine's vectors: lane l is combined with lane l + half, then l + quarter, and so
+// on.
 #if defined(TREADLE_ATEN_CPU_SIMD_REDUCE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TREADLE_ATEN_CPU_SIMD_REDUCE_INL_H_
 #undef TREADLE_ATEN_CPU_SIMD_REDUCE_INL_H_
@@ -24,6 +25,7 @@ HWY_BEFORE_NAMESPACE();
 namespace treadle::simd::HWY_NAMESPACE {
 
 inline constexpr int64_t kFoldBytes = 128;
+inline constexpr int64_t kRun = 16;  // elements of a lane between two joins
 
 // The lanes of `v` moved down by `by`, going round.
 template <class T>
@@ -38,8 +40,10 @@ template <class Fn, class T>
 struct ReduceLoops {
   using V = typename ValueOf<T>::type;
   static constexpr int64_t kLanes = [] {
-    if constexpr (is_vec<V>) return V::kLanes;
-    else return int64_t{1};
+    if constexpr (is_vec<V>)
+      return V::kLanes;
+    else
+      return int64_t{1};
   }();
   static constexpr int64_t kAccumulators = kFoldBytes / static_cast<int64_t>(sizeof(T)) / kLanes;
 
@@ -47,8 +51,10 @@ struct ReduceLoops {
 
   static void init(void* acc, int64_t n) {
     T first;
-    if constexpr (is_vec<V>) store_first(Fn::template init<V>(), &first, 1);
-    else first = std::bit_cast<T>(Fn::template init<V>());
+    if constexpr (is_vec<V>)
+      store_first(Fn::template init<V>(), &first, 1);
+    else
+      first = std::bit_cast<T>(Fn::template init<V>());
     std::fill_n(static_cast<T*>(acc), n, first);
   }
 
@@ -56,13 +62,17 @@ struct ReduceLoops {
   static HWY_INLINE V join(V a, V b) { return stored(Fn::combine(a, b)); }
   template <class W>
   static HWY_INLINE V stored(W w) {
-    if constexpr (is_vec<V>) return as_value(w);
-    else return as_element<V>(w);
+    if constexpr (is_vec<V>)
+      return as_value(w);
+    else
+      return as_element<V>(w);
   }
   // Elements at p, the rest of the vector being zero.
   static HWY_INLINE V load_some(const T* p, int64_t n) {
-    if constexpr (is_vec<V>) return n >= kLanes ? load(p) : load_first(p, n);
-    else return *reinterpret_cast<const V*>(p);
+    if constexpr (is_vec<V>)
+      return n >= kLanes ? load(p) : load_first(p, n);
+    else
+      return *reinterpret_cast<const V*>(p);
   }
 
   static void inner(void* acc, const void* x, int64_t n) {
@@ -83,13 +93,28 @@ struct ReduceLoops {
       for (int64_t k = 0; k < kAccumulators; ++k) lanes[k] = load_some(p + k * kLanes, kLanes);
       i = kWidth;
     }
+    if constexpr (kHasInit) {
+      // A lane is itself a sum of short sums: the error of long ones would grow with their length.
+      for (; i + kRun * kWidth <= n;) {
+        V run[kAccumulators];
+        for (int64_t k = 0; k < kAccumulators; ++k) run[k] = Fn::template init<V>();
+        for (const int64_t end = i + kRun * kWidth; i < end; i += kWidth) {
+          for (int64_t k = 0; k < kAccumulators; ++k)
+            run[k] = step(run[k], load_some(p + i + k * kLanes, kLanes));
+        }
+        for (int64_t k = 0; k < kAccumulators; ++k) lanes[k] = join(lanes[k], run[k]);
+      }
+    }
     for (; i + kWidth <= n; i += kWidth) {
-      for (int64_t k = 0; k < kAccumulators; ++k) lanes[k] = step(lanes[k], load_some(p + i + k * kLanes, kLanes));
+      for (int64_t k = 0; k < kAccumulators; ++k)
+        lanes[k] = step(lanes[k], load_some(p + i + k * kLanes, kLanes));
     }
     for (int64_t k = 0; i < n; ++k, i += kLanes) {
       V stepped = step(lanes[k], load_some(p + i, n - i));
       if constexpr (is_vec<V>) {
-        if (n - i < kLanes) stepped = where(Mask<T>{hn::FirstN(Tag<T>(), static_cast<size_t>(n - i))}, stepped, lanes[k]);
+        if (n - i < kLanes)
+          stepped =
+              where(Mask<T>{hn::FirstN(Tag<T>(), static_cast<size_t>(n - i))}, stepped, lanes[k]);
       }
       lanes[k] = stepped;
     }
@@ -97,24 +122,36 @@ struct ReduceLoops {
       for (int64_t k = 0; k < half; ++k) lanes[k] = join(lanes[k], lanes[k + half]);
     }
     if constexpr (is_vec<V>) {
-      for (int half = kLanes / 2; half > 0; half /= 2) lanes[0] = join(lanes[0], rotate_down(lanes[0], half));
+      for (int half = kLanes / 2; half > 0; half /= 2)
+        lanes[0] = join(lanes[0], rotate_down(lanes[0], half));
     }
     put(acc, lanes[0]);
   }
   static HWY_INLINE void put(void* acc, V v) {
-    if constexpr (is_vec<V>) store_first(v, static_cast<T*>(acc), 1);
-    else *static_cast<V*>(acc) = v;
+    if constexpr (is_vec<V>)
+      store_first(v, static_cast<T*>(acc), 1);
+    else
+      *static_cast<V*>(acc) = v;
   }
 
   // The block loop of pointwise operators, over `acc` in place.
   struct Step {
-    template <class W> static HWY_INLINE auto eval(W acc, W x) { return Fn::step(acc, x); }
+    template <class W>
+    static HWY_INLINE auto eval(W acc, W x) {
+      return Fn::step(acc, x);
+    }
   };
   struct Combine {
-    template <class W> static HWY_INLINE auto eval(W a, W b) { return Fn::combine(a, b); }
+    template <class W>
+    static HWY_INLINE auto eval(W a, W b) {
+      return Fn::combine(a, b);
+    }
   };
   struct Final {
-    template <class W> static HWY_INLINE auto eval(W acc, W n) { return Fn::final(acc, n); }
+    template <class W>
+    static HWY_INLINE auto eval(W acc, W n) {
+      return Fn::final(acc, n);
+    }
   };
   static void outer(void* acc, const void* x, int64_t n) {
     const void* const in[] = {acc, x};

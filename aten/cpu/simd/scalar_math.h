@@ -1,5 +1,5 @@
-// Real functions of one number: what lanes of a vector are mapped through where a function has no vector form. Accurate as
-// the C library is (below 1 ULP), unless said otherwise.
+// Real functions of one number: what lanes of a vector are mapped through where a function has no
+// vector form. Accurate as the C library is (below 1 ULP), unless said otherwise.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,8 @@
 
 namespace treadle::simd::scalar {
 
-// Powers with an everyday exponent are products, so that a vector of them may be, too, with the same bits.
+// Powers with an everyday exponent are products, so that a vector of them may be, too, with the
+// same bits.
 template <class R>
 R pow(R a, R b) {
   if (b == R(2)) return a * a;
@@ -46,7 +47,8 @@ inline float lgamma(float x) {
   return lgammaf_r(x, &sign);
 }
 
-// The logarithmic derivative of gamma: recurrence up to 10, then the asymptotic series. Below 4 ULP away from its zeros.
+// The logarithmic derivative of gamma: recurrence up to 10, then the asymptotic series. Below 4 ULP
+// away from its zeros.
 template <class R>
 R digamma(R value) {
   double x = static_cast<double>(value);
@@ -63,8 +65,9 @@ R digamma(R value) {
   if (x == 10) return static_cast<R>(result + 2.25175258906672110764);
   double series = 0;
   if (x < 1e17) {
-    constexpr double kBernoulli[] = {8.33333333333333333333e-2, -2.10927960927960927961e-2, 7.57575757575757575758e-3,
-                                     -4.16666666666666666667e-3, 3.96825396825396825397e-3, -8.33333333333333333333e-3,
+    constexpr double kBernoulli[] = {8.33333333333333333333e-2, -2.10927960927960927961e-2,
+                                     7.57575757575757575758e-3, -4.16666666666666666667e-3,
+                                     3.96825396825396825397e-3, -8.33333333333333333333e-3,
                                      8.33333333333333333333e-2};
     const double z = 1 / (x * x);
     for (double b : kBernoulli) series = series * z + b;
@@ -78,17 +81,20 @@ template <class R>
 R erfinv(R value) {
   const double y = static_cast<double>(value);
   if (!(y >= -1 && y <= 1)) return std::numeric_limits<R>::quiet_NaN();
-  if (y == 1 || y == -1) return static_cast<R>(std::copysign(std::numeric_limits<double>::infinity(), y));
+  if (y == 1 || y == -1)
+    return static_cast<R>(std::copysign(std::numeric_limits<double>::infinity(), y));
   double w = -std::log((1 - y) * (1 + y)), x;
   if (w < 5) {
-    constexpr double kCentral[] = {2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
-                                   -0.00125372503, -0.00417768164, 0.246640727, 1.50140941};
+    constexpr double kCentral[] = {2.81022636e-08,  3.43273939e-07, -3.5233877e-06,
+                                   -4.39150654e-06, 0.00021858087,  -0.00125372503,
+                                   -0.00417768164,  0.246640727,    1.50140941};
     w -= 2.5;
     x = 0;
     for (double c : kCentral) x = x * w + c;
   } else {
-    constexpr double kTail[] = {-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
-                                -0.0076224613, 0.00943887047, 1.00167406, 2.83297682};
+    constexpr double kTail[] = {-0.000200214257, 0.000100950558, 0.00134934322,
+                                -0.00367342844,  0.00573950773,  -0.0076224613,
+                                0.00943887047,   1.00167406,     2.83297682};
     w = std::sqrt(w) - 3;
     x = 0;
     for (double c : kTail) x = x * w + c;
@@ -96,7 +102,9 @@ R erfinv(R value) {
   x *= y;
   for (int i = 0; i < 2; ++i) {
     // erfc keeps the digits that erf loses near one.
-    const double error = y > 0.5 ? (1 - y) - std::erfc(x) : y < -0.5 ? std::erfc(-x) - (1 + y) : std::erf(x) - y;
+    const double error = y > 0.5    ? (1 - y) - std::erfc(x)
+                         : y < -0.5 ? std::erfc(-x) - (1 + y)
+                                    : std::erf(x) - y;
     x -= error / (2 / std::sqrt(std::numbers::pi) * std::exp(-x * x));
   }
   return static_cast<R>(x);

@@ -1,7 +1,9 @@
-// Targets: the instruction sets that vector code is compiled for, and which of them this machine has.
+// Targets: the instruction sets that vector code is compiled for, and which of them this machine
+// has.
 //
-// Include this before anything of Highway. Three targets keep compile time bounded: SSE4 (every x86-64 machine since
-// 2010), AVX2 and AVX-512 ("AVX3"). Loops over integers, bool and complex numbers are compiled for the first two only.
+// Include this before anything of Highway. Three targets keep compile time bounded: SSE4 (every
+// x86-64 machine since 2010), AVX2 and AVX-512 ("AVX3"). Loops over integers, bool and complex
+// numbers are compiled for the first two only.
 #pragma once
 
 #ifdef HWY_HIGHWAY_INCLUDED

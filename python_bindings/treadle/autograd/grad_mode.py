@@ -119,6 +119,8 @@ class set_grad_enabled(_Mode):
 class inference_mode(_Mode):
     """Operations in the block are not recorded, and tensors made there can never be."""
 
+    mode: bool
+
     def __new__(cls, mode: Any = True) -> Any:
         instance = object.__new__(cls)
         if isinstance(mode, bool):

@@ -1,0 +1,57 @@
+"""The examples in README.md and docs/ run and print what they say.
+
+A block that begins with >>> is run as a session; a block marked `python` is run as a program. The blocks of a page share
+their names. docs/adding-an-operator.md is run by tests/codegen/test_new_operator.py, which builds what it adds.
+"""
+
+from __future__ import annotations
+
+import doctest
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BUILT_ELSEWHERE = {"adding-an-operator.md"}
+
+
+def _blocks(page: Path) -> list[tuple[int, str, str]]:
+    """(line, language, text) of the fenced blocks."""
+    source = page.read_text()
+    fences = re.finditer(r"^( *)```(\w*)\n(.*?)^\1```$", source, re.MULTILINE | re.DOTALL)
+    return [(source.count("\n", 0, m.start()) + 2, m[2], textwrap.dedent(m[3])) for m in fences]
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p.name not in BUILT_ELSEWHERE], ids=lambda p: p.name)
+def test_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict = {"__name__": "__main__"}
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    for line, language, text in _blocks(page):
+        if text.lstrip().startswith(">>>"):
+            test = doctest.DocTestParser().get_doctest(text, names, page.name, str(page), line - 1)
+            printed: list[str] = []
+            runner.run(test, out=printed.append, clear_globs=False)
+            names.update(test.globs)
+            assert not runner.failures, "".join(printed)
+        elif language == "python":
+            exec(compile("\n" * (line - 1) + text, str(page), "exec"), names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_named_files_exist() -> None:
+    """A path in backquotes that looks like one of the tree is one."""
+    for page in PAGES:
+        for name in re.findall(r"`([\w./-]+/[\w.-]+\.(?:py|cc|h|yaml|md|j2|bzl))`", page.read_text()):
+            if page.name in BUILT_ELSEWHERE and name == "aten/cpu/reverse_rows.cc":
+                continue
+            assert (ROOT / name).exists() or list(ROOT.glob(f"*/{name}")), f"{page.name}: {name}"
