@@ -1,7 +1,9 @@
-// Contract: the conditions of `check:` in native_functions.yaml, as the generator writes them, and their messages.
+// Contract: the conditions of `check:` in native_functions.yaml, as the generator writes them, and
+// their messages.
 //
-//   check: [stride > 0]   becomes   if (!contract::gt(stride, 0)) contract::fail("conv2d", "stride > 0", {{"stride", str(stride)}});
-//   which says                      conv2d: expected stride > 0, got stride = (0, 1)
+//   check: [stride > 0]   becomes   if (!contract::gt(stride, 0)) contract::fail("conv2d", "stride
+//   > 0", {{"stride", str(stride)}}); which says                      conv2d: expected stride > 0,
+//   got stride = (0, 1)
 #pragma once
 
 #include <initializer_list>
@@ -13,39 +15,74 @@
 
 namespace treadle::contract {
 
-[[noreturn]] void fail(const char* op, const char* condition, std::initializer_list<std::pair<const char*, std::string>> got);
+[[noreturn]] void fail(const char* op, const char* condition,
+                       std::initializer_list<std::pair<const char*, std::string>> got);
 
-// An undefined tensor where one is needed: TypeError "add: expected a tensor for argument 'other', got None".
+// An undefined tensor where one is needed: TypeError "add: expected a tensor for argument 'other',
+// got None".
 void require_defined(const char* op, const char* argument, const Tensor& t);
 void require_defined(const char* op, const char* argument, TensorList list);  // each of them
-// A list of another length than its schema says: ValueError "conv2d: expected stride to have 2 entries, got (1, 1, 1)".
+// A list of another length than its schema says: ValueError "conv2d: expected stride to have 2
+// entries, got (1, 1, 1)".
 void require_length(const char* op, const char* argument, IntList list, size_t length);
-inline void require_length(const char* op, const char* argument, const OptionalIntList& list, size_t length) {
+inline void require_length(const char* op, const char* argument, const OptionalIntList& list,
+                           size_t length) {
   if (list) require_length(op, argument, *list, length);
 }
 // NotImplementedError "conv2d: expected self of a dtype in (float32, float64), got int64".
-[[noreturn]] void wrong_dtype(const char* op, const char* argument, const char* dtypes, ScalarType got);
+[[noreturn]] void wrong_dtype(const char* op, const char* argument, const char* dtypes,
+                              ScalarType got);
 
 // Comparisons hold for a list when they hold for each entry, and for an absent optional always.
-template <class T> constexpr bool is_list = requires(const T& t) { t.begin(); t.size(); };
-template <class T> constexpr bool is_optional = requires(const T& t) { t.has_value(); };
+template <class T>
+constexpr bool is_list = requires(const T& t) {
+  t.begin();
+  t.size();
+};
+template <class T>
+constexpr bool is_optional = requires(const T& t) {
+  t.has_value();
+};
 template <class Compare, class A, class B>
 bool compare(Compare c, const A& a, const B& b) {
-  if constexpr (is_optional<A>) return !a || compare(c, *a, b);
-  else if constexpr (is_optional<B>) return !b || compare(c, a, *b);
+  if constexpr (is_optional<A>)
+    return !a || compare(c, *a, b);
+  else if constexpr (is_optional<B>)
+    return !b || compare(c, a, *b);
   else if constexpr (is_list<A> && !std::is_convertible_v<A, std::string_view>) {
     for (const auto& x : a)
       if (!compare(c, x, b)) return false;
     return true;
-  } else if constexpr (std::is_same_v<A, Scalar>) return compare(c, a.template to<double>(), b);
-  else if constexpr (std::is_same_v<B, Scalar>) return compare(c, a, b.template to<double>());
-  else return c(a, b);
+  } else if constexpr (std::is_same_v<A, Scalar>)
+    return compare(c, a.template to<double>(), b);
+  else if constexpr (std::is_same_v<B, Scalar>)
+    return compare(c, a, b.template to<double>());
+  else
+    return c(a, b);
 }
-template <class A, class B> bool gt(const A& a, const B& b) { return compare([](const auto& x, const auto& y) { return x > y; }, a, b); }
-template <class A, class B> bool ge(const A& a, const B& b) { return compare([](const auto& x, const auto& y) { return x >= y; }, a, b); }
-template <class A, class B> bool lt(const A& a, const B& b) { return compare([](const auto& x, const auto& y) { return x < y; }, a, b); }
-template <class A, class B> bool le(const A& a, const B& b) { return compare([](const auto& x, const auto& y) { return x <= y; }, a, b); }
-template <class A, class B> bool eq(const A& a, const B& b) { return compare([](const auto& x, const auto& y) { return x == y; }, a, b); }
-template <class A, class B> bool ne(const A& a, const B& b) { return compare([](const auto& x, const auto& y) { return x != y; }, a, b); }
+template <class A, class B>
+bool gt(const A& a, const B& b) {
+  return compare([](const auto& x, const auto& y) { return x > y; }, a, b);
+}
+template <class A, class B>
+bool ge(const A& a, const B& b) {
+  return compare([](const auto& x, const auto& y) { return x >= y; }, a, b);
+}
+template <class A, class B>
+bool lt(const A& a, const B& b) {
+  return compare([](const auto& x, const auto& y) { return x < y; }, a, b);
+}
+template <class A, class B>
+bool le(const A& a, const B& b) {
+  return compare([](const auto& x, const auto& y) { return x <= y; }, a, b);
+}
+template <class A, class B>
+bool eq(const A& a, const B& b) {
+  return compare([](const auto& x, const auto& y) { return x == y; }, a, b);
+}
+template <class A, class B>
+bool ne(const A& a, const B& b) {
+  return compare([](const auto& x, const auto& y) { return x != y; }, a, b);
+}
 
 }  // namespace treadle::contract

@@ -1,7 +1,9 @@
-// Structured operators: the shape rule says what the outputs are, this file makes them, the kernel fills them.
+// Structured operators: the shape rule says what the outputs are, this file makes them, the kernel
+// fills them.
 //
-// A kernel of such an operator is `void k(arguments..., const Tensor& out...)`: every `out` is contiguous, of the right
-// shape and dtype, and shares no memory with an input (unless the entry says `out_from`).
+// A kernel of such an operator is `void k(arguments..., const Tensor& out...)`: every `out` is
+// contiguous, of the right shape and dtype, and shares no memory with an input (unless the entry
+// says `out_from`).
 #pragma once
 
 #include <array>
@@ -23,22 +25,25 @@ class Output {
  public:
   // Functional form: a new tensor.
   explicit Output(const TensorSpec& spec);
-  // out= form: `out` itself when it can be written directly; a temporary, copied to `out` by finish(), when it is not
-  // contiguous or overlaps an input. Resizes `out` when its shape differs: an error unless it has no elements or its storage
-  // is resizable (as PyTorch: allowed). RuntimeError when device or dtype does not fit (the spec's dtype must be castable to out's).
+  // out= form: `out` itself when it can be written directly; a temporary, copied to `out` by
+  // finish(), when it is not contiguous or overlaps an input. Resizes `out` when its shape differs:
+  // an error unless it has no elements or its storage is resizable (as PyTorch: allowed).
+  // RuntimeError when device or dtype does not fit (the spec's dtype must be castable to out's).
   Output(const char* op, const TensorSpec& spec, const Tensor& out, ArrayRef<const Tensor*> inputs);
 
   // `out_from`: the output starts as a copy of `source`, which has the shape and dtype of the spec.
   static Output copy_of(const char* op, const TensorSpec& spec, const Tensor& source);
-  static Output copy_of(const char* op, const TensorSpec& spec, const Tensor& source, const Tensor& out,
-                        ArrayRef<const Tensor*> inputs);
-  // In-place form: the shape of the spec must be self's, its dtype castable to self's. With `keep` the kernel starts from
-  // self's contents, in self itself where that is contiguous and shares no memory with `inputs`. Overlap of elements within
-  // self (an expanded tensor) is a RuntimeError.
-  static Output in_place(const char* op, const TensorSpec& spec, const Tensor& self, ArrayRef<const Tensor*> inputs, bool keep);
+  static Output copy_of(const char* op, const TensorSpec& spec, const Tensor& source,
+                        const Tensor& out, ArrayRef<const Tensor*> inputs);
+  // In-place form: the shape of the spec must be self's, its dtype castable to self's. With `keep`
+  // the kernel starts from self's contents, in self itself where that is contiguous and shares no
+  // memory with `inputs`. Overlap of elements within self (an expanded tensor) is a RuntimeError.
+  static Output in_place(const char* op, const TensorSpec& spec, const Tensor& self,
+                         ArrayRef<const Tensor*> inputs, bool keep);
 
   const Tensor& tensor() const { return tensor_; }
-  // Copies a temporary back and bumps the version of a given `out`; returns the tensor the caller sees.
+  // Copies a temporary back and bumps the version of a given `out`; returns the tensor the caller
+  // sees.
   const Tensor& finish();
 
  private:
@@ -47,24 +52,27 @@ class Output {
   Tensor given_;   // what the caller gave; undefined in the functional form
 };
 
-// Checks of an `out` argument, which throw before anything is written: it is a tensor on the spec's device, and the spec's
-// dtype can be cast to its.
+// Checks of an `out` argument, which throw before anything is written: it is a tensor on the spec's
+// device, and the spec's dtype can be cast to its.
 void require_out(const char* op, const TensorSpec& spec, const Tensor& out);
-// Gives `out` these sizes, contiguous, growing its storage where needed; nothing when it has them already. RuntimeError for
-// memory that cannot grow.
+// Gives `out` these sizes, contiguous, growing its storage where needed; nothing when it has them
+// already. RuntimeError for memory that cannot grow.
 void resize_out(const char* op, const Tensor& out, IntList sizes);
 
-// out= form of an operator that makes its result itself: writes the result to `out` by the rules of Output. RuntimeError
-// when the result carries a gradient, which a given `out` cannot.
+// out= form of an operator that makes its result itself: writes the result to `out` by the rules of
+// Output. RuntimeError when the result carries a gradient, which a given `out` cannot.
 Tensor copy_to_out(const char* op, const Tensor& result, const Tensor& out);
 // The in-place form: the result goes to self, whose shape and dtype it must fit.
 Tensor copy_to_self(const char* op, const Tensor& self, const Tensor& result);
 
-// The kernel cell of an operator for these ids; null when there is a boxed kernel instead. Raises when there is neither.
-void* kernel_or_boxed(const Operator& op, Device device, Layout layout, ScalarType dtype, BoxedKernel& boxed);
+// The kernel cell of an operator for these ids; null when there is a boxed kernel instead. Raises
+// when there is neither.
+void* kernel_or_boxed(const Operator& op, Device device, Layout layout, ScalarType dtype,
+                      BoxedKernel& boxed);
 
-// Checks that the defined tensors share one device, and returns it. A 0-dim CPU tensor does not count beside another
-// device. RuntimeError: "gather: expected all tensors on one device, got self on cpu and index on cuda:0".
+// Checks that the defined tensors share one device, and returns it. A 0-dim CPU tensor does not
+// count beside another device. RuntimeError: "gather: expected all tensors on one device, got self
+// on cpu and index on cuda:0".
 Device common_device(const char* op, ArrayRef<const Tensor*> tensors, ArrayRef<const char*> names);
 
 }  // namespace treadle

@@ -30,11 +30,14 @@ bool is_sole_owner(const Tensor& t) {
 
 }  // namespace
 
-AccumulateGrad::AccumulateGrad(Tensor leaf) : Node(kFirstInQueue), leaf_(std::move(leaf)) { add_input(leaf_); }
+AccumulateGrad::AccumulateGrad(Tensor leaf) : Node(kFirstInQueue), leaf_(std::move(leaf)) {
+  add_input(leaf_);
+}
 
 AccumulateGrad::~AccumulateGrad() = default;
 
-// The leaf knows its accumulator without owning it, so another thread may take a reference until the entry is cleared.
+// The leaf knows its accumulator without owning it, so another thread may take a reference until
+// the entry is cleared.
 void AccumulateGrad::destroy() {
   if (AutogradMeta* meta = meta_of(leaf_)) {
     bool taken;
@@ -56,11 +59,13 @@ NodePtr grad_accumulator(const Tensor& leaf) {
   AutogradMeta& meta = ensure_meta(leaf);
   {
     MetaLock lock(meta);
-    if (meta.grad_accumulator && meta.grad_accumulator->try_retain()) return NodePtr::adopt(meta.grad_accumulator);
+    if (meta.grad_accumulator && meta.grad_accumulator->try_retain())
+      return NodePtr::adopt(meta.grad_accumulator);
   }
   NodePtr made = make_intrusive<AccumulateGrad>(leaf);
   MetaLock lock(meta);
-  if (meta.grad_accumulator && meta.grad_accumulator->try_retain()) return NodePtr::adopt(meta.grad_accumulator);
+  if (meta.grad_accumulator && meta.grad_accumulator->try_retain())
+    return NodePtr::adopt(meta.grad_accumulator);
   meta.grad_accumulator = made.get();
   return made;
 }
@@ -74,13 +79,16 @@ void accumulate_into(const Tensor& t, Tensor grad) {
   }
   if (meta.grad.defined()) {
     // Out of place where the old gradient has a history that an in-place change would spoil.
-    if (meta.grad.requires_grad()) meta.grad = aten::add(meta.grad, grad);
-    else aten::add_(meta.grad, grad);
+    if (meta.grad.requires_grad())
+      meta.grad = aten::add(meta.grad, grad);
+    else
+      aten::add_(meta.grad, grad);
     return;
   }
   // An expanded gradient has fewer bytes than elements: it cannot be added to.
   const bool same_layout =
-      grad.is_contiguous() || (grad.strides() == t.strides() && grad.storage()->nbytes() >= static_cast<size_t>(grad.nbytes()));
+      grad.is_contiguous() || (grad.strides() == t.strides() &&
+                               grad.storage()->nbytes() >= static_cast<size_t>(grad.nbytes()));
   meta.grad = same_layout && is_sole_owner(grad) ? std::move(grad) : aten::clone(grad);
 }
 

@@ -1,4 +1,5 @@
-// AccumulateGrad: the node at a leaf. It adds the gradient to the leaf's .grad, taking over the buffer when nobody else has it.
+// AccumulateGrad: the node at a leaf. It adds the gradient to the leaf's .grad, taking over the
+// buffer when nobody else has it.
 #pragma once
 
 #include <mutex>

@@ -1,4 +1,5 @@
-// Outputs of custom functions: new tensors, arguments changed in place, or arguments returned as they are.
+// Outputs of custom functions: new tensors, arguments changed in place, or arguments returned as
+// they are.
 #include "autograd/custom_function.h"
 
 #include <algorithm>
@@ -14,7 +15,8 @@ bool contains(TensorList list, const Tensor& t) {
 }
 
 bool is_recorded(const Node& node) {
-  return std::any_of(node.edges().begin(), node.edges().end(), [](const Edge& e) { return e.valid(); });
+  return std::any_of(node.edges().begin(), node.edges().end(),
+                     [](const Edge& e) { return e.valid(); });
 }
 
 }  // namespace
@@ -32,21 +34,24 @@ Grads FunctionNode::apply(Grads&& grads) {
   const size_t wanted = num_outputs();
   // More than one for each argument is fine where the rest is undefined.
   while (result.size() > wanted && !result.back().defined()) result.resize(result.size() - 1);
-  check<ErrorKind::Runtime>(result.size() == wanted, name(), ": backward expected to return ", wanted,
-                            " gradients, one for each argument of forward, got ", result.size());
+  check<ErrorKind::Runtime>(result.size() == wanted, name(), ": backward expected to return ",
+                            wanted, " gradients, one for each argument of forward, got ",
+                            result.size());
   for (size_t i = 0; i < wanted; ++i) {
     if (!edge(i).valid()) result[i].reset();
   }
   return result;
 }
 
-std::vector<Tensor> finish_function(FunctionNode* node, TensorList inputs, std::vector<Tensor> outputs) {
+std::vector<Tensor> finish_function(FunctionNode* node, TensorList inputs,
+                                    std::vector<Tensor> outputs) {
   FunctionContext& context = node->context;
   const NodePtr owner(node);
   const bool recorded = is_recorded(*node);
   for (const Tensor& t : context.dirty_) {
-    check<ErrorKind::Runtime>(contains(outputs, t), node->name(),
-                              ": expected every tensor given to mark_dirty to be returned by forward");
+    check<ErrorKind::Runtime>(
+        contains(outputs, t), node->name(),
+        ": expected every tensor given to mark_dirty to be returned by forward");
     t.impl()->bump_version();
   }
   std::vector<Tensor> results;
@@ -54,23 +59,28 @@ std::vector<Tensor> finish_function(FunctionNode* node, TensorList inputs, std::
   for (Tensor& output : outputs) {
     const bool is_input = output.defined() && contains(inputs, output);
     const bool is_dirty = output.defined() && contains(context.dirty_, output);
-    const bool differentiable =
-        output.defined() && is_differentiable(output.dtype()) && !contains(context.non_differentiable_, output);
+    const bool differentiable = output.defined() && is_differentiable(output.dtype()) &&
+                                !contains(context.non_differentiable_, output);
     if (!recorded || !differentiable) {
       if (recorded) node->add_undefined_input();
       // An argument passed through without its gradient must not keep its history.
       const bool cut = recorded && is_input && !is_dirty && output.requires_grad();
-      results.push_back(cut ? alias_with_geometry(output, output.sizes(), output.strides(), output.storage_offset()) : output);
+      results.push_back(cut ? alias_with_geometry(output, output.sizes(), output.strides(),
+                                                  output.storage_offset())
+                            : output);
       continue;
     }
     if (is_dirty) {
       check_in_place(node->name().c_str(), output, true);
-      check<ErrorKind::Runtime>(!view_of(output) || outputs.size() == 1, node->name(),
-                                ": a view can be modified in place only by a Function with one output");
+      check<ErrorKind::Runtime>(
+          !view_of(output) || outputs.size() == 1, node->name(),
+          ": a view can be modified in place only by a Function with one output");
       rebase_history(output, owner);
     } else if (is_input) {
-      output = as_view(output, alias_with_geometry(output, output.sizes(), output.strides(), output.storage_offset()),
-                       ViewCreation::CustomFunction);
+      output = as_view(
+          output,
+          alias_with_geometry(output, output.sizes(), output.strides(), output.storage_offset()),
+          ViewCreation::CustomFunction);
       set_history(output, owner);
     } else {
       set_history(output, owner);

@@ -6,9 +6,11 @@
 //       ctx.saved_data["scale"] = scale;
 //       return aten::mul(aten::mul(x, x), aten::mul(x, scale));
 //     }
-//     static Grads backward(FunctionContext& ctx, const Grads& grads) {   // one gradient for each argument of forward
+//     static Grads backward(FunctionContext& ctx, const Grads& grads) {   // one gradient for each
+//     argument of forward
 //       const Tensor x = ctx.saved_tensors()[0];
-//       return {aten::mul(grads[0], aten::mul(aten::mul(x, x), 3 * ctx.saved_data["scale"].as<double>())), Tensor()};
+//       return {aten::mul(grads[0], aten::mul(aten::mul(x, x), 3 *
+//       ctx.saved_data["scale"].as<double>())), Tensor()};
 //     }
 //   };
 //   Tensor y = Cube::apply(x, 2.0);
@@ -29,20 +31,25 @@ namespace treadle::autograd {
 class FunctionContext {
  public:
   void save_for_backward(TensorList tensors) { to_save_ = tensors.vec(); }
-  // In backward: what was saved. RuntimeError after the graph was freed, or when a tensor was changed since.
+  // In backward: what was saved. RuntimeError after the graph was freed, or when a tensor was
+  // changed since.
   std::vector<Tensor> saved_tensors() const;
   // Arguments that forward changed in place and returns.
   void mark_dirty(TensorList tensors) { dirty_ = tensors.vec(); }
   void mark_non_differentiable(TensorList tensors) { non_differentiable_ = tensors.vec(); }
-  // Whether backward sees zeros for gradients that never came (as it does at first), or undefined tensors.
+  // Whether backward sees zeros for gradients that never came (as it does at first), or undefined
+  // tensors.
   void set_materialize_grads(bool value) { materialize_grads_ = value; }
-  bool needs_input_grad(size_t argument) const { return argument < node_->num_outputs() && node_->has_edge(argument); }
+  bool needs_input_grad(size_t argument) const {
+    return argument < node_->num_outputs() && node_->has_edge(argument);
+  }
 
   std::map<std::string, Value> saved_data;
 
  private:
   friend class FunctionNode;
-  friend std::vector<Tensor> finish_function(class FunctionNode* node, TensorList inputs, std::vector<Tensor> outputs);
+  friend std::vector<Tensor> finish_function(class FunctionNode* node, TensorList inputs,
+                                             std::vector<Tensor> outputs);
 
   const Node* node_ = nullptr;
   std::vector<Tensor> to_save_, dirty_, non_differentiable_;
@@ -61,10 +68,11 @@ class FunctionNode : public Node {
   FunctionContext context;
 };
 
-// After forward ran (without recording): gives its outputs their history and saves what the context was given. Call it also
-// when nothing is recorded, i.e. no edge of `node` is valid. An output that is an argument becomes a view of it, or has its
-// history rebased when it was marked dirty.
-std::vector<Tensor> finish_function(FunctionNode* node, TensorList inputs, std::vector<Tensor> outputs);
+// After forward ran (without recording): gives its outputs their history and saves what the context
+// was given. Call it also when nothing is recorded, i.e. no edge of `node` is valid. An output that
+// is an argument becomes a view of it, or has its history rebased when it was marked dirty.
+std::vector<Tensor> finish_function(FunctionNode* node, TensorList inputs,
+                                    std::vector<Tensor> outputs);
 
 template <class F>
 struct Function {
@@ -93,11 +101,14 @@ struct Function {
   };
   template <class T>
   static bool argument_requires_grad(const T& argument) {
-    if constexpr (std::is_same_v<T, Tensor>) return argument.requires_grad();
-    else return false;
+    if constexpr (std::is_same_v<T, Tensor>)
+      return argument.requires_grad();
+    else
+      return false;
   }
   template <class T>
-  static void add_argument(Node& node, std::vector<Tensor>& inputs, const T& argument, bool recorded) {
+  static void add_argument(Node& node, std::vector<Tensor>& inputs, const T& argument,
+                           bool recorded) {
     if constexpr (std::is_same_v<T, Tensor>) {
       inputs.push_back(argument);
       node.add_edge(recorded ? gradient_edge(argument) : Edge());

@@ -31,7 +31,8 @@ struct SumAndProduct : Function<SumAndProduct> {
   }
   static Grads backward(FunctionContext& ctx, const Grads& grads) {
     const auto saved = ctx.saved_tensors();
-    return {aten::add(grads[0], aten::mul(grads[1], saved[1])), aten::add(grads[0], aten::mul(grads[1], saved[0]))};
+    return {aten::add(grads[0], aten::mul(grads[1], saved[1])),
+            aten::add(grads[0], aten::mul(grads[1], saved[0]))};
   }
 };
 
@@ -41,7 +42,9 @@ struct DoubleInPlace : Function<DoubleInPlace> {
     ctx.mark_dirty({x});
     return x;
   }
-  static Grads backward(FunctionContext&, const Grads& grads) { return {aten::mul(grads[0], number(2))}; }
+  static Grads backward(FunctionContext&, const Grads& grads) {
+    return {aten::mul(grads[0], number(2))};
+  }
 };
 
 struct SaveOutput : Function<SaveOutput> {
@@ -50,7 +53,9 @@ struct SaveOutput : Function<SaveOutput> {
     ctx.save_for_backward({y});
     return y;
   }
-  static Grads backward(FunctionContext& ctx, const Grads& grads) { return {aten::mul(grads[0], ctx.saved_tensors()[0])}; }
+  static Grads backward(FunctionContext& ctx, const Grads& grads) {
+    return {aten::mul(grads[0], ctx.saved_tensors()[0])};
+  }
 };
 
 struct WrongCount : Function<WrongCount> {
@@ -102,16 +107,20 @@ TEST(CustomFunction, SavedTensorsAreChecked) {
   const Tensor h = aten::mul(x, number(1));
   const Tensor y = Cube::apply(h, 1.0);
   aten::mul_(h, number(2));
-  EXPECT_NE(error_of(ErrorKind::Runtime, [&] { backward({y}); }).find("at version 0, got version 1"), std::string::npos);
+  EXPECT_NE(
+      error_of(ErrorKind::Runtime, [&] { backward({y}); }).find("at version 0, got version 1"),
+      std::string::npos);
   const Tensor z = Cube::apply(x, 1.0);
   backward({z});
-  EXPECT_NE(error_of(ErrorKind::Runtime, [&] { backward({z}); }).find("a second time"), std::string::npos);
+  EXPECT_NE(error_of(ErrorKind::Runtime, [&] { backward({z}); }).find("a second time"),
+            std::string::npos);
 }
 
 TEST(CustomFunction, CountOfGradientsIsChecked) {
   const Tensor x = number(2, true);
   EXPECT_EQ(error_of(ErrorKind::Runtime, [&] { backward({WrongCount::apply(x)}); }),
-            "CppFunction: backward expected to return 1 gradients, one for each argument of forward, got 2");
+            "CppFunction: backward expected to return 1 gradients, one for each argument of "
+            "forward, got 2");
 }
 
 }  // namespace

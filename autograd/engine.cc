@@ -18,7 +18,10 @@ thread_local constinit GraphTask* current_task = nullptr;
 class BackwardScope {
  public:
   BackwardScope(GraphTask& task, bool create_graph)
-      : layers_(layer_state()), mode_(autograd_mode()), wanted_(Node::wanted_edges()), task_(current_task) {
+      : layers_(layer_state()),
+        mode_(autograd_mode()),
+        wanted_(Node::wanted_edges()),
+        task_(current_task) {
     layer_state().excluded = 0;
     autograd_mode() = {.grad = create_graph, .inference = false};
     Node::wanted_edges() = nullptr;
@@ -47,11 +50,14 @@ void add_to(Tensor& sum, Tensor grad) {
     sum = std::move(grad);
     return;
   }
-  const bool in_place = !grad_enabled() && sum.impl()->use_count() == 1 && sum.storage()->use_count() == 1 &&
-                        sum.storage()->owns_memory() && sum.is_contiguous() && sum.sizes() == grad.sizes() &&
+  const bool in_place = !grad_enabled() && sum.impl()->use_count() == 1 &&
+                        sum.storage()->use_count() == 1 && sum.storage()->owns_memory() &&
+                        sum.is_contiguous() && sum.sizes() == grad.sizes() &&
                         sum.dtype() == grad.dtype();
-  if (in_place) aten::add_(sum, grad);
-  else sum = aten::add(sum, grad);
+  if (in_place)
+    aten::add_(sum, grad);
+  else
+    sum = aten::add(sum, grad);
 }
 
 void apply_tensor_hook(const TensorHook& hook, const Node& node, Tensor& grad) {
@@ -59,16 +65,19 @@ void apply_tensor_hook(const TensorHook& hook, const Node& node, Tensor& grad) {
   if (!replaced.defined()) return;
   check<ErrorKind::Runtime>(replaced.sizes() == grad.sizes() && replaced.dtype() == grad.dtype() &&
                                 replaced.device() == grad.device(),
-                            node.name(), ": expected a tensor hook to return ", grad, ", got ", replaced);
+                            node.name(), ": expected a tensor hook to return ", grad, ", got ",
+                            replaced);
   grad = std::move(replaced);
 }
 
 // Hooks on the gradients of a node's inputs, before captures and before the node.
 void run_tensor_hooks(Node& node, Grads& grads) {
-  if (const auto* leaf = node.sequence_nr() == kFirstInQueue ? dynamic_cast<AccumulateGrad*>(&node) : nullptr) {
+  if (const auto* leaf =
+          node.sequence_nr() == kFirstInQueue ? dynamic_cast<AccumulateGrad*>(&node) : nullptr) {
     const AutogradMeta* meta = meta_of(leaf->leaf());
     if (!meta || !meta->hooks || !grads[0].defined()) return;
-    for (const auto& [id, hook] : meta->hooks->tensor.snapshot()) apply_tensor_hook(*hook, node, grads[0]);
+    for (const auto& [id, hook] : meta->hooks->tensor.snapshot())
+      apply_tensor_hook(*hook, node, grads[0]);
     return;
   }
   if (!node.hooks()) return;
@@ -84,12 +93,14 @@ void run_tensor_hooks(Node& node, Grads& grads) {
 }
 
 Grads call_node(Node& node, Grads grads) {
-  if (!node.hooks() || (node.hooks()->pre.empty() && node.hooks()->post.empty())) return node.apply(std::move(grads));
+  if (!node.hooks() || (node.hooks()->pre.empty() && node.hooks()->post.empty()))
+    return node.apply(std::move(grads));
   for (const auto& [id, hook] : node.hooks()->pre.snapshot()) {
     Grads replaced = (*hook)(grads);
     if (replaced.empty()) continue;
-    check<ErrorKind::Runtime>(replaced.size() == grads.size(), node.name(), ": a pre-hook expected to return ", grads.size(),
-                              " gradients, got ", replaced.size());
+    check<ErrorKind::Runtime>(replaced.size() == grads.size(), node.name(),
+                              ": a pre-hook expected to return ", grads.size(), " gradients, got ",
+                              replaced.size());
     grads = std::move(replaced);
   }
   const Grads given = grads;
@@ -97,15 +108,17 @@ Grads call_node(Node& node, Grads grads) {
   for (const auto& [id, hook] : node.hooks()->post.snapshot()) {
     Grads replaced = (*hook)(result, given);
     if (replaced.empty()) continue;
-    check<ErrorKind::Runtime>(replaced.size() == result.size(), node.name(), ": a hook expected to return ", result.size(),
-                              " gradients, got ", replaced.size());
+    check<ErrorKind::Runtime>(replaced.size() == result.size(), node.name(),
+                              ": a hook expected to return ", result.size(), " gradients, got ",
+                              replaced.size());
     result = std::move(replaced);
   }
   return result;
 }
 
 bool fits(const InputMetadata& expected, const Tensor& grad) {
-  return grad.sizes() == IntList(expected.sizes) && grad.dtype() == expected.dtype && grad.device() == expected.device;
+  return grad.sizes() == IntList(expected.sizes) && grad.dtype() == expected.dtype &&
+         grad.device() == expected.device;
 }
 
 void run_node(GraphTask& task, ReadyQueue& ready, uint32_t index, const WalkOptions& options) {
@@ -128,10 +141,11 @@ void run_node(GraphTask& task, ReadyQueue& ready, uint32_t index, const WalkOpti
   }
   const size_t edges = node.num_outputs();
   for (size_t i = edges; i < grads.size(); ++i) {
-    check<ErrorKind::Runtime>(!grads[i].defined(), node.name(), ": expected at most ", edges, " gradients, got ", grads.size());
+    check<ErrorKind::Runtime>(!grads[i].defined(), node.name(), ": expected at most ", edges,
+                              " gradients, got ", grads.size());
   }
-  check<ErrorKind::Runtime>(grads.size() >= edges || grads.empty(), node.name(), ": expected ", edges, " gradients, got ",
-                            grads.size());
+  check<ErrorKind::Runtime>(grads.size() >= edges || grads.empty(), node.name(), ": expected ",
+                            edges, " gradients, got ", grads.size());
   for (size_t i = 0; i < edges; ++i) {
     const uint32_t target = task.target(state, i);
     if (target == GraphTask::kNone) continue;
@@ -141,7 +155,8 @@ void run_node(GraphTask& task, ReadyQueue& ready, uint32_t index, const WalkOpti
       if (next.gradients.empty()) next.gradients.resize(next.node->num_inputs());
       const InputMetadata& expected = next.node->input(nr);
       if (!fits(expected, grads[i])) {
-        grads[i] = fit_gradient(expected, std::move(grads[i]), node.name() + ": gradient " + std::to_string(i));
+        grads[i] = fit_gradient(expected, std::move(grads[i]),
+                                node.name() + ": gradient " + std::to_string(i));
       }
       add_to(next.gradients[nr], std::move(grads[i]));
     }
@@ -160,27 +175,32 @@ Tensor ones_like(const Tensor& t) {
 
 // The gradients to begin with, checked against the outputs.
 Grads root_gradients(const char* op, TensorList outputs, TensorList gradients) {
-  check<ErrorKind::Runtime>(gradients.empty() || gradients.size() == outputs.size(), op, ": expected ", outputs.size(),
-                            " gradients, one for each output, got ", gradients.size());
+  check<ErrorKind::Runtime>(gradients.empty() || gradients.size() == outputs.size(), op,
+                            ": expected ", outputs.size(), " gradients, one for each output, got ",
+                            gradients.size());
   Grads roots;
   roots.reserve(outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& output = outputs[i];
     if (!gradients.empty() && gradients[i].defined()) {
-      check<ErrorKind::Runtime>(gradients[i].sizes() == output.sizes(), op, ": expected a gradient of shape ", output.sizes(),
-                                " for output ", i, ", got ", gradients[i].sizes());
+      check<ErrorKind::Runtime>(gradients[i].sizes() == output.sizes(), op,
+                                ": expected a gradient of shape ", output.sizes(), " for output ",
+                                i, ", got ", gradients[i].sizes());
       check<ErrorKind::Runtime>(is_complex(gradients[i].dtype()) == is_complex(output.dtype()), op,
-                                ": expected a gradient of dtype ", output.dtype(), " for output ", i, ", got ",
-                                gradients[i].dtype());
-      check<ErrorKind::Runtime>(gradients[i].device() == output.device(), op, ": expected a gradient on device ",
-                                output.device(), " for output ", i, ", got ", gradients[i].device());
+                                ": expected a gradient of dtype ", output.dtype(), " for output ",
+                                i, ", got ", gradients[i].dtype());
+      check<ErrorKind::Runtime>(gradients[i].device() == output.device(), op,
+                                ": expected a gradient on device ", output.device(), " for output ",
+                                i, ", got ", gradients[i].device());
       roots.push_back(gradients[i]);
       continue;
     }
-    check<ErrorKind::Runtime>(output.numel() == 1, op, ": grad can be implicitly created only for scalar outputs, got shape ",
-                              output.sizes());
+    check<ErrorKind::Runtime>(
+        output.numel() == 1, op,
+        ": grad can be implicitly created only for scalar outputs, got shape ", output.sizes());
     check<ErrorKind::Runtime>(!is_complex(output.dtype()), op,
-                              ": grad can be implicitly created only for real scalar outputs, got ", output.dtype());
+                              ": grad can be implicitly created only for real scalar outputs, got ",
+                              output.dtype());
     roots.push_back(ones_like(output));
   }
   return roots;
@@ -190,7 +210,8 @@ std::vector<Edge> root_edges(const char* op, TensorList outputs) {
   std::vector<Edge> edges;
   edges.reserve(outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
-    check<ErrorKind::Type>(outputs[i].defined(), op, ": expected a tensor for output ", i, ", got None");
+    check<ErrorKind::Type>(outputs[i].defined(), op, ": expected a tensor for output ", i,
+                           ", got None");
     Edge edge = gradient_edge(outputs[i]);
     check<ErrorKind::Runtime>(edge.valid(), op, ": element ", i,
                               " of tensors does not require grad and does not have a grad_fn");
@@ -203,9 +224,11 @@ std::vector<Edge> input_edges(const char* op, TensorList inputs) {
   std::vector<Edge> edges;
   edges.reserve(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    check<ErrorKind::Type>(inputs[i].defined(), op, ": expected a tensor for input ", i, ", got None");
+    check<ErrorKind::Type>(inputs[i].defined(), op, ": expected a tensor for input ", i,
+                           ", got None");
     Edge edge = gradient_edge(inputs[i]);
-    check<ErrorKind::Runtime>(edge.valid(), op, ": one of the differentiated tensors does not require grad: input ", i);
+    check<ErrorKind::Runtime>(
+        edge.valid(), op, ": one of the differentiated tensors does not require grad: input ", i);
     edges.push_back(std::move(edge));
   }
   return edges;
@@ -216,14 +239,16 @@ std::vector<Edge> input_edges(const char* op, TensorList inputs) {
 Tensor fit_gradient(const InputMetadata& expected, Tensor grad, const std::string& where) {
   if (fits(expected, grad)) return grad;
   const IntList sizes = expected.sizes;
-  check<ErrorKind::Runtime>(is_expandable_to(sizes, grad.sizes()), where, ": expected a gradient of shape ", sizes, ", got ",
-                            grad.sizes());
-  check<ErrorKind::Runtime>(grad.device() == expected.device || grad.dim() == 0, where, ": expected a gradient on device ",
-                            expected.device, ", got one on ", grad.device());
+  check<ErrorKind::Runtime>(is_expandable_to(sizes, grad.sizes()), where,
+                            ": expected a gradient of shape ", sizes, ", got ", grad.sizes());
+  check<ErrorKind::Runtime>(grad.device() == expected.device || grad.dim() == 0, where,
+                            ": expected a gradient on device ", expected.device, ", got one on ",
+                            grad.device());
   return reduce_to(grad, sizes, expected.dtype);
 }
 
-std::vector<Tensor> run_backward(ArrayRef<Edge> roots, Grads gradients, ArrayRef<Edge> captures, WalkOptions options) {
+std::vector<Tensor> run_backward(ArrayRef<Edge> roots, Grads gradients, ArrayRef<Edge> captures,
+                                 WalkOptions options) {
   GraphTask task(roots);
   if (!captures.empty()) task.restrict_to(captures, options.accumulate);
   ReadyQueue ready;
@@ -234,8 +259,9 @@ std::vector<Tensor> run_backward(ArrayRef<Edge> roots, Grads gradients, ArrayRef
       GraphTask::State& state = task.state(index);
       if (state.gradients.empty()) state.gradients.resize(state.node->num_inputs());
       const InputMetadata& expected = state.node->input(roots[i].input_nr);
-      add_to(state.gradients[roots[i].input_nr],
-             fit_gradient(expected, std::move(gradients[i]), "backward: output " + std::to_string(i)));
+      add_to(
+          state.gradients[roots[i].input_nr],
+          fit_gradient(expected, std::move(gradients[i]), "backward: output " + std::to_string(i)));
       if (--state.dependencies == 0) ready.push(state.node->sequence_nr(), index);
     }
     gradients.clear();
@@ -245,10 +271,12 @@ std::vector<Tensor> run_backward(ArrayRef<Edge> roots, Grads gradients, ArrayRef
   return std::move(task.results);
 }
 
-void backward(TensorList tensors, TensorList gradients, bool retain_graph, bool create_graph, TensorList inputs) {
+void backward(TensorList tensors, TensorList gradients, bool retain_graph, bool create_graph,
+              TensorList inputs) {
   const std::vector<Edge> roots = root_edges("backward", tensors);
   const std::vector<Edge> captures = input_edges("backward", inputs);
-  const WalkOptions options{.keep_graph = retain_graph, .create_graph = create_graph, .accumulate = true};
+  const WalkOptions options{
+      .keep_graph = retain_graph, .create_graph = create_graph, .accumulate = true};
   const std::vector<Tensor> captured =
       run_backward(roots, root_gradients("backward", tensors, gradients), captures, options);
   const GradMode mode(create_graph);
@@ -257,22 +285,27 @@ void backward(TensorList tensors, TensorList gradients, bool retain_graph, bool 
   }
 }
 
-std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_outputs, bool retain_graph, bool create_graph,
-                         bool allow_unused) {
+std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_outputs,
+                         bool retain_graph, bool create_graph, bool allow_unused) {
   check<ErrorKind::Value>(!inputs.empty(), "grad: expected at least one input, got none");
   const std::vector<Edge> roots = root_edges("grad", outputs);
   const std::vector<Edge> captures = input_edges("grad", inputs);
-  const WalkOptions options{.keep_graph = retain_graph, .create_graph = create_graph, .accumulate = false};
-  std::vector<Tensor> results = run_backward(roots, root_gradients("grad", outputs, grad_outputs), captures, options);
+  const WalkOptions options{
+      .keep_graph = retain_graph, .create_graph = create_graph, .accumulate = false};
+  std::vector<Tensor> results =
+      run_backward(roots, root_gradients("grad", outputs, grad_outputs), captures, options);
   for (size_t i = 0; i < results.size(); ++i) {
-    check<ErrorKind::Runtime>(results[i].defined() || allow_unused, "grad: one of the differentiated tensors appears to not have "
-                              "been used in the graph: input ", i, "; set allow_unused=True if this is the desired behavior");
+    check<ErrorKind::Runtime>(results[i].defined() || allow_unused,
+                              "grad: one of the differentiated tensors appears to not have "
+                              "been used in the graph: input ",
+                              i, "; set allow_unused=True if this is the desired behavior");
   }
   return results;
 }
 
 void queue_callback(std::function<void()> callback) {
-  check<ErrorKind::Runtime>(current_task != nullptr, "queue_callback: expected to be called during a backward pass");
+  check<ErrorKind::Runtime>(current_task != nullptr,
+                            "queue_callback: expected to be called during a backward pass");
   current_task->callbacks.push_back(std::move(callback));
 }
 

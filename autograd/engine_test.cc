@@ -32,7 +32,8 @@ TEST(Engine, AddsUpPathsAndCalls) {
 }
 
 TEST(Engine, SumsWhatWasBroadcast) {
-  const Tensor row = vec({1, 2, 3}, true), column = make({10, 20}, {2, 1}, true), one = number(2, true);
+  const Tensor row = vec({1, 2, 3}, true), column = make({10, 20}, {2, 1}, true),
+               one = number(2, true);
   backward({aten::sum(aten::mul(aten::mul(row, column), one))});
   EXPECT_EQ(grad_values(row), (Values{60, 60, 60}));
   EXPECT_EQ(grad_values(column), (Values{12, 12}));
@@ -55,7 +56,9 @@ TEST(Engine, SecondBackwardNeedsRetainGraph) {
   const Tensor y = aten::mul(x, x);
   backward({y});
   const std::string message = error_of(ErrorKind::Runtime, [&] { backward({y}); });
-  EXPECT_NE(message.find("MulBackward0: Trying to backward through the graph a second time"), std::string::npos) << message;
+  EXPECT_NE(message.find("MulBackward0: Trying to backward through the graph a second time"),
+            std::string::npos)
+      << message;
 }
 
 TEST(Engine, SavedValueChangedInPlace) {
@@ -63,7 +66,10 @@ TEST(Engine, SavedValueChangedInPlace) {
   const Tensor y = aten::mul(x, b);
   aten::mul_(b, number(5));
   const std::string message = error_of(ErrorKind::Runtime, [&] { backward({y}); });
-  EXPECT_EQ(message.rfind("MulBackward0: expected argument 'other' of mul at version 0, got version 1", 0), 0u) << message;
+  EXPECT_EQ(message.rfind(
+                "MulBackward0: expected argument 'other' of mul at version 0, got version 1", 0),
+            0u)
+      << message;
 }
 
 TEST(Engine, SavedResultChangedInPlace) {
@@ -71,15 +77,25 @@ TEST(Engine, SavedResultChangedInPlace) {
   const Tensor y = aten::exp(x);
   aten::mul_(y, number(2));
   const std::string message = error_of(ErrorKind::Runtime, [&] { backward({y}); });
-  EXPECT_NE(message.find("ExpBackward0: expected result 'result' of exp at version 0, got version 1"), std::string::npos) << message;
+  EXPECT_NE(
+      message.find("ExpBackward0: expected result 'result' of exp at version 0, got version 1"),
+      std::string::npos)
+      << message;
 }
 
 TEST(Engine, ImplicitGradientOnlyForScalars) {
   const Tensor x = vec({1, 2}, true);
   const std::string message = error_of(ErrorKind::Runtime, [&] { backward({aten::mul(x, x)}); });
-  EXPECT_EQ(message, "backward: grad can be implicitly created only for scalar outputs, got shape (2,)");
-  EXPECT_NE(error_of(ErrorKind::Runtime, [&] { backward({aten::mul(x, x)}, {vec({1, 2, 3})}); }), "");
-  EXPECT_NE(error_of(ErrorKind::Runtime, [&] { backward({number(1)}); }).find("does not require grad"), std::string::npos);
+  EXPECT_EQ(message,
+            "backward: grad can be implicitly created only for scalar outputs, got shape (2,)");
+  EXPECT_NE(error_of(ErrorKind::Runtime,
+                     [&] {
+                       backward({aten::mul(x, x)}, {vec({1, 2, 3})});
+                     }),
+            "");
+  EXPECT_NE(
+      error_of(ErrorKind::Runtime, [&] { backward({number(1)}); }).find("does not require grad"),
+      std::string::npos);
 }
 
 TEST(Engine, GradReturnsAndDoesNotAccumulate) {
@@ -89,7 +105,9 @@ TEST(Engine, GradReturnsAndDoesNotAccumulate) {
   EXPECT_EQ(values(g[0]), (Values{12}));
   EXPECT_FALSE(grad_of(x).defined());
   EXPECT_FALSE(grad_of(w).defined());
-  EXPECT_NE(error_of(ErrorKind::Runtime, [&] { grad({y}, {unused}, {}, true); }).find("not have been used"), std::string::npos);
+  EXPECT_NE(error_of(ErrorKind::Runtime, [&] { grad({y}, {unused}, {}, true); })
+                .find("not have been used"),
+            std::string::npos);
   const auto both = grad({y}, {x, unused}, {}, true, false, true);
   EXPECT_EQ(values(both[0]), (Values{12}));
   EXPECT_FALSE(both[1].defined());
@@ -215,10 +233,13 @@ TEST(Engine, InferenceTensorsAreNotSaved) {
   EXPECT_TRUE(made.impl()->is_inference());
   EXPECT_FALSE(made.requires_grad());
   const Tensor x = number(1, true);
-  EXPECT_NE(error_of(ErrorKind::Runtime, [&] { aten::mul(x, made); }).find("inference tensors cannot be saved"), std::string::npos);
+  EXPECT_NE(error_of(ErrorKind::Runtime, [&] { aten::mul(x, made); })
+                .find("inference tensors cannot be saved"),
+            std::string::npos);
   EXPECT_NE(error_of(ErrorKind::Runtime, [&] { set_requires_grad(made, true); }), "");
   EXPECT_TRUE(aten::add(x, made).requires_grad());
-  EXPECT_EQ(error_of(ErrorKind::Runtime, [&] { aten::mul_(made, number(2)); }).rfind("mul_: inplace update to an inference tensor", 0),
+  EXPECT_EQ(error_of(ErrorKind::Runtime, [&] { aten::mul_(made, number(2)); })
+                .rfind("mul_: inplace update to an inference tensor", 0),
             0u);
 }
 
@@ -231,7 +252,8 @@ TEST(Engine, HooksMustReturnWhatFits) {
 
 TEST(Engine, OutFormsAreRejectedOnlyWhileRecording) {
   const Tensor x = number(3, true), out = number(0);
-  EXPECT_NE(error_of(ErrorKind::Runtime, [&] { aten::mul_out(x, x, out); }).find("don't support automatic differentiation"),
+  EXPECT_NE(error_of(ErrorKind::Runtime, [&] { aten::mul_out(x, x, out); })
+                .find("don't support automatic differentiation"),
             std::string::npos);
   const NoGrad no_grad;
   aten::mul_out(x, x, out);
@@ -240,10 +262,13 @@ TEST(Engine, OutFormsAreRejectedOnlyWhileRecording) {
 
 TEST(Engine, RequiresGradNeedsAFloatingLeaf) {
   const Tensor ints = empty_cpu({2}, ScalarType::Int64);
-  EXPECT_NE(error_of(ErrorKind::Runtime, [&] { set_requires_grad(ints, true); }).find("only Tensors of floating point"),
+  EXPECT_NE(error_of(ErrorKind::Runtime, [&] { set_requires_grad(ints, true); })
+                .find("only Tensors of floating point"),
             std::string::npos);
   const Tensor y = aten::mul(number(1, true), number(2));
-  EXPECT_NE(error_of(ErrorKind::Runtime, [&] { set_requires_grad(y, false); }).find("leaf variables"), std::string::npos);
+  EXPECT_NE(
+      error_of(ErrorKind::Runtime, [&] { set_requires_grad(y, false); }).find("leaf variables"),
+      std::string::npos);
 }
 
 TEST(Engine, AMillionNodes) {

@@ -1,4 +1,5 @@
-// Every helper function that a formula in derivatives.yaml may call, a file for each family of operators.
+// Every helper function that a formula in derivatives.yaml may call, a file for each family of
+// operators.
 #pragma once
 
 #include "autograd/formulas_indexing.h"

@@ -42,21 +42,26 @@ Tensor summed_to(const Tensor& t, IntList sizes) {
 }
 
 [[noreturn]] void no_product_gradient() {
-  fail<ErrorKind::NotImplemented>("scatter: expected reduce 'add' where a gradient is needed, got 'multiply'; use scatter_reduce");
+  fail<ErrorKind::NotImplemented>(
+      "scatter: expected reduce 'add' where a gradient is needed, got 'multiply'; use "
+      "scatter_reduce");
 }
 
-Tensor as_dtype_of(const Tensor& condition, const Tensor& t) { return aten::to(condition, t.dtype()); }
+Tensor as_dtype_of(const Tensor& condition, const Tensor& t) {
+  return aten::to(condition, t.dtype());
+}
 
 // How many elements were summed into each mean.
-Tensor mean_counts(const Tensor& grad, int64_t dim, const Tensor& index, const Tensor& src, bool include_self) {
+Tensor mean_counts(const Tensor& grad, int64_t dim, const Tensor& index, const Tensor& src,
+                   bool include_self) {
   const Tensor start = include_self ? aten::ones_like(grad) : aten::zeros_like(grad);
   const Tensor counts = aten::scatter_add(start, dim, index, aten::ones_like(src));
   return aten::masked_fill(counts, aten::eq(counts, 0), 1);
 }
 
 // amax, amin: the gradient of each result, shared out among the elements that are it.
-Tensor shared_among_equals(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
-                           bool include_self, const Tensor& result) {
+Tensor shared_among_equals(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index,
+                           const Tensor& src, bool include_self, const Tensor& result) {
   Tensor own = as_dtype_of(aten::eq(self, result), grad);
   if (!include_self) own = aten::scatter(own, dim, index, 0);
   const Tensor equal = as_dtype_of(aten::eq(src, aten::gather(result, dim, index)), grad);
@@ -68,28 +73,33 @@ Tensor shared_among_equals(const Tensor& grad, const Tensor& self, int64_t dim, 
 struct ProductParts {
   Tensor zeros, product;
 };
-ProductParts product_parts(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, bool include_self) {
-  const Tensor own_zeros = include_self ? as_dtype_of(aten::eq(self, 0), self) : aten::zeros_like(self);
+ProductParts product_parts(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                           bool include_self) {
+  const Tensor own_zeros =
+      include_self ? as_dtype_of(aten::eq(self, 0), self) : aten::zeros_like(self);
   return {aten::scatter_add(own_zeros, dim, index, as_dtype_of(aten::eq(src, 0), src)),
           aten::scatter_reduce(aten::masked_fill(self, aten::eq(self, 0), 1), dim, index,
                                aten::masked_fill(src, aten::eq(src, 0), 1), "prod", include_self)};
 }
 
-// The product of all factors but `factor`, from the number of zeros among all and the product of the others.
+// The product of all factors but `factor`, from the number of zeros among all and the product of
+// the others.
 Tensor product_without(const Tensor& factor, const Tensor& zeros, const Tensor& product) {
   const Tensor is_zero = aten::eq(factor, 0);
   const Tensor for_zero = aten::masked_fill(product, aten::ne(zeros, 1), 0);
-  const Tensor for_others = aten::masked_fill(aten::div(product, aten::masked_fill(factor, is_zero, 1)), aten::ne(zeros, 0), 0);
+  const Tensor for_others = aten::masked_fill(
+      aten::div(product, aten::masked_fill(factor, is_zero, 1)), aten::ne(zeros, 0), 0);
   return aten::where(is_zero, for_zero, for_others);
 }
 
 // 0, 1, 2, ... in a tensor of such sizes.
 Tensor numbered(IntList sizes, const Tensor& like) {
-  return aten::reshape(aten::arange(checked_numel(sizes), ScalarType::Int64, std::nullopt, like.device()), sizes);
+  return aten::reshape(
+      aten::arange(checked_numel(sizes), ScalarType::Int64, std::nullopt, like.device()), sizes);
 }
 
-// Where one element is written several times the last value stays, and the others get no gradient. These find the others
-// by writing the number of each write and looking which is there.
+// Where one element is written several times the last value stays, and the others get no gradient.
+// These find the others by writing the number of each write and looking which is there.
 Tensor overwritten_by_index(const Tensor& grad, TensorList indices) {
   const shape::IndexGeometry g = shape::index_geometry("index_put", grad, indices);
   std::vector<Tensor> own;
@@ -99,7 +109,8 @@ Tensor overwritten_by_index(const Tensor& grad, TensorList indices) {
     sizes.push_back(grad.size(d));
   }
   const Tensor order = numbered(g.index_sizes, grad);
-  const Tensor written = aten::_index_put_integer_(aten::new_zeros(order, sizes), own, order, false);
+  const Tensor written =
+      aten::_index_put_integer_(aten::new_zeros(order, sizes), own, order, false);
   DimVector broadcast(g.before_dims.size(), 1);
   for (const int64_t size : g.index_sizes) broadcast.push_back(size);
   for (size_t i = 0; i < g.after_dims.size(); ++i) broadcast.push_back(1);
@@ -114,7 +125,8 @@ Tensor overwritten_by_scatter(const Tensor& grad, int64_t dim, const Tensor& ind
 // What lies outside `index` in a larger `src` got no part in the result.
 Tensor padded_to(const Tensor& inside, IntList sizes) {
   if (inside.sizes() == sizes) return inside;
-  if (inside.sizes().size() != sizes.size()) return aten::reshape(inside, sizes);  // 0-dim and 1-dim
+  if (inside.sizes().size() != sizes.size())
+    return aten::reshape(inside, sizes);  // 0-dim and 1-dim
   DimVector padding;
   for (size_t d = sizes.size(); d-- > 0;) {
     padding.push_back(0);
@@ -130,12 +142,15 @@ Tensor index_backward(const Tensor& grad, IntList sizes, TensorList indices) {
 }
 
 Tensor index_put_self_backward(const Tensor& grad, TensorList indices, bool accumulate) {
-  return accumulate ? grad : aten::_index_put_integer(grad, indices, aten::new_zeros(grad, {}), false);
+  return accumulate ? grad
+                    : aten::_index_put_integer(grad, indices, aten::new_zeros(grad, {}), false);
 }
 
-Tensor index_put_values_backward(const Tensor& grad, TensorList indices, IntList sizes, bool accumulate) {
+Tensor index_put_values_backward(const Tensor& grad, TensorList indices, IntList sizes,
+                                 bool accumulate) {
   Tensor values = aten::_index_integer(grad, indices);
-  if (!accumulate && values.numel() > 0) values = aten::masked_fill(values, overwritten_by_index(grad, indices), 0);
+  if (!accumulate && values.numel() > 0)
+    values = aten::masked_fill(values, overwritten_by_index(grad, indices), 0);
   return summed_to(values, sizes);
 }
 
@@ -143,7 +158,8 @@ Tensor index_select_backward(const Tensor& grad, IntList sizes, int64_t dim, con
   return aten::index_add_(aten::new_zeros(grad, sizes), dim, index, grad);
 }
 
-Tensor index_copy_source_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index) {
+Tensor index_copy_source_backward(const Tensor& grad, IntList sizes, int64_t dim,
+                                  const Tensor& index) {
   if (grad.dim() == 0) return aten::reshape(grad, sizes);
   if (dim < 0) dim += grad.dim();
   std::vector<Tensor> indices(static_cast<size_t>(dim) + 1);
@@ -153,16 +169,20 @@ Tensor index_copy_source_backward(const Tensor& grad, IntList sizes, int64_t dim
   return aten::reshape(index_put_values_backward(grad, indices, written, false), sizes);
 }
 
-Tensor index_add_source_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index, const Scalar& alpha) {
+Tensor index_add_source_backward(const Tensor& grad, IntList sizes, int64_t dim,
+                                 const Tensor& index, const Scalar& alpha) {
   return aten::mul(aten::reshape(aten::index_select(grad, dim, index), sizes), alpha.conj());
 }
 
 Tensor gather_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index) {
-  return index.numel() == 0 ? aten::new_zeros(grad, sizes) : aten::scatter_add_(aten::new_zeros(grad, sizes), dim, index, grad);
+  return index.numel() == 0 ? aten::new_zeros(grad, sizes)
+                            : aten::scatter_add_(aten::new_zeros(grad, sizes), dim, index, grad);
 }
 
-Tensor scatter_add_src_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index) {
-  return index.numel() == 0 ? aten::new_zeros(grad, sizes) : padded_to(aten::gather(grad, dim, index), sizes);
+Tensor scatter_add_src_backward(const Tensor& grad, IntList sizes, int64_t dim,
+                                const Tensor& index) {
+  return index.numel() == 0 ? aten::new_zeros(grad, sizes)
+                            : padded_to(aten::gather(grad, dim, index), sizes);
 }
 
 Tensor scatter_src_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index) {
@@ -176,19 +196,23 @@ Tensor scatter_reduce_self_backward(const Tensor& grad, std::string_view reduce)
   return grad;
 }
 
-Tensor scatter_reduce_src_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index, std::string_view reduce) {
+Tensor scatter_reduce_src_backward(const Tensor& grad, IntList sizes, int64_t dim,
+                                   const Tensor& index, std::string_view reduce) {
   if (reduce != "add") no_product_gradient();
   return scatter_add_src_backward(grad, sizes, dim, index);
 }
 
-Tensor scatter_value_reduce_backward(const Tensor& grad, int64_t dim, const Tensor& index, const Scalar& value,
-                                     std::string_view reduce) {
+Tensor scatter_value_reduce_backward(const Tensor& grad, int64_t dim, const Tensor& index,
+                                     const Scalar& value, std::string_view reduce) {
   if (reduce == "add") return grad;
-  return aten::mul(grad, aten::scatter(aten::ones_like(grad), dim, index, value.conj(), "multiply"));
+  return aten::mul(grad,
+                   aten::scatter(aten::ones_like(grad), dim, index, value.conj(), "multiply"));
 }
 
-Tensor scatter_reduce_two_self_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
-                                        std::string_view reduce, bool include_self, const Tensor& result) {
+Tensor scatter_reduce_two_self_backward(const Tensor& grad, const Tensor& self, int64_t dim,
+                                        const Tensor& index, const Tensor& src,
+                                        std::string_view reduce, bool include_self,
+                                        const Tensor& result) {
   if (index.numel() == 0) return grad;
   if (!include_self) return aten::scatter(grad, dim, index, 0);
   if (reduce == "sum") return grad;
@@ -201,30 +225,40 @@ Tensor scatter_reduce_two_self_backward(const Tensor& grad, const Tensor& self, 
   return aten::mul(as_dtype_of(aten::eq(self, result), grad), share);
 }
 
-Tensor scatter_reduce_two_src_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
-                                       std::string_view reduce, bool include_self, const Tensor& result) {
+Tensor scatter_reduce_two_src_backward(const Tensor& grad, const Tensor& self, int64_t dim,
+                                       const Tensor& index, const Tensor& src,
+                                       std::string_view reduce, bool include_self,
+                                       const Tensor& result) {
   if (index.numel() == 0) return aten::zeros_like(src);
   if (reduce == "sum") return scatter_add_src_backward(grad, src.sizes(), dim, index);
-  check<ErrorKind::Runtime>(index.sizes() == src.sizes(), "scatter_reduce: expected index and src of one shape where a gradient is needed, got ",
-                            index.sizes(), " and ", src.sizes());
-  if (reduce == "mean") return aten::gather(aten::div(grad, mean_counts(grad, dim, index, src, include_self)), dim, index);
+  check<ErrorKind::Runtime>(
+      index.sizes() == src.sizes(),
+      "scatter_reduce: expected index and src of one shape where a gradient is needed, got ",
+      index.sizes(), " and ", src.sizes());
+  if (reduce == "mean")
+    return aten::gather(aten::div(grad, mean_counts(grad, dim, index, src, include_self)), dim,
+                        index);
   if (reduce == "prod") {
     const ProductParts parts = product_parts(self, dim, index, src, include_self);
     return aten::mul(aten::gather(grad, dim, index),
-                     product_without(src, aten::gather(parts.zeros, dim, index), aten::gather(parts.product, dim, index)));
+                     product_without(src, aten::gather(parts.zeros, dim, index),
+                                     aten::gather(parts.product, dim, index)));
   }
   const Tensor share = shared_among_equals(grad, self, dim, index, src, include_self, result);
-  return aten::mul(as_dtype_of(aten::eq(src, aten::gather(result, dim, index)), grad), aten::gather(share, dim, index));
+  return aten::mul(as_dtype_of(aten::eq(src, aten::gather(result, dim, index)), grad),
+                   aten::gather(share, dim, index));
 }
 
-Tensor embedding_double_backward(const Tensor& grad, const Tensor& indices, int64_t padding_idx, bool scale_grad_by_freq) {
+Tensor embedding_double_backward(const Tensor& grad, const Tensor& indices, int64_t padding_idx,
+                                 bool scale_grad_by_freq) {
   const Tensor flat = aten::reshape(indices, {-1});
   Tensor rows = aten::index_select(grad, 0, flat);
   if (scale_grad_by_freq) {
     const Tensor counts = aten::index_select(aten::bincount(flat, {}, grad.size(0)), 0, flat);
     rows = aten::div(rows, aten::unsqueeze(aten::to(counts, grad.dtype()), 1));
   }
-  if (padding_idx >= 0) rows = aten::masked_fill(rows, aten::unsqueeze(aten::eq(flat, padding_idx), 1), 0);
+  if (padding_idx >= 0)
+    rows = aten::masked_fill(rows, aten::unsqueeze(aten::eq(flat, padding_idx), 1), 0);
   DimVector sizes(indices.sizes());
   sizes.push_back(grad.size(1));
   return aten::reshape(rows, sizes);
@@ -235,10 +269,12 @@ std::vector<Tensor> cat_backward(const Tensor& grad, int64_t dim, IntList length
 }
 
 Tensor sort_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& indices) {
-  return indices.numel() == 0 ? aten::new_zeros(grad, sizes) : aten::scatter_(aten::new_zeros(grad, sizes), dim, indices, grad);
+  return indices.numel() == 0 ? aten::new_zeros(grad, sizes)
+                              : aten::scatter_(aten::new_zeros(grad, sizes), dim, indices, grad);
 }
 
-Tensor select_one_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& indices, bool keepdim) {
+Tensor select_one_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& indices,
+                           bool keepdim) {
   if (keepdim || sizes.empty()) return sort_backward(grad, sizes, dim, indices);
   if (dim < 0) dim += static_cast<int64_t>(sizes.size());
   return sort_backward(aten::unsqueeze(grad, dim), sizes, dim, aten::unsqueeze(indices, dim));

@@ -53,7 +53,8 @@ Tensor restore_reduced_dims(const Tensor& t, OptionalIntList dims, int64_t rank,
 }
 
 Tensor sum_backward(const Tensor& grad, IntList sizes, OptionalIntList dims, bool keepdim) {
-  return aten::expand(restore_reduced_dims(grad, dims, static_cast<int64_t>(sizes.size()), keepdim), sizes);
+  return aten::expand(restore_reduced_dims(grad, dims, static_cast<int64_t>(sizes.size()), keepdim),
+                      sizes);
 }
 
 Tensor mean_backward(const Tensor& grad, IntList sizes, OptionalIntList dims, bool keepdim) {
@@ -68,7 +69,8 @@ Tensor mean_backward(const Tensor& grad, IntList sizes, OptionalIntList dims, bo
 Tensor prod_backward(const Tensor& grad, const Tensor& self) {
   if (self.dim() == 0) return grad;
   const int64_t all = -1;
-  const Tensor others = self.numel() > 0 ? product_of_others(aten::reshape(self, IntList(&all, 1)), 0) : self;
+  const Tensor others =
+      self.numel() > 0 ? product_of_others(aten::reshape(self, IntList(&all, 1)), 0) : self;
   return aten::mul(grad, aten::conj(aten::reshape(others, self.sizes())));
 }
 
@@ -76,10 +78,12 @@ Tensor prod_backward(const Tensor& grad, const Tensor& self, int64_t dim, bool k
   if (self.dim() == 0) return grad;
   const int64_t d = wrap_dim("prod", dim, self.dim());
   const Tensor others = self.numel() > 0 ? product_of_others(self, d) : self;
-  return aten::mul(restore_reduced_dims(grad, IntList(&d, 1), self.dim(), keepdim), aten::conj(others));
+  return aten::mul(restore_reduced_dims(grad, IntList(&d, 1), self.dim(), keepdim),
+                   aten::conj(others));
 }
 
-Tensor extremum_backward(const Tensor& grad, const Tensor& self, const Tensor& result, OptionalIntList dims, bool keepdim) {
+Tensor extremum_backward(const Tensor& grad, const Tensor& self, const Tensor& result,
+                         OptionalIntList dims, bool keepdim) {
   const Tensor wide = restore_reduced_dims(result, dims, self.dim(), keepdim);
   const Tensor chosen = aten::to(aten::eq(self, wide), grad.dtype());
   const Tensor count = aten::sum(chosen, dims, true);

@@ -1,4 +1,5 @@
-// Sums, conversions and permutations that take a gradient back to the shape and dtype it belongs to.
+// Sums, conversions and permutations that take a gradient back to the shape and dtype it belongs
+// to.
 #include "autograd/formulas_shape.h"
 
 #include "aten/ops/permute.h"
@@ -24,7 +25,8 @@ Tensor sum_to(const Tensor& grad, IntList sizes) {
   const size_t extra = have.size() - sizes.size();
   DimVector dims;
   for (size_t i = 0; i < have.size(); ++i) {
-    if (i < extra || (sizes[i - extra] == 1 && have[i] != 1)) dims.push_back(static_cast<int64_t>(i));
+    if (i < extra || (sizes[i - extra] == 1 && have[i] != 1))
+      dims.push_back(static_cast<int64_t>(i));
   }
   Tensor sum = dims.empty() ? grad : aten::sum(grad, OptionalIntList(dims), true);
   return extra > 0 ? aten::reshape(sum, sizes) : sum;
@@ -36,7 +38,9 @@ Tensor to_dtype(const Tensor& grad, ScalarType dtype) {
   return real.dtype() == dtype ? real : aten::to(real, dtype);
 }
 
-Tensor reduce_to(const Tensor& grad, IntList sizes, ScalarType dtype) { return to_dtype(sum_to(grad, sizes), dtype); }
+Tensor reduce_to(const Tensor& grad, IntList sizes, ScalarType dtype) {
+  return to_dtype(sum_to(grad, sizes), dtype);
+}
 
 Tensor copy_backward(const Tensor& grad, IntList sizes, ScalarType dtype, Device device) {
   const Tensor fitted = reduce_to(grad, sizes, dtype);
@@ -46,7 +50,8 @@ Tensor copy_backward(const Tensor& grad, IntList sizes, ScalarType dtype, Device
 Tensor permute_backward(const Tensor& grad, IntList dims) {
   const auto rank = static_cast<int64_t>(dims.size());
   DimVector inverse(dims.size());
-  for (size_t i = 0; i < dims.size(); ++i) inverse[dims[i] < 0 ? dims[i] + rank : dims[i]] = static_cast<int64_t>(i);
+  for (size_t i = 0; i < dims.size(); ++i)
+    inverse[dims[i] < 0 ? dims[i] + rank : dims[i]] = static_cast<int64_t>(i);
   return aten::permute(grad, inverse);
 }
 

@@ -41,7 +41,9 @@ Tensor with_reduced(const Tensor& t, const Tensor& self, const DimVector& dims, 
   return aten::reshape(t, sizes);
 }
 
-Tensor sum_along(const Tensor& t, int64_t dim) { return aten::sum(t, OptionalIntList(IntList(&dim, 1)), true); }
+Tensor sum_along(const Tensor& t, int64_t dim) {
+  return aten::sum(t, OptionalIntList(IntList(&dim, 1)), true);
+}
 
 Tensor reverse_cumsum(const Tensor& t, int64_t dim) {
   return t.dim() == 0 ? t : aten::flip(aten::cumsum(aten::flip(t, {dim}), dim), {dim});
@@ -54,9 +56,12 @@ Tensor divided(const Tensor& t, const Tensor& divisor) {
 }
 
 // -1, 0 or 1; for complex numbers the direction.
-Tensor direction(const Tensor& t) { return t.is_complex() ? divided(t, aten::abs(t)) : aten::sign(t); }
+Tensor direction(const Tensor& t) {
+  return t.is_complex() ? divided(t, aten::abs(t)) : aten::sign(t);
+}
 
-// d/dx_k of sum_i g_i (x_0 ... x_i) = (x_0 ... x_{k-1}) * sum_{i >= k} g_i (x_{k+1} ... x_i), element by element.
+// d/dx_k of sum_i g_i (x_0 ... x_i) = (x_0 ... x_{k-1}) * sum_{i >= k} g_i (x_{k+1} ... x_i),
+// element by element.
 Tensor cumprod_backward_slow(const Tensor& grad, const Tensor& self, int64_t dim) {
   const int64_t size = self.size(dim);
   const Tensor one = aten::ones_like(aten::narrow(self, dim, 0, 1));
@@ -64,8 +69,11 @@ Tensor cumprod_backward_slow(const Tensor& grad, const Tensor& self, int64_t dim
   Tensor before = one;
   for (int64_t k = 0; k < size; ++k) {
     const int64_t behind = size - k - 1;
-    const Tensor later = aten::cat({one, aten::cumprod(aten::narrow(self, dim, k + 1, behind), dim)}, dim);
-    parts.push_back(aten::mul(aten::conj(before), sum_along(aten::mul(aten::narrow(grad, dim, k, behind + 1), aten::conj(later)), dim)));
+    const Tensor later =
+        aten::cat({one, aten::cumprod(aten::narrow(self, dim, k + 1, behind), dim)}, dim);
+    parts.push_back(aten::mul(
+        aten::conj(before),
+        sum_along(aten::mul(aten::narrow(grad, dim, k, behind + 1), aten::conj(later)), dim)));
     before = aten::mul(before, aten::narrow(self, dim, k, 1));
   }
   return aten::cat(parts, dim);
@@ -73,35 +81,43 @@ Tensor cumprod_backward_slow(const Tensor& grad, const Tensor& self, int64_t dim
 
 }  // namespace
 
-Tensor cumsum_backward(const Tensor& grad, ScalarType dtype, int64_t dim) { return aten::to(reverse_cumsum(grad, dim), dtype); }
+Tensor cumsum_backward(const Tensor& grad, ScalarType dtype, int64_t dim) {
+  return aten::to(reverse_cumsum(grad, dim), dtype);
+}
 
 Tensor cumprod_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& result) {
   if (self.dim() == 0) return aten::to(grad, self.dtype());
   if (self.numel() == 0) return aten::zeros_like(self);
   const Tensor factors = aten::to(self, result.dtype());
   const bool has_zero = aten::item(aten::any(aten::eq(self, 0), OptionalIntList())).to<bool>();
-  const Tensor gradient = has_zero ? cumprod_backward_slow(grad, factors, dim)
-                                   : aten::div(reverse_cumsum(aten::mul(grad, aten::conj(result)), dim), aten::conj(factors));
+  const Tensor gradient = has_zero
+                              ? cumprod_backward_slow(grad, factors, dim)
+                              : aten::div(reverse_cumsum(aten::mul(grad, aten::conj(result)), dim),
+                                          aten::conj(factors));
   return aten::to(gradient, self.dtype());
 }
 
-Tensor var_backward(const Tensor& grad, const Tensor& self, OptionalIntList dims, const std::optional<Scalar>& correction, bool keepdim) {
+Tensor var_backward(const Tensor& grad, const Tensor& self, OptionalIntList dims,
+                    const std::optional<Scalar>& correction, bool keepdim) {
   const DimVector reduced = wrap_dims("var", dims, self.dim(), true);
   double count = 1;
   if (self.dim() > 0) {
     for (const int64_t d : reduced) count *= static_cast<double>(self.size(d));
   }
   const double factor = 2 / (count - (correction ? correction->to<double>() : 1.0));
-  const Tensor distance = self.dim() == 0 ? aten::sub(self, self) : aten::sub(self, aten::mean(self, OptionalIntList(reduced), true));
+  const Tensor distance = self.dim() == 0
+                              ? aten::sub(self, self)
+                              : aten::sub(self, aten::mean(self, OptionalIntList(reduced), true));
   return aten::mul(aten::mul(with_reduced(grad, self, reduced, keepdim), factor), distance);
 }
 
-Tensor std_backward(const Tensor& grad, const Tensor& self, const Tensor& result, OptionalIntList dims,
-                    const std::optional<Scalar>& correction, bool keepdim) {
+Tensor std_backward(const Tensor& grad, const Tensor& self, const Tensor& result,
+                    OptionalIntList dims, const std::optional<Scalar>& correction, bool keepdim) {
   return var_backward(divided(grad, aten::mul(result, 2)), self, dims, correction, keepdim);
 }
 
-Tensor logsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& result, IntList dims, bool keepdim) {
+Tensor logsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& result,
+                          IntList dims, bool keepdim) {
   const DimVector reduced = wrap_dims("logsumexp", OptionalIntList(dims), self.dim(), true);
   const Tensor total = with_reduced(result, self, reduced, keepdim);
   // Where all elements are -inf the difference would be NaN; their share is 0.
@@ -109,14 +125,15 @@ Tensor logsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& 
   return aten::mul(with_reduced(grad, self, reduced, keepdim), aten::exp(aten::sub(self, finite)));
 }
 
-Tensor vector_norm_backward(const Tensor& grad, const Tensor& self, const Scalar& ord, OptionalIntList dims, bool keepdim,
-                            const Tensor& result) {
+Tensor vector_norm_backward(const Tensor& grad, const Tensor& self, const Scalar& ord,
+                            OptionalIntList dims, bool keepdim, const Tensor& result) {
   const double p = ord.to<double>();
   if (p == 0) return aten::zeros_like(self);
   const DimVector reduced = wrap_dims("linalg_vector_norm", dims, self.dim(), true);
   const Tensor g = with_reduced(grad, self, reduced, keepdim);
   const Tensor norm = with_reduced(result, self, reduced, keepdim);
-  const Tensor values = self.dtype() == result.dtype() || self.is_complex() ? self : aten::to(self, result.dtype());
+  const Tensor values =
+      self.dtype() == result.dtype() || self.is_complex() ? self : aten::to(self, result.dtype());
   Tensor gradient;
   if (p == 1) {
     gradient = aten::mul(g, direction(values));
@@ -130,22 +147,26 @@ Tensor vector_norm_backward(const Tensor& grad, const Tensor& self, const Scalar
   } else {
     const Tensor magnitude = aten::abs(values);
     const Tensor zero = aten::eq(magnitude, 0);
-    const Tensor powers = aten::masked_fill(aten::pow(aten::masked_fill(magnitude, zero, 1), p - 1), zero, 0);
+    const Tensor powers =
+        aten::masked_fill(aten::pow(aten::masked_fill(magnitude, zero, 1), p - 1), zero, 0);
     gradient = aten::mul(aten::mul(direction(values), powers), divided(g, aten::pow(norm, p - 1)));
   }
   return aten::to(gradient, self.dtype());
 }
 
-Tensor softmax_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& output, int64_t dim) {
+Tensor softmax_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& output,
+                               int64_t dim) {
   const Tensor inner = aten::sub(grad_output, sum_along(aten::mul(grad_output, output), dim));
-  return aten::sub(aten::mul(grad, inner), aten::mul(grad_output, sum_along(aten::mul(grad, output), dim)));
+  return aten::sub(aten::mul(grad, inner),
+                   aten::mul(grad_output, sum_along(aten::mul(grad, output), dim)));
 }
 
 Tensor log_softmax_grad_backward(const Tensor& grad, const Tensor& output, int64_t dim) {
   return aten::sub(grad, sum_along(aten::mul(grad, aten::exp(output)), dim));
 }
 
-Tensor log_softmax_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& output, int64_t dim) {
+Tensor log_softmax_double_backward(const Tensor& grad, const Tensor& grad_output,
+                                   const Tensor& output, int64_t dim) {
   return aten::neg(aten::mul(aten::mul(grad, aten::exp(output)), sum_along(grad_output, dim)));
 }
 

@@ -7,7 +7,8 @@ namespace treadle::autograd {
 namespace {
 
 size_t hash_of(const Node* node) {
-  return static_cast<size_t>((reinterpret_cast<uintptr_t>(node) >> 4) * 0x9E3779B97F4A7C15ull >> 20);
+  return static_cast<size_t>((reinterpret_cast<uintptr_t>(node) >> 4) * 0x9E3779B97F4A7C15ull >>
+                             20);
 }
 
 }  // namespace

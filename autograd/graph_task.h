@@ -1,7 +1,8 @@
-// GraphTask: the state of one backward: the nodes reachable from its roots, how many gradients each still waits for, and the
-// gradients that have arrived.
+// GraphTask: the state of one backward: the nodes reachable from its roots, how many gradients each
+// still waits for, and the gradients that have arrived.
 //
-// Nodes are numbered when the graph is explored, and edges are kept as numbers, so that the walk itself looks nothing up.
+// Nodes are numbered when the graph is explored, and edges are kept as numbers, so that the walk
+// itself looks nothing up.
 #pragma once
 
 #include <functional>
@@ -16,8 +17,8 @@ class GraphTask {
   static constexpr uint32_t kNone = UINT32_MAX;
 
   struct State {
-    Node* node;              // alive as long as the roots are
-    uint32_t first_target;   // in targets_: the numbers of the nodes at its edges
+    Node* node;             // alive as long as the roots are
+    uint32_t first_target;  // in targets_: the numbers of the nodes at its edges
     uint32_t dependencies = 0;
     uint32_t first_capture = kNone;
     bool needed = true;  // whether the node is to be applied
@@ -42,8 +43,8 @@ class GraphTask {
   // The number of a node, or kNone when it is not reachable.
   uint32_t find(const Node* node) const;
 
-  // Restricts the walk to the nodes on a path to `edges`. Their gradients become results, or, for leaves when `accumulate`,
-  // are added to .grad.
+  // Restricts the walk to the nodes on a path to `edges`. Their gradients become results, or, for
+  // leaves when `accumulate`, are added to .grad.
   void restrict_to(ArrayRef<Edge> edges, bool accumulate);
   bool restricted() const { return restricted_; }
   // For each edge of node i, whether its gradient is needed; null when all are.
@@ -66,7 +67,8 @@ class GraphTask {
   bool restricted_ = false;
 };
 
-// The ready node with the largest sequence number first; of two with the same number, the one that became ready first.
+// The ready node with the largest sequence number first; of two with the same number, the one that
+// became ready first.
 class ReadyQueue {
  public:
   void push(uint64_t sequence_nr, uint32_t state);

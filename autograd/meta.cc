@@ -58,7 +58,8 @@ AutogradMeta& ensure_meta(const Tensor& t) {
 
 void update_layer(const Tensor& t) {
   const AutogradMeta* meta = meta_of(t);
-  t.impl()->set_layer(Layer::Autograd, t.impl()->is_inference() || (meta && (meta->requires_grad() || view_of(t))));
+  t.impl()->set_layer(Layer::Autograd,
+                      t.impl()->is_inference() || (meta && (meta->requires_grad() || view_of(t))));
 }
 
 NodePtr grad_fn(const Tensor& t) {
@@ -85,14 +86,17 @@ Edge gradient_edge(const Tensor& t) {
 
 void set_requires_grad(const Tensor& t, bool value) {
   if (t.requires_grad() == value) return;
-  check<ErrorKind::Runtime>(is_leaf(t), "requires_grad_: you can only change requires_grad flags of leaf variables",
-                            value ? "" : "; to use a computed variable without its gradient, call detach()");
+  check<ErrorKind::Runtime>(
+      is_leaf(t), "requires_grad_: you can only change requires_grad flags of leaf variables",
+      value ? "" : "; to use a computed variable without its gradient, call detach()");
   if (value) {
     check<ErrorKind::Runtime>(is_differentiable(t.dtype()),
-                              "requires_grad_: only Tensors of floating point and complex dtype can require gradients, got ",
+                              "requires_grad_: only Tensors of floating point and complex dtype "
+                              "can require gradients, got ",
                               t.dtype());
     check<ErrorKind::Runtime>(!t.impl()->is_inference() || inference_enabled(),
-                              "requires_grad_: setting requires_grad=True on an inference tensor outside inference mode is not "
+                              "requires_grad_: setting requires_grad=True on an inference tensor "
+                              "outside inference mode is not "
                               "allowed; make a normal tensor with clone() first");
   }
   ensure_meta(t).leaf_requires_grad = value;
@@ -100,7 +104,8 @@ void set_requires_grad(const Tensor& t, bool value) {
 }
 
 void retain_grad(const Tensor& t) {
-  check<ErrorKind::Runtime>(t.requires_grad(), "retain_grad: can't retain_grad on a Tensor that has requires_grad=False");
+  check<ErrorKind::Runtime>(
+      t.requires_grad(), "retain_grad: can't retain_grad on a Tensor that has requires_grad=False");
   if (is_leaf(t)) return;
   AutogradMeta& meta = ensure_meta(t);
   if (meta.retains_grad) return;
@@ -114,10 +119,12 @@ void set_grad(const Tensor& t, const Tensor& grad) {
     return;
   }
   check<ErrorKind::Runtime>(!grad.is_same(t), "grad: can't assign a Tensor as its own gradient");
-  check<ErrorKind::Runtime>(grad.sizes() == t.sizes(), "grad: expected a gradient of shape ", t.sizes(), ", got ", grad.sizes());
-  check<ErrorKind::Runtime>(grad.dtype() == t.dtype(), "grad: expected a gradient of dtype ", t.dtype(), ", got ", grad.dtype());
-  check<ErrorKind::Runtime>(grad.device() == t.device(), "grad: expected a gradient on device ", t.device(), ", got ",
-                            grad.device());
+  check<ErrorKind::Runtime>(grad.sizes() == t.sizes(), "grad: expected a gradient of shape ",
+                            t.sizes(), ", got ", grad.sizes());
+  check<ErrorKind::Runtime>(grad.dtype() == t.dtype(), "grad: expected a gradient of dtype ",
+                            t.dtype(), ", got ", grad.dtype());
+  check<ErrorKind::Runtime>(grad.device() == t.device(), "grad: expected a gradient on device ",
+                            t.device(), ", got ", grad.device());
   ensure_meta(t).grad = grad;
 }
 
@@ -125,7 +132,8 @@ void detach_in_place(const Tensor& t) {
   AutogradMeta* meta = meta_of(t);
   if (!meta) return;
   check<ErrorKind::Runtime>(!meta->view(),
-                            "detach_: can't detach views in-place; use detach() instead, or detach() and then view again");
+                            "detach_: can't detach views in-place; use detach() instead, or "
+                            "detach() and then view again");
   set_grad_fn(t, *meta, nullptr, 0);
   meta->retains_grad = false;
   meta->leaf_requires_grad = false;
@@ -133,17 +141,20 @@ void detach_in_place(const Tensor& t) {
 }
 
 HookId add_hook(const Tensor& t, TensorHook hook) {
-  check<ErrorKind::Runtime>(t.requires_grad(),
-                            "register_hook: cannot register a hook on a tensor that doesn't require gradient");
-  if (const NodePtr node = grad_fn(t)) return node->add_tensor_hook(meta_of(t)->output_nr, std::move(hook));
+  check<ErrorKind::Runtime>(
+      t.requires_grad(),
+      "register_hook: cannot register a hook on a tensor that doesn't require gradient");
+  if (const NodePtr node = grad_fn(t))
+    return node->add_tensor_hook(meta_of(t)->output_nr, std::move(hook));
   AutogradMeta& meta = ensure_meta(t);
   if (!meta.hooks) meta.hooks = std::make_unique<LeafHooks>();
   return meta.hooks->tensor.add(next_hook_id(), std::move(hook));
 }
 
 HookId add_post_accumulate_hook(const Tensor& t, std::function<void(const Tensor&)> hook) {
-  check<ErrorKind::Runtime>(t.requires_grad() && is_leaf(t),
-                            "register_post_accumulate_grad_hook: expected a leaf that requires gradient");
+  check<ErrorKind::Runtime>(
+      t.requires_grad() && is_leaf(t),
+      "register_post_accumulate_grad_hook: expected a leaf that requires gradient");
   AutogradMeta& meta = ensure_meta(t);
   if (!meta.hooks) meta.hooks = std::make_unique<LeafHooks>();
   return meta.hooks->post_accumulate.add(next_hook_id(), std::move(hook));
@@ -152,7 +163,8 @@ HookId add_post_accumulate_hook(const Tensor& t, std::function<void(const Tensor
 void remove_hook(const Tensor& t, HookId id) {
   AutogradMeta* meta = meta_of(t);
   if (!meta) return;
-  if (meta->hooks && (meta->hooks->tensor.remove(id) || meta->hooks->post_accumulate.remove(id))) return;
+  if (meta->hooks && (meta->hooks->tensor.remove(id) || meta->hooks->post_accumulate.remove(id)))
+    return;
   if (meta->grad_fn) meta->grad_fn->remove_hook(id);
 }
 
@@ -163,7 +175,8 @@ void set_history(const Tensor& output, const NodePtr& node) {
   }
   const uint32_t nr = node->add_input(output);
   AutogradMeta& meta = ensure_meta(output);
-  check_internal(!meta.requires_grad(), "an operator returned one of its arguments as a new tensor");
+  check_internal(!meta.requires_grad(),
+                 "an operator returned one of its arguments as a new tensor");
   set_grad_fn(output, meta, node, nr);
   output.impl()->set_layer(Layer::Autograd, true);
 }

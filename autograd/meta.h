@@ -1,7 +1,9 @@
-// What autograd keeps for a tensor: its gradient, the node that made it, and, for a view, what it views.
+// What autograd keeps for a tensor: its gradient, the node that made it, and, for a view, what it
+// views.
 //
 //   set_requires_grad(w, true);  Tensor y = aten::mul(w, x);
-//   grad_fn(y)->name() == "MulBackward0";  is_leaf(w);  gradient_edge(w) goes to the node that fills w.grad
+//   grad_fn(y)->name() == "MulBackward0";  is_leaf(w);  gradient_edge(w) goes to the node that
+//   fills w.grad
 #pragma once
 
 #include <memory>
@@ -30,7 +32,8 @@ struct AutogradMeta : AutogradMetaBase {
   Node* grad_accumulator = nullptr;  // not owned; under `lock`
   std::unique_ptr<LeafHooks> hooks;
   uint32_t output_nr = 0;  // which output of grad_fn
-  uint32_t history = 0;    // how often an operator changed the tensor in place and rebased its history
+  uint32_t history =
+      0;  // how often an operator changed the tensor in place and rebased its history
   bool leaf_requires_grad = false;
   bool retains_grad = false;
   std::atomic_flag lock = ATOMIC_FLAG_INIT;
@@ -74,10 +77,12 @@ bool records(const Tensors&... tensors) {
   return grad_enabled() && !inference_enabled() && (requires_grad(tensors) || ...);
 }
 
-// The node that made `t`, null for a leaf. A view whose base was changed in place gets a new one first.
+// The node that made `t`, null for a leaf. A view whose base was changed in place gets a new one
+// first.
 NodePtr grad_fn(const Tensor& t);
 inline bool is_leaf(const Tensor& t) { return !meta_of(t) || !grad_fn(t); }
-// Where the gradient of `t` goes: to its node, to the node that accumulates a leaf's gradient, or nowhere.
+// Where the gradient of `t` goes: to its node, to the node that accumulates a leaf's gradient, or
+// nowhere.
 Edge gradient_edge(const Tensor& t);
 
 // RuntimeError for a dtype that has no gradients and for a non-leaf.
@@ -85,20 +90,22 @@ void set_requires_grad(const Tensor& t, bool value);
 // Keeps .grad of a non-leaf. RuntimeError when `t` does not require grad.
 void retain_grad(const Tensor& t);
 inline Tensor grad_of(const Tensor& t) { return meta_of(t) ? meta_of(t)->grad : Tensor(); }
-void set_grad(const Tensor& t, const Tensor& grad);  // checks shape, dtype and device; undefined clears
+void set_grad(const Tensor& t,
+              const Tensor& grad);  // checks shape, dtype and device; undefined clears
 // Cuts `t` off its history, in place. RuntimeError for a view.
 void detach_in_place(const Tensor& t);
 // The tensor `t` views, or undefined.
 inline Tensor base_of(const Tensor& t) { return view_of(t) ? view_of(t)->base : Tensor(); }
 
-// Runs when the gradient of `t` is known, and may replace it. RuntimeError when `t` does not require grad.
+// Runs when the gradient of `t` is known, and may replace it. RuntimeError when `t` does not
+// require grad.
 HookId add_hook(const Tensor& t, TensorHook hook);
 // Runs after the gradient of the leaf `t` was added to its .grad.
 HookId add_post_accumulate_hook(const Tensor& t, std::function<void(const Tensor&)> hook);
 void remove_hook(const Tensor& t, HookId id);
 
-// Makes `node` the maker of `output`, a new tensor. Undefined outputs and those of a dtype without gradients get an input
-// number whose gradient never comes.
+// Makes `node` the maker of `output`, a new tensor. Undefined outputs and those of a dtype without
+// gradients get an input number whose gradient never comes.
 void set_history(const Tensor& output, const NodePtr& node);
 void set_history(TensorList outputs, const NodePtr& node);
 // One edge for each argument.
@@ -108,8 +115,8 @@ void add_edges(Node& node, TensorList list);
 // Whether gradients exist for the dtype.
 inline bool is_differentiable(ScalarType t) { return is_floating(t) || is_complex(t); }
 
-// Sets the layer bit of `t` from its meta: on when it requires grad, is a view (whose base may come to),
-// or was made in inference mode (in-place changes of it are checked).
+// Sets the layer bit of `t` from its meta: on when it requires grad, is a view (whose base may come
+// to), or was made in inference mode (in-place changes of it are checked).
 void update_layer(const Tensor& t);
 
 }  // namespace treadle::autograd

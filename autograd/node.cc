@@ -4,14 +4,15 @@
 namespace treadle::autograd {
 
 namespace tls {
-thread_local constinit const uint8_t* wanted_edges __attribute__((tls_model("initial-exec"))) = nullptr;
+thread_local constinit const uint8_t* wanted_edges __attribute__((tls_model("initial-exec"))) =
+    nullptr;
 thread_local constinit uint64_t sequence_nr __attribute__((tls_model("initial-exec"))) = 0;
 }  // namespace tls
 
 namespace {
 
-// Nodes of this thread whose last reference is gone. Deleting one may add others, through its edges or through the
-// tensors it saved.
+// Nodes of this thread whose last reference is gone. Deleting one may add others, through its edges
+// or through the tensors it saved.
 struct DestroyList {
   Node* first = nullptr;
   bool running = false;
@@ -44,16 +45,21 @@ HookId Node::add_tensor_hook(uint32_t input_nr, TensorHook hook) {
   return id;
 }
 
-HookId Node::add_pre_hook(PreHook hook) { return ensure_hooks().pre.add(next_hook_id(), std::move(hook)); }
+HookId Node::add_pre_hook(PreHook hook) {
+  return ensure_hooks().pre.add(next_hook_id(), std::move(hook));
+}
 
-HookId Node::add_post_hook(PostHook hook) { return ensure_hooks().post.add(next_hook_id(), std::move(hook)); }
+HookId Node::add_post_hook(PostHook hook) {
+  return ensure_hooks().post.add(next_hook_id(), std::move(hook));
+}
 
 bool Node::remove_hook(HookId id) {
   if (!hooks_) return false;
   const auto erase_from = [&](std::vector<NodeHooks::OnTensor>& list) {
     return std::erase_if(list, [&](const NodeHooks::OnTensor& h) { return h.id == id; }) > 0;
   };
-  return erase_from(hooks_->tensor) || erase_from(hooks_->retains_grad) || hooks_->pre.remove(id) || hooks_->post.remove(id);
+  return erase_from(hooks_->tensor) || erase_from(hooks_->retains_grad) || hooks_->pre.remove(id) ||
+         hooks_->post.remove(id);
 }
 
 Grads UndifferentiableNode::apply(Grads&&) {

@@ -1,5 +1,5 @@
-// Node: one recorded operator in the graph that backward walks. It is given the gradients of the operator's outputs and
-// computes those of its inputs, which travel along its edges.
+// Node: one recorded operator in the graph that backward walks. It is given the gradients of the
+// operator's outputs and computes those of its inputs, which travel along its edges.
 //
 //   struct ExpBackward0 : Node {
 //     Grads apply(Grads&& grads) override { return {aten::mul(grads[0], result_.unpack(...))}; }
@@ -69,7 +69,8 @@ class HookList {
  private:
   std::vector<std::pair<HookId, std::shared_ptr<Hook>>> hooks_;
 };
-// Ids are unique in the process, so that a handle can be removed without knowing where its hook went.
+// Ids are unique in the process, so that a handle can be removed without knowing where its hook
+// went.
 HookId next_hook_id();
 
 struct NodeHooks {
@@ -84,7 +85,8 @@ struct NodeHooks {
   HookList<PostHook> post;
 };
 
-// Sequence numbers grow on each thread as nodes are made; backward takes the largest ready one first.
+// Sequence numbers grow on each thread as nodes are made; backward takes the largest ready one
+// first.
 uint64_t next_sequence_nr();
 inline constexpr uint64_t kFirstInQueue = UINT64_MAX;
 
@@ -121,9 +123,12 @@ class Node : public RefCounted {
     return static_cast<uint32_t>(inputs_.size() - 1);
   }
   // For an output that takes no part in differentiation: its gradient never comes.
-  uint32_t add_undefined_input() { return add_input(InputMetadata{{}, ScalarType::Float32, kCPU, false}); }
+  uint32_t add_undefined_input() {
+    return add_input(InputMetadata{{}, ScalarType::Float32, kCPU, false});
+  }
 
-  // While recording: whether argument i requires grad, so that what its formula needs is to be saved.
+  // While recording: whether argument i requires grad, so that what its formula needs is to be
+  // saved.
   bool has_edge(size_t i) const { return edges_[i].valid(); }
   bool has_edge(size_t first, size_t count) const {
     for (size_t i = first; i < first + count; ++i)
@@ -150,7 +155,8 @@ class Node : public RefCounted {
   HookId add_post_hook(PostHook hook);
   bool remove_hook(HookId id);
 
-  // For each edge of the node being applied on this thread, whether its gradient is wanted; null: all are.
+  // For each edge of the node being applied on this thread, whether its gradient is wanted; null:
+  // all are.
   static const uint8_t*& wanted_edges();
 
  protected:
@@ -166,7 +172,8 @@ class Node : public RefCounted {
 };
 
 namespace tls {
-extern thread_local constinit const uint8_t* wanted_edges __attribute__((tls_model("initial-exec")));
+extern thread_local constinit const uint8_t* wanted_edges
+    __attribute__((tls_model("initial-exec")));
 extern thread_local constinit uint64_t sequence_nr __attribute__((tls_model("initial-exec")));
 }  // namespace tls
 inline const uint8_t*& Node::wanted_edges() { return tls::wanted_edges; }
@@ -183,7 +190,8 @@ class UndifferentiableNode final : public Node {
   const char* op_;
 };
 
-// An in-place operator whose result does not depend on its arguments in a differentiable way: all gradients are zero.
+// An in-place operator whose result does not depend on its arguments in a differentiable way: all
+// gradients are zero.
 class ZeroGradientNode final : public Node {
  public:
   Grads apply(Grads&&) override { return Grads(num_outputs()); }

@@ -1,5 +1,5 @@
-// Infix operators on tensors and numbers, for formulas: `grad * (1 - result * result)`. Kept out of the way of other code,
-// which calls operators by name.
+// Infix operators on tensors and numbers, for formulas: `grad * (1 - result * result)`. Kept out of
+// the way of other code, which calls operators by name.
 #pragma once
 
 #include "aten/ops/add.h"
@@ -34,7 +34,9 @@ inline Tensor operator*(const Tensor& a, const Scalar& b) { return aten::mul(a, 
 inline Tensor operator*(const Scalar& a, const Tensor& b) { return aten::mul(b, a); }
 inline Tensor operator/(const Tensor& a, const Tensor& b) { return aten::div(a, b); }
 inline Tensor operator/(const Tensor& a, const Scalar& b) { return aten::div(a, b); }
-inline Tensor operator/(const Scalar& a, const Tensor& b) { return aten::mul(aten::reciprocal(b), a); }
+inline Tensor operator/(const Scalar& a, const Tensor& b) {
+  return aten::mul(aten::reciprocal(b), a);
+}
 
 inline Tensor operator==(const Tensor& a, const Tensor& b) { return aten::eq(a, b); }
 inline Tensor operator==(const Tensor& a, const Scalar& b) { return aten::eq(a, b); }
@@ -54,9 +56,11 @@ inline Tensor operator||(const Tensor& a, const Tensor& b) { return aten::logica
 
 // Numbers keep their kind: an integer minus an integer is one.
 inline Scalar combine(const Scalar& a, const Scalar& b, auto&& op) {
-  if (a.is_complex() || b.is_complex()) return Scalar(op(a.to<std::complex<double>>(), b.to<std::complex<double>>()));
+  if (a.is_complex() || b.is_complex())
+    return Scalar(op(a.to<std::complex<double>>(), b.to<std::complex<double>>()));
   if (a.is_floating() || b.is_floating()) return Scalar(op(a.to<double>(), b.to<double>()));
-  return Scalar(static_cast<int64_t>(op(static_cast<uint64_t>(a.to<int64_t>()), static_cast<uint64_t>(b.to<int64_t>()))));
+  return Scalar(static_cast<int64_t>(
+      op(static_cast<uint64_t>(a.to<int64_t>()), static_cast<uint64_t>(b.to<int64_t>()))));
 }
 inline Scalar operator+(const Scalar& a, const Scalar& b) {
   return combine(a, b, [](auto x, auto y) { return x + y; });

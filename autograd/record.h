@@ -18,11 +18,17 @@ inline auto call_below(const Args&... args) {
 }
 
 // Metadata of an argument that may be undefined.
-inline DimVector sizes_of(const Tensor& t) { return t.defined() ? DimVector(t.sizes()) : DimVector(); }
-inline DimVector strides_of(const Tensor& t) { return t.defined() ? DimVector(t.strides()) : DimVector(); }
+inline DimVector sizes_of(const Tensor& t) {
+  return t.defined() ? DimVector(t.sizes()) : DimVector();
+}
+inline DimVector strides_of(const Tensor& t) {
+  return t.defined() ? DimVector(t.strides()) : DimVector();
+}
 inline int64_t dim_of(const Tensor& t) { return t.defined() ? t.dim() : 0; }
 inline int64_t numel_of(const Tensor& t) { return t.defined() ? t.numel() : 0; }
-inline ScalarType dtype_of(const Tensor& t) { return t.defined() ? t.dtype() : ScalarType::Float32; }
+inline ScalarType dtype_of(const Tensor& t) {
+  return t.defined() ? t.dtype() : ScalarType::Float32;
+}
 inline Device device_of(const Tensor& t) { return t.defined() ? t.device() : kCPU; }
 inline int64_t size_at(IntList sizes, int64_t d) {
   return sizes[static_cast<size_t>(wrap_dim("size", d, static_cast<int64_t>(sizes.size())))];
@@ -39,8 +45,8 @@ inline std::optional<std::vector<double>> keep(const std::optional<DoubleList>& 
   return list ? std::optional<std::vector<double>>(list->vec()) : std::nullopt;
 }
 
-// What an in-place operator saves of another argument: a copy where that is the tensor it is about to change, whose history
-// would otherwise lead to itself.
+// What an in-place operator saves of another argument: a copy where that is the tensor it is about
+// to change, whose history would otherwise lead to itself.
 Tensor kept_for_backward(const Tensor& argument, const Tensor& self);
 
 // Puts the gradients of a list argument in place.

@@ -5,9 +5,11 @@
 
 namespace treadle::autograd {
 
-thread_local constinit bool SavedTensor::any_hooks_ __attribute__((tls_model("initial-exec"))) = false;
+thread_local constinit bool SavedTensor::any_hooks_ __attribute__((tls_model("initial-exec"))) =
+    false;
 
-// What hooks made of the tensor, and what it takes to give the result of unpack() the tensor's place in the graph.
+// What hooks made of the tensor, and what it takes to give the result of unpack() the tensor's
+// place in the graph.
 struct SavedTensor::Packed {
   std::shared_ptr<SavedTensorHooks> hooks;
   std::shared_ptr<void> value;
@@ -42,7 +44,8 @@ Tensor alias_without_history(const Tensor& t) {
 
 void SavedTensor::save_slowly(const Tensor& t, bool is_output, uint32_t output_nr) {
   check<ErrorKind::Runtime>(!t.impl()->is_inference(),
-                            "inference tensors cannot be saved for backward; make a normal tensor with clone() first and use "
+                            "inference tensors cannot be saved for backward; make a normal tensor "
+                            "with clone() first and use "
                             "that in autograd");
   if (!any_hooks_) {
     tensor_ = t;
@@ -52,7 +55,8 @@ void SavedTensor::save_slowly(const Tensor& t, bool is_output, uint32_t output_n
   }
   const auto hooks = saved_tensor_hooks().back();
   const NoGrad no_grad;
-  packed_.reset(new Packed{hooks, hooks->pack(alias_without_history(t)), is_output ? Edge() : gradient_edge(t), is_output});
+  packed_.reset(new Packed{hooks, hooks->pack(alias_without_history(t)),
+                           is_output ? Edge() : gradient_edge(t), is_output});
   output_nr_ = output_nr;
   state_ = State::Packed;
 }
@@ -77,31 +81,43 @@ void SavedTensor::save_output(const Tensor& t, uint32_t output_nr) {
 }
 
 void fail_released(const Node& node) {
-  fail<ErrorKind::Runtime>(node.name(), ": Trying to backward through the graph a second time, but the values it saved were freed "
-                           "by the first; pass retain_graph=True to the first backward to keep them");
+  fail<ErrorKind::Runtime>(
+      node.name(),
+      ": Trying to backward through the graph a second time, but the values it saved were freed "
+      "by the first; pass retain_graph=True to the first backward to keep them");
 }
 
 Tensor SavedTensor::unpack(const Node& node, const char* what) const {
   switch (state_) {
-    case State::Undefined: return Tensor();
-    case State::Released: fail_released(node);
-    case State::Unset: fail<ErrorKind::Internal>("internal error, please report it: ", node.name(), " did not save ", what);
-    case State::Packed: break;
+    case State::Undefined:
+      return Tensor();
+    case State::Released:
+      fail_released(node);
+    case State::Unset:
+      fail<ErrorKind::Internal>("internal error, please report it: ", node.name(), " did not save ",
+                                what);
+    case State::Packed:
+      break;
     case State::Input:
     case State::Output:
       if (const uint32_t now = tensor_.version(); now != version_) [[unlikely]] {
-        fail<ErrorKind::Runtime>(node.name(), ": expected ", what, " at version ", version_, ", got version ", now,
-                                 ": it was changed in place (modified by an inplace operation) after being saved for backward");
+        fail<ErrorKind::Runtime>(node.name(), ": expected ", what, " at version ", version_,
+                                 ", got version ", now,
+                                 ": it was changed in place (modified by an inplace operation) "
+                                 "after being saved for backward");
       }
       if (state_ == State::Input) return tensor_;
       break;
   }
   // The tensor's place in the graph matters only while a graph is being made of this backward.
   if (state_ == State::Output && !grad_enabled()) return tensor_;
-  Tensor value = alias_without_history(state_ == State::Packed ? packed_->hooks->unpack(packed_->value) : tensor_);
+  Tensor value = alias_without_history(
+      state_ == State::Packed ? packed_->hooks->unpack(packed_->value) : tensor_);
   Edge edge;
-  if (state_ == State::Output || packed_->is_output) edge = {NodePtr(const_cast<Node*>(&node)), output_nr_};
-  else edge = packed_->edge;
+  if (state_ == State::Output || packed_->is_output)
+    edge = {NodePtr(const_cast<Node*>(&node)), output_nr_};
+  else
+    edge = packed_->edge;
   if (!edge.valid()) return value;
   AutogradMeta& meta = ensure_meta(value);
   // For a leaf the edge is its accumulator: a stand-in whose gradient still goes to the leaf.
@@ -115,9 +131,12 @@ void SavedTensorList::save_for_function(TensorList list, TensorList outputs) {
   save({});
   for (const Tensor& t : list) {
     saved_.emplace_back();
-    const auto* output = std::find_if(outputs.begin(), outputs.end(), [&](const Tensor& o) { return t.defined() && o.is_same(t); });
-    if (output == outputs.end()) saved_.back().save(t);
-    else saved_.back().save_output(t, static_cast<uint32_t>(output - outputs.begin()));
+    const auto* output = std::find_if(outputs.begin(), outputs.end(),
+                                      [&](const Tensor& o) { return t.defined() && o.is_same(t); });
+    if (output == outputs.end())
+      saved_.back().save(t);
+    else
+      saved_.back().save_output(t, static_cast<uint32_t>(output - outputs.begin()));
   }
 }
 

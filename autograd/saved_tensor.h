@@ -1,5 +1,6 @@
-// SavedTensor: a tensor kept for backward. It remembers the version it was saved at, so that a value changed in place since
-// is an error and not a wrong gradient; and an operator can save its own output without a reference cycle.
+// SavedTensor: a tensor kept for backward. It remembers the version it was saved at, so that a
+// value changed in place since is an error and not a wrong gradient; and an operator can save its
+// own output without a reference cycle.
 //
 //   node->other_.save(other);                       // an argument
 //   node->result_.save_output(result, 0);           // an output
@@ -13,7 +14,8 @@
 
 namespace treadle::autograd {
 
-// Replaces what is saved (offloading, compression): pack() may return anything, unpack() is given it back.
+// Replaces what is saved (offloading, compression): pack() may return anything, unpack() is given
+// it back.
 class SavedTensorHooks {
  public:
   virtual ~SavedTensorHooks() = default;
@@ -69,7 +71,9 @@ class SavedTensor {
 // Puts hooks in force on this thread.
 class SavedTensorHooksScope {
  public:
-  explicit SavedTensorHooksScope(std::shared_ptr<SavedTensorHooks> hooks) { push(std::move(hooks)); }
+  explicit SavedTensorHooksScope(std::shared_ptr<SavedTensorHooks> hooks) {
+    push(std::move(hooks));
+  }
   ~SavedTensorHooksScope() { pop(); }
   SavedTensorHooksScope(const SavedTensorHooksScope&) = delete;
   SavedTensorHooksScope& operator=(const SavedTensorHooksScope&) = delete;

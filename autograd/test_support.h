@@ -22,7 +22,9 @@ inline Tensor vec(std::vector<double> values, bool requires_gradient = false) {
   const auto n = static_cast<int64_t>(values.size());
   return make(std::move(values), IntList(&n, 1), requires_gradient);
 }
-inline Tensor number(double value, bool requires_gradient = false) { return make({value}, {}, requires_gradient); }
+inline Tensor number(double value, bool requires_gradient = false) {
+  return make({value}, {}, requires_gradient);
+}
 
 // The elements in the order of the indices, whatever the strides.
 inline std::vector<double> values(const Tensor& t) {

@@ -1,5 +1,5 @@
-// How gradients flow through views and in-place changes of them. Every view is an as_strided of its base, whatever chain of
-// operators made it.
+// How gradients flow through views and in-place changes of them. Every view is an as_strided of its
+// base, whatever chain of operators made it.
 #include "autograd/view.h"
 
 #include <algorithm>
@@ -16,7 +16,8 @@ namespace {
 struct Geometry {
   DimVector sizes, strides;
   int64_t offset = 0;
-  explicit Geometry(const Tensor& t) : sizes(t.sizes()), strides(t.strides()), offset(t.storage_offset()) {}
+  explicit Geometry(const Tensor& t)
+      : sizes(t.sizes()), strides(t.strides()), offset(t.storage_offset()) {}
 };
 
 bool any_negative(IntList strides) {
@@ -30,8 +31,8 @@ class AsStridedBackward final : public Node {
   }
   Grads apply(Grads&& grads) override {
     if (!grads[0].defined() || !should_compute(0)) return Grads(1);
-    return {aten::as_strided_backward(grads[0], base_.sizes, base_.strides, view_.sizes, view_.strides,
-                                      view_.offset - base_.offset)};
+    return {aten::as_strided_backward(grads[0], base_.sizes, base_.strides, view_.sizes,
+                                      view_.strides, view_.offset - base_.offset)};
   }
   std::string name() const override { return "AsStridedBackward0"; }
 
@@ -41,7 +42,8 @@ class AsStridedBackward final : public Node {
 
 class CopySlices final : public Node {
  public:
-  CopySlices(const Tensor& base, const Tensor& view, NodePtr node) : base_(base), view_(view), node_(std::move(node)) {
+  CopySlices(const Tensor& base, const Tensor& view, NodePtr node)
+      : base_(base), view_(view), node_(std::move(node)) {
     add_edge(gradient_edge(base));
     for (size_t i = 1; i < node_->num_outputs(); ++i) add_edge(node_->edge(i));
   }
@@ -50,19 +52,25 @@ class CopySlices final : public Node {
     Grads out(num_outputs());
     if (!grads[0].defined()) return out;
     const NodePtr node = node_;
-    check<ErrorKind::Runtime>(static_cast<bool>(node), "CopySlices: Trying to backward through the graph a second time, but what it "
-                              "saved was freed by the first; pass retain_graph=True to the first backward");
-    const Tensor whole = empty_strided_tensor(base_.sizes, base_.strides, grads[0].dtype(), grads[0].device());
+    check<ErrorKind::Runtime>(
+        static_cast<bool>(node),
+        "CopySlices: Trying to backward through the graph a second time, but what it "
+        "saved was freed by the first; pass retain_graph=True to the first backward");
+    const Tensor whole =
+        empty_strided_tensor(base_.sizes, base_.strides, grads[0].dtype(), grads[0].device());
     aten::copy_(whole, grads[0]);
     grads[0].reset();
-    const Tensor slice = aten::as_strided(whole, view_.sizes, view_.strides, view_.offset - base_.offset);
+    const Tensor slice =
+        aten::as_strided(whole, view_.sizes, view_.strides, view_.offset - base_.offset);
     Grads inner = node->apply({aten::clone(slice)});
     for (size_t i = 1; i < inner.size() && i < out.size(); ++i) {
       if (should_compute(i)) out[i] = std::move(inner[i]);
     }
     if (should_compute(0)) {
-      if (!inner.empty() && inner[0].defined()) aten::copy_(slice, inner[0]);
-      else aten::fill_(slice, 0);
+      if (!inner.empty() && inner[0].defined())
+        aten::copy_(slice, inner[0]);
+      else
+        aten::fill_(slice, 0);
       out[0] = whole;
     }
     return out;
@@ -81,15 +89,19 @@ class CopySlices final : public Node {
 // Why the view may not be changed in place (or be used after its base was), or null.
 const char* forbidden(ViewCreation creation) {
   switch (creation) {
-    case ViewCreation::Normal: return nullptr;
+    case ViewCreation::Normal:
+      return nullptr;
     case ViewCreation::NoGrad:
-      return "A view was created in no_grad mode and is being modified inplace with grad mode enabled; do both inside the "
+      return "A view was created in no_grad mode and is being modified inplace with grad mode "
+             "enabled; do both inside the "
              "no_grad block or both outside";
     case ViewCreation::MultiOutput:
-      return "This view is the output of a function that returns multiple views; such functions do not allow the output views "
+      return "This view is the output of a function that returns multiple views; such functions do "
+             "not allow the output views "
              "to be modified inplace; replace the inplace operation by an out-of-place one";
     case ViewCreation::CustomFunction:
-      return "This view was created inside a custom Function (or because an input was returned as-is), where its gradient may "
+      return "This view was created inside a custom Function (or because an input was returned "
+             "as-is), where its gradient may "
              "be custom; replace the inplace operation by an out-of-place one, or return a clone";
   }
   return nullptr;
@@ -99,9 +111,11 @@ const char* forbidden(ViewCreation creation) {
 
 Tensor as_view(const Tensor& self, Tensor view, ViewCreation creation) {
   // A view operator that had nothing to do.
-  if (view.is_same(self)) view = alias_with_geometry(self, self.sizes(), self.strides(), self.storage_offset());
+  if (view.is_same(self))
+    view = alias_with_geometry(self, self.sizes(), self.strides(), self.storage_offset());
   if (self.impl()->is_inference()) return view;
-  if (creation == ViewCreation::Normal && (!grad_enabled() || inference_enabled())) creation = ViewCreation::NoGrad;
+  if (creation == ViewCreation::Normal && (!grad_enabled() || inference_enabled()))
+    creation = ViewCreation::NoGrad;
   Tensor base = self;
   if (const ViewMeta* parent = view_of(self)) {
     base = parent->base;
@@ -118,47 +132,57 @@ Tensor as_view(const Tensor& self, Tensor view, ViewCreation creation) {
 std::vector<Tensor> as_views(const Tensor& self, std::vector<Tensor> views) {
   for (Tensor& view : views) {
     // Already a view where it was composed of other view operators.
-    if (ViewMeta* meta = view_of(view)) meta->creation = ViewCreation::MultiOutput;
-    else view = as_view(self, std::move(view), ViewCreation::MultiOutput);
+    if (ViewMeta* meta = view_of(view))
+      meta->creation = ViewCreation::MultiOutput;
+    else
+      view = as_view(self, std::move(view), ViewCreation::MultiOutput);
   }
   return views;
 }
 
 NodePtr view_node(const Tensor& t, const ViewMeta& view) {
   if (const char* why = forbidden(view.creation)) {
-    fail<ErrorKind::Runtime>("a view whose base or another view of it was modified inplace cannot be used any more: ", why);
+    fail<ErrorKind::Runtime>(
+        "a view whose base or another view of it was modified inplace cannot be used any more: ",
+        why);
   }
-  check<ErrorKind::NotImplemented>(t.dtype() == view.base.dtype(),
-                                   "a view of another dtype than its base (", t.dtype(), " of ", view.base.dtype(),
-                                   ") cannot be used after the base was modified inplace; make the view again");
+  check<ErrorKind::NotImplemented>(
+      t.dtype() == view.base.dtype(), "a view of another dtype than its base (", t.dtype(), " of ",
+      view.base.dtype(),
+      ") cannot be used after the base was modified inplace; make the view again");
   return make_intrusive<AsStridedBackward>(view.base, t);
 }
 
 NodePtr copy_slices(const Tensor& base, const Tensor& view, NodePtr node) {
-  check<ErrorKind::NotImplemented>(
-      view.dtype() == base.dtype() && !any_negative(base.strides()),
-      "a view of another dtype than its base, or of a base with negative strides, cannot be modified inplace while gradients "
-      "are recorded; use an out-of-place operation");
+  check<ErrorKind::NotImplemented>(view.dtype() == base.dtype() && !any_negative(base.strides()),
+                                   "a view of another dtype than its base, or of a base with "
+                                   "negative strides, cannot be modified inplace while gradients "
+                                   "are recorded; use an out-of-place operation");
   return make_intrusive<CopySlices>(base, view, std::move(node));
 }
 
 void check_in_place(const char* op, const Tensor& self, bool recorded) {
   check<ErrorKind::Runtime>(!self.impl()->is_inference() || inference_enabled(), op,
-                            ": inplace update to an inference tensor outside inference mode is not allowed; make a normal tensor "
+                            ": inplace update to an inference tensor outside inference mode is not "
+                            "allowed; make a normal tensor "
                             "with clone() first");
   if (!recorded) return;
   if (const ViewMeta* view = view_of(self)) {
     if (const char* why = forbidden(view->creation)) fail<ErrorKind::Runtime>(op, ": ", why);
-    check<ErrorKind::Runtime>(!(view->base.requires_grad() && is_leaf(view->base)), op,
-                              ": a view of a leaf Variable that requires grad is being used in an in-place operation");
+    check<ErrorKind::Runtime>(
+        !(view->base.requires_grad() && is_leaf(view->base)), op,
+        ": a view of a leaf Variable that requires grad is being used in an in-place operation");
   }
-  check<ErrorKind::Runtime>(!(self.requires_grad() && is_leaf(self)), op,
-                            ": a leaf Variable that requires grad is being used in an in-place operation");
+  check<ErrorKind::Runtime>(
+      !(self.requires_grad() && is_leaf(self)), op,
+      ": a leaf Variable that requires grad is being used in an in-place operation");
 }
 
 void reject_out(const char* op) {
-  fail<ErrorKind::Runtime>(op, ": functions with out=... arguments don't support automatic differentiation, but one of the "
-                           "arguments requires grad");
+  fail<ErrorKind::Runtime>(
+      op,
+      ": functions with out=... arguments don't support automatic differentiation, but one of the "
+      "arguments requires grad");
 }
 
 }  // namespace treadle::autograd

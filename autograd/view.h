@@ -1,17 +1,19 @@
-// Views and in-place changes. A view remembers its base; changing either in place rewrites the history of the base, and the
-// view's own node is made anew from the base when it is next asked for.
+// Views and in-place changes. A view remembers its base; changing either in place rewrites the
+// history of the base, and the view's own node is made anew from the base when it is next asked
+// for.
 #pragma once
 
 #include "autograd/meta.h"
 
 namespace treadle::autograd {
 
-// Marks `view`, a new tensor over the storage of `self`, as a view of it (of its base, when `self` is a view). A view of
-// an inference tensor is left as it is.
+// Marks `view`, a new tensor over the storage of `self`, as a view of it (of its base, when `self`
+// is a view). A view of an inference tensor is left as it is.
 Tensor as_view(const Tensor& self, Tensor view, ViewCreation creation = ViewCreation::Normal);
 std::vector<Tensor> as_views(const Tensor& self, std::vector<Tensor> views);
 
-// Raises RuntimeError when `self` may not be changed in place by `op`, which is to be recorded if `recorded`.
+// Raises RuntimeError when `self` may not be changed in place by `op`, which is to be recorded if
+// `recorded`.
 void check_in_place(const char* op, const Tensor& self, bool recorded);
 // Raises RuntimeError when an argument of an out= form requires grad.
 [[noreturn]] void reject_out(const char* op);

@@ -105,8 +105,9 @@ TEST(Views, LeavesMayNotBeChanged) {
   const Tensor x = vec({1, 2, 3}, true);
   EXPECT_EQ(error_of(ErrorKind::Runtime, [&] { aten::mul_(x, number(2)); }),
             "mul_: a leaf Variable that requires grad is being used in an in-place operation");
-  EXPECT_EQ(error_of(ErrorKind::Runtime, [&] { aten::mul_(aten::select(x, 0, 0), number(2)); }),
-            "mul_: a view of a leaf Variable that requires grad is being used in an in-place operation");
+  EXPECT_EQ(
+      error_of(ErrorKind::Runtime, [&] { aten::mul_(aten::select(x, 0, 0), number(2)); }),
+      "mul_: a view of a leaf Variable that requires grad is being used in an in-place operation");
   const NoGrad no_grad;
   aten::mul_(x, number(2));
   EXPECT_EQ(values(x), (Values{2, 4, 6}));
@@ -115,7 +116,8 @@ TEST(Views, LeavesMayNotBeChanged) {
 TEST(Views, OutputsOfMultiViewFunctionsMayNotBeChanged) {
   const Tensor x = make({1, 2, 3, 4}, {2, 2}, true);
   const auto rows = aten::unbind(aten::mul(x, number(1)));
-  EXPECT_NE(error_of(ErrorKind::Runtime, [&] { aten::mul_(rows[0], number(2)); }).find("returns multiple views"),
+  EXPECT_NE(error_of(ErrorKind::Runtime, [&] { aten::mul_(rows[0], number(2)); })
+                .find("returns multiple views"),
             std::string::npos);
   backward({aten::sum(rows[1])});
   EXPECT_EQ(grad_values(x), (Values{0, 0, 1, 1}));
@@ -129,7 +131,8 @@ TEST(Views, ViewsMadeWithoutGradMayNotBeChangedWithIt) {
     const NoGrad no_grad;
     v = aten::select(y, 0, 0);
   }
-  EXPECT_NE(error_of(ErrorKind::Runtime, [&] { aten::mul_(v, x); }).find("no_grad mode"), std::string::npos);
+  EXPECT_NE(error_of(ErrorKind::Runtime, [&] { aten::mul_(v, x); }).find("no_grad mode"),
+            std::string::npos);
 }
 
 TEST(Views, DetachSharesMemoryAndVersion) {
@@ -139,7 +142,8 @@ TEST(Views, DetachSharesMemoryAndVersion) {
   const Tensor d = aten::detach(y);
   EXPECT_FALSE(d.requires_grad());
   aten::mul_(d, number(2));
-  EXPECT_NE(error_of(ErrorKind::Runtime, [&] { backward({aten::sum(z)}); }).find("got version 1"), std::string::npos);
+  EXPECT_NE(error_of(ErrorKind::Runtime, [&] { backward({aten::sum(z)}); }).find("got version 1"),
+            std::string::npos);
 }
 
 TEST(Views, AsStridedWithOverlap) {

@@ -1,4 +1,5 @@
-// What a call costs in C++: a hop through the dispatcher (an operator that does nothing), and `add` of one element.
+// What a call costs in C++: a hop through the dispatcher (an operator that does nothing), and `add`
+// of one element.
 #include <benchmark/benchmark.h>
 
 #include "aten/ops/add.h"
@@ -17,10 +18,20 @@ struct nothing {
 };
 constexpr int kLine = 0;
 const char* const kNoChecks[] = {nullptr};
-constexpr OperatorInfo kInfo = {.name = "benchmark::nothing", .base_name = "nothing", .entry = "benchmark::nothing",
-                                .schema = "nothing(Tensor self, int n) -> int", .form = Form::Functional,
-                                .kind = OperatorKind::Composite, .file = __FILE__, .line_place = &kLine, .checks = kNoChecks,
-                                .shape = "", .dtypes = "", .expression = "", .kernel_signature = "", .data_free = true};
+constexpr OperatorInfo kInfo = {.name = "benchmark::nothing",
+                                .base_name = "nothing",
+                                .entry = "benchmark::nothing",
+                                .schema = "nothing(Tensor self, int n) -> int",
+                                .form = Form::Functional,
+                                .kind = OperatorKind::Composite,
+                                .file = __FILE__,
+                                .line_place = &kLine,
+                                .checks = kNoChecks,
+                                .shape = "",
+                                .dtypes = "",
+                                .expression = "",
+                                .kernel_signature = "",
+                                .data_free = true};
 int64_t call_nothing(const Tensor& self, int64_t n) { return dispatch<nothing>(self, n); }
 KernelTable table;
 constinit Operator nothing::op(&kInfo, &table, &boxed_entry<nothing::Signature, &call_nothing>, 0);

@@ -1,7 +1,8 @@
 // The CPU's allocator.
 //
-// Small blocks come from malloc. Large ones come from the system page by page; since the first touch of a fresh page costs
-// more than most operators do with it, the last few freed ones are kept for the next request of the same size class.
+// Small blocks come from malloc. Large ones come from the system page by page; since the first
+// touch of a fresh page costs more than most operators do with it, the last few freed ones are kept
+// for the next request of the same size class.
 
 #include "core/allocator.h"
 
@@ -22,14 +23,14 @@
 namespace treadle {
 namespace {
 
-constexpr size_t kSmall = 1024;            // up to here malloc's alignment of 16 will do
+constexpr size_t kSmall = 1024;             // up to here malloc's alignment of 16 will do
 constexpr size_t kLarge = size_t{1} << 17;  // from here on, whole pages of the system
 constexpr size_t kAlignment = 64;
 constexpr size_t kHugePage = size_t{2} << 20;
 
 #if defined(__SANITIZE_ADDRESS__)
-constexpr bool kUsePages = false;                  // so that every block has its red zones
-constexpr size_t kMaxRequest = size_t{1} << 39;    // its malloc ends the program above 2^40
+constexpr bool kUsePages = false;                // so that every block has its red zones
+constexpr size_t kMaxRequest = size_t{1} << 39;  // its malloc ends the program above 2^40
 #else
 constexpr bool kUsePages = true;
 constexpr size_t kMaxRequest = size_t{1} << 62;
@@ -41,12 +42,15 @@ std::string readable_size(size_t nbytes) {
   double value = static_cast<double>(nbytes);
   int unit = 0;
   for (; value >= 1024 && unit < 6; ++unit) value /= 1024;
-  return str(static_cast<int64_t>(value), ".", static_cast<int64_t>(value * 10) % 10, " ", kUnits[unit]);
+  return str(static_cast<int64_t>(value), ".", static_cast<int64_t>(value * 10) % 10, " ",
+             kUnits[unit]);
 }
 
-// ---- statistics -------------------------------------------------------------------------------------------------------
+// ---- statistics
+// -------------------------------------------------------------------------------------------------------
 
-// Counted per thread with plain stores, and added up now and then: an atomic addition would cost as much as malloc.
+// Counted per thread with plain stores, and added up now and then: an atomic addition would cost as
+// much as malloc.
 struct GlobalCounts {
   std::atomic<int64_t> current{0}, peak{0}, allocations{0}, frees{0};
 
@@ -59,18 +63,22 @@ struct GlobalCounts {
 constinit GlobalCounts g_counts;
 
 struct ThreadCounts {
-  std::atomic<int64_t> current{0}, peak{0}, allocations{0}, frees{0};  // since the last flush; written by one thread
+  std::atomic<int64_t> current{0}, peak{0}, allocations{0},
+      frees{0};  // since the last flush; written by one thread
   enum : uint8_t { kNew, kListed, kGone } state = kNew;
 
   static void plain_add(std::atomic<int64_t>& counter, int64_t by) {
     counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
   }
   void flush() {
-    const int64_t before = g_counts.current.fetch_add(current.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    const int64_t before = g_counts.current.fetch_add(current.load(std::memory_order_relaxed),
+                                                      std::memory_order_relaxed);
     g_counts.raise_peak(before + peak.load(std::memory_order_relaxed));
-    g_counts.allocations.fetch_add(allocations.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    g_counts.allocations.fetch_add(allocations.load(std::memory_order_relaxed),
+                                   std::memory_order_relaxed);
     g_counts.frees.fetch_add(frees.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    for (auto* counter : {&current, &peak, &allocations, &frees}) counter->store(0, std::memory_order_relaxed);
+    for (auto* counter : {&current, &peak, &allocations, &frees})
+      counter->store(0, std::memory_order_relaxed);
   }
 };
 thread_local constinit ThreadCounts t_counts;
@@ -110,19 +118,23 @@ thread_local ThreadEnd t_end;
 inline void count(int64_t bytes) {
   constexpr int64_t kFlushAt = int64_t{1} << 16;
   ThreadCounts& counts = t_counts;
-  if (counts.state == ThreadCounts::kNew) [[unlikely]] first_count_of_thread();
+  if (counts.state == ThreadCounts::kNew) [[unlikely]]
+    first_count_of_thread();
   const int64_t now = counts.current.load(std::memory_order_relaxed) + bytes;
   counts.current.store(now, std::memory_order_relaxed);
   if (bytes >= 0) {
     ThreadCounts::plain_add(counts.allocations, 1);
-    if (now > counts.peak.load(std::memory_order_relaxed)) counts.peak.store(now, std::memory_order_relaxed);
+    if (now > counts.peak.load(std::memory_order_relaxed))
+      counts.peak.store(now, std::memory_order_relaxed);
   } else {
     ThreadCounts::plain_add(counts.frees, 1);
   }
-  if (now > kFlushAt || now < -kFlushAt || counts.state == ThreadCounts::kGone) [[unlikely]] counts.flush();
+  if (now > kFlushAt || now < -kFlushAt || counts.state == ThreadCounts::kGone) [[unlikely]]
+    counts.flush();
 }
 
-// ---- large blocks -----------------------------------------------------------------------------------------------------
+// ---- large blocks
+// -----------------------------------------------------------------------------------------------------
 
 // Rounds up to an eighth of the power of two below, so that a class wastes at most an eighth.
 size_t size_class(size_t nbytes) {
@@ -135,7 +147,8 @@ class KeptBlocks {
  public:
   KeptBlocks() {
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGE_SIZE);
-    const size_t memory = pages > 0 && page > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(page) : 0;
+    const size_t memory =
+        pages > 0 && page > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(page) : 0;
     limit_ = std::min(memory / 16, size_t{512} << 20);
   }
 
@@ -204,8 +217,8 @@ KeptBlocks& kept_blocks() {
   return *kept;
 }
 
-// A fork while another thread holds a lock would leave it locked in the child for ever; and the child has none of the
-// other threads, so what they counted is added up there.
+// A fork while another thread holds a lock would leave it locked in the child for ever; and the
+// child has none of the other threads, so what they counted is added up there.
 void survive_forks() {
   pthread_atfork(
       [] {
@@ -230,11 +243,13 @@ void survive_forks() {
 void* map_pages(size_t size) {
   void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) return nullptr;
-  if (size >= 2 * kHugePage) madvise(data, size, MADV_HUGEPAGE);  // a hint; where it is refused pages are small
+  if (size >= 2 * kHugePage)
+    madvise(data, size, MADV_HUGEPAGE);  // a hint; where it is refused pages are small
   return data;
 }
 
-// ---- the allocator ----------------------------------------------------------------------------------------------------
+// ---- the allocator
+// ----------------------------------------------------------------------------------------------------
 
 class CpuAllocator final : public Allocator {
  public:
@@ -249,7 +264,8 @@ class CpuAllocator final : public Allocator {
       data = nbytes < kMaxRequest ? allocate_aligned(nbytes) : nullptr;
     }
     if (!data) [[unlikely]] {
-      fail<ErrorKind::OutOfMemory>("expected to allocate ", readable_size(nbytes), " on cpu, the system refused");
+      fail<ErrorKind::OutOfMemory>("expected to allocate ", readable_size(nbytes),
+                                   " on cpu, the system refused");
     }
     count(static_cast<int64_t>(nbytes));
     return data;
@@ -275,7 +291,8 @@ class CpuAllocator final : public Allocator {
     return kept.release_all() ? map_pages(size) : nullptr;
   }
 
-  // malloc's own aligned form skips its per-thread cache. What malloc gave is kept in the word before the block.
+  // malloc's own aligned form skips its per-thread cache. What malloc gave is kept in the word
+  // before the block.
   static void* allocate_aligned(size_t nbytes) {
     void* base = std::malloc(nbytes + kAlignment + sizeof(void*));
     if (!base) return nullptr;
@@ -302,13 +319,14 @@ Allocator& cpu_allocator() {
 Allocator& allocator_for(DeviceType type) {
   if (type == DeviceType::CPU) return cpu_allocator();
   Allocator* allocator = g_allocators[static_cast<size_t>(type)].load(std::memory_order_acquire);
-  check<ErrorKind::Runtime>(allocator != nullptr, "expected a device that has memory, got ", name_of(type),
-                            ", for which no backend is loaded");
+  check<ErrorKind::Runtime>(allocator != nullptr, "expected a device that has memory, got ",
+                            name_of(type), ", for which no backend is loaded");
   return *allocator;
 }
 
 void register_allocator(DeviceType type, Allocator* allocator) {
-  check<ErrorKind::Value>(type != DeviceType::CPU && type != DeviceType::Meta, "expected a device other than ", name_of(type),
+  check<ErrorKind::Value>(type != DeviceType::CPU && type != DeviceType::Meta,
+                          "expected a device other than ", name_of(type),
                           " to register an allocator for");
   g_allocators[static_cast<size_t>(type)].store(allocator, std::memory_order_release);
 }

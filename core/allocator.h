@@ -11,8 +11,8 @@ namespace treadle {
 class Allocator {
  public:
   virtual ~Allocator() = default;
-  // Returns at least `nbytes` writable bytes (nullptr only for 0), aligned to 64 where nbytes > 1024, else 16.
-  // Throws Error(OutOfMemory) that says what was asked.
+  // Returns at least `nbytes` writable bytes (nullptr only for 0), aligned to 64 where nbytes >
+  // 1024, else 16. Throws Error(OutOfMemory) that says what was asked.
   virtual void* allocate(size_t nbytes, Device device) = 0;
   virtual void deallocate(void* data, size_t nbytes) noexcept = 0;
 };

@@ -51,7 +51,8 @@ TEST(Allocator, SaysWhatWasRefused) {
       FAIL();
     } catch (const Error& e) {
       EXPECT_EQ(e.kind(), ErrorKind::OutOfMemory);
-      EXPECT_NE(std::string(e.what()).find("EiB on cpu, the system refused"), std::string::npos) << e.what();
+      EXPECT_NE(std::string(e.what()).find("EiB on cpu, the system refused"), std::string::npos)
+          << e.what();
     }
   }
 }
@@ -74,10 +75,11 @@ TEST(Allocator, CountsWhatOtherThreadsDid) {
   const MemoryStats before = cpu_memory_stats();
   std::vector<Storage> kept(8);
   std::vector<std::thread> threads;
-  for (size_t i = 0; i < 8; ++i) threads.emplace_back([&, i] {
-    for (int k = 0; k < 100; ++k) StorageImpl(64, kCPU);
-    kept[i] = make_intrusive<StorageImpl>(size_t{10}, kCPU);
-  });
+  for (size_t i = 0; i < 8; ++i)
+    threads.emplace_back([&, i] {
+      for (int k = 0; k < 100; ++k) StorageImpl(64, kCPU);
+      kept[i] = make_intrusive<StorageImpl>(size_t{10}, kCPU);
+    });
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(cpu_memory_stats().current_bytes - before.current_bytes, 80);
   kept.clear();  // freed on another thread than allocated

@@ -1,4 +1,5 @@
-// Views of lists, and DimVector: the list of sizes, strides or dims that needs no memory up to five entries.
+// Views of lists, and DimVector: the list of sizes, strides or dims that needs no memory up to five
+// entries.
 #pragma once
 
 #include <algorithm>
@@ -14,21 +15,28 @@
 
 namespace treadle {
 
-// An ArrayRef made from a braced list lives as long as the call it is an argument of, which is what it is for.
+// An ArrayRef made from a braced list lives as long as the call it is an argument of, which is what
+// it is for.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winit-list-lifetime"
-// A view of consecutive values; does not own them, so never outlives the statement unless the owner does.
+// A view of consecutive values; does not own them, so never outlives the statement unless the owner
+// does.
 template <class T>
 class ArrayRef {
  public:
   constexpr ArrayRef() = default;
   constexpr ArrayRef(const T* data, size_t size) : data_(data), size_(size) {}
-  ArrayRef(const std::vector<T>& v) : data_(v.data()), size_(v.size()) {}                      // NOLINT
-  constexpr ArrayRef(std::initializer_list<T> v) : data_(v.begin()), size_(v.size()) {}        // NOLINT
-  template <size_t N> constexpr ArrayRef(const T (&v)[N]) : data_(v), size_(N) {}              // NOLINT
-  template <size_t N> constexpr ArrayRef(const std::array<T, N>& v) : data_(v.data()), size_(N) {}  // NOLINT
+  ArrayRef(const std::vector<T>& v) : data_(v.data()), size_(v.size()) {}                // NOLINT
+  constexpr ArrayRef(std::initializer_list<T> v) : data_(v.begin()), size_(v.size()) {}  // NOLINT
+  template <size_t N>
+  constexpr ArrayRef(const T (&v)[N]) : data_(v), size_(N) {}  // NOLINT
+  template <size_t N>
+  constexpr ArrayRef(const std::array<T, N>& v) : data_(v.data()), size_(N) {}  // NOLINT
   template <class C>
-    requires requires(const C& c) { { c.data() } -> std::same_as<const T*>; c.is_dim_vector; }
+  requires requires(const C& c) {
+    { c.data() } -> std::same_as<const T*>;
+    c.is_dim_vector;
+  }
   constexpr ArrayRef(const C& c) : data_(c.data()), size_(c.size()) {}  // NOLINT
 
   constexpr const T* data() const { return data_; }
@@ -62,13 +70,22 @@ class DimVector {
   DimVector() = default;
   explicit DimVector(size_t size, int64_t value = 0) { resize(size, value); }
   DimVector(std::initializer_list<int64_t> v) { assign(v.begin(), v.end()); }
-  DimVector(IntList v) { assign(v.begin(), v.end()); }  // NOLINT
+  DimVector(IntList v) { assign(v.begin(), v.end()); }                                 // NOLINT
   DimVector(const std::vector<int64_t>& v) { assign(v.data(), v.data() + v.size()); }  // NOLINT
   DimVector(const int64_t* first, const int64_t* last) { assign(first, last); }
   DimVector(const DimVector& o) { assign(o.begin(), o.end()); }
   DimVector(DimVector&& o) noexcept { take(o); }
-  DimVector& operator=(const DimVector& o) { if (this != &o) assign(o.begin(), o.end()); return *this; }
-  DimVector& operator=(DimVector&& o) noexcept { if (this != &o) { free_heap(); take(o); } return *this; }
+  DimVector& operator=(const DimVector& o) {
+    if (this != &o) assign(o.begin(), o.end());
+    return *this;
+  }
+  DimVector& operator=(DimVector&& o) noexcept {
+    if (this != &o) {
+      free_heap();
+      take(o);
+    }
+    return *this;
+  }
   ~DimVector() { free_heap(); }
 
   size_t size() const { return size_; }
@@ -111,7 +128,9 @@ class DimVector {
     --size_;
   }
   std::vector<int64_t> vec() const { return std::vector<int64_t>(begin(), end()); }
-  friend bool operator==(const DimVector& a, const DimVector& b) { return IntList(a) == IntList(b); }
+  friend bool operator==(const DimVector& a, const DimVector& b) {
+    return IntList(a) == IntList(b);
+  }
 
  private:
   void reserve(size_t n) {

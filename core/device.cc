@@ -12,7 +12,8 @@
 namespace treadle {
 namespace {
 
-// Names by id. Entries are written once, before the count that covers them, so readers need no lock.
+// Names by id. Entries are written once, before the count that covers them, so readers need no
+// lock.
 template <int kMax>
 class Names {
  public:
@@ -23,21 +24,26 @@ class Names {
   int add(std::string_view name, const char* what) {
     const std::lock_guard lock(mutex_);
     bool well_formed = !name.empty() && name.size() <= 32 && name[0] >= 'a' && name[0] <= 'z';
-    for (char c : name) well_formed = well_formed && ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_');
+    for (char c : name)
+      well_formed = well_formed && ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_');
     check<ErrorKind::Value>(well_formed, "expected the name of a ", what,
                             " to be lower-case letters, digits and '_', got '", name, "'");
     const int count = count_.load();
     for (int i = 0; i < count; ++i) {
-      check<ErrorKind::Value>(names_[i] != name, "expected a new ", what, " name, got '", name, "', which is taken");
+      check<ErrorKind::Value>(names_[i] != name, "expected a new ", what, " name, got '", name,
+                              "', which is taken");
     }
-    check<ErrorKind::Runtime>(count < kMax, "expected at most ", kMax, " kinds of ", what, ", got one more: '", name, "'");
+    check<ErrorKind::Runtime>(count < kMax, "expected at most ", kMax, " kinds of ", what,
+                              ", got one more: '", name, "'");
     names_[count] = name;
     count_.store(count + 1, std::memory_order_release);
     return count;
   }
 
   int count() const { return count_.load(std::memory_order_acquire); }
-  std::string_view operator[](int id) const { return id >= 0 && id < count() ? std::string_view(names_[id]) : "unknown"; }
+  std::string_view operator[](int id) const {
+    return id >= 0 && id < count() ? std::string_view(names_[id]) : "unknown";
+  }
 
  private:
   std::array<std::string, kMax> names_;
@@ -60,7 +66,9 @@ Names<kMaxLayouts>& layout_names() {
 DeviceType register_device_type(std::string_view name) {
   return static_cast<DeviceType>(device_names().add(name, "device"));
 }
-Layout register_layout(std::string_view name) { return static_cast<Layout>(layout_names().add(name, "layout")); }
+Layout register_layout(std::string_view name) {
+  return static_cast<Layout>(layout_names().add(name, "layout"));
+}
 int num_device_types() { return device_names().count(); }
 
 std::string_view name_of(DeviceType type) { return device_names()[static_cast<int>(type)]; }
@@ -74,8 +82,8 @@ Device device_from_string(std::string_view text) {
   if (colon != std::string_view::npos) {
     const std::string_view digits = text.substr(colon + 1);
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-    ok = error == std::errc() && end == digits.data() + digits.size() && index >= 0 && index <= 127 &&
-         (digits.size() == 1 || digits[0] != '0');
+    ok = error == std::errc() && end == digits.data() + digits.size() && index >= 0 &&
+         index <= 127 && (digits.size() == 1 || digits[0] != '0');
   }
   const Names<kMaxDeviceTypes>& names = device_names();
   for (int i = 0; ok && i < names.count(); ++i) {
@@ -94,7 +102,8 @@ Device device_from_string(std::string_view text) {
     if (i) known += ", ";
     known += names[i];
   }
-  fail<ErrorKind::Runtime>("expected a device, one of ", known, " with an optional index such as ':1', got '", text, "'");
+  fail<ErrorKind::Runtime>("expected a device, one of ", known,
+                           " with an optional index such as ':1', got '", text, "'");
 }
 
 std::string to_string(Device device) {
@@ -105,10 +114,14 @@ std::string to_string(Device device) {
 
 std::string to_string(MemoryFormat format) {
   switch (format) {
-    case MemoryFormat::Contiguous: return "treadle.contiguous_format";
-    case MemoryFormat::Preserve: return "treadle.preserve_format";
-    case MemoryFormat::ChannelsLast: return "treadle.channels_last";
-    case MemoryFormat::ChannelsLast3d: return "treadle.channels_last_3d";
+    case MemoryFormat::Contiguous:
+      return "treadle.contiguous_format";
+    case MemoryFormat::Preserve:
+      return "treadle.preserve_format";
+    case MemoryFormat::ChannelsLast:
+      return "treadle.channels_last";
+    case MemoryFormat::ChannelsLast3d:
+      return "treadle.channels_last_3d";
   }
   return "unknown memory format";
 }

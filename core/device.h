@@ -1,5 +1,5 @@
-// Device and Layout: two of the three small ids every tensor carries. Both are open sets: cpu, meta and cuda, and
-// strided, are there from the start; others are registered at run time by name.
+// Device and Layout: two of the three small ids every tensor carries. Both are open sets: cpu, meta
+// and cuda, and strided, are there from the start; others are registered at run time by name.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct Device {
 inline constexpr Device kCPU{DeviceType::CPU, -1};
 inline constexpr Device kMeta{DeviceType::Meta, -1};
 
-// Registers a new device type and returns its id; throws ValueError when the name is taken or malformed, RuntimeError
-// when kMaxDeviceTypes are in use. Thread-safe.
+// Registers a new device type and returns its id; throws ValueError when the name is taken or
+// malformed, RuntimeError when kMaxDeviceTypes are in use. Thread-safe.
 DeviceType register_device_type(std::string_view name);
 Layout register_layout(std::string_view name);
 int num_device_types();
@@ -36,7 +36,12 @@ Device device_from_string(std::string_view text);
 std::string to_string(Device device);  // "cuda:1"
 inline std::string to_string(Layout layout) { return "treadle." + std::string(name_of(layout)); }
 
-enum class MemoryFormat : uint8_t { Contiguous = 0, Preserve = 1, ChannelsLast = 2, ChannelsLast3d = 3 };
+enum class MemoryFormat : uint8_t {
+  Contiguous = 0,
+  Preserve = 1,
+  ChannelsLast = 2,
+  ChannelsLast3d = 3
+};
 std::string to_string(MemoryFormat format);
 
 }  // namespace treadle

@@ -27,8 +27,13 @@ TEST(Device, ParsesAndPrints) {
   EXPECT_EQ(device_from_string("meta"), kMeta);
   EXPECT_EQ(to_string(device_from_string("cuda:12")), "cuda:12");
   EXPECT_EQ(to_string(device_from_string("cuda")), "cuda");
-  for (const char* bad : {"", "cpu:1", "cpu:", "cuda:-1", "cuda:01", "cuda:128", "cuda:1x", "gpu", "cpu "}) {
-    EXPECT_NE(error_of([&] { device_from_string(bad); }).find("expected a device, one of cpu, meta, cuda"), std::string::npos) << bad;
+  for (const char* bad :
+       {"", "cpu:1", "cpu:", "cuda:-1", "cuda:01", "cuda:128", "cuda:1x", "gpu", "cpu "}) {
+    EXPECT_NE(error_of([&] {
+                device_from_string(bad);
+              }).find("expected a device, one of cpu, meta, cuda"),
+              std::string::npos)
+        << bad;
   }
 }
 
@@ -36,12 +41,16 @@ TEST(Device, RegistersNewTypes) {
   const DeviceType first = register_device_type("toy");
   EXPECT_EQ(name_of(first), "toy");
   EXPECT_EQ(device_from_string("toy:3").type, first);
-  EXPECT_EQ(error_of([] { register_device_type("toy"); }), "expected a new device name, got 'toy', which is taken");
+  EXPECT_EQ(error_of([] { register_device_type("toy"); }),
+            "expected a new device name, got 'toy', which is taken");
   EXPECT_NE(error_of([] { register_device_type("No"); }).find("lower-case"), std::string::npos);
   std::vector<std::thread> threads;
-  for (int i = 0; i < 8; ++i) threads.emplace_back([i] { register_device_type("toy_" + std::to_string(i)); });
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([i] { register_device_type("toy_" + std::to_string(i)); });
   for (std::thread& t : threads) t.join();
-  for (int i = 0; i < 8; ++i) EXPECT_EQ(name_of(device_from_string("toy_" + std::to_string(i)).type), "toy_" + std::to_string(i));
+  for (int i = 0; i < 8; ++i)
+    EXPECT_EQ(name_of(device_from_string("toy_" + std::to_string(i)).type),
+              "toy_" + std::to_string(i));
   const std::string full = error_of([] {
     for (int i = 0;; ++i) register_device_type("more_" + std::to_string(i));
   });

@@ -1,7 +1,7 @@
 // The dispatcher's record of registrations, from which the cells of kernel tables are computed.
 //
-// A cell holds the best of what was registered for it, whatever came first. So tables do not depend on the order in which
-// libraries load, and taking a registration back shows what it hid.
+// A cell holds the best of what was registered for it, whatever came first. So tables do not depend
+// on the order in which libraries load, and taking a registration back shows what it hid.
 
 #include "core/dispatcher.h"
 
@@ -20,7 +20,8 @@
 namespace treadle {
 namespace {
 
-// One registration for a row: unboxed kernels by dtype, or one boxed kernel for the dtypes of `covers`.
+// One registration for a row: unboxed kernels by dtype, or one boxed kernel for the dtypes of
+// `covers`.
 struct RowEntry {
   std::array<void*, kMaxScalarTypes> kernels{};
   std::array<bool, kMaxScalarTypes> covers{};
@@ -71,7 +72,8 @@ struct Dispatcher::State {
   std::array<LayerFallback, kNumLayers> layer_fallbacks{};
   std::vector<std::string> errors;
 
-  // A place that lives for ever: the library it came from may be unloaded, a text from Python may be freed.
+  // A place that lives for ever: the library it came from may be unloaded, a text from Python may
+  // be freed.
   const KernelPlace* keep(KernelPlace place) {
     place.file = texts.emplace(place.file ? place.file : "").first->c_str();
     place.name = texts.emplace(place.name ? place.name : "").first->c_str();
@@ -85,16 +87,19 @@ struct Dispatcher::State {
   }
 
   // Throws when an entry of the same source has one of the cells already.
-  void reject_duplicate(const Operator& op, const RowRecord& record, const RowEntry& entry, DeviceType device, Layout layout) {
+  void reject_duplicate(const Operator& op, const RowRecord& record, const RowEntry& entry,
+                        DeviceType device, Layout layout) {
     for (const RowEntry& other : record.entries) {
       if (other.place->source != entry.place->source) continue;
       std::string both;
       for (int t = 0; t < kNumScalarTypes; ++t) {
-        if (other.covers[t] && entry.covers[t]) both += str(dtype_separator(both), name_of(static_cast<ScalarType>(t)));
+        if (other.covers[t] && entry.covers[t])
+          both += str(dtype_separator(both), name_of(static_cast<ScalarType>(t)));
       }
-      check<ErrorKind::Runtime>(both.empty(), op.info().name, ": expected one kernel for ", name_of(device), ", ", name_of(layout), ", ",
-                                both, ", got a second at ", place_text(*entry.place), "\nthe first is at ",
-                                place_text(*other.place));
+      check<ErrorKind::Runtime>(both.empty(), op.info().name, ": expected one kernel for ",
+                                name_of(device), ", ", name_of(layout), ", ", both,
+                                ", got a second at ", place_text(*entry.place),
+                                "\nthe first is at ", place_text(*other.place));
     }
   }
 
@@ -136,7 +141,8 @@ Dispatcher& Dispatcher::instance() {
   return *dispatcher;
 }
 
-// ---- operators --------------------------------------------------------------------------------------------------------
+// ---- operators
+// --------------------------------------------------------------------------------------------------------
 
 void Dispatcher::add_shard(const OperatorShard& shard) {
   for (size_t i = 0; i < shard.count; ++i) {
@@ -154,14 +160,16 @@ void Dispatcher::add_operator(Operator& op) {
   const auto [it, fresh] = state_->by_name.try_emplace(info.name, &op);
   if (!fresh) {
     const OperatorInfo& other = it->second->info();
-    fail<ErrorKind::Value>("expected a new operator name, got ", info.name, " at ", info.file, ":", info.line(),
-                           "\nit is defined already at ", other.file, ":", other.line());
+    fail<ErrorKind::Value>("expected a new operator name, got ", info.name, " at ", info.file, ":",
+                           info.line(), "\nit is defined already at ", other.file, ":",
+                           other.line());
   }
   state_->sorted.push_back(&op);
   state_->is_sorted = false;
   for (int l = 0; l < kNumLayers; ++l) {
     const LayerFallback& fallback = state_->layer_fallbacks[static_cast<size_t>(l)];
-    if (fallback.kernel) op.set_layer(static_cast<Layer>(l), nullptr, fallback.kernel, *fallback.place);
+    if (fallback.kernel)
+      op.set_layer(static_cast<Layer>(l), nullptr, fallback.kernel, *fallback.place);
   }
 }
 
@@ -176,25 +184,32 @@ Operator& Dispatcher::at(std::string_view name) const {
   std::vector<std::string> known;
   for (const Operator* op : operators()) known.emplace_back(op->info().name);
   const std::string hint = schema::did_you_mean(name, known);
-  fail<ErrorKind::Runtime>("expected the name of an operator, got '", name, "'", hint.empty() ? "" : "; ", hint);
+  fail<ErrorKind::Runtime>("expected the name of an operator, got '", name, "'",
+                           hint.empty() ? "" : "; ", hint);
 }
 
 std::vector<Operator*> Dispatcher::operators() const {
   const std::lock_guard lock(state_->mutex);
   if (!state_->is_sorted) {
     std::sort(state_->sorted.begin(), state_->sorted.end(),
-              [](const Operator* a, const Operator* b) { return std::string_view(a->info().name) < b->info().name; });
+              [](const Operator* a, const Operator* b) {
+                return std::string_view(a->info().name) < b->info().name;
+              });
     state_->is_sorted = true;
   }
   return state_->sorted;
 }
 
-// ---- registration -----------------------------------------------------------------------------------------------------
+// ---- registration
+// -----------------------------------------------------------------------------------------------------
 
 void Dispatcher::register_row(Operator& op, DeviceType device, Layout layout,
-                              const std::array<void*, kMaxScalarTypes>& kernels, const KernelPlace& place) {
-  check<ErrorKind::Runtime>(op.has_table(), op.info().name, ": expected an operator with kernels of its own, got one made of others; the kernel is at ",
-                            place_text(place));
+                              const std::array<void*, kMaxScalarTypes>& kernels,
+                              const KernelPlace& place) {
+  check<ErrorKind::Runtime>(
+      op.has_table(), op.info().name,
+      ": expected an operator with kernels of its own, got one made of others; the kernel is at ",
+      place_text(place));
   const std::lock_guard lock(state_->mutex);
   RowEntry entry;
   entry.kernels = kernels;
@@ -203,20 +218,25 @@ void Dispatcher::register_row(Operator& op, DeviceType device, Layout layout,
   state_->add_entry(op, device, layout, entry);
 }
 
-void Dispatcher::register_boxed(std::string_view name, std::string_view schema, DeviceType device, Layout layout,
-                                const std::vector<ScalarType>& dtypes, BoxedKernel kernel, KernelPlace place) {
+void Dispatcher::register_boxed(std::string_view name, std::string_view schema, DeviceType device,
+                                Layout layout, const std::vector<ScalarType>& dtypes,
+                                BoxedKernel kernel, KernelPlace place) {
   Operator& op = at(name);
   check<ErrorKind::Value>(kernel != nullptr, name, ": expected a kernel to register, got none");
-  check<ErrorKind::Runtime>(op.has_table(), name, ": expected an operator with kernels of its own, got one made of others");
+  check<ErrorKind::Runtime>(
+      op.has_table(), name,
+      ": expected an operator with kernels of its own, got one made of others");
   schema::FunctionSchema given;
   try {
     given = schema::parse_schema(schema);
   } catch (const schema::SchemaError& error) {
-    fail<ErrorKind::Value>(name, ": expected the schema of the kernel, got one with an error:\n", error.what());
+    fail<ErrorKind::Value>(name, ": expected the schema of the kernel, got one with an error:\n",
+                           error.what());
   }
   if (given.name.ns.empty()) given.name.ns = "aten";
   const std::string text = schema::print(given);
-  check<ErrorKind::Runtime>(text == op.info().schema, name, ": expected a kernel for the operator's schema\n  ", op.info().schema,
+  check<ErrorKind::Runtime>(text == op.info().schema, name,
+                            ": expected a kernel for the operator's schema\n  ", op.info().schema,
                             "\ngot one, at ", place_text(place), ", for\n  ", text);
   // Naming dtypes is more exact than serving all of them.
   place.source = dtypes.empty() ? KernelSource::DeviceLayout : KernelSource::Exact;
@@ -233,19 +253,23 @@ void Dispatcher::register_boxed(std::string_view name, std::string_view schema, 
 void Dispatcher::deregister(std::string_view name, DeviceType device, Layout layout) {
   Operator& op = at(name);
   const std::lock_guard lock(state_->mutex);
-  const auto it = op.has_table() ? state_->rows.find(RowKey(&op.table(), device, layout)) : state_->rows.end();
-  check<ErrorKind::Runtime>(it != state_->rows.end() && !it->second.entries.empty(), name, ": expected a registration for ",
-                            name_of(device), ", ", name_of(layout), " to take back, got none");
+  const auto it =
+      op.has_table() ? state_->rows.find(RowKey(&op.table(), device, layout)) : state_->rows.end();
+  check<ErrorKind::Runtime>(it != state_->rows.end() && !it->second.entries.empty(), name,
+                            ": expected a registration for ", name_of(device), ", ",
+                            name_of(layout), " to take back, got none");
   it->second.entries.clear();
   state_->publish(op.table(), device, layout, it->second);
 }
 
-void Dispatcher::register_device_fallback(DeviceType device, BoxedKernel kernel, KernelPlace place) {
+void Dispatcher::register_device_fallback(DeviceType device, BoxedKernel kernel,
+                                          KernelPlace place) {
   const std::lock_guard lock(state_->mutex);
   const size_t d = static_cast<size_t>(device);
   if (const KernelPlace* there = state_->device_fallback_places[d]) {
-    fail<ErrorKind::Runtime>("expected one fallback for the device ", name_of(device), ", got a second at ", place_text(place),
-                             "\nthe first is at ", place_text(*there));
+    fail<ErrorKind::Runtime>("expected one fallback for the device ", name_of(device),
+                             ", got a second at ", place_text(place), "\nthe first is at ",
+                             place_text(*there));
   }
   place.source = KernelSource::Fallback;
   state_->device_fallback_places[d] = state_->keep(place);
@@ -260,8 +284,9 @@ void Dispatcher::register_layer_fallback(Layer layer, BoxedKernel kernel, Kernel
   const std::lock_guard lock(state_->mutex);
   LayerFallback& fallback = state_->layer_fallbacks[static_cast<size_t>(layer)];
   if (fallback.kernel) {
-    fail<ErrorKind::Runtime>("expected one fallback for the layer ", name_of(layer), ", got a second at ", place_text(place),
-                             "\nthe first is at ", place_text(*fallback.place));
+    fail<ErrorKind::Runtime>("expected one fallback for the layer ", name_of(layer),
+                             ", got a second at ", place_text(place), "\nthe first is at ",
+                             place_text(*fallback.place));
   }
   place.source = KernelSource::Fallback;
   fallback = {kernel, state_->keep(place)};
@@ -277,23 +302,26 @@ void Dispatcher::check_registrations() const {
   const std::lock_guard lock(state_->mutex);
   if (state_->errors.empty()) return;
   std::string text = state_->errors.front();
-  if (state_->errors.size() > 1) text += str("\nand ", state_->errors.size() - 1, " more errors in registrations");
+  if (state_->errors.size() > 1)
+    text += str("\nand ", state_->errors.size() - 1, " more errors in registrations");
   throw Error(ErrorKind::Runtime, text);
 }
 
-// ---- questions --------------------------------------------------------------------------------------------------------
+// ---- questions
+// --------------------------------------------------------------------------------------------------------
 
 std::string Dispatcher::dump(std::string_view name) const {
   const Operator& op = at(name);
   std::string text;
   const auto line = [&](std::string_view what, std::string_view source, const KernelPlace& place) {
-    text += str(op.info().name, "  ", what, "  ", source, "  ", place_text(place), place.name && *place.name ? "  " : "",
-                place.name ? place.name : "", "\n");
+    text += str(op.info().name, "  ", what, "  ", source, "  ", place_text(place),
+                place.name && *place.name ? "  " : "", place.name ? place.name : "", "\n");
   };
   for (int l = 0; l < kNumLayers; ++l) {
     const auto layer = static_cast<Layer>(l);
     if (!(op.layers() & layer_bit(layer))) continue;
-    line(str("layer ", name_of(layer)), name_of(op.layer_place(layer).source), op.layer_place(layer));
+    line(str("layer ", name_of(layer)), name_of(op.layer_place(layer).source),
+         op.layer_place(layer));
   }
   for (int d = 0; op.has_table() && d < num_device_types(); ++d) {
     for (int l = 0; l < kMaxLayouts; ++l) {
@@ -306,7 +334,8 @@ std::string Dispatcher::dump(std::string_view name) const {
         const KernelPlace entry{KernelSource::Generated, op.info().file, op.info().line(), ""};
         // A generated kernel stands where its entry does.
         const KernelPlace& place = row->places[t] && row->places[t]->line ? *row->places[t] : entry;
-        line(str(name_of(device), " ", name_of(layout), " ", name_of(static_cast<ScalarType>(t))), name_of(place.source), place);
+        line(str(name_of(device), " ", name_of(layout), " ", name_of(static_cast<ScalarType>(t))),
+             name_of(place.source), place);
       }
     }
   }
@@ -323,21 +352,27 @@ std::vector<std::string> Dispatcher::check_invariants() const {
   const std::vector<Operator*> all = operators();
   for (const Operator* op : all) {
     const OperatorInfo& info = op->info();
-    const auto wrong = [&](const auto&... parts) { broken.push_back(str(info.file, ":", info.line(), ": ", info.name, ": ", parts...)); };
+    const auto wrong = [&](const auto&... parts) {
+      broken.push_back(str(info.file, ":", info.line(), ": ", info.name, ": ", parts...));
+    };
     try {
       const schema::FunctionSchema parsed = schema::parse_schema(info.schema);
       if (schema::print(parsed) != info.schema) wrong("the schema does not print as it is written");
-      if (schema::print(parsed.name) != info.name) wrong("the schema is of ", schema::print(parsed.name));
+      if (schema::print(parsed.name) != info.name)
+        wrong("the schema is of ", schema::print(parsed.name));
     } catch (const schema::SchemaError& error) {
       wrong("the schema has an error: ", error.what());
     }
     const Operator* entry = find(info.entry);
-    if (!entry) wrong("the entry's operator ", info.entry, " does not exist");
-    else if (entry->has_table() && op->has_table() && &entry->table() != &op->table()) wrong("the forms do not share their kernels");
+    if (!entry)
+      wrong("the entry's operator ", info.entry, " does not exist");
+    else if (entry->has_table() && op->has_table() && &entry->table() != &op->table())
+      wrong("the forms do not share their kernels");
     for (int l = 0; l < kNumLayers; ++l) {
       const auto layer = static_cast<Layer>(l);
       const bool on = op->layers() & layer_bit(layer);
-      if (on != (op->layer_function(layer) || op->layer_boxed(layer))) wrong("layer ", name_of(layer), " is on without a function");
+      if (on != (op->layer_function(layer) || op->layer_boxed(layer)))
+        wrong("layer ", name_of(layer), " is on without a function");
     }
   }
   const std::lock_guard lock(state_->mutex);
@@ -345,8 +380,10 @@ std::vector<std::string> Dispatcher::check_invariants() const {
     const auto& [table, device, layout] = key;
     const KernelRow* row = table->row(device, layout);
     const KernelRow best = State::best_row(record);
-    if (!row || row->kernels != best.kernels || row->boxed != best.boxed || row->places != best.places) {
-      broken.push_back(str("a row for ", name_of(device), ", ", name_of(layout), " is not the best of its registrations"));
+    if (!row || row->kernels != best.kernels || row->boxed != best.boxed ||
+        row->places != best.places) {
+      broken.push_back(str("a row for ", name_of(device), ", ", name_of(layout),
+                           " is not the best of its registrations"));
     }
   }
   broken.insert(broken.end(), state_->errors.begin(), state_->errors.end());
@@ -357,8 +394,10 @@ std::vector<std::string> Dispatcher::dangling_kernels() const {
   std::vector<std::string> dangling;
   for (const Operator* op : operators()) {
     const OperatorInfo& info = op->info();
-    const bool needs = info.kind == OperatorKind::Kernel || info.kind == OperatorKind::Returns || info.kind == OperatorKind::Mutating;
-    if (!needs || info.data_free || !op->has_table() || std::string_view(info.name) != info.entry) continue;
+    const bool needs = info.kind == OperatorKind::Kernel || info.kind == OperatorKind::Returns ||
+                       info.kind == OperatorKind::Mutating;
+    if (!needs || info.data_free || !op->has_table() || std::string_view(info.name) != info.entry)
+      continue;
     // "CPU: float32 float64; CUDA: ...": the devices whose kernels the entry names.
     const std::string_view dtypes = info.dtypes;
     for (size_t begin = 0; begin < dtypes.size();) {
@@ -375,7 +414,8 @@ std::vector<std::string> Dispatcher::dangling_kernels() const {
         if (name_of(device) != device_name) continue;
         const KernelRow* row = op->table().row(device, Layout::Strided);
         if (row && has_kernel(*row)) continue;
-        dangling.push_back(str(info.file, ":", info.line(), ": ", info.name, ": the entry names a kernel for ", device_name,
+        dangling.push_back(str(info.file, ":", info.line(), ": ", info.name,
+                               ": the entry names a kernel for ", device_name,
                                ", nothing registers one"));
       }
     }

@@ -1,4 +1,5 @@
-// Dispatcher: all operators by name, run-time registration, and questions about them (dump, invariants, dangling kernels).
+// Dispatcher: all operators by name, run-time registration, and questions about them (dump,
+// invariants, dangling kernels).
 //
 // Calls never come here: this is for registration, boxed calls by name, tools and tests.
 #pragma once
@@ -27,13 +28,14 @@ class Dispatcher {
 
   Operator* find(std::string_view name) const;  // "aten::add.Tensor"; null when unknown
   Operator& at(std::string_view name) const;    // RuntimeError with near names when unknown
-  std::vector<Operator*> operators() const;  // by name
+  std::vector<Operator*> operators() const;     // by name
 
-  // Registers a boxed kernel by name. `schema` is what the kernel was written for: when it disagrees with the
-  // operator's, the registration is rejected and the message shows both. dtypes empty: all. The forms of one entry share
-  // their kernels, so the name of any of them does.
-  void register_boxed(std::string_view name, std::string_view schema, DeviceType device, Layout layout,
-                      const std::vector<ScalarType>& dtypes, BoxedKernel kernel, KernelPlace place);
+  // Registers a boxed kernel by name. `schema` is what the kernel was written for: when it
+  // disagrees with the operator's, the registration is rejected and the message shows both. dtypes
+  // empty: all. The forms of one entry share their kernels, so the name of any of them does.
+  void register_boxed(std::string_view name, std::string_view schema, DeviceType device,
+                      Layout layout, const std::vector<ScalarType>& dtypes, BoxedKernel kernel,
+                      KernelPlace place);
   // Takes back what was registered for the device and layout; what the generator made shows again.
   void deregister(std::string_view name, DeviceType device, Layout layout);
   // For every operator without a kernel of the device's own.
@@ -41,19 +43,21 @@ class Dispatcher {
   // Wraps every operator's call on a layer.
   void register_layer_fallback(Layer layer, BoxedKernel kernel, KernelPlace place);
 
-  // Text: one line per cell: "aten::add.Tensor  cpu strided float32  generated  native_functions.yaml:12".
+  // Text: one line per cell: "aten::add.Tensor  cpu strided float32  generated
+  // native_functions.yaml:12".
   std::string dump(std::string_view name) const;
   // Broken rules, one text each; empty when all is well.
   std::vector<std::string> check_invariants() const;
   // Kernels the YAML names that nothing registered: "native_functions.yaml:120: ...".
   std::vector<std::string> dangling_kernels() const;
-  // Errors of registrations made while libraries loaded; raises RuntimeError with them when there are any.
+  // Errors of registrations made while libraries loaded; raises RuntimeError with them when there
+  // are any.
   void check_registrations() const;
   void record_registration_error(std::string message);
 
   // What register_row() of core/operator.h does, but throws.
-  void register_row(Operator& op, DeviceType device, Layout layout, const std::array<void*, kMaxScalarTypes>& kernels,
-                    const KernelPlace& place);
+  void register_row(Operator& op, DeviceType device, Layout layout,
+                    const std::array<void*, kMaxScalarTypes>& kernels, const KernelPlace& place);
   BoxedKernel device_fallback(DeviceType device) const;
 
  private:

@@ -3,8 +3,9 @@
 //   check<ErrorKind::Value>(stride > 0, "conv2d: expected stride > 0, got stride = ", stride);
 //   fail<ErrorKind::Index>("select: expected index in [-3, 3), got index = ", index);
 //
-// Message law: the operator, what was expected, what came; at most six lines; no internal names. The parts are
-// only formatted when the check fails. `ErrorKind::Internal` is for a broken invariant of Treadle's own.
+// Message law: the operator, what was expected, what came; at most six lines; no internal names.
+// The parts are only formatted when the check fails. `ErrorKind::Internal` is for a broken
+// invariant of Treadle's own.
 #pragma once
 
 #include <complex>
@@ -44,16 +45,22 @@ namespace detail {
 void append(std::string& out, std::string_view text);
 void append(std::string& out, int64_t value);
 void append(std::string& out, uint64_t value);
-void append(std::string& out, double value);  // shortest text that reads back the same; always with '.', 'e', inf or nan
-inline void append(std::string& out, const std::string& text) { append(out, std::string_view(text)); }
+void append(
+    std::string& out,
+    double value);  // shortest text that reads back the same; always with '.', 'e', inf or nan
+inline void append(std::string& out, const std::string& text) {
+  append(out, std::string_view(text));
+}
 inline void append(std::string& out, const char* text) { append(out, std::string_view(text)); }
 inline void append(std::string& out, char c) { out.push_back(c); }
 inline void append(std::string& out, bool value) { append(out, value ? "True" : "False"); }
 template <class T>
-  requires(std::is_integral_v<T> && !std::is_same_v<T, bool> && !std::is_same_v<T, char>)
-void append(std::string& out, T value) {
-  if constexpr (std::is_signed_v<T>) append(out, static_cast<int64_t>(value));
-  else append(out, static_cast<uint64_t>(value));
+requires(std::is_integral_v<T> && !std::is_same_v<T, bool> &&
+         !std::is_same_v<T, char>) void append(std::string& out, T value) {
+  if constexpr (std::is_signed_v<T>)
+    append(out, static_cast<int64_t>(value));
+  else
+    append(out, static_cast<uint64_t>(value));
 }
 inline void append(std::string& out, float value) { append(out, static_cast<double>(value)); }
 
@@ -69,20 +76,26 @@ void append_tuple(std::string& out, const T* first, size_t count) {
   out.push_back(')');
 }
 template <class T>
-  requires requires(const T& t) { t.data(); t.size(); requires !std::is_convertible_v<T, std::string_view>; }
+requires requires(const T& t) {
+  t.data();
+  t.size();
+  requires !std::is_convertible_v<T, std::string_view>;
+}
 void append(std::string& out, const T& values) {
   append_tuple(out, values.data(), static_cast<size_t>(values.size()));
 }
 // Types of Treadle's own print by their to_string().
 template <class T>
-  requires requires(const T& t) { { to_string(t) } -> std::convertible_to<std::string>; }
-void append(std::string& out, const T& value) {
-  append(out, std::string_view(to_string(value)));
+requires requires(const T& t) {
+  { to_string(t) } -> std::convertible_to<std::string>;
 }
+void append(std::string& out, const T& value) { append(out, std::string_view(to_string(value))); }
 template <class T>
 void append(std::string& out, const std::optional<T>& value) {
-  if (value) append(out, *value);
-  else append(out, "None");
+  if (value)
+    append(out, *value);
+  else
+    append(out, "None");
 }
 
 [[noreturn]] void throw_error(ErrorKind kind, std::string message);
@@ -104,12 +117,14 @@ template <ErrorKind kind, class... Parts>
 
 template <ErrorKind kind, class... Parts>
 inline void check(bool ok, const Parts&... parts) {
-  if (!ok) [[unlikely]] fail<kind>(parts...);
+  if (!ok) [[unlikely]]
+    fail<kind>(parts...);
 }
 
 // An invariant of Treadle itself; `what` says which.
 inline void check_internal(bool ok, const char* what) {
-  if (!ok) [[unlikely]] fail<ErrorKind::Internal>("internal error, please report it: ", what);
+  if (!ok) [[unlikely]]
+    fail<ErrorKind::Internal>("internal error, please report it: ", what);
 }
 
 }  // namespace treadle

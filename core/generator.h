@@ -1,5 +1,6 @@
-// Generator: counter-based random numbers (Philox 4x32-10; Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
-// SC'11). Element i of a call depends on seed, the call's offset and i only, never on threads.
+// Generator: counter-based random numbers (Philox 4x32-10; Salmon et al., "Parallel random numbers:
+// as easy as 1, 2, 3", SC'11). Element i of a call depends on seed, the call's offset and i only,
+// never on threads.
 #pragma once
 
 #include <array>
@@ -13,7 +14,8 @@
 namespace treadle {
 
 // Four 32-bit outputs for one 128-bit counter and 64-bit key: ten rounds of two multiplications.
-constexpr std::array<uint32_t, 4> philox4x32(uint64_t key, uint64_t counter_low, uint64_t counter_high) {
+constexpr std::array<uint32_t, 4> philox4x32(uint64_t key, uint64_t counter_low,
+                                             uint64_t counter_high) {
   uint32_t c0 = static_cast<uint32_t>(counter_low), c1 = static_cast<uint32_t>(counter_low >> 32);
   uint32_t c2 = static_cast<uint32_t>(counter_high), c3 = static_cast<uint32_t>(counter_high >> 32);
   uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
@@ -31,7 +33,8 @@ constexpr std::array<uint32_t, 4> philox4x32(uint64_t key, uint64_t counter_low,
 
 class GeneratorImpl final : public RefCounted {
  public:
-  explicit GeneratorImpl(Device device, uint64_t seed = 67280421310721ull) : device_(device), seed_(seed) {}
+  explicit GeneratorImpl(Device device, uint64_t seed = 67280421310721ull)
+      : device_(device), seed_(seed) {}
   Device device() const { return device_; }
   void seed(uint64_t seed);
   uint64_t initial_seed() const { return position().seed; }
@@ -39,7 +42,8 @@ class GeneratorImpl final : public RefCounted {
   struct Position {
     uint64_t seed, offset;
   };
-  // Reserves `blocks` counters (one block gives four 32-bit numbers) and returns where they start. Thread-safe.
+  // Reserves `blocks` counters (one block gives four 32-bit numbers) and returns where they start.
+  // Thread-safe.
   Position reserve(uint64_t blocks);
   Position position() const;
   void set_position(Position p);

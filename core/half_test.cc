@@ -17,7 +17,8 @@ double value_of(uint16_t bits, int exponent_bits) {
   const int mantissa = bits & ((1 << mantissa_bits) - 1);
   const double sign = bits >> 15 ? -1 : 1;
   if (exponent == (1 << exponent_bits) - 1) {
-    return mantissa ? std::numeric_limits<double>::quiet_NaN() : sign * std::numeric_limits<double>::infinity();
+    return mantissa ? std::numeric_limits<double>::quiet_NaN()
+                    : sign * std::numeric_limits<double>::infinity();
   }
   if (exponent == 0) return sign * std::ldexp(mantissa, 1 - bias - mantissa_bits);
   return sign * std::ldexp((1 << mantissa_bits) + mantissa, exponent - bias - mantissa_bits);
@@ -43,11 +44,13 @@ void every_value(int exponent_bits) {
 TEST(Half, EveryValueConvertsToFloatAndBack) { every_value<Half>(5); }
 TEST(BFloat16, EveryValueConvertsToFloatAndBack) { every_value<BFloat16>(8); }
 
-// Between each two neighbours: below the middle rounds down, above it up, and the middle to the even one.
+// Between each two neighbours: below the middle rounds down, above it up, and the middle to the
+// even one.
 template <class T>
 void every_rounding(uint16_t largest) {
   for (uint32_t bits = 0; bits < largest; ++bits) {
-    const float low = T::from_bits(static_cast<uint16_t>(bits)), high = T::from_bits(static_cast<uint16_t>(bits + 1));
+    const float low = T::from_bits(static_cast<uint16_t>(bits)),
+                high = T::from_bits(static_cast<uint16_t>(bits + 1));
     const float middle = static_cast<float>((static_cast<double>(low) + high) / 2);
     ASSERT_EQ(T(std::nextafter(middle, low)).bits, bits);
     ASSERT_EQ(T(std::nextafter(middle, high)).bits, bits + 1);

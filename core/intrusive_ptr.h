@@ -1,5 +1,5 @@
-// IntrusivePtr: a reference-counted pointer whose count lives in the object, so a handle is one word and freeing
-// happens the moment the last handle goes.
+// IntrusivePtr: a reference-counted pointer whose count lives in the object, so a handle is one
+// word and freeing happens the moment the last handle goes.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,8 @@ class RefCounted {
   void retain() const noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
   void release() const noexcept {
     // A sole owner needs no atomic read-modify-write: nobody else can touch the count.
-    if (count_.load(std::memory_order_acquire) == 1 || count_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    if (count_.load(std::memory_order_acquire) == 1 ||
+        count_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       const_cast<RefCounted*>(this)->destroy();
     }
   }
@@ -48,20 +49,35 @@ class IntrusivePtr {
  public:
   constexpr IntrusivePtr() noexcept = default;
   constexpr IntrusivePtr(std::nullptr_t) noexcept {}  // NOLINT
-  explicit IntrusivePtr(T* p) noexcept : p_(p) { if (p_) p_->retain(); }
-  IntrusivePtr(const IntrusivePtr& o) noexcept : p_(o.p_) { if (p_) p_->retain(); }
+  explicit IntrusivePtr(T* p) noexcept : p_(p) {
+    if (p_) p_->retain();
+  }
+  IntrusivePtr(const IntrusivePtr& o) noexcept : p_(o.p_) {
+    if (p_) p_->retain();
+  }
   IntrusivePtr(IntrusivePtr&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
   template <class U>
-    requires std::is_convertible_v<U*, T*>
-  IntrusivePtr(const IntrusivePtr<U>& o) noexcept : p_(o.get()) { if (p_) p_->retain(); }  // NOLINT
+  requires std::is_convertible_v<U*, T*> IntrusivePtr(const IntrusivePtr<U>& o)
+  noexcept : p_(o.get()) {
+    if (p_) p_->retain();
+  }  // NOLINT
   template <class U>
-    requires std::is_convertible_v<U*, T*>
-  IntrusivePtr(IntrusivePtr<U>&& o) noexcept : p_(o.detach()) {}  // NOLINT
-  ~IntrusivePtr() { if (p_) p_->release(); }
-  IntrusivePtr& operator=(IntrusivePtr o) noexcept { std::swap(p_, o.p_); return *this; }
+  requires std::is_convertible_v<U*, T*> IntrusivePtr(IntrusivePtr<U>&& o)
+  noexcept : p_(o.detach()) {}  // NOLINT
+  ~IntrusivePtr() {
+    if (p_) p_->release();
+  }
+  IntrusivePtr& operator=(IntrusivePtr o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
 
   // Takes over a reference that was counted already.
-  static IntrusivePtr adopt(T* p) noexcept { IntrusivePtr r; r.p_ = p; return r; }
+  static IntrusivePtr adopt(T* p) noexcept {
+    IntrusivePtr r;
+    r.p_ = p;
+    return r;
+  }
   // Gives up the reference without dropping it.
   T* detach() noexcept { return std::exchange(p_, nullptr); }
 
@@ -70,7 +86,9 @@ class IntrusivePtr {
   T& operator*() const noexcept { return *p_; }
   explicit operator bool() const noexcept { return p_ != nullptr; }
   void reset() noexcept { *this = IntrusivePtr(); }
-  friend bool operator==(const IntrusivePtr& a, const IntrusivePtr& b) noexcept { return a.p_ == b.p_; }
+  friend bool operator==(const IntrusivePtr& a, const IntrusivePtr& b) noexcept {
+    return a.p_ == b.p_;
+  }
   friend bool operator==(const IntrusivePtr& a, std::nullptr_t) noexcept { return a.p_ == nullptr; }
 
  private:

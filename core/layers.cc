@@ -10,11 +10,16 @@ thread_local constinit AutogradMode autograd_mode __attribute__((tls_model("init
 
 std::string_view name_of(Layer layer) {
   switch (layer) {
-    case Layer::PythonHook: return "python_hook";
-    case Layer::Profiler: return "profiler";
-    case Layer::Autocast: return "autocast";
-    case Layer::Functional: return "functional";
-    case Layer::Autograd: return "autograd";
+    case Layer::PythonHook:
+      return "python_hook";
+    case Layer::Profiler:
+      return "profiler";
+    case Layer::Autocast:
+      return "autocast";
+    case Layer::Functional:
+      return "functional";
+    case Layer::Autograd:
+      return "autograd";
   }
   return "unknown layer";
 }

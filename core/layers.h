@@ -1,7 +1,9 @@
-// Layers wrap an operator's call on any device (profiling, autograd, ...). A call takes the outermost active layer
-// first; a layer passes the call on by excluding itself, and everything outside it, with ExcludeLayers.
+// Layers wrap an operator's call on any device (profiling, autograd, ...). A call takes the
+// outermost active layer first; a layer passes the call on by excluding itself, and everything
+// outside it, with ExcludeLayers.
 //
-// Active = (layers of the tensors | layers included on this thread) & ~(layers excluded on this thread)
+// Active = (layers of the tensors | layers included on this thread) & ~(layers excluded on this
+// thread)
 //          & layers the operator has a kernel for.
 #pragma once
 
@@ -12,7 +14,13 @@
 namespace treadle {
 
 // Outermost first: a smaller number runs earlier.
-enum class Layer : uint8_t { PythonHook = 0, Profiler = 1, Autocast = 2, Functional = 3, Autograd = 4 };
+enum class Layer : uint8_t {
+  PythonHook = 0,
+  Profiler = 1,
+  Autocast = 2,
+  Functional = 3,
+  Autograd = 4
+};
 inline constexpr int kNumLayers = 8;
 using LayerMask = uint8_t;
 constexpr LayerMask layer_bit(Layer l) { return static_cast<LayerMask>(1u << static_cast<int>(l)); }
@@ -56,7 +64,9 @@ class ExcludeLayers {
 
 class IncludeLayer {
  public:
-  explicit IncludeLayer(Layer layer) : saved_(layer_state().included) { layer_state().included |= layer_bit(layer); }
+  explicit IncludeLayer(Layer layer) : saved_(layer_state().included) {
+    layer_state().included |= layer_bit(layer);
+  }
   ~IncludeLayer() { layer_state().included = saved_; }
   IncludeLayer(const IncludeLayer&) = delete;
   IncludeLayer& operator=(const IncludeLayer&) = delete;

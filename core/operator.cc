@@ -10,24 +10,36 @@ namespace treadle {
 
 std::string_view name_of(KernelSource source) {
   switch (source) {
-    case KernelSource::Exact: return "exact";
-    case KernelSource::DeviceLayout: return "device";
-    case KernelSource::Generated: return "generated";
-    case KernelSource::Composite: return "composite";
-    case KernelSource::Fallback: return "fallback";
+    case KernelSource::Exact:
+      return "exact";
+    case KernelSource::DeviceLayout:
+      return "device";
+    case KernelSource::Generated:
+      return "generated";
+    case KernelSource::Composite:
+      return "composite";
+    case KernelSource::Fallback:
+      return "fallback";
   }
   return "unknown";
 }
 
 std::string_view name_of(OperatorKind kind) {
   switch (kind) {
-    case OperatorKind::Pointwise: return "pointwise";
-    case OperatorKind::Reduce: return "reduce";
-    case OperatorKind::Kernel: return "kernel";
-    case OperatorKind::Returns: return "returns";
-    case OperatorKind::View: return "view";
-    case OperatorKind::Composite: return "composite";
-    case OperatorKind::Mutating: return "mutating";
+    case OperatorKind::Pointwise:
+      return "pointwise";
+    case OperatorKind::Reduce:
+      return "reduce";
+    case OperatorKind::Kernel:
+      return "kernel";
+    case OperatorKind::Returns:
+      return "returns";
+    case OperatorKind::View:
+      return "view";
+    case OperatorKind::Composite:
+      return "composite";
+    case OperatorKind::Mutating:
+      return "mutating";
   }
   return "unknown";
 }
@@ -53,9 +65,10 @@ void Operator::set_layer(Layer layer, void* function, BoxedKernel boxed, KernelP
   if (layers() & layer_bit(layer)) {
     const KernelPlace& there = layer_places_[i];
     if (there.source < place.source) return;
-    check<ErrorKind::Runtime>(place.source < there.source || place.source == KernelSource::Fallback, info().name,
-                              ": expected one function for the layer ", name_of(layer), ", got a second at ", place.file, ":",
-                              place.line, "; the first is at ", there.file, ":", there.line);
+    check<ErrorKind::Runtime>(place.source < there.source || place.source == KernelSource::Fallback,
+                              info().name, ": expected one function for the layer ", name_of(layer),
+                              ", got a second at ", place.file, ":", place.line,
+                              "; the first is at ", there.file, ":", there.line);
   }
   layer_functions_[i] = function;
   layer_boxed_[i] = boxed;
@@ -63,7 +76,8 @@ void Operator::set_layer(Layer layer, void* function, BoxedKernel boxed, KernelP
   layers_.fetch_or(layer_bit(layer), std::memory_order_release);
 }
 
-Registration register_row(Operator& op, DeviceType device, Layout layout, const std::array<void*, kMaxScalarTypes>& kernels,
+Registration register_row(Operator& op, DeviceType device, Layout layout,
+                          const std::array<void*, kMaxScalarTypes>& kernels,
                           const KernelPlace& place) {
   // While a library loads nobody can catch an exception.
   try {
@@ -74,7 +88,8 @@ Registration register_row(Operator& op, DeviceType device, Layout layout, const 
   return {};
 }
 
-Registration register_layer_function(Operator& op, Layer layer, void* function, const KernelPlace& place) {
+Registration register_layer_function(Operator& op, Layer layer, void* function,
+                                     const KernelPlace& place) {
   try {
     op.set_layer(layer, function, nullptr, place);
   } catch (const Error& error) {
@@ -100,12 +115,15 @@ void no_kernel(const Operator& op, Device device, Layout layout, ScalarType dtyp
       if (dtypes.empty()) continue;
       if (!known.empty()) known += "; ";
       known += str(name_of(row_device), row_layout == Layout::Strided ? "" : " ",
-                   row_layout == Layout::Strided ? std::string_view() : name_of(row_layout), " (", dtypes, ")");
+                   row_layout == Layout::Strided ? std::string_view() : name_of(row_layout), " (",
+                   dtypes, ")");
     }
   }
   if (known.empty()) known = "none";
-  fail<ErrorKind::NotImplemented>(op.info().base_name, ": expected a device, layout and dtype that has a kernel, got ",
-                                  name_of(device.type), ", ", name_of(layout), ", ", name_of(dtype), "\nkernels exist for: ", known);
+  fail<ErrorKind::NotImplemented>(op.info().base_name,
+                                  ": expected a device, layout and dtype that has a kernel, got ",
+                                  name_of(device.type), ", ", name_of(layout), ", ", name_of(dtype),
+                                  "\nkernels exist for: ", known);
 }
 
 BoxedKernel find_boxed(const Operator& op, Device device, Layout layout, ScalarType dtype) {

@@ -4,7 +4,8 @@
 //   a kernel file:   const auto registered = register_kernels<ops::gather, DeviceType::CPU>(
 //                        []<class T>() { return &gather_cpu<T>; });
 //
-// An operator handle is a static object, so a call is a mask test and an indexed load: no look-up by name, no lock.
+// An operator handle is a static object, so a call is a mask test and an indexed load: no look-up
+// by name, no lock.
 #pragma once
 
 #include <array>
@@ -24,7 +25,13 @@ namespace treadle {
 class Operator;
 
 // What filled a cell of a kernel table; a smaller one wins over a larger one.
-enum class KernelSource : uint8_t { Exact = 0, DeviceLayout = 1, Generated = 2, Composite = 3, Fallback = 4 };
+enum class KernelSource : uint8_t {
+  Exact = 0,
+  DeviceLayout = 1,
+  Generated = 2,
+  Composite = 3,
+  Fallback = 4
+};
 std::string_view name_of(KernelSource source);
 
 struct KernelPlace {
@@ -34,23 +41,25 @@ struct KernelPlace {
   const char* name = "";  // the kernel's name as in the YAML, or how it came to be
 };
 
-// A boxed kernel takes its arguments from the stack (last argument on top) and leaves its results there. It serves any
-// form of the operator: `op` says which was called.
+// A boxed kernel takes its arguments from the stack (last argument on top) and leaves its results
+// there. It serves any form of the operator: `op` says which was called.
 using BoxedKernel = void (*)(const Operator& op, Stack& stack);
 
 // The kernels of one operator for one device and layout, by dtype.
 struct KernelRow {
-  std::array<void*, kMaxScalarTypes> kernels{};          // unboxed; null where there is none
-  std::array<BoxedKernel, kMaxScalarTypes> boxed{};      // used where the unboxed one is null
+  std::array<void*, kMaxScalarTypes> kernels{};      // unboxed; null where there is none
+  std::array<BoxedKernel, kMaxScalarTypes> boxed{};  // used where the unboxed one is null
   std::array<const KernelPlace*, kMaxScalarTypes> places{};
 };
 
-// Shared by the forms (functional, in-place, out=) of one entry. Rows are replaced, never changed, so a call needs no lock.
+// Shared by the forms (functional, in-place, out=) of one entry. Rows are replaced, never changed,
+// so a call needs no lock.
 class KernelTable {
  public:
   constexpr KernelTable() = default;
   // With rows made at compile time for strided CPU tensors.
-  constexpr explicit KernelTable(KernelRow* cpu_strided) : strided_{std::atomic<KernelRow*>(cpu_strided)} {}
+  constexpr explicit KernelTable(KernelRow* cpu_strided)
+      : strided_{std::atomic<KernelRow*>(cpu_strided)} {}
 
   void* find(Device device, Layout layout, ScalarType dtype) const {
     const KernelRow* row = this->row(device.type, layout);
@@ -58,9 +67,11 @@ class KernelTable {
   }
   const KernelRow* row(DeviceType device, Layout layout) const {
     const size_t d = static_cast<size_t>(device);
-    if (layout == Layout::Strided) [[likely]] return strided_[d].load(std::memory_order_acquire);
+    if (layout == Layout::Strided) [[likely]]
+      return strided_[d].load(std::memory_order_acquire);
     const OtherLayouts* others = others_.load(std::memory_order_acquire);
-    return others ? others->rows[d][static_cast<size_t>(layout)].load(std::memory_order_acquire) : nullptr;
+    return others ? others->rows[d][static_cast<size_t>(layout)].load(std::memory_order_acquire)
+                  : nullptr;
   }
   // Replaces a row. Under the dispatcher's lock; `row` lives for as long as the program.
   void publish(DeviceType device, Layout layout, KernelRow* row);
@@ -86,8 +97,9 @@ struct OperatorInfo {
   const char* schema;     // as printed by the grammar
   Form form;
   OperatorKind kind;
-  const char* file;        // of the entry
-  const int* line_place;   // its line; kept apart, so that an edit that moves entries rebuilds one object
+  const char* file;  // of the entry
+  const int*
+      line_place;  // its line; kept apart, so that an edit that moves entries rebuilds one object
   const char* const* checks;  // contract conditions as text, null-terminated
   const char* shape;          // shape rule as text, or ""
   const char* dtypes;         // "CPU: float32 float64; CUDA: ...", or ""
@@ -103,7 +115,8 @@ class Operator {
   // Calls the C++ entry point of the operator (layers included) with arguments from the stack.
   using CallBoxed = void (*)(Stack& stack);
 
-  constexpr Operator(const OperatorInfo* info, KernelTable* table, CallBoxed call_boxed, LayerMask always)
+  constexpr Operator(const OperatorInfo* info, KernelTable* table, CallBoxed call_boxed,
+                     LayerMask always)
       : info_(info), table_(table), call_boxed_(call_boxed), always_(always) {}
   Operator(const Operator&) = delete;
   Operator& operator=(const Operator&) = delete;
@@ -116,14 +129,17 @@ class Operator {
   // Layers a call whose tensors carry `tensors` must go through.
   LayerMask active_layers(LayerMask tensors) const {
     const LayerState& state = layer_state();
-    return static_cast<LayerMask>((tensors | state.included | always_) & ~state.excluded & layers());
+    return static_cast<LayerMask>((tensors | state.included | always_) & ~state.excluded &
+                                  layers());
   }
   void* layer_function(Layer layer) const { return layer_functions_[static_cast<size_t>(layer)]; }
   BoxedKernel layer_boxed(Layer layer) const { return layer_boxed_[static_cast<size_t>(layer)]; }
-  // What runs for this operator on `layer`. One of its own wins over a fallback for all operators; of two of its own the
-  // second is rejected with a RuntimeError that names both places.
+  // What runs for this operator on `layer`. One of its own wins over a fallback for all operators;
+  // of two of its own the second is rejected with a RuntimeError that names both places.
   void set_layer(Layer layer, void* function, BoxedKernel boxed, KernelPlace place);
-  const KernelPlace& layer_place(Layer layer) const { return layer_places_[static_cast<size_t>(layer)]; }
+  const KernelPlace& layer_place(Layer layer) const {
+    return layer_places_[static_cast<size_t>(layer)];
+  }
   LayerMask layers() const { return layers_.load(std::memory_order_acquire); }
 
  private:
@@ -137,7 +153,8 @@ class Operator {
   std::array<KernelPlace, kNumLayers> layer_places_{};
 };
 
-// ---- calling ----------------------------------------------------------------------------------------------------------
+// ---- calling
+// ----------------------------------------------------------------------------------------------------------
 
 namespace detail {
 
@@ -147,38 +164,49 @@ inline LayerMask layers_in(TensorList list) {
   for (const Tensor& t : list) m |= t.layers();
   return m;
 }
-template <class T> constexpr LayerMask layers_in(const T&) { return 0; }
+template <class T>
+constexpr LayerMask layers_in(const T&) {
+  return 0;
+}
 
 // Boxing: how a C++ argument becomes a Value and back.
-template <class T> struct Box {
+template <class T>
+struct Box {
   static Value to(const T& v) { return Value(v); }
   static const T& from(const Value& v) { return v.as<T>(); }
 };
-template <> struct Box<Tensor> {
+template <>
+struct Box<Tensor> {
   static Value to(const Tensor& t) { return t.defined() ? Value(t) : Value(); }
   static Tensor from(const Value& v) { return v.is_none() ? Tensor() : v.as<Tensor>(); }
 };
-template <> struct Box<Generator> {
+template <>
+struct Box<Generator> {
   static Value to(const Generator& g) { return g ? Value(g) : Value(); }
   static Generator from(const Value& v) { return v.is_none() ? Generator() : v.as<Generator>(); }
 };
-template <> struct Box<std::string_view> {
+template <>
+struct Box<std::string_view> {
   static Value to(std::string_view s) { return Value(std::string(s)); }
   static std::string_view from(const Value& v) { return v.as<std::string>(); }
 };
-template <> struct Box<IntList> {
+template <>
+struct Box<IntList> {
   static Value to(IntList l) { return Value(l.vec()); }
   static IntList from(const Value& v) { return v.as<Value::Ints>(); }
 };
-template <> struct Box<DoubleList> {
+template <>
+struct Box<DoubleList> {
   static Value to(DoubleList l) { return Value(l.vec()); }
   static DoubleList from(const Value& v) { return v.as<Value::Doubles>(); }
 };
-template <> struct Box<TensorList> {
+template <>
+struct Box<TensorList> {
   static Value to(TensorList l) { return Value(l.vec()); }
   static TensorList from(const Value& v) { return v.as<Value::Tensors>(); }
 };
-template <size_t N> struct Box<std::array<bool, N>> {
+template <size_t N>
+struct Box<std::array<bool, N>> {
   static Value to(const std::array<bool, N>& a) { return Value(Value::Bools(a.begin(), a.end())); }
   static std::array<bool, N> from(const Value& v) {
     const Value::Bools& b = v.as<Value::Bools>();
@@ -187,7 +215,8 @@ template <size_t N> struct Box<std::array<bool, N>> {
     return a;
   }
 };
-template <class T> struct Box<std::optional<T>> {
+template <class T>
+struct Box<std::optional<T>> {
   static Value to(const std::optional<T>& o) { return o ? Box<T>::to(*o) : Value(); }
   static std::optional<T> from(const Value& v) {
     if (v.is_none()) return std::nullopt;
@@ -195,30 +224,40 @@ template <class T> struct Box<std::optional<T>> {
   }
 };
 
-template <class R> void push_result(Stack& stack, const R& r) { stack.push_back(Box<R>::to(r)); }
+template <class R>
+void push_result(Stack& stack, const R& r) {
+  stack.push_back(Box<R>::to(r));
+}
 inline void push_result(Stack& stack, const std::vector<Tensor>& r) { stack.push_back(Value(r)); }
-template <class... Ts> void push_result(Stack& stack, const std::tuple<Ts...>& r) {
+template <class... Ts>
+void push_result(Stack& stack, const std::tuple<Ts...>& r) {
   std::apply([&](const auto&... part) { (push_result(stack, part), ...); }, r);
 }
 
-template <class R> struct PopResult {
+template <class R>
+struct PopResult {
   static R pop(Stack& stack, size_t at) { return Box<R>::from(stack[at]); }
 };
-template <> struct PopResult<std::vector<Tensor>> {
+template <>
+struct PopResult<std::vector<Tensor>> {
   static std::vector<Tensor> pop(Stack& stack, size_t at) { return stack[at].as<Value::Tensors>(); }
 };
-template <class... Ts> struct PopResult<std::tuple<Ts...>> {
+template <class... Ts>
+struct PopResult<std::tuple<Ts...>> {
   static std::tuple<Ts...> pop(Stack& stack, size_t at) {
     return [&]<size_t... I>(std::index_sequence<I...>) {
       return std::tuple<Ts...>(PopResult<Ts>::pop(stack, at + I)...);
-    }(std::index_sequence_for<Ts...>());
+    }
+    (std::index_sequence_for<Ts...>());
   }
 };
 
 }  // namespace detail
 
-// Calls an unboxed function of type Signature with arguments from the stack, and leaves its results there.
-template <class Signature> struct BoxedCall;
+// Calls an unboxed function of type Signature with arguments from the stack, and leaves its results
+// there.
+template <class Signature>
+struct BoxedCall;
 template <class R, class... Args>
 struct BoxedCall<R(Args...)> {
   static void run(void* function, Stack& stack) {
@@ -228,9 +267,12 @@ struct BoxedCall<R(Args...)> {
     const size_t first = stack.size() - n;
     Stack results;
     [&]<size_t... I>(std::index_sequence<I...>) {
-      if constexpr (std::is_void_v<R>) f(detail::Box<std::decay_t<Args>>::from(stack[first + I])...);
-      else detail::push_result(results, f(detail::Box<std::decay_t<Args>>::from(stack[first + I])...));
-    }(std::index_sequence_for<Args...>());
+      if constexpr (std::is_void_v<R>)
+        f(detail::Box<std::decay_t<Args>>::from(stack[first + I])...);
+      else
+        detail::push_result(results, f(detail::Box<std::decay_t<Args>>::from(stack[first + I])...));
+    }
+    (std::index_sequence_for<Args...>());
     stack.resize(first);
     for (Value& v : results) stack.push_back(std::move(v));
   }
@@ -244,7 +286,8 @@ struct BoxedCall<R(Args...)> {
   }
 };
 
-// The boxed entry of a C++ function, for an Operator's constant data: boxed_entry<Tensor(const Tensor&), &aten::exp>.
+// The boxed entry of a C++ function, for an Operator's constant data: boxed_entry<Tensor(const
+// Tensor&), &aten::exp>.
 template <class Signature, auto* function>
 void boxed_entry(Stack& stack) {
   BoxedCall<Signature>::run(reinterpret_cast<void*>(static_cast<Signature*>(function)), stack);
@@ -252,28 +295,34 @@ void boxed_entry(Stack& stack) {
 
 namespace detail {
 template <class Op, class R, class... Args>
-[[gnu::noinline]] R call_layer(R (*)(Args...), LayerMask active, std::decay_t<Args> const&... args) {
+[[gnu::noinline]] R call_layer(R (*)(Args...), LayerMask active,
+                               std::decay_t<Args> const&... args) {
   const auto layer = static_cast<Layer>(std::countr_zero(active));
   if (void* f = Op::op.layer_function(layer)) return reinterpret_cast<R (*)(Args...)>(f)(args...);
   return BoxedCall<R(Args...)>::through(Op::op.layer_boxed(layer), Op::op, args...);
 }
 }  // namespace detail
 
-// The way in to every operator: the outermost active layer, else the operator's base (contract, outputs, kernel).
+// The way in to every operator: the outermost active layer, else the operator's base (contract,
+// outputs, kernel).
 template <class Op, class... Args>
 inline auto dispatch(const Args&... args) {
   const LayerMask active = Op::op.active_layers((LayerMask{0} | ... | detail::layers_in(args)));
-  if (active) [[unlikely]] return detail::call_layer<Op>(static_cast<typename Op::Signature*>(nullptr), active, args...);
+  if (active) [[unlikely]]
+    return detail::call_layer<Op>(static_cast<typename Op::Signature*>(nullptr), active, args...);
   return Op::base(args...);
 }
 
-// ---- registration -----------------------------------------------------------------------------------------------------
+// ---- registration
+// -----------------------------------------------------------------------------------------------------
 
-// What a registration at load time returns; errors met there are kept and raised by check_registrations().
+// What a registration at load time returns; errors met there are kept and raised by
+// check_registrations().
 struct Registration {};
 
 // Fills the cells whose kernel is not null.
-Registration register_row(Operator& op, DeviceType device, Layout layout, const std::array<void*, kMaxScalarTypes>& kernels,
+Registration register_row(Operator& op, DeviceType device, Layout layout,
+                          const std::array<void*, kMaxScalarTypes>& kernels,
                           const KernelPlace& place);
 
 template <class Op, DeviceType device, Layout layout = Layout::Strided, class Factory>
@@ -281,26 +330,30 @@ Registration register_kernels(Factory factory, const char* name = "",
                               std::source_location at = std::source_location::current()) {
   std::array<void*, kMaxScalarTypes> kernels{};
   [&]<class... Ts>(TypeList<Ts...>) {
-    ((kernels[static_cast<size_t>(scalar_type_of<Ts>)] =
-          reinterpret_cast<void*>(static_cast<typename Op::Kernel*>(factory.template operator()<Ts>()))),
+    ((kernels[static_cast<size_t>(scalar_type_of<Ts>)] = reinterpret_cast<void*>(
+          static_cast<typename Op::Kernel*>(factory.template operator()<Ts>()))),
      ...);
   }(typename Op::template Types<device>());
-  return register_row(Op::op, device, layout, kernels,
-                      KernelPlace{KernelSource::DeviceLayout, at.file_name(), static_cast<int>(at.line()), name});
+  return register_row(
+      Op::op, device, layout, kernels,
+      KernelPlace{KernelSource::DeviceLayout, at.file_name(), static_cast<int>(at.line()), name});
 }
 
-Registration register_layer_function(Operator& op, Layer layer, void* function, const KernelPlace& place);
+Registration register_layer_function(Operator& op, Layer layer, void* function,
+                                     const KernelPlace& place);
 
 template <class Op>
 Registration register_layer(Layer layer, typename Op::Signature* function,
                             std::source_location at = std::source_location::current()) {
-  return register_layer_function(Op::op, layer, reinterpret_cast<void*>(function),
-                                 KernelPlace{KernelSource::Generated, at.file_name(), static_cast<int>(at.line()), ""});
+  return register_layer_function(
+      Op::op, layer, reinterpret_cast<void*>(function),
+      KernelPlace{KernelSource::Generated, at.file_name(), static_cast<int>(at.line()), ""});
 }
 
 // Raised when no cell answers: names the operator, what was asked and what exists.
 [[noreturn]] void no_kernel(const Operator& op, Device device, Layout layout, ScalarType dtype);
-// The boxed kernel for a cell with no unboxed one: of the row, or the device's fallback; null when neither exists.
+// The boxed kernel for a cell with no unboxed one: of the row, or the device's fallback; null when
+// neither exists.
 BoxedKernel find_boxed(const Operator& op, Device device, Layout layout, ScalarType dtype);
 
 }  // namespace treadle

@@ -1,6 +1,7 @@
 // Parallel loops over OpenMP's threads.
 //
-// Chunk c of n goes to thread c * threads / n, so a tensor's pieces meet the same core in one loop after another.
+// Chunk c of n goes to thread c * threads / n, so a tensor's pieces meet the same core in one loop
+// after another.
 
 #include "core/parallel.h"
 
@@ -19,7 +20,8 @@ namespace {
 
 thread_local constinit bool t_in_region = false;
 
-// Set where threads were started; OpenMP's pool does not survive a fork, so a child of such a process runs alone.
+// Set where threads were started; OpenMP's pool does not survive a fork, so a child of such a
+// process runs alone.
 std::atomic<bool> g_pool_started{false};
 std::atomic<bool> g_alone{false};
 
@@ -68,7 +70,10 @@ class FirstError {
 
 }  // namespace
 
-int num_threads() { return g_alone.load(std::memory_order_relaxed) ? 1 : thread_count().load(std::memory_order_relaxed); }
+int num_threads() {
+  return g_alone.load(std::memory_order_relaxed) ? 1
+                                                 : thread_count().load(std::memory_order_relaxed);
+}
 
 void set_num_threads(int n) {
   check<ErrorKind::Value>(n >= 1, "set_num_threads: expected at least 1 thread, got ", n);
@@ -91,7 +96,7 @@ void run_chunks(int64_t chunks, ChunkFn fn, void* context) {
   FirstError error;
   const LayerState layers = treadle::layer_state();
   const AutogradMode mode = treadle::autograd_mode();
-#pragma omp parallel num_threads(static_cast<int>(threads))
+#pragma omp parallel num_threads(static_cast <int>(threads))
   {
     const InRegion region;
     const LayerState saved_layers = std::exchange(treadle::layer_state(), layers);

@@ -1,9 +1,12 @@
-// Parallel loops whose split depends on the problem only, so that results have the same bits at any thread count.
+// Parallel loops whose split depends on the problem only, so that results have the same bits at any
+// thread count.
 //
 //   parallel_for(n, 16384, [&](int64_t begin, int64_t end) { ... });
-//   parallel_chunks(chunks, [&](int64_t chunk) { partial[chunk] = ...; });   // then combine in order of chunk
+//   parallel_chunks(chunks, [&](int64_t chunk) { partial[chunk] = ...; });   // then combine in
+//   order of chunk
 //
-// A nested call runs inline. An exception in a chunk is rethrown in the caller (the first one by chunk number).
+// A nested call runs inline. An exception in a chunk is rethrown in the caller (the first one by
+// chunk number).
 #pragma once
 
 #include <cstdint>
@@ -28,8 +31,9 @@ void parallel_chunks(int64_t chunks, F&& f) {
     f(int64_t{0});
     return;
   }
-  detail::run_chunks(chunks, [](void* c, int64_t i) { (*static_cast<std::remove_reference_t<F>*>(c))(i); },
-                     const_cast<void*>(static_cast<const void*>(&f)));
+  detail::run_chunks(
+      chunks, [](void* c, int64_t i) { (*static_cast<std::remove_reference_t<F>*>(c))(i); },
+      const_cast<void*>(static_cast<const void*>(&f)));
 }
 
 // Splits [0, n) into pieces of `grain` (the last may be shorter).
@@ -46,8 +50,8 @@ void parallel_for(int64_t n, int64_t grain, F&& f) {
   });
 }
 
-// Runs `f` so that OpenMP libraries called inside (OpenBLAS, oneDNN) use one thread: their own split would make bits depend
-// on the thread count. Inside a parallel loop that is so already.
+// Runs `f` so that OpenMP libraries called inside (OpenBLAS, oneDNN) use one thread: their own
+// split would make bits depend on the thread count. Inside a parallel loop that is so already.
 void run_single_threaded(void (*fn)(void*), void* context);
 template <class F>
 void single_threaded(F&& f) {

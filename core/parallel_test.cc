@@ -41,7 +41,8 @@ float sum_of(const std::vector<float>& v) {
   constexpr int64_t kGrain = 1000;
   std::vector<float> partial((v.size() + kGrain - 1) / kGrain);
   parallel_for(static_cast<int64_t>(v.size()), kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) partial[static_cast<size_t>(begin / kGrain)] += v[static_cast<size_t>(i)];
+    for (int64_t i = begin; i < end; ++i)
+      partial[static_cast<size_t>(begin / kGrain)] += v[static_cast<size_t>(i)];
   });
   return std::accumulate(partial.begin(), partial.end(), 0.0f);
 }
@@ -49,7 +50,10 @@ float sum_of(const std::vector<float>& v) {
 TEST(Parallel, GivesTheSameBitsAtAnyThreadCount) {
   std::vector<float> v(123457);
   for (size_t i = 0; i < v.size(); ++i) v[i] = 1.0f / static_cast<float>(i + 1);
-  const float one = [&] { const Threads scope(1); return sum_of(v); }();
+  const float one = [&] {
+    const Threads scope(1);
+    return sum_of(v);
+  }();
   for (int threads : {2, 3, 8}) {
     const Threads scope(threads);
     EXPECT_EQ(sum_of(v), one);

@@ -1,7 +1,8 @@
 // PythonSlot: a tensor's place for its Python object, so that one tensor is one object in Python.
 //
-// Usually the object owns the tensor. When Python drops an object that has attributes of its own while C++ still holds the
-// tensor, the roles turn round: the tensor owns the object, until Python asks for it again or the tensor dies.
+// Usually the object owns the tensor. When Python drops an object that has attributes of its own
+// while C++ still holds the tensor, the roles turn round: the tensor owns the object, until Python
+// asks for it again or the tensor dies.
 #pragma once
 
 namespace treadle {
@@ -12,7 +13,8 @@ class PythonSlot {
   PythonSlot(const PythonSlot&) = delete;
   PythonSlot& operator=(const PythonSlot&) = delete;
   ~PythonSlot() {
-    if (owned_) [[unlikely]] release(object_);
+    if (owned_) [[unlikely]]
+      release(object_);
   }
 
   void* object() const { return object_; }

@@ -10,8 +10,9 @@
 namespace treadle {
 namespace {
 
-// Whether the value lies in T's range once its fraction is cut off. Unsigned types take the negative of what they hold,
-// which wraps (-1 is 255). NaN fits no integer, but has a defined result: the smallest.
+// Whether the value lies in T's range once its fraction is cut off. Unsigned types take the
+// negative of what they hold, which wraps (-1 is 255). NaN fits no integer, but has a defined
+// result: the smallest.
 template <class T>
 bool fits(double v) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -62,13 +63,17 @@ T Scalar::checked_to(const char* what) const {
   bool ok = true;
   if constexpr (is_complex_type<T>) {
     using R = typename T::value_type;
-    ok = is_integral() || (!overflows_floating<R>(d_) && !(is_complex() && overflows_floating<R>(imag_)));
+    ok = is_integral() ||
+         (!overflows_floating<R>(d_) && !(is_complex() && overflows_floating<R>(imag_)));
   } else {
     if (is_complex()) ok = imag_ == 0;
-    if constexpr (std::is_integral_v<T>) ok = ok && (is_integral() ? fits<T>(i_) : fits<T>(d_));
-    else ok = ok && !overflows_floating<T>(to<double>());
+    if constexpr (std::is_integral_v<T>)
+      ok = ok && (is_integral() ? fits<T>(i_) : fits<T>(d_));
+    else
+      ok = ok && !overflows_floating<T>(to<double>());
   }
-  check<ErrorKind::Runtime>(ok, what, ": expected a value that fits ", name_of(scalar_type_of<T>), ", got ", *this);
+  check<ErrorKind::Runtime>(ok, what, ": expected a value that fits ", name_of(scalar_type_of<T>),
+                            ", got ", *this);
   return to<T>();
 }
 
@@ -87,10 +92,14 @@ template std::complex<double> Scalar::checked_to<std::complex<double>>(const cha
 
 ScalarType Scalar::type() const {
   switch (kind_) {
-    case Kind::Bool: return ScalarType::Bool;
-    case Kind::Int: return ScalarType::Int64;
-    case Kind::Double: return default_dtype();
-    case Kind::Complex: break;
+    case Kind::Bool:
+      return ScalarType::Bool;
+    case Kind::Int:
+      return ScalarType::Int64;
+    case Kind::Double:
+      return default_dtype();
+    case Kind::Complex:
+      break;
   }
   return to_complex(default_dtype());
 }
@@ -98,19 +107,26 @@ ScalarType Scalar::type() const {
 Scalar Scalar::operator-() const {
   switch (kind_) {
     case Kind::Bool:
-    case Kind::Int: return Scalar(static_cast<int64_t>(-static_cast<uint64_t>(i_)));
-    case Kind::Double: return Scalar(-d_);
-    case Kind::Complex: break;
+    case Kind::Int:
+      return Scalar(static_cast<int64_t>(-static_cast<uint64_t>(i_)));
+    case Kind::Double:
+      return Scalar(-d_);
+    case Kind::Complex:
+      break;
   }
   return Scalar(std::complex<double>(-d_, -imag_));
 }
 
 std::string to_string(const Scalar& s) {
   switch (s.kind()) {
-    case Scalar::Kind::Bool: return s.to<bool>() ? "True" : "False";
-    case Scalar::Kind::Int: return std::to_string(s.to<int64_t>());
-    case Scalar::Kind::Double: return str(s.to<double>());
-    case Scalar::Kind::Complex: break;
+    case Scalar::Kind::Bool:
+      return s.to<bool>() ? "True" : "False";
+    case Scalar::Kind::Int:
+      return std::to_string(s.to<int64_t>());
+    case Scalar::Kind::Double:
+      return str(s.to<double>());
+    case Scalar::Kind::Complex:
+      break;
   }
   const auto z = s.to<std::complex<double>>();
   if (z.real() == 0 && !std::signbit(z.real())) return part(z.imag()) + "j";

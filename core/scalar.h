@@ -19,14 +19,15 @@ class Scalar {
   constexpr Scalar() : Scalar(int64_t{0}) {}
   constexpr Scalar(bool v) : i_(v), kind_(Kind::Bool) {}  // NOLINT
   template <class T>
-    requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
-  constexpr Scalar(T v) : i_(static_cast<int64_t>(v)), kind_(Kind::Int) {}  // NOLINT
-  constexpr Scalar(double v) : d_(v), kind_(Kind::Double) {}                // NOLINT
-  constexpr Scalar(float v) : d_(v), kind_(Kind::Double) {}                 // NOLINT
-  Scalar(Half v) : d_(static_cast<float>(v)), kind_(Kind::Double) {}        // NOLINT
-  Scalar(BFloat16 v) : d_(static_cast<float>(v)), kind_(Kind::Double) {}    // NOLINT
+  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) constexpr Scalar(T v)
+      : i_(static_cast<int64_t>(v)), kind_(Kind::Int) {}                  // NOLINT
+  constexpr Scalar(double v) : d_(v), kind_(Kind::Double) {}              // NOLINT
+  constexpr Scalar(float v) : d_(v), kind_(Kind::Double) {}               // NOLINT
+  Scalar(Half v) : d_(static_cast<float>(v)), kind_(Kind::Double) {}      // NOLINT
+  Scalar(BFloat16 v) : d_(static_cast<float>(v)), kind_(Kind::Double) {}  // NOLINT
   template <class T>
-  constexpr Scalar(std::complex<T> v) : d_(v.real()), imag_(v.imag()), kind_(Kind::Complex) {}  // NOLINT
+  constexpr Scalar(std::complex<T> v)
+      : d_(v.real()), imag_(v.imag()), kind_(Kind::Complex) {}  // NOLINT
 
   constexpr Kind kind() const { return kind_; }
   constexpr bool is_bool() const { return kind_ == Kind::Bool; }
@@ -34,8 +35,8 @@ class Scalar {
   constexpr bool is_floating() const { return kind_ == Kind::Double; }
   constexpr bool is_complex() const { return kind_ == Kind::Complex; }
 
-  // Converts as a C++ static_cast would, but never undefined: a floating value outside an integer's range wraps or
-  // saturates, a complex loses its imaginary part.
+  // Converts as a C++ static_cast would, but never undefined: a floating value outside an integer's
+  // range wraps or saturates, a complex loses its imaginary part.
   template <class T>
   T to() const {
     if constexpr (is_complex_type<T>) {
@@ -53,11 +54,13 @@ class Scalar {
       return is_integral() ? static_cast<T>(i_) : static_cast<T>(d_);
     }
   }
-  // As to<T>(), but RuntimeError when the value does not fit (integers out of range, a complex to a real).
+  // As to<T>(), but RuntimeError when the value does not fit (integers out of range, a complex to a
+  // real).
   template <class T>
   T checked_to(const char* what) const;
 
-  // The dtype a Python number has on its own: bool, int64, the default dtype, or its complex counterpart.
+  // The dtype a Python number has on its own: bool, int64, the default dtype, or its complex
+  // counterpart.
   ScalarType type() const;
   Scalar operator-() const;
   Scalar conj() const { return is_complex() ? Scalar(std::complex<double>(d_, -imag_)) : *this; }

@@ -38,15 +38,19 @@ bool fits(const Scalar& s) {
 }
 
 TEST(Scalar, CheckedConversionRejectsWhatDoesNotFit) {
-  EXPECT_TRUE(fits<uint8_t>(255) && fits<uint8_t>(-255) && fits<uint8_t>(255.9) && fits<uint8_t>(-1));
+  EXPECT_TRUE(fits<uint8_t>(255) && fits<uint8_t>(-255) && fits<uint8_t>(255.9) &&
+              fits<uint8_t>(-1));
   EXPECT_FALSE(fits<uint8_t>(256) || fits<uint8_t>(-256) || fits<uint8_t>(256.0));
-  EXPECT_TRUE(fits<int8_t>(-128) && fits<int8_t>(127) && fits<int8_t>(-128.9) && fits<int8_t>(127.9));
+  EXPECT_TRUE(fits<int8_t>(-128) && fits<int8_t>(127) && fits<int8_t>(-128.9) &&
+              fits<int8_t>(127.9));
   EXPECT_FALSE(fits<int8_t>(128) || fits<int8_t>(-129) || fits<int8_t>(-129.0));
   EXPECT_TRUE(fits<int64_t>(-9223372036854775808.0));
-  EXPECT_FALSE(fits<int64_t>(9223372036854775808.0) || fits<int64_t>(std::numeric_limits<double>::infinity()));
+  EXPECT_FALSE(fits<int64_t>(9223372036854775808.0) ||
+               fits<int64_t>(std::numeric_limits<double>::infinity()));
   EXPECT_TRUE(fits<float>(std::numeric_limits<double>::infinity()));
   EXPECT_FALSE(fits<float>(1e39) || fits<Half>(70000) || fits<Half>(int64_t{1} << 20));
-  EXPECT_TRUE(fits<double>(Complex(1, 0)) && fits<bool>(7) && fits<std::complex<float>>(Complex(1, 2)));
+  EXPECT_TRUE(fits<double>(Complex(1, 0)) && fits<bool>(7) &&
+              fits<std::complex<float>>(Complex(1, 2)));
   EXPECT_FALSE(fits<double>(Complex(1, 2)) || fits<std::complex<float>>(Complex(1e39, 0)));
   try {
     Scalar(300).checked_to<uint8_t>("fill_");

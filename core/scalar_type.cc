@@ -20,8 +20,9 @@ struct Alias {
   ScalarType type;
 };
 constexpr Alias kAliases[] = {
-    {"half", ScalarType::Float16},   {"float", ScalarType::Float32},      {"double", ScalarType::Float64},
-    {"short", ScalarType::Int16},    {"int", ScalarType::Int32},          {"long", ScalarType::Int64},
+    {"half", ScalarType::Float16},     {"float", ScalarType::Float32},
+    {"double", ScalarType::Float64},   {"short", ScalarType::Int16},
+    {"int", ScalarType::Int32},        {"long", ScalarType::Int64},
     {"cfloat", ScalarType::Complex64}, {"cdouble", ScalarType::Complex128},
 };
 
@@ -53,7 +54,9 @@ std::atomic<ScalarType> g_default_dtype{ScalarType::Float32};
 
 }  // namespace
 
-ScalarType promote_types(ScalarType a, ScalarType b) { return kPromotion[static_cast<size_t>(a)][static_cast<size_t>(b)]; }
+ScalarType promote_types(ScalarType a, ScalarType b) {
+  return kPromotion[static_cast<size_t>(a)][static_cast<size_t>(b)];
+}
 
 bool can_cast(ScalarType from, ScalarType to) {
   if (is_complex(from) && !is_complex(to)) return false;

@@ -17,7 +17,18 @@
 namespace treadle {
 
 enum class ScalarType : uint8_t {
-  Bool, UInt8, Int8, Int16, Int32, Int64, Float16, BFloat16, Float32, Float64, Complex64, Complex128,
+  Bool,
+  UInt8,
+  Int8,
+  Int16,
+  Int32,
+  Int64,
+  Float16,
+  BFloat16,
+  Float32,
+  Float64,
+  Complex64,
+  Complex128,
 };
 inline constexpr int kNumScalarTypes = 12;
 inline constexpr int kMaxScalarTypes = 16;  // width of a kernel table's row; room for types to come
@@ -25,60 +36,165 @@ inline constexpr int kMaxScalarTypes = 16;  // width of a kernel table's row; ro
 template <class... Ts>
 struct TypeList {};
 // Order is that of ScalarType.
-using AllTypes = TypeList<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, Half, BFloat16, float, double,
-                          std::complex<float>, std::complex<double>>;
+using AllTypes = TypeList<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, Half, BFloat16, float,
+                          double, std::complex<float>, std::complex<double>>;
 
-template <ScalarType S> struct CppTypeOf;
-template <class T> struct ScalarTypeOf;
-template <ScalarType S, class T> struct TypePair { using type = T; static constexpr ScalarType value = S; };
-template <> struct CppTypeOf<ScalarType::Bool> { using type = bool; };
-template <> struct CppTypeOf<ScalarType::UInt8> { using type = uint8_t; };
-template <> struct CppTypeOf<ScalarType::Int8> { using type = int8_t; };
-template <> struct CppTypeOf<ScalarType::Int16> { using type = int16_t; };
-template <> struct CppTypeOf<ScalarType::Int32> { using type = int32_t; };
-template <> struct CppTypeOf<ScalarType::Int64> { using type = int64_t; };
-template <> struct CppTypeOf<ScalarType::Float16> { using type = Half; };
-template <> struct CppTypeOf<ScalarType::BFloat16> { using type = BFloat16; };
-template <> struct CppTypeOf<ScalarType::Float32> { using type = float; };
-template <> struct CppTypeOf<ScalarType::Float64> { using type = double; };
-template <> struct CppTypeOf<ScalarType::Complex64> { using type = std::complex<float>; };
-template <> struct CppTypeOf<ScalarType::Complex128> { using type = std::complex<double>; };
-template <ScalarType S> using cpp_type = typename CppTypeOf<S>::type;
+template <ScalarType S>
+struct CppTypeOf;
+template <class T>
+struct ScalarTypeOf;
+template <ScalarType S, class T>
+struct TypePair {
+  using type = T;
+  static constexpr ScalarType value = S;
+};
+template <>
+struct CppTypeOf<ScalarType::Bool> {
+  using type = bool;
+};
+template <>
+struct CppTypeOf<ScalarType::UInt8> {
+  using type = uint8_t;
+};
+template <>
+struct CppTypeOf<ScalarType::Int8> {
+  using type = int8_t;
+};
+template <>
+struct CppTypeOf<ScalarType::Int16> {
+  using type = int16_t;
+};
+template <>
+struct CppTypeOf<ScalarType::Int32> {
+  using type = int32_t;
+};
+template <>
+struct CppTypeOf<ScalarType::Int64> {
+  using type = int64_t;
+};
+template <>
+struct CppTypeOf<ScalarType::Float16> {
+  using type = Half;
+};
+template <>
+struct CppTypeOf<ScalarType::BFloat16> {
+  using type = BFloat16;
+};
+template <>
+struct CppTypeOf<ScalarType::Float32> {
+  using type = float;
+};
+template <>
+struct CppTypeOf<ScalarType::Float64> {
+  using type = double;
+};
+template <>
+struct CppTypeOf<ScalarType::Complex64> {
+  using type = std::complex<float>;
+};
+template <>
+struct CppTypeOf<ScalarType::Complex128> {
+  using type = std::complex<double>;
+};
+template <ScalarType S>
+using cpp_type = typename CppTypeOf<S>::type;
 
-template <> struct ScalarTypeOf<bool> { static constexpr ScalarType value = ScalarType::Bool; };
-template <> struct ScalarTypeOf<uint8_t> { static constexpr ScalarType value = ScalarType::UInt8; };
-template <> struct ScalarTypeOf<int8_t> { static constexpr ScalarType value = ScalarType::Int8; };
-template <> struct ScalarTypeOf<int16_t> { static constexpr ScalarType value = ScalarType::Int16; };
-template <> struct ScalarTypeOf<int32_t> { static constexpr ScalarType value = ScalarType::Int32; };
-template <> struct ScalarTypeOf<int64_t> { static constexpr ScalarType value = ScalarType::Int64; };
-template <> struct ScalarTypeOf<Half> { static constexpr ScalarType value = ScalarType::Float16; };
-template <> struct ScalarTypeOf<BFloat16> { static constexpr ScalarType value = ScalarType::BFloat16; };
-template <> struct ScalarTypeOf<float> { static constexpr ScalarType value = ScalarType::Float32; };
-template <> struct ScalarTypeOf<double> { static constexpr ScalarType value = ScalarType::Float64; };
-template <> struct ScalarTypeOf<std::complex<float>> { static constexpr ScalarType value = ScalarType::Complex64; };
-template <> struct ScalarTypeOf<std::complex<double>> { static constexpr ScalarType value = ScalarType::Complex128; };
-template <class T> inline constexpr ScalarType scalar_type_of = ScalarTypeOf<T>::value;
+template <>
+struct ScalarTypeOf<bool> {
+  static constexpr ScalarType value = ScalarType::Bool;
+};
+template <>
+struct ScalarTypeOf<uint8_t> {
+  static constexpr ScalarType value = ScalarType::UInt8;
+};
+template <>
+struct ScalarTypeOf<int8_t> {
+  static constexpr ScalarType value = ScalarType::Int8;
+};
+template <>
+struct ScalarTypeOf<int16_t> {
+  static constexpr ScalarType value = ScalarType::Int16;
+};
+template <>
+struct ScalarTypeOf<int32_t> {
+  static constexpr ScalarType value = ScalarType::Int32;
+};
+template <>
+struct ScalarTypeOf<int64_t> {
+  static constexpr ScalarType value = ScalarType::Int64;
+};
+template <>
+struct ScalarTypeOf<Half> {
+  static constexpr ScalarType value = ScalarType::Float16;
+};
+template <>
+struct ScalarTypeOf<BFloat16> {
+  static constexpr ScalarType value = ScalarType::BFloat16;
+};
+template <>
+struct ScalarTypeOf<float> {
+  static constexpr ScalarType value = ScalarType::Float32;
+};
+template <>
+struct ScalarTypeOf<double> {
+  static constexpr ScalarType value = ScalarType::Float64;
+};
+template <>
+struct ScalarTypeOf<std::complex<float>> {
+  static constexpr ScalarType value = ScalarType::Complex64;
+};
+template <>
+struct ScalarTypeOf<std::complex<double>> {
+  static constexpr ScalarType value = ScalarType::Complex128;
+};
+template <class T>
+inline constexpr ScalarType scalar_type_of = ScalarTypeOf<T>::value;
 
 // The type a kernel computes in: float for the 16-bit floats, else the type itself.
-template <class T> struct ComputeType { using type = T; };
-template <> struct ComputeType<Half> { using type = float; };
-template <> struct ComputeType<BFloat16> { using type = float; };
-template <class T> using compute_type = typename ComputeType<T>::type;
+template <class T>
+struct ComputeType {
+  using type = T;
+};
+template <>
+struct ComputeType<Half> {
+  using type = float;
+};
+template <>
+struct ComputeType<BFloat16> {
+  using type = float;
+};
+template <class T>
+using compute_type = typename ComputeType<T>::type;
 
-template <class T> inline constexpr bool is_complex_type = false;
-template <class T> inline constexpr bool is_complex_type<std::complex<T>> = true;
-template <class T> inline constexpr bool is_floating_type =
-    std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+template <class T>
+inline constexpr bool is_complex_type = false;
+template <class T>
+inline constexpr bool is_complex_type<std::complex<T>> = true;
+template <class T>
+inline constexpr bool is_floating_type = std::is_same_v<T, float> || std::is_same_v<T, double> ||
+                                         std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 // The real type of a complex type; any other type itself.
-template <class T> struct RealType { using type = T; };
-template <class T> struct RealType<std::complex<T>> { using type = T; };
-template <class T> using real_type = typename RealType<T>::type;
+template <class T>
+struct RealType {
+  using type = T;
+};
+template <class T>
+struct RealType<std::complex<T>> {
+  using type = T;
+};
+template <class T>
+using real_type = typename RealType<T>::type;
 
-inline constexpr std::array<uint8_t, kMaxScalarTypes> kItemSize = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 0, 0, 0, 0};
+inline constexpr std::array<uint8_t, kMaxScalarTypes> kItemSize = {1, 1, 1, 2,  4, 8, 2, 2,
+                                                                   4, 8, 8, 16, 0, 0, 0, 0};
 constexpr int64_t item_size(ScalarType t) { return kItemSize[static_cast<size_t>(t)]; }
 
-constexpr bool is_complex(ScalarType t) { return t == ScalarType::Complex64 || t == ScalarType::Complex128; }
-constexpr bool is_floating(ScalarType t) { return t >= ScalarType::Float16 && t <= ScalarType::Float64; }
+constexpr bool is_complex(ScalarType t) {
+  return t == ScalarType::Complex64 || t == ScalarType::Complex128;
+}
+constexpr bool is_floating(ScalarType t) {
+  return t >= ScalarType::Float16 && t <= ScalarType::Float64;
+}
 // bool counts as integral only where `with_bool`.
 constexpr bool is_integral(ScalarType t, bool with_bool) {
   return (t >= ScalarType::UInt8 && t <= ScalarType::Int64) || (with_bool && t == ScalarType::Bool);
@@ -86,10 +202,13 @@ constexpr bool is_integral(ScalarType t, bool with_bool) {
 constexpr bool is_signed(ScalarType t) { return t != ScalarType::Bool && t != ScalarType::UInt8; }
 // The real type of a complex type (complex64 -> float32); any other type itself.
 constexpr ScalarType to_real(ScalarType t) {
-  return t == ScalarType::Complex64 ? ScalarType::Float32 : t == ScalarType::Complex128 ? ScalarType::Float64 : t;
+  return t == ScalarType::Complex64    ? ScalarType::Float32
+         : t == ScalarType::Complex128 ? ScalarType::Float64
+                                       : t;
 }
 constexpr ScalarType to_complex(ScalarType t) {
-  return t == ScalarType::Float64 || t == ScalarType::Complex128 ? ScalarType::Complex128 : ScalarType::Complex64;
+  return t == ScalarType::Float64 || t == ScalarType::Complex128 ? ScalarType::Complex128
+                                                                 : ScalarType::Complex64;
 }
 
 // PyTorch's promotion lattice for two tensors of the same rank category.
@@ -103,11 +222,13 @@ std::string_view name_of(ScalarType t);
 ScalarType scalar_type_from_name(std::string_view name);
 inline std::string to_string(ScalarType t) { return "treadle." + std::string(name_of(t)); }
 
-// The dtype of new floating tensors when none is given: float32 until changed. Only a floating type is accepted.
+// The dtype of new floating tensors when none is given: float32 until changed. Only a floating type
+// is accepted.
 ScalarType default_dtype();
 void set_default_dtype(ScalarType t);
 
-// Calls f.template operator()<T>() with the C++ type of `t`, which must be in `Ts...`; returns false when it is not.
+// Calls f.template operator()<T>() with the C++ type of `t`, which must be in `Ts...`; returns
+// false when it is not.
 template <class... Ts, class F>
 inline bool visit_type(TypeList<Ts...>, ScalarType t, F&& f) {
   bool found = false;

@@ -11,11 +11,14 @@ namespace {
 
 // Rows and columns in the order of ScalarType.
 constexpr const char* kTable[kNumScalarTypes] = {
-    "b u1 i1 i2 i4 i8 f2 bf f4 f8 c8 c16", "u1 u1 i2 i2 i4 i8 f2 bf f4 f8 c8 c16", "i1 i2 i1 i2 i4 i8 f2 bf f4 f8 c8 c16",
-    "i2 i2 i2 i2 i4 i8 f2 bf f4 f8 c8 c16", "i4 i4 i4 i4 i4 i8 f2 bf f4 f8 c8 c16", "i8 i8 i8 i8 i8 i8 f2 bf f4 f8 c8 c16",
-    "f2 f2 f2 f2 f2 f2 f2 f4 f4 f8 c8 c16", "bf bf bf bf bf bf f4 bf f4 f8 c8 c16", "f4 f4 f4 f4 f4 f4 f4 f4 f4 f8 c8 c16",
-    "f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 c16 c16", "c8 c8 c8 c8 c8 c8 c8 c8 c8 c16 c8 c16", "c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16"};
-constexpr const char* kShort[kNumScalarTypes] = {"b", "u1", "i1", "i2", "i4", "i8", "f2", "bf", "f4", "f8", "c8", "c16"};
+    "b u1 i1 i2 i4 i8 f2 bf f4 f8 c8 c16",   "u1 u1 i2 i2 i4 i8 f2 bf f4 f8 c8 c16",
+    "i1 i2 i1 i2 i4 i8 f2 bf f4 f8 c8 c16",  "i2 i2 i2 i2 i4 i8 f2 bf f4 f8 c8 c16",
+    "i4 i4 i4 i4 i4 i8 f2 bf f4 f8 c8 c16",  "i8 i8 i8 i8 i8 i8 f2 bf f4 f8 c8 c16",
+    "f2 f2 f2 f2 f2 f2 f2 f4 f4 f8 c8 c16",  "bf bf bf bf bf bf f4 bf f4 f8 c8 c16",
+    "f4 f4 f4 f4 f4 f4 f4 f4 f4 f8 c8 c16",  "f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 c16 c16",
+    "c8 c8 c8 c8 c8 c8 c8 c8 c8 c16 c8 c16", "c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16"};
+constexpr const char* kShort[kNumScalarTypes] = {"b",  "u1", "i1", "i2", "i4", "i8",
+                                                 "f2", "bf", "f4", "f8", "c8", "c16"};
 
 TEST(ScalarType, PromotionTable) {
   for (int a = 0; a < kNumScalarTypes; ++a) {
@@ -44,7 +47,9 @@ TEST(ScalarType, NamesGoBothWays) {
     EXPECT_EQ(scalar_type_from_name(name_of(t)), t);
     EXPECT_EQ(scalar_type_from_name(to_string(t)), t);
     bool found = false;
-    EXPECT_TRUE(visit_type(AllTypes(), t, [&]<class T>() { found = scalar_type_of<T> == t && sizeof(T) == static_cast<size_t>(item_size(t)); }));
+    EXPECT_TRUE(visit_type(AllTypes(), t, [&]<class T>() {
+      found = scalar_type_of<T> == t && sizeof(T) == static_cast<size_t>(item_size(t));
+    }));
     EXPECT_TRUE(found);
   }
   EXPECT_EQ(scalar_type_from_name("double"), ScalarType::Float64);

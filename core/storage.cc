@@ -16,7 +16,8 @@ StorageImpl::StorageImpl(size_t nbytes, Device device) : nbytes_(nbytes), device
   allocator_ = &allocator;
 }
 
-StorageImpl::StorageImpl(void* data, size_t nbytes, Device device, std::function<void()> release, bool writable)
+StorageImpl::StorageImpl(void* data, size_t nbytes, Device device, std::function<void()> release,
+                         bool writable)
     : data_(data), nbytes_(nbytes), device_(device), writable_(writable) {
   if (release) release_ = new std::function<void()>(std::move(release));
 }
@@ -36,8 +37,11 @@ void StorageImpl::resize(size_t nbytes) {
     nbytes_ = nbytes;
     return;
   }
-  check<ErrorKind::Runtime>(owns_memory(), "expected a storage that can be resized, got one over memory of another owner");
-  check<ErrorKind::NotImplemented>(device_.is_cpu(), "expected a storage on the cpu to resize, got one on ", device_);
+  check<ErrorKind::Runtime>(
+      owns_memory(),
+      "expected a storage that can be resized, got one over memory of another owner");
+  check<ErrorKind::NotImplemented>(device_.is_cpu(),
+                                   "expected a storage on the cpu to resize, got one on ", device_);
   void* grown = allocator_->allocate(nbytes, device_);
   const size_t kept = nbytes < nbytes_ ? nbytes : nbytes_;
   if (kept) std::memcpy(grown, data_, kept);

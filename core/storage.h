@@ -15,7 +15,8 @@ class StorageImpl final : public RefCounted {
   // Allocates. A meta storage has a size and no bytes.
   StorageImpl(size_t nbytes, Device device);
   // Wraps memory owned elsewhere; `release` runs once when the storage dies (from any thread).
-  StorageImpl(void* data, size_t nbytes, Device device, std::function<void()> release, bool writable = true);
+  StorageImpl(void* data, size_t nbytes, Device device, std::function<void()> release,
+              bool writable = true);
   ~StorageImpl() override;
 
   void* data() const noexcept { return data_; }
@@ -23,7 +24,8 @@ class StorageImpl final : public RefCounted {
   Device device() const noexcept { return device_; }
   bool owns_memory() const noexcept { return allocator_ != nullptr; }
   bool writable() const noexcept { return writable_; }
-  // Grows (keeping contents, zero-filling nothing) or shrinks the size; RuntimeError for memory owned elsewhere.
+  // Grows (keeping contents, zero-filling nothing) or shrinks the size; RuntimeError for memory
+  // owned elsewhere.
   void resize(size_t nbytes);
   // How often tensors on this storage were written in place; see TensorImpl::version().
   std::atomic<uint32_t>& version() noexcept { return version_; }

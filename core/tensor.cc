@@ -1,4 +1,5 @@
-// TensorImpl, the factories below all operators, and arithmetic on sizes and dims that cannot overflow.
+// TensorImpl, the factories below all operators, and arithmetic on sizes and dims that cannot
+// overflow.
 
 #include "core/tensor.h"
 
@@ -11,7 +12,8 @@ namespace {
   for (int64_t s : sizes) {
     check<ErrorKind::Runtime>(s >= 0, "expected sizes >= 0, got sizes = ", sizes);
   }
-  fail<ErrorKind::Runtime>("expected sizes whose bytes can be counted in 63 bits, got sizes = ", sizes);
+  fail<ErrorKind::Runtime>("expected sizes whose bytes can be counted in 63 bits, got sizes = ",
+                           sizes);
 }
 
 Device without_index(Device device) {
@@ -20,10 +22,12 @@ Device without_index(Device device) {
 }
 
 Tensor new_tensor(size_t nbytes, IntList sizes, ScalarType dtype, Device device) {
-  return Tensor(make_intrusive<TensorImpl>(make_intrusive<StorageImpl>(nbytes, device), dtype, sizes));
+  return Tensor(
+      make_intrusive<TensorImpl>(make_intrusive<StorageImpl>(nbytes, device), dtype, sizes));
 }
 
-// The lowest and the highest element a geometry reaches, counted from the storage's start. False on overflow.
+// The lowest and the highest element a geometry reaches, counted from the storage's start. False on
+// overflow.
 bool extent(IntList sizes, IntList strides, int64_t offset, int64_t* low, int64_t* high) {
   *low = *high = offset;
   for (size_t d = 0; d < sizes.size(); ++d) {
@@ -47,7 +51,8 @@ TensorImpl::TensorImpl(Storage storage, ScalarType dtype, IntList sizes)
     const int64_t size = sizes[d];
     sizes_[d] = size;
     strides_[d] = stride;
-    if (size < 0 || __builtin_mul_overflow(stride, size > 1 ? size : 1, &stride)) [[unlikely]] bad_sizes(sizes);
+    if (size < 0 || __builtin_mul_overflow(stride, size > 1 ? size : 1, &stride)) [[unlikely]]
+      bad_sizes(sizes);
     numel *= size;
   }
   numel_ = numel;
@@ -55,8 +60,14 @@ TensorImpl::TensorImpl(Storage storage, ScalarType dtype, IntList sizes)
   set_layer(Layer::Autograd, inference_);  // so that in-place changes outside the mode are noticed
 }
 
-TensorImpl::TensorImpl(Storage storage, ScalarType dtype, IntList sizes, IntList strides, int64_t offset)
-    : storage_(std::move(storage)), sizes_(sizes), strides_(strides), offset_(offset), dtype_(dtype), device_(storage_->device()) {
+TensorImpl::TensorImpl(Storage storage, ScalarType dtype, IntList sizes, IntList strides,
+                       int64_t offset)
+    : storage_(std::move(storage)),
+      sizes_(sizes),
+      strides_(strides),
+      offset_(offset),
+      dtype_(dtype),
+      device_(storage_->device()) {
   refresh();
   inference_ = inference_enabled();
   set_layer(Layer::Autograd, inference_);  // so that in-place changes outside the mode are noticed
@@ -92,8 +103,12 @@ void TensorImpl::refresh() {
   contiguous_ = contiguous || numel_ == 0;
 }
 
-int64_t Tensor::size(int64_t d) const { return impl_->sizes()[static_cast<size_t>(wrap_dim("size", d, dim()))]; }
-int64_t Tensor::stride(int64_t d) const { return impl_->strides()[static_cast<size_t>(wrap_dim("stride", d, dim()))]; }
+int64_t Tensor::size(int64_t d) const {
+  return impl_->sizes()[static_cast<size_t>(wrap_dim("size", d, dim()))];
+}
+int64_t Tensor::stride(int64_t d) const {
+  return impl_->strides()[static_cast<size_t>(wrap_dim("stride", d, dim()))];
+}
 
 Tensor empty_cpu(IntList sizes, ScalarType dtype) {
   const int64_t item = item_size(dtype);
@@ -102,36 +117,45 @@ Tensor empty_cpu(IntList sizes, ScalarType dtype) {
 
 Tensor empty_tensor(IntList sizes, ScalarType dtype, Device device) {
   const int64_t item = item_size(dtype);
-  return new_tensor(static_cast<size_t>(checked_numel(sizes, item) * item), sizes, dtype, without_index(device));
+  return new_tensor(static_cast<size_t>(checked_numel(sizes, item) * item), sizes, dtype,
+                    without_index(device));
 }
 
 Tensor empty_strided_tensor(IntList sizes, IntList strides, ScalarType dtype, Device device) {
-  check<ErrorKind::Runtime>(sizes.size() == strides.size(), "expected as many strides as sizes, got sizes = ", sizes,
+  check<ErrorKind::Runtime>(sizes.size() == strides.size(),
+                            "expected as many strides as sizes, got sizes = ", sizes,
                             " and strides = ", strides);
-  for (int64_t s : strides) check<ErrorKind::Runtime>(s >= 0, "expected strides >= 0, got strides = ", strides);
+  for (int64_t s : strides)
+    check<ErrorKind::Runtime>(s >= 0, "expected strides >= 0, got strides = ", strides);
   const int64_t item = item_size(dtype);
   int64_t low = 0, high = -1, bytes = 0;
   if (checked_numel(sizes, item) > 0) {
-    const bool ok = extent(sizes, strides, 0, &low, &high) && !__builtin_mul_overflow(high + 1, item, &bytes) && high + 1 > 0;
-    check<ErrorKind::Runtime>(ok, "expected a geometry whose bytes can be counted in 63 bits, got sizes = ", sizes,
-                              " and strides = ", strides);
+    const bool ok = extent(sizes, strides, 0, &low, &high) &&
+                    !__builtin_mul_overflow(high + 1, item, &bytes) && high + 1 > 0;
+    check<ErrorKind::Runtime>(
+        ok, "expected a geometry whose bytes can be counted in 63 bits, got sizes = ", sizes,
+        " and strides = ", strides);
   }
-  return Tensor(make_intrusive<TensorImpl>(make_intrusive<StorageImpl>(static_cast<size_t>(bytes), without_index(device)), dtype,
-                                           sizes, strides, 0));
+  return Tensor(make_intrusive<TensorImpl>(
+      make_intrusive<StorageImpl>(static_cast<size_t>(bytes), without_index(device)), dtype, sizes,
+      strides, 0));
 }
 
 Tensor alias_with_geometry(const Tensor& base, IntList sizes, IntList strides, int64_t offset) {
-  check<ErrorKind::Runtime>(sizes.size() == strides.size(), "expected as many strides as sizes, got sizes = ", sizes,
+  check<ErrorKind::Runtime>(sizes.size() == strides.size(),
+                            "expected as many strides as sizes, got sizes = ", sizes,
                             " and strides = ", strides);
   const Storage& storage = base.storage();
   const int64_t item = item_size(base.dtype());
   const int64_t held = static_cast<int64_t>(storage->nbytes()) / item;
   int64_t low = offset, high = offset;
   const int64_t numel = checked_numel(sizes, item);
-  const bool inside = numel == 0 ? offset >= 0 && offset <= held
-                                 : extent(sizes, strides, offset, &low, &high) && low >= 0 && high < held;
-  check<ErrorKind::Runtime>(inside, "expected a view inside its storage of ", held, " elements, got sizes = ", sizes,
-                            ", strides = ", strides, ", offset = ", offset);
+  const bool inside = numel == 0
+                          ? offset >= 0 && offset <= held
+                          : extent(sizes, strides, offset, &low, &high) && low >= 0 && high < held;
+  check<ErrorKind::Runtime>(inside, "expected a view inside its storage of ", held,
+                            " elements, got sizes = ", sizes, ", strides = ", strides,
+                            ", offset = ", offset);
   auto impl = make_intrusive<TensorImpl>(storage, base.dtype(), sizes, strides, offset);
   impl->share_version_of(*base.impl());
   impl->set_inference(base.impl()->is_inference());
@@ -140,10 +164,12 @@ Tensor alias_with_geometry(const Tensor& base, IntList sizes, IntList strides, i
 }
 
 int64_t checked_numel(IntList sizes, int64_t item) {
-  // `span` counts empty dimensions as one, so that strides of a tensor without elements cannot overflow either.
+  // `span` counts empty dimensions as one, so that strides of a tensor without elements cannot
+  // overflow either.
   int64_t numel = 1, span = item;
   for (int64_t size : sizes) {
-    if (size < 0 || __builtin_mul_overflow(span, size > 1 ? size : 1, &span)) [[unlikely]] bad_sizes(sizes);
+    if (size < 0 || __builtin_mul_overflow(span, size > 1 ? size : 1, &span)) [[unlikely]]
+      bad_sizes(sizes);
     numel *= size;
   }
   return numel;
@@ -154,14 +180,16 @@ DimVector contiguous_strides(IntList sizes) {
   int64_t stride = 1;
   for (size_t d = sizes.size(); d-- > 0;) {
     strides[d] = stride;
-    if (__builtin_mul_overflow(stride, sizes[d] > 1 ? sizes[d] : 1, &stride)) [[unlikely]] bad_sizes(sizes);
+    if (__builtin_mul_overflow(stride, sizes[d] > 1 ? sizes[d] : 1, &stride)) [[unlikely]]
+      bad_sizes(sizes);
   }
   return strides;
 }
 
 int64_t wrap_dim(std::string_view op, int64_t dim, int64_t rank) {
   const int64_t limit = rank > 0 ? rank : 1;
-  check<ErrorKind::Index>(dim >= -limit && dim < limit, op, ": Dimension out of range (expected to be in range of [", -limit, ", ",
+  check<ErrorKind::Index>(dim >= -limit && dim < limit, op,
+                          ": Dimension out of range (expected to be in range of [", -limit, ", ",
                           limit - 1, "], but got ", dim, ")");
   return dim < 0 ? dim + limit : dim;
 }
@@ -175,7 +203,8 @@ DimVector wrap_dims(std::string_view op, OptionalIntList dims, int64_t rank, boo
   for (int64_t dim : *dims) {
     const int64_t d = wrap_dim(op, dim, rank);
     for (int64_t seen : wrapped) {
-      check<ErrorKind::Runtime>(seen != d, op, ": dim ", d, " appears multiple times in the list of dims ", *dims);
+      check<ErrorKind::Runtime>(seen != d, op, ": dim ", d,
+                                " appears multiple times in the list of dims ", *dims);
     }
     wrapped.push_back(d);
   }

@@ -1,8 +1,8 @@
 // Tensor: a handle to sizes, strides, an offset and a dtype over shared storage.
 //
-// Handles are cheap to copy and compare by identity. A default-made handle is undefined ("None"). The class carries no
-// operators: those are functions in aten/ops/<name>.h, so that a new operator does not rebuild what uses Tensor. For
-// method syntax see aten/tensor_methods.h.
+// Handles are cheap to copy and compare by identity. A default-made handle is undefined ("None").
+// The class carries no operators: those are functions in aten/ops/<name>.h, so that a new operator
+// does not rebuild what uses Tensor. For method syntax see aten/tensor_methods.h.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,8 @@ class AutogradMetaBase {
 
 class TensorImpl : public RefCounted {
  public:
-  // A tensor over `storage`; strides are contiguous for `sizes`. Sizes are non-negative and their product is checked.
+  // A tensor over `storage`; strides are contiguous for `sizes`. Sizes are non-negative and their
+  // product is checked.
   TensorImpl(Storage storage, ScalarType dtype, IntList sizes);
   // Of any geometry, which the caller has checked to stay inside the storage.
   TensorImpl(Storage storage, ScalarType dtype, IntList sizes, IntList strides, int64_t offset);
@@ -50,7 +51,8 @@ class TensorImpl : public RefCounted {
   Layout layout() const { return layout_; }
   LayerMask layers() const { return layers_; }
   void set_layer(Layer l, bool on) {
-    layers_ = on ? static_cast<LayerMask>(layers_ | layer_bit(l)) : static_cast<LayerMask>(layers_ & ~layer_bit(l));
+    layers_ = on ? static_cast<LayerMask>(layers_ | layer_bit(l))
+                 : static_cast<LayerMask>(layers_ & ~layer_bit(l));
   }
   bool is_contiguous() const { return contiguous_; }
   const Storage& storage() const { return storage_; }
@@ -61,11 +63,21 @@ class TensorImpl : public RefCounted {
   // New geometry over the same storage; the caller has checked that it stays inside.
   void set_geometry(IntList sizes, IntList strides, int64_t offset);
   void set_contiguous_sizes(IntList sizes);
-  void set_storage(Storage storage, ScalarType dtype) { storage_ = std::move(storage); dtype_ = dtype; device_ = storage_->device(); }
+  void set_storage(Storage storage, ScalarType dtype) {
+    storage_ = std::move(storage);
+    dtype_ = dtype;
+    device_ = storage_->device();
+  }
 
   // How often the values were written in place; views share the count with their base.
-  uint32_t version() const { return version_source_ ? version_source_->version().load() : storage_->version().load(); }
-  void bump_version() { (version_source_ ? version_source_ : storage_)->version().fetch_add(1, std::memory_order_relaxed); }
+  uint32_t version() const {
+    return version_source_ ? version_source_->version().load() : storage_->version().load();
+  }
+  void bump_version() {
+    (version_source_ ? version_source_ : storage_)
+        ->version()
+        .fetch_add(1, std::memory_order_relaxed);
+  }
   // Gives this tensor (a `.data` alias) a count of its own.
   void detach_version();
   void share_version_of(const TensorImpl& other) { version_source_ = other.version_source_; }
@@ -80,7 +92,8 @@ class TensorImpl : public RefCounted {
   AutogradMetaBase* autograd_meta() const { return autograd_.get(); }
   void set_autograd_meta(std::unique_ptr<AutogradMetaBase> meta) { autograd_ = std::move(meta); }
 
-  // The Python object of this tensor, if one lives; managed by the bindings under the interpreter lock.
+  // The Python object of this tensor, if one lives; managed by the bindings under the interpreter
+  // lock.
   PythonSlot& python() { return python_; }
 
  private:
@@ -143,7 +156,10 @@ class Tensor {
 
   void* data() const { return impl_->data(); }
   // TypeError-free typed access for kernels whose dtype was switched on already.
-  template <class T> T* data_as() const { return static_cast<T*>(impl_->data()); }
+  template <class T>
+  T* data_as() const {
+    return static_cast<T*>(impl_->data());
+  }
 
  private:
   IntrusivePtr<TensorImpl> impl_;
@@ -151,21 +167,24 @@ class Tensor {
 
 using TensorList = ArrayRef<Tensor>;
 
-// Uninitialised tensors; no operator call, no layers. Sizes are checked: negative or overflowing sizes are an error.
+// Uninitialised tensors; no operator call, no layers. Sizes are checked: negative or overflowing
+// sizes are an error.
 Tensor empty_cpu(IntList sizes, ScalarType dtype);
 Tensor empty_tensor(IntList sizes, ScalarType dtype, Device device);
 Tensor empty_strided_tensor(IntList sizes, IntList strides, ScalarType dtype, Device device);
-// A new tensor over the same storage, no autograd relation. Checks that the geometry stays inside the storage:
-// RuntimeError otherwise. Shares the version count.
+// A new tensor over the same storage, no autograd relation. Checks that the geometry stays inside
+// the storage: RuntimeError otherwise. Shares the version count.
 Tensor alias_with_geometry(const Tensor& base, IntList sizes, IntList strides, int64_t offset);
 
-// Product of non-negative sizes; RuntimeError naming the sizes when negative or above 2^63-1 bytes of `item` each.
+// Product of non-negative sizes; RuntimeError naming the sizes when negative or above 2^63-1 bytes
+// of `item` each.
 int64_t checked_numel(IntList sizes, int64_t item = 1);
 DimVector contiguous_strides(IntList sizes);
-// `dim` in [-rank, rank) (rank 0 counts as 1) -> [0, rank); IndexError "Dimension out of range (expected to be in range
-// of [-2, 1], but got 5)" prefixed by the operator.
+// `dim` in [-rank, rank) (rank 0 counts as 1) -> [0, rank); IndexError "Dimension out of range
+// (expected to be in range of [-2, 1], but got 5)" prefixed by the operator.
 int64_t wrap_dim(std::string_view op, int64_t dim, int64_t rank);
-// Wraps each; RuntimeError when a dim appears twice. Empty or absent means all dims if `empty_is_all`.
+// Wraps each; RuntimeError when a dim appears twice. Empty or absent means all dims if
+// `empty_is_all`.
 DimVector wrap_dims(std::string_view op, OptionalIntList dims, int64_t rank, bool empty_is_all);
 
 // "float32[2, 3]": how messages show a tensor.

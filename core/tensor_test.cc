@@ -28,21 +28,38 @@ TEST(Tensor, NewTensorsAreContiguous) {
   EXPECT_EQ(to_string(t), "int16[2, 3, 4]");
   EXPECT_EQ(empty_cpu({}, ScalarType::Bool).numel(), 1);
   EXPECT_EQ(empty_cpu({3, 0, 5}, ScalarType::Bool).numel(), 0);
-  EXPECT_EQ(empty_cpu({2, 3, 4, 5, 6, 7}, ScalarType::Bool).strides(), IntList({2520, 840, 210, 42, 7, 1}));
+  EXPECT_EQ(empty_cpu({2, 3, 4, 5, 6, 7}, ScalarType::Bool).strides(),
+            IntList({2520, 840, 210, 42, 7, 1}));
   EXPECT_EQ(to_string(Tensor()), "None");
 }
 
 TEST(Tensor, SizesAreChecked) {
   constexpr int64_t big = int64_t{1} << 62;
-  EXPECT_EQ(error_of([] { empty_cpu({2, -1}, ScalarType::Float32); }), "expected sizes >= 0, got sizes = (2, -1)");
+  EXPECT_EQ(error_of([] {
+              empty_cpu({2, -1}, ScalarType::Float32);
+            }),
+            "expected sizes >= 0, got sizes = (2, -1)");
   for (const DimVector& sizes : {DimVector{big, 4}, DimVector{big, big, 0}, DimVector{big}}) {
-    EXPECT_NE(error_of([&] { empty_tensor(sizes, ScalarType::Float32, kMeta); }).find("counted in 63 bits"), std::string::npos);
+    EXPECT_NE(error_of([&] {
+                empty_tensor(sizes, ScalarType::Float32, kMeta);
+              }).find("counted in 63 bits"),
+              std::string::npos);
   }
   EXPECT_EQ(empty_tensor({big}, ScalarType::Bool, kMeta).numel(), big);
-  EXPECT_NE(error_of([] { empty_cpu({int64_t{1} << 58}, ScalarType::Float32); }).find("the system refused"), std::string::npos);
-  EXPECT_NE(error_of([] { empty_strided_tensor({2}, {big}, ScalarType::Float64, kMeta); }).find("63 bits"), std::string::npos);
-  EXPECT_NE(error_of([] { empty_strided_tensor({2}, {-1}, ScalarType::Float64, kCPU); }).find("strides >= 0"), std::string::npos);
-  EXPECT_EQ(empty_strided_tensor({2, 3}, {1, 2}, ScalarType::Float32, kCPU).storage()->nbytes(), 24u);
+  EXPECT_NE(error_of([] {
+              empty_cpu({int64_t{1} << 58}, ScalarType::Float32);
+            }).find("the system refused"),
+            std::string::npos);
+  EXPECT_NE(error_of([] {
+              empty_strided_tensor({2}, {big}, ScalarType::Float64, kMeta);
+            }).find("63 bits"),
+            std::string::npos);
+  EXPECT_NE(error_of([] {
+              empty_strided_tensor({2}, {-1}, ScalarType::Float64, kCPU);
+            }).find("strides >= 0"),
+            std::string::npos);
+  EXPECT_EQ(empty_strided_tensor({2, 3}, {1, 2}, ScalarType::Float32, kCPU).storage()->nbytes(),
+            24u);
 }
 
 TEST(Tensor, ViewsStayInsideTheirStorage) {
@@ -54,7 +71,9 @@ TEST(Tensor, ViewsStayInsideTheirStorage) {
   EXPECT_EQ(geometry({12}, {-1}, 11), "no error");
   EXPECT_EQ(geometry({5, 12}, {0, 1}, 0), "no error");
   EXPECT_EQ(geometry({0}, {1}, 12), "no error");
-  EXPECT_EQ(geometry({13}, {1}, 0), "expected a view inside its storage of 12 elements, got sizes = (13,), strides = (1,), offset = 0");
+  EXPECT_EQ(geometry({13}, {1}, 0),
+            "expected a view inside its storage of 12 elements, got sizes = (13,), strides = (1,), "
+            "offset = 0");
   EXPECT_NE(geometry({1}, {1}, 12), "no error");
   EXPECT_NE(geometry({1}, {1}, -1), "no error");
   EXPECT_NE(geometry({2}, {-1}, 0), "no error");
@@ -93,7 +112,10 @@ TEST(Tensor, DimsWrap) {
   EXPECT_EQ(wrap_dims("sum", std::nullopt, 2, false), DimVector({0, 1}));
   EXPECT_EQ(wrap_dims("sum", IntList(), 2, true), DimVector({0, 1}));
   EXPECT_EQ(wrap_dims("sum", IntList(), 2, false), DimVector());
-  EXPECT_EQ(error_of([] { wrap_dims("sum", DimVector{1, -1}, 2, false); }), "sum: dim 1 appears multiple times in the list of dims (1, -1)");
+  EXPECT_EQ(error_of([] {
+              wrap_dims("sum", DimVector{1, -1}, 2, false);
+            }),
+            "sum: dim 1 appears multiple times in the list of dims (1, -1)");
 }
 
 TEST(Tensor, HandlesCountReferences) {
@@ -121,8 +143,12 @@ TEST(TensorAccessor, ChecksWhatItIsMadeFor) {
   const Tensor t = empty_cpu({2, 3}, ScalarType::Float32);
   EXPECT_EQ(error_of([&] { accessor<double, 2>("trace", t); }),
             "trace: expected a tensor of dtype treadle.float64, got treadle.float32");
-  EXPECT_EQ(error_of([&] { accessor<float, 3>("trace", t); }), "trace: expected a tensor with 3 dimensions, got 2");
-  EXPECT_NE(error_of([&] { accessor<float, 1>("trace", empty_tensor({2}, ScalarType::Float32, kMeta)); }).find("meta"), std::string::npos);
+  EXPECT_EQ(error_of([&] { accessor<float, 3>("trace", t); }),
+            "trace: expected a tensor with 3 dimensions, got 2");
+  EXPECT_NE(error_of([&] {
+              accessor<float, 1>("trace", empty_tensor({2}, ScalarType::Float32, kMeta));
+            }).find("meta"),
+            std::string::npos);
 }
 
 }  // namespace

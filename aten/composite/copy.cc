@@ -1,4 +1,5 @@
-// Operators that move values: copies, conversions between dtypes and devices, fills, and reading one value.
+// Operators that move values: copies, conversions between dtypes and devices, fills, and reading
+// one value.
 
 #include <utility>
 
@@ -35,8 +36,8 @@ bool broadcasts_to(IntList from, IntList to) {
   return true;
 }
 
-// A copy that is not from CPU memory to CPU memory belongs to the device that is not the CPU: to the kernel which that
-// device has registered for copy_.
+// A copy that is not from CPU memory to CPU memory belongs to the device that is not the CPU: to
+// the kernel which that device has registered for copy_.
 void copy_between_devices(const Tensor& self, const Tensor& src, bool non_blocking) {
   const Device device = self.is_cpu() ? src.device() : self.device();
   const Operator& op = aten::ops::copy_::op;
@@ -61,62 +62,83 @@ bool in_format(const char* op, const Tensor& t, std::optional<MemoryFormat> form
   return true;
 }
 
-bool same_device(Device wanted, Device has) { return wanted.type == has.type && (wanted.index < 0 || wanted.index == has.index); }
+bool same_device(Device wanted, Device has) {
+  return wanted.type == has.type && (wanted.index < 0 || wanted.index == has.index);
+}
 
 }  // namespace
 
 Tensor copy_(const Tensor& self, const Tensor& src, bool non_blocking) {
   if (self.is_same(src)) return self;
-  check<ErrorKind::Runtime>(broadcasts_to(src.sizes(), self.sizes()), "copy_: expected src that broadcasts to sizes ", self.sizes(),
+  check<ErrorKind::Runtime>(broadcasts_to(src.sizes(), self.sizes()),
+                            "copy_: expected src that broadcasts to sizes ", self.sizes(),
                             ", got src of sizes ", src.sizes());
   require_writable("copy_", self);
   if (!self.is_meta()) {
-    check<ErrorKind::NotImplemented>(!src.is_meta(), "copy_: expected src with values, got one on the meta device");
-    if (self.is_cpu() && src.is_cpu()) copy_strided(self, src);
-    else copy_between_devices(self, src, non_blocking);
+    check<ErrorKind::NotImplemented>(!src.is_meta(),
+                                     "copy_: expected src with values, got one on the meta device");
+    if (self.is_cpu() && src.is_cpu())
+      copy_strided(self, src);
+    else
+      copy_between_devices(self, src, non_blocking);
   }
   self.impl()->bump_version();
   return self;
 }
 
 Tensor clone(const Tensor& self, std::optional<MemoryFormat> memory_format) {
-  const Tensor copy = aten::empty_like(self, std::nullopt, std::nullopt, std::nullopt, std::nullopt, memory_format);
+  const Tensor copy =
+      aten::empty_like(self, std::nullopt, std::nullopt, std::nullopt, std::nullopt, memory_format);
   return fresh(aten::copy_(copy, self));
 }
 
 Tensor contiguous(const Tensor& self, MemoryFormat memory_format) {
   check<ErrorKind::Runtime>(memory_format != MemoryFormat::Preserve,
-                            "contiguous: expected a memory format that has an order, got ", memory_format);
+                            "contiguous: expected a memory format that has an order, got ",
+                            memory_format);
   return in_format("contiguous", self, memory_format) ? self : aten::clone(self, memory_format);
 }
 
-Tensor _to_copy(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
-                std::optional<bool> pin_memory, bool non_blocking, std::optional<MemoryFormat> memory_format) {
-  return fresh(aten::copy_(aten::empty_like(self, dtype, layout, device, pin_memory, memory_format), self, non_blocking));
+Tensor _to_copy(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                std::optional<Device> device, std::optional<bool> pin_memory, bool non_blocking,
+                std::optional<MemoryFormat> memory_format) {
+  return fresh(aten::copy_(aten::empty_like(self, dtype, layout, device, pin_memory, memory_format),
+                           self, non_blocking));
 }
 
-Tensor to(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
-          std::optional<bool> pin_memory, bool non_blocking, bool copy, std::optional<MemoryFormat> memory_format) {
-  const bool unchanged = !copy && (!dtype || *dtype == self.dtype()) && (!device || same_device(*device, self.device())) &&
-                         (!layout || *layout == self.layout()) && in_format("to", self, memory_format);
+Tensor to(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+          std::optional<Device> device, std::optional<bool> pin_memory, bool non_blocking,
+          bool copy, std::optional<MemoryFormat> memory_format) {
+  const bool unchanged = !copy && (!dtype || *dtype == self.dtype()) &&
+                         (!device || same_device(*device, self.device())) &&
+                         (!layout || *layout == self.layout()) &&
+                         in_format("to", self, memory_format);
   if (unchanged) return self;
   return aten::_to_copy(self, dtype, layout, device, pin_memory, non_blocking, memory_format);
 }
 
-Tensor to(const Tensor& self, ScalarType dtype, bool non_blocking, bool copy, std::optional<MemoryFormat> memory_format) {
-  return composite::to(self, std::optional(dtype), std::nullopt, std::nullopt, std::nullopt, non_blocking, copy, memory_format);
+Tensor to(const Tensor& self, ScalarType dtype, bool non_blocking, bool copy,
+          std::optional<MemoryFormat> memory_format) {
+  return composite::to(self, std::optional(dtype), std::nullopt, std::nullopt, std::nullopt,
+                       non_blocking, copy, memory_format);
 }
 
-Tensor to(const Tensor& self, Device device, ScalarType dtype, bool non_blocking, bool copy, std::optional<MemoryFormat> memory_format) {
-  return composite::to(self, std::optional(dtype), std::nullopt, std::optional(device), std::nullopt, non_blocking, copy, memory_format);
+Tensor to(const Tensor& self, Device device, ScalarType dtype, bool non_blocking, bool copy,
+          std::optional<MemoryFormat> memory_format) {
+  return composite::to(self, std::optional(dtype), std::nullopt, std::optional(device),
+                       std::nullopt, non_blocking, copy, memory_format);
 }
 
-Tensor to(const Tensor& self, const Tensor& other, bool non_blocking, bool copy, std::optional<MemoryFormat> memory_format) {
-  return composite::to(self, std::optional(other.dtype()), std::nullopt, std::optional(other.device()), std::nullopt, non_blocking, copy,
+Tensor to(const Tensor& self, const Tensor& other, bool non_blocking, bool copy,
+          std::optional<MemoryFormat> memory_format) {
+  return composite::to(self, std::optional(other.dtype()), std::nullopt,
+                       std::optional(other.device()), std::nullopt, non_blocking, copy,
                        memory_format);
 }
 
-Tensor type_as(const Tensor& self, const Tensor& other) { return composite::to(self, other, false, false, std::nullopt); }
+Tensor type_as(const Tensor& self, const Tensor& other) {
+  return composite::to(self, other, false, false, std::nullopt);
+}
 
 Tensor fill_(const Tensor& self, const Scalar& value) {
   if (self.is_contiguous()) return aten::_fill_(self, value);
@@ -126,8 +148,12 @@ Tensor fill_(const Tensor& self, const Scalar& value) {
 
 Tensor fill_(const Tensor& self, const Tensor& value) { return aten::copy_(self, value); }
 
-Tensor fill(const Tensor& self, const Scalar& value) { return fresh(aten::fill_(aten::empty_like(self), value)); }
-Tensor fill(const Tensor& self, const Tensor& value) { return fresh(aten::fill_(aten::empty_like(self), value)); }
+Tensor fill(const Tensor& self, const Scalar& value) {
+  return fresh(aten::fill_(aten::empty_like(self), value));
+}
+Tensor fill(const Tensor& self, const Tensor& value) {
+  return fresh(aten::fill_(aten::empty_like(self), value));
+}
 
 Tensor zero_(const Tensor& self) { return aten::fill_(self, Scalar(0)); }
 

@@ -37,84 +37,105 @@ Tensor filled(const Tensor& t, const Scalar& value) {
 
 }  // namespace
 
-Tensor empty(IntList size, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory, OptFormat memory_format) {
+Tensor empty(IntList size, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory,
+             OptFormat memory_format) {
   const FactoryOptions options("empty", dtype, layout, device, pin_memory, default_dtype());
-  check<ErrorKind::Runtime>(memory_format != MemoryFormat::Preserve, "empty: expected a memory format that has an order, got ",
+  check<ErrorKind::Runtime>(memory_format != MemoryFormat::Preserve,
+                            "empty: expected a memory format that has an order, got ",
                             MemoryFormat::Preserve);
   if (!memory_format || *memory_format == MemoryFormat::Contiguous) return options.empty(size);
   return options.empty_strided(size, shape::strides_in_format("empty", size, *memory_format));
 }
 
-Tensor empty_like(const Tensor& self, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory, OptFormat memory_format) {
-  const FactoryOptions options("empty_like", dtype, layout, device, pin_memory, self.dtype(), self.device());
+Tensor empty_like(const Tensor& self, OptDtype dtype, OptLayout layout, OptDevice device,
+                  OptBool pin_memory, OptFormat memory_format) {
+  const FactoryOptions options("empty_like", dtype, layout, device, pin_memory, self.dtype(),
+                               self.device());
   const MemoryFormat format = memory_format.value_or(MemoryFormat::Preserve);
   if (format == MemoryFormat::Contiguous) return options.empty(self.sizes());
   if (format != MemoryFormat::Preserve) {
-    return options.empty_strided(self.sizes(), shape::strides_in_format("empty_like", self.sizes(), format));
+    return options.empty_strided(self.sizes(),
+                                 shape::strides_in_format("empty_like", self.sizes(), format));
   }
   if (self.is_contiguous()) return options.empty(self.sizes());
   if (shape::is_dense(self)) return options.empty_strided(self.sizes(), self.strides());
   return options.empty(self.sizes());
 }
 
-Tensor empty_strided(IntList size, IntList stride, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+Tensor empty_strided(IntList size, IntList stride, OptDtype dtype, OptLayout layout,
+                     OptDevice device, OptBool pin_memory) {
   const FactoryOptions options("empty_strided", dtype, layout, device, pin_memory, default_dtype());
   return options.empty_strided(size, stride);
 }
 
-Tensor new_empty(const Tensor& self, IntList size, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
-  return FactoryOptions("new_empty", dtype, layout, device, pin_memory, self.dtype(), self.device()).empty(size);
+Tensor new_empty(const Tensor& self, IntList size, OptDtype dtype, OptLayout layout,
+                 OptDevice device, OptBool pin_memory) {
+  return FactoryOptions("new_empty", dtype, layout, device, pin_memory, self.dtype(), self.device())
+      .empty(size);
 }
 
-Tensor new_empty_strided(const Tensor& self, IntList size, IntList stride, OptDtype dtype, OptLayout layout, OptDevice device,
-                         OptBool pin_memory) {
-  const FactoryOptions options("new_empty_strided", dtype, layout, device, pin_memory, self.dtype(), self.device());
+Tensor new_empty_strided(const Tensor& self, IntList size, IntList stride, OptDtype dtype,
+                         OptLayout layout, OptDevice device, OptBool pin_memory) {
+  const FactoryOptions options("new_empty_strided", dtype, layout, device, pin_memory, self.dtype(),
+                               self.device());
   return options.empty_strided(size, stride);
 }
 
-Tensor new_full(const Tensor& self, IntList size, const Scalar& fill_value, OptDtype dtype, OptLayout layout, OptDevice device,
-                OptBool pin_memory) {
+Tensor new_full(const Tensor& self, IntList size, const Scalar& fill_value, OptDtype dtype,
+                OptLayout layout, OptDevice device, OptBool pin_memory) {
   return filled(composite::new_empty(self, size, dtype, layout, device, pin_memory), fill_value);
 }
 
-Tensor new_zeros(const Tensor& self, IntList size, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+Tensor new_zeros(const Tensor& self, IntList size, OptDtype dtype, OptLayout layout,
+                 OptDevice device, OptBool pin_memory) {
   return filled(composite::new_empty(self, size, dtype, layout, device, pin_memory), 0);
 }
 
-Tensor new_ones(const Tensor& self, IntList size, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+Tensor new_ones(const Tensor& self, IntList size, OptDtype dtype, OptLayout layout,
+                OptDevice device, OptBool pin_memory) {
   return filled(composite::new_empty(self, size, dtype, layout, device, pin_memory), 1);
 }
 
 Tensor zeros(IntList size, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
-  return filled(FactoryOptions("zeros", dtype, layout, device, pin_memory, default_dtype()).empty(size), 0);
+  return filled(
+      FactoryOptions("zeros", dtype, layout, device, pin_memory, default_dtype()).empty(size), 0);
 }
 
 Tensor ones(IntList size, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
-  return filled(FactoryOptions("ones", dtype, layout, device, pin_memory, default_dtype()).empty(size), 1);
+  return filled(
+      FactoryOptions("ones", dtype, layout, device, pin_memory, default_dtype()).empty(size), 1);
 }
 
-Tensor full(IntList size, const Scalar& fill_value, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
-  return filled(FactoryOptions("full", dtype, layout, device, pin_memory, fill_value.type()).empty(size), fill_value);
+Tensor full(IntList size, const Scalar& fill_value, OptDtype dtype, OptLayout layout,
+            OptDevice device, OptBool pin_memory) {
+  return filled(
+      FactoryOptions("full", dtype, layout, device, pin_memory, fill_value.type()).empty(size),
+      fill_value);
 }
 
-Tensor zeros_like(const Tensor& self, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory, OptFormat memory_format) {
+Tensor zeros_like(const Tensor& self, OptDtype dtype, OptLayout layout, OptDevice device,
+                  OptBool pin_memory, OptFormat memory_format) {
   return filled(composite::empty_like(self, dtype, layout, device, pin_memory, memory_format), 0);
 }
 
-Tensor ones_like(const Tensor& self, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory, OptFormat memory_format) {
+Tensor ones_like(const Tensor& self, OptDtype dtype, OptLayout layout, OptDevice device,
+                 OptBool pin_memory, OptFormat memory_format) {
   return filled(composite::empty_like(self, dtype, layout, device, pin_memory, memory_format), 1);
 }
 
-Tensor full_like(const Tensor& self, const Scalar& fill_value, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory,
-                 OptFormat memory_format) {
-  return filled(composite::empty_like(self, dtype, layout, device, pin_memory, memory_format), fill_value);
+Tensor full_like(const Tensor& self, const Scalar& fill_value, OptDtype dtype, OptLayout layout,
+                 OptDevice device, OptBool pin_memory, OptFormat memory_format) {
+  return filled(composite::empty_like(self, dtype, layout, device, pin_memory, memory_format),
+                fill_value);
 }
 
-Tensor scalar_tensor(const Scalar& s, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+Tensor scalar_tensor(const Scalar& s, OptDtype dtype, OptLayout layout, OptDevice device,
+                     OptBool pin_memory) {
   const FactoryOptions options("scalar_tensor", dtype, layout, device, pin_memory, s.type());
   const Tensor t = options.empty({});
   if (!t.is_cpu()) return fresh(aten::_fill_(t, s));
-  visit_type(AllTypes(), t.dtype(), [&]<class T>() { *t.data_as<T>() = s.checked_to<T>("scalar_tensor"); });
+  visit_type(AllTypes(), t.dtype(),
+             [&]<class T>() { *t.data_as<T>() = s.checked_to<T>("scalar_tensor"); });
   return t;
 }
 

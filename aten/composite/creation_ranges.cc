@@ -1,4 +1,5 @@
-// Factories whose values follow a rule: ranges, the identity, indices of triangles, grids, complex numbers from parts.
+// Factories whose values follow a rule: ranges, the identity, indices of triangles, grids, complex
+// numbers from parts.
 
 #include <algorithm>
 #include <cmath>
@@ -41,26 +42,33 @@ using OptBool = std::optional<bool>;
 
 int64_t range_length(const Scalar& start, const Scalar& end, const Scalar& step) {
   const auto inconsistent = [&](bool ok) {
-    check<ErrorKind::Runtime>(ok, "arange: expected a step that leads from start to end, got start = ", start, ", end = ", end,
-                              ", step = ", step);
+    check<ErrorKind::Runtime>(
+        ok, "arange: expected a step that leads from start to end, got start = ", start,
+        ", end = ", end, ", step = ", step);
   };
   check<ErrorKind::Runtime>(!start.is_complex() && !end.is_complex() && !step.is_complex(),
-                            "arange: expected real numbers, got start = ", start, ", end = ", end, ", step = ", step);
+                            "arange: expected real numbers, got start = ", start, ", end = ", end,
+                            ", step = ", step);
   check<ErrorKind::Runtime>(!step.equal(0), "arange: expected step != 0, got step = ", step);
   if (start.is_integral() && end.is_integral() && step.is_integral()) {
-    const __int128 by = step.to<int64_t>(), span = static_cast<__int128>(end.to<int64_t>()) - start.to<int64_t>();
+    const __int128 by = step.to<int64_t>(),
+                   span = static_cast<__int128>(end.to<int64_t>()) - start.to<int64_t>();
     inconsistent(span == 0 || (span > 0) == (by > 0));
     const __int128 length = (span + by - (by > 0 ? 1 : -1)) / by;
-    check<ErrorKind::Runtime>(length <= INT64_MAX, "arange: expected a length that can be counted, got start = ", start, ", end = ", end);
+    check<ErrorKind::Runtime>(length <= INT64_MAX,
+                              "arange: expected a length that can be counted, got start = ", start,
+                              ", end = ", end);
     return static_cast<int64_t>(length);
   }
   const double first = start.to<double>(), last = end.to<double>(), by = step.to<double>();
   check<ErrorKind::Runtime>(std::isfinite(first) && std::isfinite(last) && std::isfinite(by),
-                            "arange: expected finite numbers, got start = ", start, ", end = ", end, ", step = ", step);
+                            "arange: expected finite numbers, got start = ", start, ", end = ", end,
+                            ", step = ", step);
   inconsistent(first == last || (last > first) == (by > 0));
   const double length = std::ceil((last - first) / by);
-  check<ErrorKind::Runtime>(length < 9e18, "arange: expected a length that can be counted, got start = ", start, ", end = ", end,
-                            ", step = ", step);
+  check<ErrorKind::Runtime>(length < 9e18,
+                            "arange: expected a length that can be counted, got start = ", start,
+                            ", end = ", end, ", step = ", step);
   return static_cast<int64_t>(length);
 }
 
@@ -69,61 +77,76 @@ Scalar widest(const Scalar& a, const Scalar& b) { return a.kind() >= b.kind() ? 
 // Elements of the lower triangle, diagonal `offset` included, of a matrix.
 __int128 lower_count(int64_t row, int64_t col, int64_t offset) {
   const __int128 rows = row, columns = col, off = offset;
-  const __int128 first = std::clamp<__int128>(-off, 0, rows);              // the first row that has any
-  const __int128 full = std::clamp<__int128>(columns - off - 1, first, rows);  // the first row that has all
+  const __int128 first = std::clamp<__int128>(-off, 0, rows);  // the first row that has any
+  const __int128 full =
+      std::clamp<__int128>(columns - off - 1, first, rows);  // the first row that has all
   const __int128 partial = (full - first) * (first + off + 1 + full + off) / 2;
   return partial + (rows - full) * columns;
 }
 
-Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset, bool upper, const FactoryOptions& options) {
-  check<ErrorKind::Type>(options.dtype == ScalarType::Int32 || options.dtype == ScalarType::Int64, op,
-                         ": expected dtype int32 or int64, got ", options.dtype);
+Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset, bool upper,
+                        const FactoryOptions& options) {
+  check<ErrorKind::Type>(options.dtype == ScalarType::Int32 || options.dtype == ScalarType::Int64,
+                         op, ": expected dtype int32 or int64, got ", options.dtype);
   constexpr int64_t kMax = int64_t{1} << 31;
-  check<ErrorKind::Value>(row <= kMax && col <= kMax, op, ": expected row and col <= 2^31, got row = ", row, ", col = ", col);
+  check<ErrorKind::Value>(row <= kMax && col <= kMax, op,
+                          ": expected row and col <= 2^31, got row = ", row, ", col = ", col);
   offset = std::clamp(offset, -kMax - 1, kMax + 1);
-  const __int128 count = upper ? static_cast<__int128>(row) * col - lower_count(row, col, offset - 1) : lower_count(row, col, offset);
+  const __int128 count = upper
+                             ? static_cast<__int128>(row) * col - lower_count(row, col, offset - 1)
+                             : lower_count(row, col, offset);
   const Tensor indices = options.empty({2, static_cast<int64_t>(count)});
   return fresh(aten::_triangle_indices_(indices, row, col, offset, upper));
 }
 
 }  // namespace
 
-Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, OptDtype dtype, OptLayout layout, OptDevice device,
-              OptBool pin_memory) {
+Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, OptDtype dtype,
+              OptLayout layout, OptDevice device, OptBool pin_memory) {
   const Scalar kind = widest(widest(start, end), step);
   const ScalarType own = kind.is_integral() ? ScalarType::Int64 : kind.type();
   const FactoryOptions options("arange", dtype, layout, device, pin_memory, own);
-  check<ErrorKind::NotImplemented>(options.dtype != ScalarType::Bool, "arange: expected a dtype of numbers, got ", options.dtype);
+  check<ErrorKind::NotImplemented>(options.dtype != ScalarType::Bool,
+                                   "arange: expected a dtype of numbers, got ", options.dtype);
   return fresh(aten::_linear_(options.empty({range_length(start, end, step)}), start, step));
 }
 
-Tensor arange(const Scalar& start, const Scalar& end, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+Tensor arange(const Scalar& start, const Scalar& end, OptDtype dtype, OptLayout layout,
+              OptDevice device, OptBool pin_memory) {
   return composite::arange(start, end, Scalar(1), dtype, layout, device, pin_memory);
 }
 
-Tensor arange(const Scalar& end, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+Tensor arange(const Scalar& end, OptDtype dtype, OptLayout layout, OptDevice device,
+              OptBool pin_memory) {
   return composite::arange(Scalar(0), end, Scalar(1), dtype, layout, device, pin_memory);
 }
 
-Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, OptDtype dtype, OptLayout layout, OptDevice device,
-                OptBool pin_memory) {
+Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, OptDtype dtype,
+                OptLayout layout, OptDevice device, OptBool pin_memory) {
   const bool complex = start.is_complex() || end.is_complex();
-  const FactoryOptions options("linspace", dtype, layout, device, pin_memory, complex ? to_complex(default_dtype()) : default_dtype());
-  check<ErrorKind::Runtime>(!complex || is_complex(options.dtype), "linspace: expected a complex dtype for complex numbers, got ", options.dtype);
+  const FactoryOptions options("linspace", dtype, layout, device, pin_memory,
+                               complex ? to_complex(default_dtype()) : default_dtype());
+  check<ErrorKind::Runtime>(!complex || is_complex(options.dtype),
+                            "linspace: expected a complex dtype for complex numbers, got ",
+                            options.dtype);
   return fresh(aten::_linspace_(options.empty({steps}), start, end));
 }
 
-Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base, OptDtype dtype, OptLayout layout, OptDevice device,
-                OptBool pin_memory) {
+Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base, OptDtype dtype,
+                OptLayout layout, OptDevice device, OptBool pin_memory) {
   const bool complex = start.is_complex() || end.is_complex();
-  const FactoryOptions options("logspace", dtype, layout, device, pin_memory, complex ? to_complex(default_dtype()) : default_dtype());
-  check<ErrorKind::Runtime>(!complex || is_complex(options.dtype), "logspace: expected a complex dtype for complex numbers, got ", options.dtype);
+  const FactoryOptions options("logspace", dtype, layout, device, pin_memory,
+                               complex ? to_complex(default_dtype()) : default_dtype());
+  check<ErrorKind::Runtime>(!complex || is_complex(options.dtype),
+                            "logspace: expected a complex dtype for complex numbers, got ",
+                            options.dtype);
   const ScalarType exact = is_complex(options.dtype) ? ScalarType::Complex128 : ScalarType::Float64;
   const Tensor exponents = aten::linspace(start, end, steps, exact, std::nullopt, options.device);
   return aten::to(aten::pow(Scalar(base), exponents), options.dtype);
 }
 
-Tensor eye(int64_t n, int64_t m, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+Tensor eye(int64_t n, int64_t m, OptDtype dtype, OptLayout layout, OptDevice device,
+           OptBool pin_memory) {
   const Tensor matrix = aten::zeros({n, m}, dtype, layout, device, pin_memory);
   aten::fill_(aten::diagonal(matrix), Scalar(1));
   return fresh(matrix);
@@ -133,13 +156,17 @@ Tensor eye(int64_t n, OptDtype dtype, OptLayout layout, OptDevice device, OptBoo
   return composite::eye(n, n, dtype, layout, device, pin_memory);
 }
 
-Tensor tril_indices(int64_t row, int64_t col, int64_t offset, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
-  const FactoryOptions options("tril_indices", dtype, layout, device, pin_memory, ScalarType::Int64);
+Tensor tril_indices(int64_t row, int64_t col, int64_t offset, OptDtype dtype, OptLayout layout,
+                    OptDevice device, OptBool pin_memory) {
+  const FactoryOptions options("tril_indices", dtype, layout, device, pin_memory,
+                               ScalarType::Int64);
   return triangle_indices("tril_indices", row, col, offset, false, options);
 }
 
-Tensor triu_indices(int64_t row, int64_t col, int64_t offset, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
-  const FactoryOptions options("triu_indices", dtype, layout, device, pin_memory, ScalarType::Int64);
+Tensor triu_indices(int64_t row, int64_t col, int64_t offset, OptDtype dtype, OptLayout layout,
+                    OptDevice device, OptBool pin_memory) {
+  const FactoryOptions options("triu_indices", dtype, layout, device, pin_memory,
+                               ScalarType::Int64);
   return triangle_indices("triu_indices", row, col, offset, true, options);
 }
 
@@ -147,9 +174,11 @@ std::vector<Tensor> meshgrid(TensorList tensors) {
   check<ErrorKind::Runtime>(!tensors.empty(), "meshgrid: expected at least one tensor, got none");
   DimVector sizes;
   for (const Tensor& t : tensors) {
-    check<ErrorKind::Runtime>(t.dim() <= 1, "meshgrid: expected tensors of 0 or 1 dimensions, got ", t.dim());
+    check<ErrorKind::Runtime>(t.dim() <= 1, "meshgrid: expected tensors of 0 or 1 dimensions, got ",
+                              t.dim());
     check<ErrorKind::Runtime>(t.dtype() == tensors[0].dtype() && t.device() == tensors[0].device(),
-                              "meshgrid: expected tensors of one dtype on one device, got ", tensors[0].dtype(), " and ", t.dtype());
+                              "meshgrid: expected tensors of one dtype on one device, got ",
+                              tensors[0].dtype(), " and ", t.dtype());
     sizes.push_back(t.numel());
   }
   std::vector<Tensor> grids;
@@ -162,7 +191,8 @@ std::vector<Tensor> meshgrid(TensorList tensors) {
 }
 
 std::vector<Tensor> meshgrid(TensorList tensors, std::string_view indexing) {
-  check<ErrorKind::Runtime>(indexing == "ij" || indexing == "xy", "meshgrid: expected indexing \"ij\" or \"xy\", got \"", indexing, "\"");
+  check<ErrorKind::Runtime>(indexing == "ij" || indexing == "xy",
+                            "meshgrid: expected indexing \"ij\" or \"xy\", got \"", indexing, "\"");
   if (indexing == "ij" || tensors.size() < 2) return composite::meshgrid(tensors);
   std::vector<Tensor> swapped = tensors.vec();
   std::swap(swapped[0], swapped[1]);
@@ -172,8 +202,10 @@ std::vector<Tensor> meshgrid(TensorList tensors, std::string_view indexing) {
 }
 
 Tensor complex(const Tensor& real, const Tensor& imag) {
-  check<ErrorKind::Runtime>(real.dtype() == imag.dtype() && (real.dtype() == ScalarType::Float32 || real.dtype() == ScalarType::Float64),
-                            "complex: expected two float32 or two float64 tensors, got ", real.dtype(), " and ", imag.dtype());
+  check<ErrorKind::Runtime>(real.dtype() == imag.dtype() && (real.dtype() == ScalarType::Float32 ||
+                                                             real.dtype() == ScalarType::Float64),
+                            "complex: expected two float32 or two float64 tensors, got ",
+                            real.dtype(), " and ", imag.dtype());
   const DimVector sizes = shape::broadcast_sizes("complex", real.sizes(), imag.sizes());
   const Tensor parts[] = {aten::expand(real, sizes), aten::expand(imag, sizes)};
   return aten::view_as_complex(aten::stack(TensorList(parts, 2), -1));

@@ -55,8 +55,9 @@ TEST(Arange, CountsUpAndDown) {
 
 TEST(Arange, RefusesWhatHasNoEnd) {
   EXPECT_EQ(error_of([] { aten::arange(0, 5, 0); }), "arange: expected step != 0, got step = 0");
-  EXPECT_EQ(error_of([] { aten::arange(0, 5, -1); }),
-            "arange: expected a step that leads from start to end, got start = 0, end = 5, step = -1");
+  EXPECT_EQ(
+      error_of([] { aten::arange(0, 5, -1); }),
+      "arange: expected a step that leads from start to end, got start = 0, end = 5, step = -1");
   EXPECT_NE(error_of([] { aten::arange(0, INFINITY, 1); }).find("finite"), std::string::npos);
   EXPECT_NE(error_of([] { aten::arange(0, NAN, 1); }).find("finite"), std::string::npos);
   EXPECT_NE(error_of([] { aten::arange(0, 1e300, 1e-300); }), "no error");
@@ -81,27 +82,41 @@ TEST(Creation, MakesMatrices) {
   EXPECT_EQ(aten::triu_indices(5, 5, INT64_MAX).numel(), 0);
   EXPECT_EQ(aten::triu_indices(5, 5, INT64_MIN).numel(), 50);
   for (int64_t offset = -6; offset < 7; ++offset) {
-    EXPECT_EQ(aten::tril_indices(4, 5, offset).size(1) + aten::triu_indices(4, 5, offset + 1).size(1), 20) << offset;
+    EXPECT_EQ(
+        aten::tril_indices(4, 5, offset).size(1) + aten::triu_indices(4, 5, offset + 1).size(1), 20)
+        << offset;
   }
 }
 
 TEST(Creation, RefusesWhatCannotBe) {
-  EXPECT_EQ(error_of([] { aten::zeros({2, -1}); }), "zeros: expected size >= 0, got size = (2, -1)");
+  EXPECT_EQ(error_of([] {
+              aten::zeros({2, -1});
+            }),
+            "zeros: expected size >= 0, got size = (2, -1)");
   EXPECT_NE(error_of([] { aten::zeros({int64_t{1} << 62}); }), "no error");
   EXPECT_NE(error_of([] { aten::full({2}, 300, ScalarType::UInt8); }), "no error");
-  EXPECT_NE(error_of([] { aten::zeros({2}, std::nullopt, std::nullopt, std::nullopt, true); }), "no error");
-  EXPECT_NE(error_of([] { aten::zeros({2}, std::nullopt, std::nullopt, Device{DeviceType::CUDA, 0}); }), "no error");
+  EXPECT_NE(error_of([] { aten::zeros({2}, std::nullopt, std::nullopt, std::nullopt, true); }),
+            "no error");
+  EXPECT_NE(error_of([] {
+              aten::zeros({2}, std::nullopt, std::nullopt, Device{DeviceType::CUDA, 0});
+            }),
+            "no error");
 }
 
 TEST(Creation, KeepsFormats) {
-  const Tensor image = aten::empty({2, 3, 4, 5}, std::nullopt, std::nullopt, std::nullopt, std::nullopt, MemoryFormat::ChannelsLast);
+  const Tensor image = aten::empty({2, 3, 4, 5}, std::nullopt, std::nullopt, std::nullopt,
+                                   std::nullopt, MemoryFormat::ChannelsLast);
   EXPECT_EQ(image.strides(), IntList({60, 1, 15, 3}));
   EXPECT_EQ(aten::empty_like(image).strides(), image.strides());
   EXPECT_EQ(aten::contiguous(image).strides(), IntList({60, 20, 5, 1}));
   EXPECT_TRUE(aten::contiguous(image, MemoryFormat::ChannelsLast).is_same(image));
   const Tensor row = aten::slice(aten::zeros({4, 6}), 1, 0, 6, 2);
   EXPECT_TRUE(aten::empty_like(row).is_contiguous());
-  EXPECT_NE(error_of([] { aten::empty({2}, std::nullopt, std::nullopt, std::nullopt, std::nullopt, MemoryFormat::ChannelsLast); }), "no error");
+  EXPECT_NE(error_of([] {
+              aten::empty({2}, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
+                          MemoryFormat::ChannelsLast);
+            }),
+            "no error");
 }
 
 TEST(Copy, ConvertsAndBroadcasts) {
@@ -110,8 +125,10 @@ TEST(Copy, ConvertsAndBroadcasts) {
   aten::copy_(to, aten::arange(3));
   EXPECT_EQ(values<float>(to), (Floats{0, 1, 2, 0, 1, 2}));
   EXPECT_EQ(to.version(), before + 1);
-  EXPECT_EQ(error_of([&] { aten::copy_(to, aten::arange(2)); }), "copy_: expected src that broadcasts to sizes (2, 3), got src of sizes (2,)");
-  EXPECT_NE(error_of([&] { aten::copy_(to, aten::empty({3}, std::nullopt, std::nullopt, kMeta)); }), "no error");
+  EXPECT_EQ(error_of([&] { aten::copy_(to, aten::arange(2)); }),
+            "copy_: expected src that broadcasts to sizes (2, 3), got src of sizes (2,)");
+  EXPECT_NE(error_of([&] { aten::copy_(to, aten::empty({3}, std::nullopt, std::nullopt, kMeta)); }),
+            "no error");
   EXPECT_TRUE(aten::to(to, ScalarType::Float32).is_same(to));
   EXPECT_FALSE(aten::to(to, ScalarType::Float32, false, true).is_same(to));
   EXPECT_TRUE(aten::to(to, kMeta, ScalarType::Float64).is_meta());

@@ -1,4 +1,5 @@
-// What all factories share: FactoryOptions, the dtype and device of a new tensor from optional arguments, and fresh().
+// What all factories share: FactoryOptions, the dtype and device of a new tensor from optional
+// arguments, and fresh().
 #pragma once
 
 #include <optional>
@@ -13,12 +14,17 @@ struct FactoryOptions {
   ScalarType dtype;
   Device device;
 
-  // What is not given is taken from `otherwise`. NotImplementedError for a layout or pinned memory that nothing provides.
-  FactoryOptions(const char* op, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
-                 std::optional<bool> pin_memory, ScalarType dtype_otherwise, Device device_otherwise = kCPU)
+  // What is not given is taken from `otherwise`. NotImplementedError for a layout or pinned memory
+  // that nothing provides.
+  FactoryOptions(const char* op, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                 std::optional<Device> device, std::optional<bool> pin_memory,
+                 ScalarType dtype_otherwise, Device device_otherwise = kCPU)
       : op(op), dtype(dtype.value_or(dtype_otherwise)), device(device.value_or(device_otherwise)) {
-    check<ErrorKind::NotImplemented>(!layout || *layout == Layout::Strided, op, ": expected layout = treadle.strided, got layout = ", layout);
-    check<ErrorKind::Runtime>(!pin_memory || !*pin_memory, op, ": expected pin_memory = False, as no device here uses pinned memory, got True");
+    check<ErrorKind::NotImplemented>(!layout || *layout == Layout::Strided, op,
+                                     ": expected layout = treadle.strided, got layout = ", layout);
+    check<ErrorKind::Runtime>(
+        !pin_memory || !*pin_memory, op,
+        ": expected pin_memory = False, as no device here uses pinned memory, got True");
   }
 
   Tensor empty(IntList sizes) const {
@@ -29,7 +35,8 @@ struct FactoryOptions {
   }
 };
 
-// The result of an operator that made `t` and wrote it: nobody has seen it, so its versions start here.
+// The result of an operator that made `t` and wrote it: nobody has seen it, so its versions start
+// here.
 inline Tensor fresh(Tensor t) {
   t.storage()->version().store(0, std::memory_order_relaxed);
   return t;

@@ -1,4 +1,5 @@
 // cat, stack and their kin: dtypes and ranks are made equal here, so that the kernels copy bytes.
+#include "aten/shape/joining.h"
 #include "aten/ops/_cat.h"
 #include "aten/ops/_stack.h"
 #include "aten/ops/cat.h"
@@ -11,16 +12,18 @@
 #include "aten/ops/to.h"
 #include "aten/ops/unsqueeze.h"
 #include "aten/ops/vstack.h"
-#include "aten/shape/joining.h"
 
 namespace treadle::composite {
 namespace {
 
-Tensor in_dtype(const Tensor& t, ScalarType dtype) { return t.dtype() == dtype ? t : aten::to(t, dtype); }
+Tensor in_dtype(const Tensor& t, ScalarType dtype) {
+  return t.dtype() == dtype ? t : aten::to(t, dtype);
+}
 
 template <class F>
 std::vector<Tensor> each(const char* op, TensorList tensors, F&& f) {
-  check<ErrorKind::Runtime>(!tensors.empty(), op, ": expected a non-empty list of tensors, got an empty one");
+  check<ErrorKind::Runtime>(!tensors.empty(), op,
+                            ": expected a non-empty list of tensors, got an empty one");
   std::vector<Tensor> result;
   result.reserve(tensors.size());
   for (const Tensor& t : tensors) result.push_back(f(t));
@@ -50,13 +53,16 @@ Tensor cat(TensorList tensors, int64_t dim) {
 
 Tensor stack(TensorList tensors, int64_t dim) {
   const TensorSpec spec = shape::stack("stack", tensors, dim);
-  const bool one_dtype = std::all_of(tensors.begin(), tensors.end(), [&](const Tensor& t) { return t.dtype() == spec.dtype; });
+  const bool one_dtype = std::all_of(tensors.begin(), tensors.end(),
+                                     [&](const Tensor& t) { return t.dtype() == spec.dtype; });
   if (one_dtype) return aten::_stack(tensors, dim);
-  return aten::_stack(each("stack", tensors, [&](const Tensor& t) { return in_dtype(t, spec.dtype); }), dim);
+  return aten::_stack(
+      each("stack", tensors, [&](const Tensor& t) { return in_dtype(t, spec.dtype); }), dim);
 }
 
 Tensor hstack(TensorList tensors) {
-  const auto parts = each("hstack", tensors, [](const Tensor& t) { return t.dim() == 0 ? aten::reshape(t, {1}) : t; });
+  const auto parts = each("hstack", tensors,
+                          [](const Tensor& t) { return t.dim() == 0 ? aten::reshape(t, {1}) : t; });
   return aten::cat(parts, parts[0].dim() == 1 ? 0 : 1);
 }
 
@@ -73,7 +79,9 @@ Tensor dstack(TensorList tensors) {
 
 Tensor column_stack(TensorList tensors) {
   return aten::cat(each("column_stack", tensors,
-                        [](const Tensor& t) { return t.dim() <= 1 ? aten::reshape(t, {t.numel(), 1}) : t; }),
+                        [](const Tensor& t) {
+                          return t.dim() <= 1 ? aten::reshape(t, {t.numel(), 1}) : t;
+                        }),
                    1);
 }
 

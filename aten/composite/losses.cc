@@ -8,14 +8,15 @@
 #include "aten/ops/cross_entropy_loss.h"
 #include "aten/ops/div.h"
 #include "aten/ops/exp.h"
+#include "aten/ops/gt.h"
 #include "aten/ops/huber_loss.h"
+#include "aten/ops/index_select.h"
 #include "aten/ops/kl_div.h"
 #include "aten/ops/l1_loss.h"
 #include "aten/ops/log.h"
 #include "aten/ops/log1p.h"
 #include "aten/ops/log_softmax.h"
 #include "aten/ops/lt.h"
-#include "aten/ops/gt.h"
 #include "aten/ops/mean.h"
 #include "aten/ops/movedim.h"
 #include "aten/ops/mse_loss.h"
@@ -31,7 +32,6 @@
 #include "aten/ops/sum.h"
 #include "aten/ops/where.h"
 #include "aten/ops/zeros_like.h"
-#include "aten/ops/index_select.h"
 #include "core/error.h"
 
 namespace treadle::composite {
@@ -40,14 +40,15 @@ namespace {
 enum Reduction : int64_t { kNone = 0, kMean = 1, kSum = 2 };
 
 Tensor reduced(const char* op, const Tensor& loss, int64_t reduction) {
-  check<ErrorKind::Value>(reduction >= kNone && reduction <= kSum, op, ": expected reduction 0 (none), 1 (mean) or 2 (sum), got ",
-                          reduction);
+  check<ErrorKind::Value>(reduction >= kNone && reduction <= kSum, op,
+                          ": expected reduction 0 (none), 1 (mean) or 2 (sum), got ", reduction);
   if (reduction == kNone) return loss;
   return reduction == kMean ? aten::mean(loss) : aten::sum(loss);
 }
 
 void probabilities(const char* op, const Tensor& self, const Tensor& target) {
-  check<ErrorKind::Value>(self.sizes() == target.sizes(), op, ": expected target of the input's shape ", self.sizes(), ", got ",
+  check<ErrorKind::Value>(self.sizes() == target.sizes(), op,
+                          ": expected target of the input's shape ", self.sizes(), ", got ",
                           target.sizes());
 }
 
@@ -69,34 +70,44 @@ Tensor smooth_l1_loss(const Tensor& self, const Tensor& target, int64_t reductio
   const Tensor d = aten::abs(aten::sub(self, target));
   if (beta == 0) return reduced("smooth_l1_loss", d, reduction);
   const Tensor quadratic = aten::mul(aten::mul(d, d), Scalar(0.5 / beta));
-  return reduced("smooth_l1_loss", aten::where(aten::lt(d, Scalar(beta)), quadratic, aten::sub(d, Scalar(0.5 * beta))), reduction);
+  return reduced(
+      "smooth_l1_loss",
+      aten::where(aten::lt(d, Scalar(beta)), quadratic, aten::sub(d, Scalar(0.5 * beta))),
+      reduction);
 }
 
 Tensor huber_loss(const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
   const Tensor d = aten::abs(aten::sub(self, target));
   const Tensor quadratic = aten::mul(aten::mul(d, d), Scalar(0.5));
   const Tensor linear = aten::mul(aten::sub(d, Scalar(0.5 * delta)), Scalar(delta));
-  return reduced("huber_loss", aten::where(aten::lt(d, Scalar(delta)), quadratic, linear), reduction);
+  return reduced("huber_loss", aten::where(aten::lt(d, Scalar(delta)), quadratic, linear),
+                 reduction);
 }
 
-Tensor binary_cross_entropy(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction) {
+Tensor binary_cross_entropy(const Tensor& self, const Tensor& target, const Tensor& weight,
+                            int64_t reduction) {
   probabilities("binary_cross_entropy", self, target);
-  const auto bounded_log = [](const Tensor& x) { return aten::clamp_min(aten::log(x), Scalar(-100)); };
+  const auto bounded_log = [](const Tensor& x) {
+    return aten::clamp_min(aten::log(x), Scalar(-100));
+  };
   const Tensor positive = aten::mul(target, bounded_log(self));
-  const Tensor negative = aten::mul(aten::rsub(target, Scalar(1)), bounded_log(aten::rsub(self, Scalar(1))));
+  const Tensor negative =
+      aten::mul(aten::rsub(target, Scalar(1)), bounded_log(aten::rsub(self, Scalar(1))));
   Tensor loss = aten::neg(aten::add(positive, negative));
   if (weight.defined()) loss = aten::mul(loss, weight);
   return reduced("binary_cross_entropy", loss, reduction);
 }
 
 // (1 - y) x + w (log(1 + exp(-|x|)) + max(-x, 0)), where w = 1 + (pos_weight - 1) y.
-Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target, const Tensor& weight, const Tensor& pos_weight,
+Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target,
+                                        const Tensor& weight, const Tensor& pos_weight,
                                         int64_t reduction) {
   probabilities("binary_cross_entropy_with_logits", self, target);
   const Tensor negative_part = aten::clamp_min(aten::neg(self), Scalar(0));
   Tensor softplus = aten::add(aten::log1p(aten::exp(aten::neg(aten::abs(self)))), negative_part);
   if (pos_weight.defined()) {
-    softplus = aten::mul(softplus, aten::add(aten::mul(aten::sub(pos_weight, Scalar(1)), target), Scalar(1)));
+    softplus = aten::mul(softplus,
+                         aten::add(aten::mul(aten::sub(pos_weight, Scalar(1)), target), Scalar(1)));
   }
   Tensor loss = aten::add(aten::mul(aten::rsub(target, Scalar(1)), self), softplus);
   if (weight.defined()) loss = aten::mul(loss, weight);
@@ -104,38 +115,46 @@ Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target
 }
 
 Tensor kl_div(const Tensor& self, const Tensor& target, int64_t reduction, bool log_target) {
-  if (log_target) return reduced("kl_div", aten::mul(aten::exp(target), aten::sub(target, self)), reduction);
+  if (log_target)
+    return reduced("kl_div", aten::mul(aten::exp(target), aten::sub(target, self)), reduction);
   const Tensor positive = aten::gt(target, Scalar(0));
   const Tensor safe = aten::where(positive, target, Scalar(1));
   const Tensor loss = aten::mul(target, aten::sub(aten::log(safe), self));
   return reduced("kl_div", aten::where(positive, loss, aten::zeros_like(loss)), reduction);
 }
 
-Tensor nll_loss(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignore_index) {
-  check<ErrorKind::Value>(self.dim() >= 1, "nll_loss: expected input ([N,] C, ...), got shape ", self.sizes());
-  check<ErrorKind::Value>(target.dim() == std::max<int64_t>(0, self.dim() - 1), "nll_loss: expected target with ",
-                          std::max<int64_t>(0, self.dim() - 1), " dimensions for input of shape ", self.sizes(), ", got shape ",
+Tensor nll_loss(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
+                int64_t ignore_index) {
+  check<ErrorKind::Value>(self.dim() >= 1, "nll_loss: expected input ([N,] C, ...), got shape ",
+                          self.sizes());
+  check<ErrorKind::Value>(target.dim() == std::max<int64_t>(0, self.dim() - 1),
+                          "nll_loss: expected target with ", std::max<int64_t>(0, self.dim() - 1),
+                          " dimensions for input of shape ", self.sizes(), ", got shape ",
                           target.sizes());
   if (self.dim() == 1) {  // one sample
-    const Tensor one = std::get<0>(aten::nll_loss_forward(aten::reshape(self, {1, self.size(0)}), aten::reshape(target, {1}), weight,
+    const Tensor one = std::get<0>(aten::nll_loss_forward(aten::reshape(self, {1, self.size(0)}),
+                                                          aten::reshape(target, {1}), weight,
                                                           reduction, ignore_index));
     return reduction == kNone ? aten::reshape(one, IntList()) : one;
   }
   DimVector want(self.sizes());
   want.erase(1);
-  check<ErrorKind::Value>(target.sizes() == IntList(want), "nll_loss: expected target of shape ", want, " for input of shape ",
-                          self.sizes(), ", got ", target.sizes());
-  if (self.dim() == 2) return std::get<0>(aten::nll_loss_forward(self, target, weight, reduction, ignore_index));
+  check<ErrorKind::Value>(target.sizes() == IntList(want), "nll_loss: expected target of shape ",
+                          want, " for input of shape ", self.sizes(), ", got ", target.sizes());
+  if (self.dim() == 2)
+    return std::get<0>(aten::nll_loss_forward(self, target, weight, reduction, ignore_index));
   // Classes last, every other dimension one long batch.
   const Tensor rows = aten::reshape(aten::movedim(self, 1, -1), {target.numel(), self.size(1)});
-  const Tensor loss =
-      std::get<0>(aten::nll_loss_forward(rows, aten::reshape(target, {target.numel()}), weight, reduction, ignore_index));
+  const Tensor loss = std::get<0>(aten::nll_loss_forward(
+      rows, aten::reshape(target, {target.numel()}), weight, reduction, ignore_index));
   return reduction == kNone ? aten::reshape(loss, target.sizes()) : loss;
 }
 
-Tensor cross_entropy_loss(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignore_index,
-                          double label_smoothing) {
-  check<ErrorKind::Value>(self.dim() >= 1, "cross_entropy_loss: expected input ([N,] C, ...), got shape ", self.sizes());
+Tensor cross_entropy_loss(const Tensor& self, const Tensor& target, const Tensor& weight,
+                          int64_t reduction, int64_t ignore_index, double label_smoothing) {
+  check<ErrorKind::Value>(self.dim() >= 1,
+                          "cross_entropy_loss: expected input ([N,] C, ...), got shape ",
+                          self.sizes());
   const int64_t dim = class_dim(self), classes = self.size(dim);
   const Tensor logp = aten::log_softmax(self, dim);
   DimVector per_class(static_cast<size_t>(self.dim()), 1);
@@ -148,19 +167,22 @@ Tensor cross_entropy_loss(const Tensor& self, const Tensor& target, const Tensor
   if (target.sizes() == self.sizes() && target.is_floating_point()) {  // class probabilities
     Tensor p = target;
     if (label_smoothing > 0) {
-      p = aten::add(aten::mul(p, Scalar(1 - label_smoothing)), Scalar(label_smoothing / static_cast<double>(classes)));
+      p = aten::add(aten::mul(p, Scalar(1 - label_smoothing)),
+                    Scalar(label_smoothing / static_cast<double>(classes)));
     }
     Tensor terms = aten::mul(logp, p);
     if (w.defined()) terms = aten::mul(terms, w);
     const Tensor loss = aten::neg(aten::sum(terms, IntList(&dim, 1)));
     if (reduction != kMean) return reduced("cross_entropy_loss", loss, reduction);
-    return aten::div(aten::sum(loss), Scalar(static_cast<double>(self.numel() / std::max<int64_t>(1, classes))));
+    return aten::div(aten::sum(loss),
+                     Scalar(static_cast<double>(self.numel() / std::max<int64_t>(1, classes))));
   }
   const Tensor nll = aten::nll_loss(logp, target, weight, reduction, ignore_index);
   if (label_smoothing == 0) return nll;
 
   // Smoothing: the mean over classes of -log p, of the samples that count.
-  const Tensor terms = aten::neg(aten::sum(w.defined() ? aten::mul(logp, w) : logp, IntList(&dim, 1)));
+  const Tensor terms =
+      aten::neg(aten::sum(w.defined() ? aten::mul(logp, w) : logp, IntList(&dim, 1)));
   const Tensor counts = aten::ne(target, Scalar(ignore_index));
   const Tensor smooth = aten::where(counts, terms, aten::zeros_like(terms));
   Tensor smoothed;
@@ -168,7 +190,8 @@ Tensor cross_entropy_loss(const Tensor& self, const Tensor& target, const Tensor
     Tensor total;
     if (weight.defined()) {
       const Tensor safe = aten::where(counts, target, Scalar(0));
-      const Tensor chosen = aten::reshape(aten::index_select(weight, 0, aten::reshape(safe, {safe.numel()})), target.sizes());
+      const Tensor chosen = aten::reshape(
+          aten::index_select(weight, 0, aten::reshape(safe, {safe.numel()})), target.sizes());
       total = aten::sum(aten::where(counts, chosen, aten::zeros_like(chosen)));
     } else {
       total = aten::sum(counts);

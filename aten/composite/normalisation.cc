@@ -3,7 +3,9 @@
 #include "aten/ops/add.h"
 #include "aten/ops/batch_norm.h"
 #include "aten/ops/bernoulli.h"
+#include "aten/ops/bernoulli_.h"
 #include "aten/ops/clone.h"
+#include "aten/ops/copy_.h"
 #include "aten/ops/dropout.h"
 #include "aten/ops/dropout_.h"
 #include "aten/ops/empty_like.h"
@@ -13,10 +15,8 @@
 #include "aten/ops/reshape.h"
 #include "aten/ops/rsqrt.h"
 #include "aten/ops/sub.h"
-#include "aten/ops/zeros_like.h"
-#include "aten/ops/bernoulli_.h"
-#include "aten/ops/copy_.h"
 #include "aten/ops/to.h"
+#include "aten/ops/zeros_like.h"
 #include "core/error.h"
 
 namespace treadle::composite {
@@ -31,7 +31,8 @@ Tensor dropout_mask(const Tensor& input, double p) {
 }
 
 void floating_input(const char* op, const Tensor& input) {
-  check<ErrorKind::Runtime>(input.is_floating_point(), op, ": expected input of a floating dtype, got ", input.dtype());
+  check<ErrorKind::Runtime>(input.is_floating_point(), op,
+                            ": expected input of a floating dtype, got ", input.dtype());
 }
 
 }  // namespace
@@ -48,19 +49,26 @@ Tensor dropout_(const Tensor& self, double p, bool train) {
   return aten::mul_(self, dropout_mask(self, p));
 }
 
-Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean, const Tensor& running_var,
-                  bool training, double momentum, double eps, bool) {
-  check<ErrorKind::Runtime>(input.dim() >= 2, "batch_norm: expected input with at least 2 dimensions (batch, channels, ...), got shape ",
-                            input.sizes());
+Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                  const Tensor& running_mean, const Tensor& running_var, bool training,
+                  double momentum, double eps, bool) {
+  check<ErrorKind::Runtime>(
+      input.dim() >= 2,
+      "batch_norm: expected input with at least 2 dimensions (batch, channels, ...), got shape ",
+      input.sizes());
   floating_input("batch_norm", input);
   const int64_t channels = input.size(1);
-  for (const auto& [name, t] : {std::pair<const char*, const Tensor&>{"weight", weight}, {"bias", bias},
-                                {"running_mean", running_mean}, {"running_var", running_var}}) {
-    check<ErrorKind::Runtime>(!t.defined() || (t.dim() == 1 && t.numel() == channels), "batch_norm: expected ", name, " of shape (",
-                              channels, ",), got ", t.defined() ? t.sizes() : IntList());
+  for (const auto& [name, t] : {std::pair<const char*, const Tensor&>{"weight", weight},
+                                {"bias", bias},
+                                {"running_mean", running_mean},
+                                {"running_var", running_var}}) {
+    check<ErrorKind::Runtime>(!t.defined() || (t.dim() == 1 && t.numel() == channels),
+                              "batch_norm: expected ", name, " of shape (", channels, ",), got ",
+                              t.defined() ? t.sizes() : IntList());
   }
-  check<ErrorKind::Runtime>(running_mean.defined() == running_var.defined(),
-                            "batch_norm: expected running_mean and running_var both or neither, got one of them");
+  check<ErrorKind::Runtime>(
+      running_mean.defined() == running_var.defined(),
+      "batch_norm: expected running_mean and running_var both or neither, got one of them");
   if (training) {
     const auto [output, mean, var] = aten::_batch_norm_train(input, weight, bias, eps);
     if (running_mean.defined()) {
@@ -68,25 +76,30 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
       const double n = static_cast<double>(input.numel() / std::max<int64_t>(1, channels));
       // The running variance is the unbiased one.
       const auto update = [&](const Tensor& running, const Tensor& batch, double scale) {
-        aten::add_(aten::mul_(running, Scalar(1 - momentum)), aten::mul(aten::to(batch, running.dtype()), Scalar(momentum * scale)));
+        aten::add_(aten::mul_(running, Scalar(1 - momentum)),
+                   aten::mul(aten::to(batch, running.dtype()), Scalar(momentum * scale)));
       };
       update(running_mean, mean, 1);
       update(running_var, var, n / (n - 1));
     }
     return output;
   }
-  check<ErrorKind::Runtime>(running_mean.defined(), "batch_norm: expected running_mean and running_var when not training, got None");
+  check<ErrorKind::Runtime>(
+      running_mean.defined(),
+      "batch_norm: expected running_mean and running_var when not training, got None");
   DimVector shape(static_cast<size_t>(input.dim()), 1);
   shape[1] = channels;
   Tensor scale = aten::rsqrt(aten::add(running_var, Scalar(eps)));
   if (weight.defined()) scale = aten::mul(scale, weight);
   Tensor shift = aten::mul(running_mean, scale);
   shift = bias.defined() ? aten::sub(bias, shift) : aten::mul(shift, Scalar(-1));
-  const Tensor out = aten::add(aten::mul(input, aten::reshape(scale, shape)), aten::reshape(shift, shape));
+  const Tensor out =
+      aten::add(aten::mul(input, aten::reshape(scale, shape)), aten::reshape(shift, shape));
   return out.dtype() == input.dtype() ? out : aten::to(out, input.dtype());
 }
 
-Tensor layer_norm(const Tensor& input, IntList normalized_shape, const Tensor& weight, const Tensor& bias, double eps, bool) {
+Tensor layer_norm(const Tensor& input, IntList normalized_shape, const Tensor& weight,
+                  const Tensor& bias, double eps, bool) {
   return std::get<0>(aten::native_layer_norm(input, normalized_shape, weight, bias, eps));
 }
 

@@ -5,8 +5,9 @@
 namespace treadle {
 
 Tensor copy_to_out(const char* op, const Tensor& result, const Tensor& out) {
-  check<ErrorKind::Runtime>(!(grad_enabled() && (result.requires_grad() || out.requires_grad())), op,
-                            ": expected arguments that do not require grad with out=, got one that does");
+  check<ErrorKind::Runtime>(
+      !(grad_enabled() && (result.requires_grad() || out.requires_grad())), op,
+      ": expected arguments that do not require grad with out=, got one that does");
   if (out.is_same(result)) return out;
   Output target(op, TensorSpec{result.sizes(), result.dtype(), result.device()}, out, {&result});
   aten::copy_(target.tensor(), result);
@@ -15,11 +16,12 @@ Tensor copy_to_out(const char* op, const Tensor& result, const Tensor& out) {
 
 Tensor copy_to_self(const char* op, const Tensor& self, const Tensor& result) {
   if (self.is_same(result)) return self;
-  check<ErrorKind::Runtime>(result.sizes() == self.sizes(), op, ": expected a result of self's shape ", self.sizes(), ", got ",
+  check<ErrorKind::Runtime>(result.sizes() == self.sizes(), op,
+                            ": expected a result of self's shape ", self.sizes(), ", got ",
                             result.sizes());
   check<ErrorKind::Runtime>(can_cast(result.dtype(), self.dtype()), op,
-                            ": expected a result that can be written to self of dtype ", name_of(self.dtype()), ", got ",
-                            name_of(result.dtype()));
+                            ": expected a result that can be written to self of dtype ",
+                            name_of(self.dtype()), ", got ", name_of(result.dtype()));
   return aten::copy_(self, result);
 }
 

@@ -42,92 +42,120 @@ struct IntegerRange {
 };
 IntegerRange exact_integers(ScalarType dtype) {
   switch (dtype) {
-    case ScalarType::Bool: return {0, 1};
-    case ScalarType::UInt8: return {0, 255};
-    case ScalarType::Int8: return {-128, 127};
-    case ScalarType::Int16: return {-32768, 32767};
-    case ScalarType::Int32: return {INT32_MIN, INT32_MAX};
-    case ScalarType::Int64: return {INT64_MIN, INT64_MAX};
-    case ScalarType::Float16: return {-(1 << 11), 1 << 11};
-    case ScalarType::BFloat16: return {-(1 << 8), 1 << 8};
-    case ScalarType::Float32: return {-(1 << 24), 1 << 24};
-    case ScalarType::Float64: return {-(int64_t{1} << 53), int64_t{1} << 53};
-    default: break;
+    case ScalarType::Bool:
+      return {0, 1};
+    case ScalarType::UInt8:
+      return {0, 255};
+    case ScalarType::Int8:
+      return {-128, 127};
+    case ScalarType::Int16:
+      return {-32768, 32767};
+    case ScalarType::Int32:
+      return {INT32_MIN, INT32_MAX};
+    case ScalarType::Int64:
+      return {INT64_MIN, INT64_MAX};
+    case ScalarType::Float16:
+      return {-(1 << 11), 1 << 11};
+    case ScalarType::BFloat16:
+      return {-(1 << 8), 1 << 8};
+    case ScalarType::Float32:
+      return {-(1 << 24), 1 << 24};
+    case ScalarType::Float64:
+      return {-(int64_t{1} << 53), int64_t{1} << 53};
+    default:
+      break;
   }
   fail<ErrorKind::NotImplemented>("random_: expected a real dtype, got ", dtype);
 }
 
 void require_deviation(const char* op, const Tensor& std) {
-  check<ErrorKind::Runtime>(std.is_floating_point(), op, ": expected a floating std, got ", std.dtype());
+  check<ErrorKind::Runtime>(std.is_floating_point(), op, ": expected a floating std, got ",
+                            std.dtype());
   if (std.is_meta()) return;
-  check<ErrorKind::Runtime>(aten::item(aten::all(aten::ge(std, Scalar(0)))).to<bool>(), op, ": expected std >= 0, got one that is not");
+  check<ErrorKind::Runtime>(aten::item(aten::all(aten::ge(std, Scalar(0)))).to<bool>(), op,
+                            ": expected std >= 0, got one that is not");
 }
 
 }  // namespace
 
-Tensor rand(IntList size, const Generator& generator, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+Tensor rand(IntList size, const Generator& generator, OptDtype dtype, OptLayout layout,
+            OptDevice device, OptBool pin_memory) {
   const FactoryOptions options("rand", dtype, layout, device, pin_memory, default_dtype());
   return fresh(aten::uniform_(options.empty(size), 0, 1, generator));
 }
 Tensor rand(IntList size, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
   return composite::rand(size, nullptr, dtype, layout, device, pin_memory);
 }
-Tensor rand_like(const Tensor& self, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory, OptFormat memory_format) {
-  return fresh(aten::uniform_(aten::empty_like(self, dtype, layout, device, pin_memory, memory_format)));
+Tensor rand_like(const Tensor& self, OptDtype dtype, OptLayout layout, OptDevice device,
+                 OptBool pin_memory, OptFormat memory_format) {
+  return fresh(
+      aten::uniform_(aten::empty_like(self, dtype, layout, device, pin_memory, memory_format)));
 }
 
-Tensor randn(IntList size, const Generator& generator, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+Tensor randn(IntList size, const Generator& generator, OptDtype dtype, OptLayout layout,
+             OptDevice device, OptBool pin_memory) {
   const FactoryOptions options("randn", dtype, layout, device, pin_memory, default_dtype());
   return fresh(aten::normal_(options.empty(size), 0, 1, generator));
 }
 Tensor randn(IntList size, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
   return composite::randn(size, nullptr, dtype, layout, device, pin_memory);
 }
-Tensor randn_like(const Tensor& self, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory, OptFormat memory_format) {
-  return fresh(aten::normal_(aten::empty_like(self, dtype, layout, device, pin_memory, memory_format)));
+Tensor randn_like(const Tensor& self, OptDtype dtype, OptLayout layout, OptDevice device,
+                  OptBool pin_memory, OptFormat memory_format) {
+  return fresh(
+      aten::normal_(aten::empty_like(self, dtype, layout, device, pin_memory, memory_format)));
 }
 
-Tensor random_(const Tensor& self, int64_t from, std::optional<int64_t> to, const Generator& generator) {
+Tensor random_(const Tensor& self, int64_t from, std::optional<int64_t> to,
+               const Generator& generator) {
   const IntegerRange fits = exact_integers(self.dtype());
-  check<ErrorKind::Runtime>(!to || from < *to, "random_: expected from < to, got from = ", from, ", to = ", to);
+  check<ErrorKind::Runtime>(!to || from < *to, "random_: expected from < to, got from = ", from,
+                            ", to = ", to);
   const int64_t high = to ? *to - 1 : fits.high;
-  check<ErrorKind::Runtime>(from >= fits.low && high <= fits.high && from <= high, "random_: expected a range that ", self.dtype(),
-                            " holds, [", fits.low, ", ", fits.high, "], got from = ", from, ", to = ", to);
+  check<ErrorKind::Runtime>(from >= fits.low && high <= fits.high && from <= high,
+                            "random_: expected a range that ", self.dtype(), " holds, [", fits.low,
+                            ", ", fits.high, "], got from = ", from, ", to = ", to);
   return aten::_random_range_(self, from, high, generator);
 }
-Tensor random_(const Tensor& self, int64_t to, const Generator& generator) { return composite::random_(self, 0, std::optional(to), generator); }
+Tensor random_(const Tensor& self, int64_t to, const Generator& generator) {
+  return composite::random_(self, 0, std::optional(to), generator);
+}
 Tensor random_(const Tensor& self, const Generator& generator) {
   return aten::_random_range_(self, 0, exact_integers(self.dtype()).high, generator);
 }
 
-Tensor randint(int64_t low, int64_t high, IntList size, const Generator& generator, OptDtype dtype, OptLayout layout, OptDevice device,
-               OptBool pin_memory) {
+Tensor randint(int64_t low, int64_t high, IntList size, const Generator& generator, OptDtype dtype,
+               OptLayout layout, OptDevice device, OptBool pin_memory) {
   const FactoryOptions options("randint", dtype, layout, device, pin_memory, ScalarType::Int64);
   return fresh(composite::random_(options.empty(size), low, std::optional(high), generator));
 }
-Tensor randint(int64_t low, int64_t high, IntList size, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+Tensor randint(int64_t low, int64_t high, IntList size, OptDtype dtype, OptLayout layout,
+               OptDevice device, OptBool pin_memory) {
   return composite::randint(low, high, size, nullptr, dtype, layout, device, pin_memory);
 }
-Tensor randint(int64_t high, IntList size, const Generator& generator, OptDtype dtype, OptLayout layout, OptDevice device,
-               OptBool pin_memory) {
+Tensor randint(int64_t high, IntList size, const Generator& generator, OptDtype dtype,
+               OptLayout layout, OptDevice device, OptBool pin_memory) {
   return composite::randint(0, high, size, generator, dtype, layout, device, pin_memory);
 }
-Tensor randint(int64_t high, IntList size, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+Tensor randint(int64_t high, IntList size, OptDtype dtype, OptLayout layout, OptDevice device,
+               OptBool pin_memory) {
   return composite::randint(0, high, size, nullptr, dtype, layout, device, pin_memory);
 }
-Tensor randint_like(const Tensor& self, int64_t low, int64_t high, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory,
-                    OptFormat memory_format) {
+Tensor randint_like(const Tensor& self, int64_t low, int64_t high, OptDtype dtype, OptLayout layout,
+                    OptDevice device, OptBool pin_memory, OptFormat memory_format) {
   const Tensor result = aten::empty_like(self, dtype, layout, device, pin_memory, memory_format);
   return fresh(composite::random_(result, low, std::optional(high), nullptr));
 }
-Tensor randint_like(const Tensor& self, int64_t high, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory,
-                    OptFormat memory_format) {
+Tensor randint_like(const Tensor& self, int64_t high, OptDtype dtype, OptLayout layout,
+                    OptDevice device, OptBool pin_memory, OptFormat memory_format) {
   return composite::randint_like(self, 0, high, dtype, layout, device, pin_memory, memory_format);
 }
 
-Tensor randperm(int64_t n, const Generator& generator, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+Tensor randperm(int64_t n, const Generator& generator, OptDtype dtype, OptLayout layout,
+                OptDevice device, OptBool pin_memory) {
   const FactoryOptions options("randperm", dtype, layout, device, pin_memory, ScalarType::Int64);
-  check<ErrorKind::Runtime>(n == 0 || n - 1 <= exact_integers(options.dtype).high, "randperm: expected n that ", options.dtype,
+  check<ErrorKind::Runtime>(n == 0 || n - 1 <= exact_integers(options.dtype).high,
+                            "randperm: expected n that ", options.dtype,
                             " can count to, got n = ", n);
   return fresh(aten::_randperm_(options.empty({n}), generator));
 }
@@ -147,16 +175,18 @@ Tensor normal(const Tensor& mean, double std, const Generator& generator) {
 }
 Tensor normal(double mean, const Tensor& std, const Generator& generator) {
   require_deviation("normal", std);
-  return aten::add(aten::mul(aten::normal_(aten::empty_like(std), 0, 1, generator), std), Scalar(mean));
+  return aten::add(aten::mul(aten::normal_(aten::empty_like(std), 0, 1, generator), std),
+                   Scalar(mean));
 }
 Tensor normal(const Tensor& mean, const Tensor& std, const Generator& generator) {
   require_deviation("normal", std);
   const DimVector sizes = shape::broadcast_sizes("normal", mean.sizes(), std.sizes());
-  const Tensor numbers = aten::normal_(aten::empty_like(aten::expand(mean, sizes)), 0, 1, generator);
+  const Tensor numbers =
+      aten::normal_(aten::empty_like(aten::expand(mean, sizes)), 0, 1, generator);
   return aten::add(aten::mul(numbers, std), mean);
 }
-Tensor normal(double mean, double std, IntList size, const Generator& generator, OptDtype dtype, OptLayout layout, OptDevice device,
-              OptBool pin_memory) {
+Tensor normal(double mean, double std, IntList size, const Generator& generator, OptDtype dtype,
+              OptLayout layout, OptDevice device, OptBool pin_memory) {
   const FactoryOptions options("normal", dtype, layout, device, pin_memory, default_dtype());
   return fresh(aten::normal_(options.empty(size), mean, std, generator));
 }

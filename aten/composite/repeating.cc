@@ -21,12 +21,15 @@ namespace {
 
 int64_t checked_product(const char* op, int64_t a, int64_t b) {
   int64_t product = 0;
-  check<ErrorKind::Runtime>(!__builtin_mul_overflow(a, b, &product), op, ": expected sizes that fit in int64, got ", a, " x ", b);
+  check<ErrorKind::Runtime>(!__builtin_mul_overflow(a, b, &product), op,
+                            ": expected sizes that fit in int64, got ", a, " x ", b);
   return product;
 }
 
 // `sizes` may have zero strides: a copy first, so that the result is memory of its own.
-Tensor copied_to_shape(const Tensor& t, IntList sizes) { return aten::reshape(aten::clone(t, MemoryFormat::Contiguous), sizes); }
+Tensor copied_to_shape(const Tensor& t, IntList sizes) {
+  return aten::reshape(aten::clone(t, MemoryFormat::Contiguous), sizes);
+}
 
 Tensor roll_one(const Tensor& self, int64_t shift, int64_t dim) {
   const int64_t size = self.size(dim);
@@ -34,7 +37,9 @@ Tensor roll_one(const Tensor& self, int64_t shift, int64_t dim) {
   shift %= size;
   if (shift < 0) shift += size;
   if (shift == 0) return self;
-  return aten::cat({aten::narrow(self, dim, size - shift, shift), aten::narrow(self, dim, 0, size - shift)}, dim);
+  return aten::cat(
+      {aten::narrow(self, dim, size - shift, shift), aten::narrow(self, dim, 0, size - shift)},
+      dim);
 }
 
 }  // namespace
@@ -44,10 +49,12 @@ Tensor flipud(const Tensor& self) { return aten::flip(self, {0}); }
 
 Tensor roll(const Tensor& self, IntList shifts, IntList dims) {
   if (dims.empty()) {
-    check<ErrorKind::Runtime>(shifts.size() == 1, "roll: expected one shift without dims, got shifts = ", shifts);
+    check<ErrorKind::Runtime>(shifts.size() == 1,
+                              "roll: expected one shift without dims, got shifts = ", shifts);
     return copied_to_shape(roll_one(aten::reshape(self, {-1}), shifts[0], 0), self.sizes());
   }
-  check<ErrorKind::Runtime>(shifts.size() == dims.size(), "roll: expected as many shifts as dims, got shifts = ", shifts,
+  check<ErrorKind::Runtime>(shifts.size() == dims.size(),
+                            "roll: expected as many shifts as dims, got shifts = ", shifts,
                             ", dims = ", dims);
   Tensor result = self;
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -59,23 +66,30 @@ Tensor roll(const Tensor& self, IntList shifts, IntList dims) {
 
 Tensor rot90(const Tensor& self, int64_t k, IntList dims) {
   check<ErrorKind::Runtime>(dims.size() == 2, "rot90: expected two dims, got dims = ", dims);
-  check<ErrorKind::Runtime>(self.dim() >= 2, "rot90: expected a tensor with at least 2 dimensions, got shape ", self.sizes());
+  check<ErrorKind::Runtime>(self.dim() >= 2,
+                            "rot90: expected a tensor with at least 2 dimensions, got shape ",
+                            self.sizes());
   const int64_t a = wrap_dim("rot90", dims[0], self.dim());
   const int64_t b = wrap_dim("rot90", dims[1], self.dim());
   check<ErrorKind::Runtime>(a != b, "rot90: expected two different dims, got dims = ", dims);
   switch (((k % 4) + 4) % 4) {
-    case 1: return aten::transpose(aten::flip(self, {b}), a, b);
-    case 2: return aten::flip(self, {a, b});
-    case 3: return aten::transpose(aten::flip(self, {a}), a, b);
-    default: return aten::clone(self);
+    case 1:
+      return aten::transpose(aten::flip(self, {b}), a, b);
+    case 2:
+      return aten::flip(self, {a, b});
+    case 3:
+      return aten::transpose(aten::flip(self, {a}), a, b);
+    default:
+      return aten::clone(self);
   }
 }
 
 // Each dimension becomes two, (repeat, size), of which the first is expanded.
 Tensor repeat(const Tensor& self, IntList repeats) {
   const size_t rank = repeats.size();
-  check<ErrorKind::Runtime>(static_cast<int64_t>(rank) >= self.dim(), "repeat: expected at least ", self.dim(),
-                            " repeats for a tensor of shape ", self.sizes(), ", got repeats = ", repeats);
+  check<ErrorKind::Runtime>(static_cast<int64_t>(rank) >= self.dim(), "repeat: expected at least ",
+                            self.dim(), " repeats for a tensor of shape ", self.sizes(),
+                            ", got repeats = ", repeats);
   const size_t lead = rank - static_cast<size_t>(self.dim());
   DimVector split, expanded, result;
   for (size_t i = 0; i < rank; ++i) {
@@ -96,23 +110,26 @@ Tensor tile(const Tensor& self, IntList dims) {
   return aten::repeat(self, repeats);
 }
 
-Tensor repeat_interleave_tensor(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim,
-                                std::optional<int64_t> output_size) {
+Tensor repeat_interleave_tensor(const Tensor& self, const Tensor& repeats,
+                                std::optional<int64_t> dim, std::optional<int64_t> output_size) {
   const Tensor input = dim && self.dim() > 0 ? self : aten::reshape(self, {-1});
   const int64_t d = wrap_dim("repeat_interleave", dim.value_or(0), input.dim());
-  check<ErrorKind::Runtime>(repeats.dim() <= 1 && (repeats.numel() == 1 || repeats.numel() == input.size(d)),
-                            "repeat_interleave: expected 1 or ", input.size(d), " repeats, got shape ", repeats.sizes());
+  check<ErrorKind::Runtime>(
+      repeats.dim() <= 1 && (repeats.numel() == 1 || repeats.numel() == input.size(d)),
+      "repeat_interleave: expected 1 or ", input.size(d), " repeats, got shape ", repeats.sizes());
   const Tensor counts = aten::expand(aten::reshape(repeats, {-1}), {input.size(d)});
   return aten::index_select(input, d, aten::repeat_interleave(counts, output_size));
 }
 
-Tensor repeat_interleave_int(const Tensor& self, int64_t repeats, std::optional<int64_t> dim, std::optional<int64_t> output_size) {
+Tensor repeat_interleave_int(const Tensor& self, int64_t repeats, std::optional<int64_t> dim,
+                             std::optional<int64_t> output_size) {
   const Tensor input = dim && self.dim() > 0 ? self : aten::reshape(self, {-1});
   const int64_t d = wrap_dim("repeat_interleave", dim.value_or(0), input.dim());
   DimVector expanded(input.sizes()), result(input.sizes());
   expanded.insert(static_cast<size_t>(d + 1), repeats);
   result[d] = checked_product("repeat_interleave", input.size(d), repeats);
-  check<ErrorKind::Runtime>(!output_size || *output_size == result[d], "repeat_interleave: expected output_size ", result[d],
+  check<ErrorKind::Runtime>(!output_size || *output_size == result[d],
+                            "repeat_interleave: expected output_size ", result[d],
                             ", the sum of repeats, got output_size = ", output_size);
   checked_numel(result, self.element_size());
   return copied_to_shape(aten::expand(aten::unsqueeze(input, d + 1), expanded), result);

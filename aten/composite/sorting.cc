@@ -11,11 +11,14 @@
 
 namespace treadle::composite {
 
-std::tuple<Tensor, Tensor> sort_stable(const Tensor& self, std::optional<bool> /*stable*/, int64_t dim, bool descending) {
+std::tuple<Tensor, Tensor> sort_stable(const Tensor& self, std::optional<bool> /*stable*/,
+                                       int64_t dim, bool descending) {
   return aten::sort(self, dim, descending);
 }
 
-Tensor argsort(const Tensor& self, int64_t dim, bool descending) { return std::get<1>(aten::sort(self, dim, descending)); }
+Tensor argsort(const Tensor& self, int64_t dim, bool descending) {
+  return std::get<1>(aten::sort(self, dim, descending));
+}
 
 Tensor argsort_stable(const Tensor& self, bool /*stable*/, int64_t dim, bool descending) {
   return std::get<1>(aten::sort(self, dim, descending));
@@ -23,19 +26,23 @@ Tensor argsort_stable(const Tensor& self, bool /*stable*/, int64_t dim, bool des
 
 Tensor median(const Tensor& self) {
   if (self.numel() > 0) return std::get<0>(aten::median(aten::reshape(self, {-1}), 0));
-  check<ErrorKind::Runtime>(self.is_floating_point(), "median: expected a tensor with elements, got ", self);
+  check<ErrorKind::Runtime>(self.is_floating_point(),
+                            "median: expected a tensor with elements, got ", self);
   return aten::new_full(self, {}, Scalar(std::numeric_limits<double>::quiet_NaN()));
 }
 
-Tensor searchsorted_scalar(const Tensor& sorted_sequence, const Scalar& self, bool out_int32, bool right,
-                           std::optional<std::string_view> side, const Tensor& sorter) {
-  check<ErrorKind::Runtime>(sorted_sequence.dim() == 1, "searchsorted: expected a 1-dim sequence for a number, got shape ",
+Tensor searchsorted_scalar(const Tensor& sorted_sequence, const Scalar& self, bool out_int32,
+                           bool right, std::optional<std::string_view> side, const Tensor& sorter) {
+  check<ErrorKind::Runtime>(sorted_sequence.dim() == 1,
+                            "searchsorted: expected a 1-dim sequence for a number, got shape ",
                             sorted_sequence.sizes());
-  return aten::searchsorted(sorted_sequence, aten::new_full(sorted_sequence, {}, self), out_int32, right, side, sorter);
+  return aten::searchsorted(sorted_sequence, aten::new_full(sorted_sequence, {}, self), out_int32,
+                            right, side, sorter);
 }
 
 Tensor bucketize(const Tensor& self, const Tensor& boundaries, bool out_int32, bool right) {
-  check<ErrorKind::Runtime>(boundaries.dim() == 1, "bucketize: expected 1-dim boundaries, got shape ", boundaries.sizes());
+  check<ErrorKind::Runtime>(boundaries.dim() == 1,
+                            "bucketize: expected 1-dim boundaries, got shape ", boundaries.sizes());
   return aten::searchsorted(boundaries, self, out_int32, right);
 }
 

@@ -44,10 +44,13 @@ Correction correction_of(bool unbiased) { return Scalar(unbiased ? 1 : 0); }
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // What softmax and log_softmax compute on.
-Tensor softmax_input(const char* op, const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+Tensor softmax_input(const char* op, const Tensor& self, int64_t dim,
+                     std::optional<ScalarType> dtype) {
   wrap_dim(op, dim, self.dim());
   const ScalarType type = dtype.value_or(self.dtype());
-  check<ErrorKind::NotImplemented>(is_floating(type), op, ": expected self of a floating dtype, or such a dtype argument, got ", type);
+  check<ErrorKind::NotImplemented>(
+      is_floating(type), op, ": expected self of a floating dtype, or such a dtype argument, got ",
+      type);
   return type == self.dtype() ? self : aten::to(self, type);
 }
 
@@ -65,31 +68,39 @@ Tensor wide_norm(const Tensor& self, double p, OptionalIntList dim, bool keepdim
 
 }  // namespace
 
-Tensor var_all(const Tensor& self, bool unbiased) { return aten::var(self, OptionalIntList(), correction_of(unbiased), false); }
+Tensor var_all(const Tensor& self, bool unbiased) {
+  return aten::var(self, OptionalIntList(), correction_of(unbiased), false);
+}
 Tensor var_dim(const Tensor& self, OptionalIntList dim, bool unbiased, bool keepdim) {
   return aten::var(self, dim, correction_of(unbiased), keepdim);
 }
-Tensor std_all(const Tensor& self, bool unbiased) { return aten::std(self, OptionalIntList(), correction_of(unbiased), false); }
+Tensor std_all(const Tensor& self, bool unbiased) {
+  return aten::std(self, OptionalIntList(), correction_of(unbiased), false);
+}
 Tensor std_dim(const Tensor& self, OptionalIntList dim, bool unbiased, bool keepdim) {
   return aten::std(self, dim, correction_of(unbiased), keepdim);
 }
 
-std::tuple<Tensor, Tensor> var_mean_correction(const Tensor& self, OptionalIntList dim, const Correction& correction, bool keepdim) {
+std::tuple<Tensor, Tensor> var_mean_correction(const Tensor& self, OptionalIntList dim,
+                                               const Correction& correction, bool keepdim) {
   return {aten::var(self, dim, correction, keepdim), aten::mean(self, dim, keepdim)};
 }
 std::tuple<Tensor, Tensor> var_mean_all(const Tensor& self, bool unbiased) {
   return var_mean_correction(self, std::nullopt, correction_of(unbiased), false);
 }
-std::tuple<Tensor, Tensor> var_mean_dim(const Tensor& self, OptionalIntList dim, bool unbiased, bool keepdim) {
+std::tuple<Tensor, Tensor> var_mean_dim(const Tensor& self, OptionalIntList dim, bool unbiased,
+                                        bool keepdim) {
   return var_mean_correction(self, dim, correction_of(unbiased), keepdim);
 }
-std::tuple<Tensor, Tensor> std_mean_correction(const Tensor& self, OptionalIntList dim, const Correction& correction, bool keepdim) {
+std::tuple<Tensor, Tensor> std_mean_correction(const Tensor& self, OptionalIntList dim,
+                                               const Correction& correction, bool keepdim) {
   return {aten::std(self, dim, correction, keepdim), aten::mean(self, dim, keepdim)};
 }
 std::tuple<Tensor, Tensor> std_mean_all(const Tensor& self, bool unbiased) {
   return std_mean_correction(self, std::nullopt, correction_of(unbiased), false);
 }
-std::tuple<Tensor, Tensor> std_mean_dim(const Tensor& self, OptionalIntList dim, bool unbiased, bool keepdim) {
+std::tuple<Tensor, Tensor> std_mean_dim(const Tensor& self, OptionalIntList dim, bool unbiased,
+                                        bool keepdim) {
   return std_mean_correction(self, dim, correction_of(unbiased), keepdim);
 }
 
@@ -110,14 +121,18 @@ Tensor log_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dt
   return aten::_log_softmax(softmax_input("log_softmax", self, dim, dtype), dim, false);
 }
 
-Tensor linalg_vector_norm(const Tensor& self, const Scalar& ord, OptionalIntList dim, bool keepdim, std::optional<ScalarType> dtype) {
+Tensor linalg_vector_norm(const Tensor& self, const Scalar& ord, OptionalIntList dim, bool keepdim,
+                          std::optional<ScalarType> dtype) {
   const ScalarType type = dtype.value_or(self.dtype());
-  check<ErrorKind::Runtime>(is_floating(type) || is_complex(type), "linalg_vector_norm: expected a floating or complex dtype, got ", type);
-  check<ErrorKind::Runtime>(!ord.is_complex(), "linalg_vector_norm: expected a real ord, got ord = ", ord);
+  check<ErrorKind::Runtime>(is_floating(type) || is_complex(type),
+                            "linalg_vector_norm: expected a floating or complex dtype, got ", type);
+  check<ErrorKind::Runtime>(!ord.is_complex(),
+                            "linalg_vector_norm: expected a real ord, got ord = ", ord);
   // Squares of the 16-bit floats overflow early.
   const bool narrow = type == ScalarType::Float16 || type == ScalarType::BFloat16;
   const ScalarType wide = narrow ? ScalarType::Float32 : type;
-  const Tensor result = wide_norm(wide == self.dtype() ? self : aten::to(self, wide), ord.to<double>(), dim, keepdim);
+  const Tensor result =
+      wide_norm(wide == self.dtype() ? self : aten::to(self, wide), ord.to<double>(), dim, keepdim);
   return narrow ? aten::to(result, type) : result;
 }
 
@@ -125,15 +140,18 @@ Tensor norm_all(const Tensor& self, const Scalar& p) { return aten::linalg_vecto
 Tensor norm_dim(const Tensor& self, const std::optional<Scalar>& p, IntList dim, bool keepdim) {
   return aten::linalg_vector_norm(self, p.value_or(2), OptionalIntList(dim), keepdim);
 }
-Tensor norm_dim_dtype(const Tensor& self, const std::optional<Scalar>& p, IntList dim, bool keepdim, ScalarType dtype) {
+Tensor norm_dim_dtype(const Tensor& self, const std::optional<Scalar>& p, IntList dim, bool keepdim,
+                      ScalarType dtype) {
   return aten::linalg_vector_norm(self, p.value_or(2), OptionalIntList(dim), keepdim, dtype);
 }
 Tensor norm_all_dtype(const Tensor& self, const std::optional<Scalar>& p, ScalarType dtype) {
   return aten::linalg_vector_norm(self, p.value_or(2), std::nullopt, false, dtype);
 }
 
-Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) {
-  check<ErrorKind::Runtime>(self.dim() > 0, "diff: expected a tensor with at least 1 dimension, got a 0-dim one");
+Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend,
+            const Tensor& append) {
+  check<ErrorKind::Runtime>(self.dim() > 0,
+                            "diff: expected a tensor with at least 1 dimension, got a 0-dim one");
   const int64_t d = wrap_dim("diff", dim, self.dim());
   Tensor result = self;
   if (prepend.defined() || append.defined()) {

@@ -1,4 +1,5 @@
-// The views that other views are made of: new sizes and strides over the memory of a tensor, on any device.
+// The views that other views are made of: new sizes and strides over the memory of a tensor, on any
+// device.
 
 #include <algorithm>
 
@@ -14,7 +15,8 @@ Tensor same_geometry(const Tensor& self) {
 }
 
 // As alias_with_geometry, for a geometry of elements of another dtype that covers the same bytes.
-Tensor alias_as(const Tensor& self, ScalarType dtype, IntList sizes, IntList strides, int64_t offset) {
+Tensor alias_as(const Tensor& self, ScalarType dtype, IntList sizes, IntList strides,
+                int64_t offset) {
   auto impl = make_intrusive<TensorImpl>(self.storage(), dtype, sizes, strides, offset);
   impl->share_version_of(*self.impl());
   impl->set_inference(self.impl()->is_inference());
@@ -36,8 +38,9 @@ Tensor squeeze_where(const Tensor& self, const DimVector& dims) {
 
 Tensor as_strided_from(const Tensor& self, IntList size, IntList stride, int64_t offset) {
   int64_t from_start;
-  check<ErrorKind::Runtime>(!__builtin_add_overflow(self.storage_offset(), offset, &from_start),
-                            "as_strided: expected an offset inside the storage, got offset = ", offset);
+  check<ErrorKind::Runtime>(
+      !__builtin_add_overflow(self.storage_offset(), offset, &from_start),
+      "as_strided: expected an offset inside the storage, got offset = ", offset);
   return named("as_strided", [&] { return alias_with_geometry(self, size, stride, from_start); });
 }
 
@@ -47,8 +50,11 @@ Tensor detach(const Tensor& self) { return same_geometry(self); }
 Tensor view(const Tensor& self, IntList size) {
   const DimVector sizes = shape::infer_size("view", size, self.numel());
   const auto strides = shape::view_strides(self.sizes(), self.strides(), sizes);
-  check<ErrorKind::Runtime>(strides.has_value(), "view: expected a shape that the strides of the tensor allow, got shape = ", sizes,
-                            " for sizes = ", self.sizes(), ", strides = ", self.strides(), "\nuse reshape, which copies where it must");
+  check<ErrorKind::Runtime>(
+      strides.has_value(),
+      "view: expected a shape that the strides of the tensor allow, got shape = ", sizes,
+      " for sizes = ", self.sizes(), ", strides = ", self.strides(),
+      "\nuse reshape, which copies where it must");
   return alias_with_geometry(self, sizes, *strides, self.storage_offset());
 }
 
@@ -56,13 +62,17 @@ Tensor view_dtype(const Tensor& self, ScalarType dtype) {
   const int64_t from = item_size(self.dtype()), to = item_size(dtype);
   DimVector sizes(self.sizes()), strides(self.strides());
   if (from == to) return alias_as(self, dtype, sizes, strides, self.storage_offset());
-  check<ErrorKind::Runtime>(self.dim() > 0, "view: expected at least one dimension for a dtype of another size, got 0");
-  check<ErrorKind::Runtime>(strides.back() == 1, "view: expected a last dimension of stride 1 for a dtype of another size, got strides = ",
-                            self.strides());
+  check<ErrorKind::Runtime>(
+      self.dim() > 0, "view: expected at least one dimension for a dtype of another size, got 0");
+  check<ErrorKind::Runtime>(
+      strides.back() == 1,
+      "view: expected a last dimension of stride 1 for a dtype of another size, got strides = ",
+      self.strides());
   if (from > to) {
     const int64_t ratio = from / to;
     int64_t unused;
-    check<ErrorKind::Runtime>(!__builtin_mul_overflow(sizes.back(), ratio, &unused), "view: expected a size that can be counted in ", dtype,
+    check<ErrorKind::Runtime>(!__builtin_mul_overflow(sizes.back(), ratio, &unused),
+                              "view: expected a size that can be counted in ", dtype,
                               ", got sizes = ", self.sizes());
     for (size_t d = 0; d + 1 < strides.size(); ++d) strides[d] *= ratio;
     sizes.back() *= ratio;
@@ -74,15 +84,17 @@ Tensor view_dtype(const Tensor& self, ScalarType dtype) {
     whole = whole && strides[d] % ratio == 0;
     strides[d] /= ratio;
   }
-  check<ErrorKind::Runtime>(whole, "view: expected the last size, the offset and the other strides to be multiples of ", ratio,
-                            " for ", dtype, ", got sizes = ", self.sizes(), ", strides = ", self.strides(), ", offset = ",
-                            self.storage_offset());
+  check<ErrorKind::Runtime>(
+      whole, "view: expected the last size, the offset and the other strides to be multiples of ",
+      ratio, " for ", dtype, ", got sizes = ", self.sizes(), ", strides = ", self.strides(),
+      ", offset = ", self.storage_offset());
   sizes.back() /= ratio;
   return alias_as(self, dtype, sizes, strides, self.storage_offset() / ratio);
 }
 
 Tensor transpose(const Tensor& self, int64_t dim0, int64_t dim1) {
-  const int64_t a = wrap_dim("transpose", dim0, self.dim()), b = wrap_dim("transpose", dim1, self.dim());
+  const int64_t a = wrap_dim("transpose", dim0, self.dim()),
+                b = wrap_dim("transpose", dim1, self.dim());
   DimVector sizes(self.sizes()), strides(self.strides());
   if (a != b) {
     std::swap(sizes[a], sizes[b]);
@@ -92,7 +104,8 @@ Tensor transpose(const Tensor& self, int64_t dim0, int64_t dim1) {
 }
 
 Tensor permute(const Tensor& self, IntList dims) {
-  check<ErrorKind::Runtime>(static_cast<int64_t>(dims.size()) == self.dim(), "permute: expected ", self.dim(), " dims, got dims = ", dims);
+  check<ErrorKind::Runtime>(static_cast<int64_t>(dims.size()) == self.dim(), "permute: expected ",
+                            self.dim(), " dims, got dims = ", dims);
   DimVector sizes, strides;
   for (int64_t d : wrap_dims("permute", dims, self.dim(), false)) {
     sizes.push_back(self.sizes()[d]);
@@ -103,29 +116,40 @@ Tensor permute(const Tensor& self, IntList dims) {
 
 Tensor expand(const Tensor& self, IntList size, bool) {
   const int64_t lead = static_cast<int64_t>(size.size()) - self.dim();
-  check<ErrorKind::Runtime>(lead >= 0, "expand: expected at least ", self.dim(), " sizes, got size = ", size);
+  check<ErrorKind::Runtime>(lead >= 0, "expand: expected at least ", self.dim(),
+                            " sizes, got size = ", size);
   DimVector sizes(size), strides(size.size());
   for (int64_t d = 0; d < static_cast<int64_t>(size.size()); ++d) {
     const int64_t old = d >= lead ? self.sizes()[d - lead] : 1;
     if (size[d] == -1) {
-      check<ErrorKind::Runtime>(d >= lead, "expand: expected -1 only for dimensions that are there, got size = ", size);
+      check<ErrorKind::Runtime>(
+          d >= lead, "expand: expected -1 only for dimensions that are there, got size = ", size);
       sizes[d] = old;
     }
-    check<ErrorKind::Runtime>(sizes[d] >= 0 && (old == 1 || sizes[d] == old), "expand: expected sizes that ", self.sizes(),
+    check<ErrorKind::Runtime>(sizes[d] >= 0 && (old == 1 || sizes[d] == old),
+                              "expand: expected sizes that ", self.sizes(),
                               " broadcasts to, got size = ", size);
     strides[d] = d >= lead && (old != 1 || sizes[d] == 1) ? self.strides()[d - lead] : 0;
   }
-  return named("expand", [&] { return alias_with_geometry(self, sizes, strides, self.storage_offset()); });
+  return named("expand",
+               [&] { return alias_with_geometry(self, sizes, strides, self.storage_offset()); });
 }
 
-Tensor squeeze(const Tensor& self) { return squeeze_where(self, wrap_dims("squeeze", std::nullopt, self.dim(), true)); }
-Tensor squeeze(const Tensor& self, int64_t dim) { return squeeze_where(self, {wrap_dim("squeeze", dim, self.dim())}); }
-Tensor squeeze(const Tensor& self, IntList dim) { return squeeze_where(self, wrap_dims("squeeze", dim, self.dim(), false)); }
+Tensor squeeze(const Tensor& self) {
+  return squeeze_where(self, wrap_dims("squeeze", std::nullopt, self.dim(), true));
+}
+Tensor squeeze(const Tensor& self, int64_t dim) {
+  return squeeze_where(self, {wrap_dim("squeeze", dim, self.dim())});
+}
+Tensor squeeze(const Tensor& self, IntList dim) {
+  return squeeze_where(self, wrap_dims("squeeze", dim, self.dim(), false));
+}
 
 Tensor unsqueeze(const Tensor& self, int64_t dim) {
   const size_t d = static_cast<size_t>(wrap_dim("unsqueeze", dim, self.dim() + 1));
   DimVector sizes(self.sizes()), strides(self.strides());
-  // What a contiguous tensor of the new shape has there. It moves over one index only, so any number would do.
+  // What a contiguous tensor of the new shape has there. It moves over one index only, so any
+  // number would do.
   int64_t stride = 1;
   if (d < strides.size() && __builtin_mul_overflow(sizes[d], strides[d], &stride)) stride = 1;
   sizes.insert(d, 1);
@@ -134,24 +158,30 @@ Tensor unsqueeze(const Tensor& self, int64_t dim) {
 }
 
 Tensor select(const Tensor& self, int64_t dim, int64_t index) {
-  check<ErrorKind::Index>(self.dim() > 0, "select: expected at least one dimension, got a 0-dim tensor");
+  check<ErrorKind::Index>(self.dim() > 0,
+                          "select: expected at least one dimension, got a 0-dim tensor");
   const size_t d = static_cast<size_t>(wrap_dim("select", dim, self.dim()));
   const int64_t size = self.sizes()[d];
-  check<ErrorKind::Index>(index >= -size && index < size, "select: expected index in [", -size, ", ", size, ") for dimension ", d,
-                          ", got index = ", index);
+  check<ErrorKind::Index>(index >= -size && index < size, "select: expected index in [", -size,
+                          ", ", size, ") for dimension ", d, ", got index = ", index);
   DimVector sizes(self.sizes()), strides(self.strides());
   const int64_t offset = self.storage_offset() + (index < 0 ? index + size : index) * strides[d];
   sizes.erase(d);
   strides.erase(d);
   // Without elements there is no place to point to.
-  return alias_with_geometry(self, sizes, strides, self.numel() == 0 ? self.storage_offset() : offset);
+  return alias_with_geometry(self, sizes, strides,
+                             self.numel() == 0 ? self.storage_offset() : offset);
 }
 
-Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
-  check<ErrorKind::Runtime>(self.dim() > 0, "slice: expected at least one dimension, got a 0-dim tensor");
+Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
+             std::optional<int64_t> end, int64_t step) {
+  check<ErrorKind::Runtime>(self.dim() > 0,
+                            "slice: expected at least one dimension, got a 0-dim tensor");
   const size_t d = static_cast<size_t>(wrap_dim("slice", dim, self.dim()));
   const int64_t size = self.sizes()[d];
-  const auto clamp = [size](int64_t i) { return std::clamp(i < 0 ? i + size : i, int64_t{0}, size); };
+  const auto clamp = [size](int64_t i) {
+    return std::clamp(i < 0 ? i + size : i, int64_t{0}, size);
+  };
   const int64_t first = clamp(start.value_or(0)), last = std::max(first, clamp(end.value_or(size)));
   DimVector sizes(self.sizes()), strides(self.strides());
   const int64_t length = last == first ? 0 : (last - first - 1) / step + 1;
@@ -159,15 +189,20 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start, std:
   sizes[d] = length;
   // A step beyond the end is never taken, whatever it is.
   if (length > 1) strides[d] *= step;
-  return alias_with_geometry(self, sizes, strides, length == 0 || self.numel() == 0 ? self.storage_offset() : offset);
+  return alias_with_geometry(self, sizes, strides,
+                             length == 0 || self.numel() == 0 ? self.storage_offset() : offset);
 }
 
 Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
-  check<ErrorKind::Runtime>(self.dim() >= 2, "diagonal: expected at least 2 dimensions, got ", self.dim());
-  const int64_t a = wrap_dim("diagonal", dim1, self.dim()), b = wrap_dim("diagonal", dim2, self.dim());
-  check<ErrorKind::Runtime>(a != b, "diagonal: expected two different dimensions, got dim1 = ", dim1, ", dim2 = ", dim2);
+  check<ErrorKind::Runtime>(self.dim() >= 2, "diagonal: expected at least 2 dimensions, got ",
+                            self.dim());
+  const int64_t a = wrap_dim("diagonal", dim1, self.dim()),
+                b = wrap_dim("diagonal", dim2, self.dim());
+  check<ErrorKind::Runtime>(
+      a != b, "diagonal: expected two different dimensions, got dim1 = ", dim1, ", dim2 = ", dim2);
   const int64_t rows = self.sizes()[a], columns = self.sizes()[b];
-  const int64_t length = std::max<int64_t>(0, offset >= 0 ? std::min(rows, columns - offset) : std::min(rows + offset, columns));
+  const int64_t length = std::max<int64_t>(
+      0, offset >= 0 ? std::min(rows, columns - offset) : std::min(rows + offset, columns));
   int64_t start = self.storage_offset();
   if (length > 0) start += offset >= 0 ? offset * self.strides()[b] : -offset * self.strides()[a];
   DimVector sizes, strides;
@@ -178,14 +213,16 @@ Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) 
   }
   sizes.push_back(length);
   strides.push_back(self.strides()[a] + self.strides()[b]);
-  return alias_with_geometry(self, sizes, strides, self.numel() == 0 ? self.storage_offset() : start);
+  return alias_with_geometry(self, sizes, strides,
+                             self.numel() == 0 ? self.storage_offset() : start);
 }
 
 Tensor unfold(const Tensor& self, int64_t dimension, int64_t size, int64_t step) {
   const int64_t d = wrap_dim("unfold", dimension, self.dim());
   const int64_t whole = self.dim() == 0 ? 1 : self.sizes()[d];
   const int64_t stride = self.dim() == 0 ? 1 : self.strides()[d];
-  check<ErrorKind::Runtime>(size <= whole, "unfold: expected size <= ", whole, ", which dimension ", d, " has, got size = ", size);
+  check<ErrorKind::Runtime>(size <= whole, "unfold: expected size <= ", whole, ", which dimension ",
+                            d, " has, got size = ", size);
   DimVector sizes(self.sizes()), strides(self.strides());
   if (self.dim() > 0) {
     const int64_t windows = (whole - size) / step + 1;
@@ -198,7 +235,8 @@ Tensor unfold(const Tensor& self, int64_t dimension, int64_t size, int64_t step)
 }
 
 Tensor view_as_real(const Tensor& self) {
-  check<ErrorKind::Runtime>(self.is_complex(), "view_as_real: expected a complex tensor, got ", self.dtype());
+  check<ErrorKind::Runtime>(self.is_complex(), "view_as_real: expected a complex tensor, got ",
+                            self.dtype());
   DimVector sizes(self.sizes()), strides(self.strides());
   for (int64_t& s : strides) s *= 2;
   sizes.push_back(2);
@@ -207,10 +245,12 @@ Tensor view_as_real(const Tensor& self) {
 }
 
 Tensor view_as_complex(const Tensor& self) {
-  check<ErrorKind::Runtime>(self.dtype() == ScalarType::Float32 || self.dtype() == ScalarType::Float64,
-                            "view_as_complex: expected a float32 or float64 tensor, got ", self.dtype());
-  check<ErrorKind::Runtime>(self.dim() > 0 && self.sizes().back() == 2, "view_as_complex: expected a last dimension of size 2, got sizes = ",
-                            self.sizes());
+  check<ErrorKind::Runtime>(
+      self.dtype() == ScalarType::Float32 || self.dtype() == ScalarType::Float64,
+      "view_as_complex: expected a float32 or float64 tensor, got ", self.dtype());
+  check<ErrorKind::Runtime>(
+      self.dim() > 0 && self.sizes().back() == 2,
+      "view_as_complex: expected a last dimension of size 2, got sizes = ", self.sizes());
   bool pairs = self.strides().back() == 1 && self.storage_offset() % 2 == 0;
   DimVector sizes(self.sizes()), strides(self.strides());
   sizes.pop_back();
@@ -219,7 +259,9 @@ Tensor view_as_complex(const Tensor& self) {
     pairs = pairs && s % 2 == 0;
     s /= 2;
   }
-  check<ErrorKind::Runtime>(pairs, "view_as_complex: expected a last stride of 1 and an even offset and other strides, got strides = ",
+  check<ErrorKind::Runtime>(pairs,
+                            "view_as_complex: expected a last stride of 1 and an even offset and "
+                            "other strides, got strides = ",
                             self.strides(), ", offset = ", self.storage_offset());
   return alias_as(self, to_complex(self.dtype()), sizes, strides, self.storage_offset() / 2);
 }

@@ -42,15 +42,19 @@ struct Range {
   int64_t low = 0, high = 0;
 };
 Range range_of(IntList sizes, IntList strides, int64_t offset) {
-  check<ErrorKind::Runtime>(sizes.size() == strides.size(), "as_strided_backward: expected as many strides as sizes, got sizes = ", sizes,
-                            ", strides = ", strides);
+  check<ErrorKind::Runtime>(sizes.size() == strides.size(),
+                            "as_strided_backward: expected as many strides as sizes, got sizes = ",
+                            sizes, ", strides = ", strides);
   Range range{offset, offset};
   for (size_t d = 0; d < sizes.size(); ++d) {
     int64_t span;
     bool ok = !__builtin_mul_overflow(strides[d], sizes[d] - 1, &span);
     int64_t& end = span < 0 ? range.low : range.high;
-    ok = ok && !__builtin_add_overflow(end, span, &end) && end > INT64_MIN / 4 && end < INT64_MAX / 4;
-    check<ErrorKind::Runtime>(ok, "as_strided_backward: expected a geometry inside memory, got sizes = ", sizes, ", strides = ", strides);
+    ok = ok && !__builtin_add_overflow(end, span, &end) && end > INT64_MIN / 4 &&
+         end < INT64_MAX / 4;
+    check<ErrorKind::Runtime>(
+        ok, "as_strided_backward: expected a geometry inside memory, got sizes = ", sizes,
+        ", strides = ", strides);
   }
   return range;
 }
@@ -63,29 +67,33 @@ Tensor select_backward(const Tensor& grad_output, IntList input_sizes, int64_t d
   return grad;
 }
 
-Tensor slice_backward(const Tensor& grad_output, IntList input_sizes, int64_t dim, std::optional<int64_t> start,
-                      std::optional<int64_t> end, int64_t step) {
+Tensor slice_backward(const Tensor& grad_output, IntList input_sizes, int64_t dim,
+                      std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
   const Tensor grad = aten::new_zeros(grad_output, input_sizes);
   aten::copy_(aten::slice(grad, dim, start, end, step), grad_output);
   return grad;
 }
 
-Tensor diagonal_backward(const Tensor& grad_output, IntList input_sizes, int64_t offset, int64_t dim1, int64_t dim2) {
+Tensor diagonal_backward(const Tensor& grad_output, IntList input_sizes, int64_t offset,
+                         int64_t dim1, int64_t dim2) {
   const Tensor grad = aten::new_zeros(grad_output, input_sizes);
   aten::copy_(aten::diagonal(grad, offset, dim1, dim2), grad_output);
   return grad;
 }
 
-Tensor unfold_backward(const Tensor& grad_in, IntList input_sizes, int64_t dim, int64_t size, int64_t step) {
+Tensor unfold_backward(const Tensor& grad_in, IntList input_sizes, int64_t dim, int64_t size,
+                       int64_t step) {
   const Tensor zeros = aten::new_zeros(grad_in, input_sizes);
   const Tensor windows = aten::unfold(zeros, dim, size, step);
-  return aten::as_strided_backward(grad_in, zeros.sizes(), zeros.strides(), windows.sizes(), windows.strides(), 0);
+  return aten::as_strided_backward(grad_in, zeros.sizes(), zeros.strides(), windows.sizes(),
+                                   windows.strides(), 0);
 }
 
-// Both geometries are taken as lists of places in one run of memory. The gradient is added up over the places of the view,
-// then read at the places of the input; a place the input has several times shares its gradient among them.
-Tensor as_strided_backward(const Tensor& grad_output, IntList input_sizes, IntList input_strides, IntList size, IntList stride,
-                           int64_t offset) {
+// Both geometries are taken as lists of places in one run of memory. The gradient is added up over
+// the places of the view, then read at the places of the input; a place the input has several times
+// shares its gradient among them.
+Tensor as_strided_backward(const Tensor& grad_output, IntList input_sizes, IntList input_strides,
+                           IntList size, IntList stride, int64_t offset) {
   const int64_t input_numel = checked_numel(input_sizes), numel = checked_numel(size);
   if (input_numel == 0 || numel == 0) return aten::new_zeros(grad_output, input_sizes);
   const Range in = range_of(input_sizes, input_strides, 0), out = range_of(size, stride, offset);
@@ -93,25 +101,28 @@ Tensor as_strided_backward(const Tensor& grad_output, IntList input_sizes, IntLi
 
   const bool recorded = grad_enabled() && grad_output.requires_grad();
   if (!recorded && !may_repeat(input_sizes, input_strides) && !may_repeat(size, stride)) {
-    // No place is met twice: the gradient is copied to the view's places in zeros of the input's geometry. The views are
-    // made below the operators, so nothing of this can be recorded.
+    // No place is met twice: the gradient is copied to the view's places in zeros of the input's
+    // geometry. The views are made below the operators, so nothing of this can be recorded.
     const Tensor memory = aten::new_zeros(grad_output, {places});
     aten::copy_(alias_with_geometry(memory, size, stride, offset - low), grad_output);
     return alias_with_geometry(memory, input_sizes, input_strides, -low);
   }
 
-  const Tensor all = aten::arange(Scalar(places), ScalarType::Int64, std::nullopt, grad_output.device());
+  const Tensor all =
+      aten::arange(Scalar(places), ScalarType::Int64, std::nullopt, grad_output.device());
   const auto places_of = [&](IntList sizes, IntList strides, int64_t first) {
     return aten::reshape(alias_with_geometry(all, sizes, strides, first - low), {-1});
   };
   const Tensor out_places = places_of(size, stride, offset);
   const Tensor in_places = places_of(input_sizes, input_strides, 0);
 
-  const Tensor sums = aten::index_add(aten::new_zeros(grad_output, {places}), 0, out_places, aten::reshape(grad_output, {-1}));
+  const Tensor sums = aten::index_add(aten::new_zeros(grad_output, {places}), 0, out_places,
+                                      aten::reshape(grad_output, {-1}));
   Tensor grad = aten::index_select(sums, 0, in_places);
   if (may_repeat(input_sizes, input_strides)) {
     const Tensor ones = aten::new_ones(grad_output, {input_numel});
-    const Tensor counts = aten::index_add(aten::new_zeros(grad_output, {places}), 0, in_places, ones);
+    const Tensor counts =
+        aten::index_add(aten::new_zeros(grad_output, {places}), 0, in_places, ones);
     grad = aten::div(grad, aten::index_select(counts, 0, in_places));
   }
   return aten::reshape(grad, input_sizes);

@@ -20,7 +20,8 @@ namespace treadle::composite {
 namespace {
 
 void require_plain(const char* op, const Tensor& self) {
-  check<ErrorKind::Runtime>(!self.requires_grad(), op, ": expected a tensor that does not require grad, got one that does");
+  check<ErrorKind::Runtime>(!self.requires_grad(), op,
+                            ": expected a tensor that does not require grad, got one that does");
 }
 
 Tensor take_geometry(const char* op, const Tensor& self, const Tensor& view) {
@@ -31,27 +32,40 @@ Tensor take_geometry(const char* op, const Tensor& self, const Tensor& view) {
 
 }  // namespace
 
-Tensor as_strided_(const Tensor& self, IntList size, IntList stride, std::optional<int64_t> storage_offset) {
+Tensor as_strided_(const Tensor& self, IntList size, IntList stride,
+                   std::optional<int64_t> storage_offset) {
   const int64_t offset = storage_offset.value_or(self.storage_offset());
-  return take_geometry("as_strided_", self, named("as_strided_", [&] { return alias_with_geometry(self, size, stride, offset); }));
+  return take_geometry("as_strided_", self, named("as_strided_", [&] {
+                         return alias_with_geometry(self, size, stride, offset);
+                       }));
 }
 
 Tensor transpose_(const Tensor& self, int64_t dim0, int64_t dim1) {
   return take_geometry("transpose_", self, views::transpose(self, dim0, dim1));
 }
-Tensor t_(const Tensor& self) { return self.dim() < 2 ? self : take_geometry("t_", self, views::transpose(self, 0, 1)); }
-Tensor squeeze_(const Tensor& self) { return take_geometry("squeeze_", self, views::squeeze(self)); }
-Tensor squeeze_(const Tensor& self, int64_t dim) { return take_geometry("squeeze_", self, views::squeeze(self, dim)); }
-Tensor unsqueeze_(const Tensor& self, int64_t dim) { return take_geometry("unsqueeze_", self, views::unsqueeze(self, dim)); }
+Tensor t_(const Tensor& self) {
+  return self.dim() < 2 ? self : take_geometry("t_", self, views::transpose(self, 0, 1));
+}
+Tensor squeeze_(const Tensor& self) {
+  return take_geometry("squeeze_", self, views::squeeze(self));
+}
+Tensor squeeze_(const Tensor& self, int64_t dim) {
+  return take_geometry("squeeze_", self, views::squeeze(self, dim));
+}
+Tensor unsqueeze_(const Tensor& self, int64_t dim) {
+  return take_geometry("unsqueeze_", self, views::unsqueeze(self, dim));
+}
 
 Tensor resize_(const Tensor& self, IntList size, std::optional<MemoryFormat> memory_format) {
   require_plain("resize_", self);
   const int64_t item = self.element_size();
   const int64_t bytes = named("resize_", [&] { return checked_numel(size, item); }) * item;
-  const DimVector strides = shape::strides_in_format("resize_", size, memory_format.value_or(MemoryFormat::Contiguous));
+  const DimVector strides =
+      shape::strides_in_format("resize_", size, memory_format.value_or(MemoryFormat::Contiguous));
   int64_t needed;
-  check<ErrorKind::Runtime>(!__builtin_add_overflow(bytes, self.storage_offset() * item, &needed),
-                            "resize_: expected sizes whose bytes can be counted in 63 bits, got size = ", size);
+  check<ErrorKind::Runtime>(
+      !__builtin_add_overflow(bytes, self.storage_offset() * item, &needed),
+      "resize_: expected sizes whose bytes can be counted in 63 bits, got size = ", size);
   if (bytes > 0 && static_cast<size_t>(needed) > self.storage()->nbytes()) {
     named("resize_", [&] { self.storage()->resize(static_cast<size_t>(needed)); });
   }
@@ -59,14 +73,16 @@ Tensor resize_(const Tensor& self, IntList size, std::optional<MemoryFormat> mem
   return self;
 }
 
-Tensor resize_as_(const Tensor& self, const Tensor& the_template, std::optional<MemoryFormat> memory_format) {
+Tensor resize_as_(const Tensor& self, const Tensor& the_template,
+                  std::optional<MemoryFormat> memory_format) {
   return composite::resize_(self, the_template.sizes(), memory_format);
 }
 
 Tensor set_(const Tensor& self, const Tensor& source) {
   require_plain("set_", self);
-  check<ErrorKind::Runtime>(self.dtype() == source.dtype() && self.device() == source.device(), "set_: expected a source of ", self.dtype(),
-                            " on ", self.device(), ", got ", source.dtype(), " on ", source.device());
+  check<ErrorKind::Runtime>(self.dtype() == source.dtype() && self.device() == source.device(),
+                            "set_: expected a source of ", self.dtype(), " on ", self.device(),
+                            ", got ", source.dtype(), " on ", source.device());
   self.impl()->set_storage(source.storage(), source.dtype());
   self.impl()->set_geometry(source.sizes(), source.strides(), source.storage_offset());
   return self;

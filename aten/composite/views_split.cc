@@ -15,7 +15,8 @@ namespace treadle::composite {
 namespace {
 
 int64_t split_dim(const char* op, const Tensor& self, int64_t dim) {
-  check<ErrorKind::Runtime>(self.dim() > 0, op, ": expected at least one dimension, got a 0-dim tensor");
+  check<ErrorKind::Runtime>(self.dim() > 0, op,
+                            ": expected at least one dimension, got a 0-dim tensor");
   return wrap_dim(op, dim, self.dim());
 }
 
@@ -23,7 +24,8 @@ int64_t split_dim(const char* op, const Tensor& self, int64_t dim) {
 
 std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
   const int64_t d = split_dim("split", self, dim), size = self.sizes()[d];
-  check<ErrorKind::Runtime>(split_size > 0 || (split_size == 0 && size == 0), "split: expected split_size > 0, got split_size = ", split_size);
+  check<ErrorKind::Runtime>(split_size > 0 || (split_size == 0 && size == 0),
+                            "split: expected split_size > 0, got split_size = ", split_size);
   std::vector<Tensor> pieces;
   for (int64_t at = 0; at < size;) {
     const int64_t length = std::min(split_size, size - at);
@@ -39,8 +41,9 @@ std::vector<Tensor> split_with_sizes(const Tensor& self, IntList split_sizes, in
   int64_t total = 0;
   bool fits = true;
   for (int64_t s : split_sizes) fits = fits && s >= 0 && !__builtin_add_overflow(total, s, &total);
-  check<ErrorKind::Runtime>(fits && total == size, "split_with_sizes: expected sizes >= 0 that add up to ", size, ", got split_sizes = ",
-                            split_sizes);
+  check<ErrorKind::Runtime>(fits && total == size,
+                            "split_with_sizes: expected sizes >= 0 that add up to ", size,
+                            ", got split_sizes = ", split_sizes);
   std::vector<Tensor> pieces;
   int64_t at = 0;
   for (int64_t s : split_sizes) {
@@ -57,8 +60,11 @@ std::vector<Tensor> split(const Tensor& self, IntList split_size, int64_t dim) {
 std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
   const int64_t size = self.sizes()[split_dim("chunk", self, dim)];
   if (size == 0) {
-    // No piece has a slice, and there are as many as were asked for; more than memory holds is a mistake.
-    check<ErrorKind::Value>(chunks <= 65536, "chunk: expected chunks <= 65536 for a dimension of size 0, got chunks = ", chunks);
+    // No piece has a slice, and there are as many as were asked for; more than memory holds is a
+    // mistake.
+    check<ErrorKind::Value>(
+        chunks <= 65536,
+        "chunk: expected chunks <= 65536 for a dimension of size 0, got chunks = ", chunks);
     return std::vector<Tensor>(static_cast<size_t>(chunks), aten::slice(self, dim, 0, 0));
   }
   return composite::split(self, (size - 1) / chunks + 1, dim);
@@ -78,7 +84,8 @@ std::vector<Tensor> tensor_split(const Tensor& self, IntList indices, int64_t di
 
 std::vector<Tensor> tensor_split(const Tensor& self, int64_t sections, int64_t dim) {
   const int64_t d = split_dim("tensor_split", self, dim), size = self.sizes()[d];
-  check<ErrorKind::Value>(sections <= std::max<int64_t>(size, 65536), "tensor_split: expected sections <= ", std::max<int64_t>(size, 65536),
+  check<ErrorKind::Value>(sections <= std::max<int64_t>(size, 65536),
+                          "tensor_split: expected sections <= ", std::max<int64_t>(size, 65536),
                           ", got sections = ", sections);
   std::vector<Tensor> pieces;
   int64_t at = 0;

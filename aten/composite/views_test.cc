@@ -65,8 +65,9 @@ using Values = std::vector<int64_t>;
 
 TEST(Views, ShareMemoryAndVersion) {
   const Tensor t = counting({2, 3});
-  for (const Tensor& v : {aten::transpose(t, 0, 1), aten::view(t, {6}), aten::select(t, 0, 1), aten::slice(t, 1, 1), aten::unsqueeze(t, 0),
-                          aten::expand(t, {4, 2, 3}), aten::permute(t, {1, 0}), aten::diagonal(t)}) {
+  for (const Tensor& v : {aten::transpose(t, 0, 1), aten::view(t, {6}), aten::select(t, 0, 1),
+                          aten::slice(t, 1, 1), aten::unsqueeze(t, 0), aten::expand(t, {4, 2, 3}),
+                          aten::permute(t, {1, 0}), aten::diagonal(t)}) {
     EXPECT_EQ(v.storage(), t.storage());
     v.impl()->bump_version();
   }
@@ -76,7 +77,8 @@ TEST(Views, ShareMemoryAndVersion) {
 TEST(Views, ReadTheRightElements) {
   const Tensor t = counting({2, 3, 4});
   EXPECT_EQ(values(aten::select(t, -1, -1)), (Values{3, 7, 11, 15, 19, 23}));
-  EXPECT_EQ(values(aten::slice(t, 2, 1, INT64_MAX, 2)), (Values{1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23}));
+  EXPECT_EQ(values(aten::slice(t, 2, 1, INT64_MAX, 2)),
+            (Values{1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23}));
   EXPECT_EQ(values(aten::slice(t, 2, INT64_MIN, 1)), (Values{0, 4, 8, 12, 16, 20}));
   EXPECT_EQ(values(aten::slice(t, 0, 1, 1)), Values{});
   EXPECT_EQ(values(aten::slice(t, 1, 2, 3, INT64_MAX)), (Values{8, 9, 10, 11, 20, 21, 22, 23}));
@@ -99,24 +101,44 @@ TEST(Views, ReshapeCopiesOnlyWhereItMust) {
   EXPECT_FALSE(aten::reshape(swapped, {6, 4}).storage() == t.storage());
   EXPECT_EQ(values(aten::reshape(swapped, {6, 4})), values(swapped));
   EXPECT_NE(error_of([&] { aten::view(swapped, {6, 4}); }).find("use reshape"), std::string::npos);
-  EXPECT_EQ(aten::view(aten::expand(counting({3, 1}), {3, 4}), {3, 2, 2}).strides(), IntList({1, 0, 0}));
+  EXPECT_EQ(aten::view(aten::expand(counting({3, 1}), {3, 4}), {3, 2, 2}).strides(),
+            IntList({1, 0, 0}));
   EXPECT_EQ(aten::reshape(counting({0, 3}), {3, 0, 7}).numel(), 0);
   EXPECT_EQ(aten::reshape(counting({}), {1, 1}).numel(), 1);
 }
 
 TEST(Views, RefuseWhatDoesNotFit) {
   const Tensor t = counting({2, 3});
-  EXPECT_EQ(error_of([&] { aten::select(t, 0, 2); }), "select: expected index in [-2, 2) for dimension 0, got index = 2");
-  EXPECT_EQ(error_of([&] { aten::reshape(t, {4, -1}); }), "reshape: expected a shape of 6 elements, got shape = (4, -1)");
-  EXPECT_EQ(error_of([&] { aten::reshape(t, {-1, -1}); }), "reshape: expected at most one size of -1, got shape = (-1, -1)");
-  EXPECT_NE(error_of([&] { aten::reshape(counting({0}), {0, -1}); }).find("is decided"), std::string::npos);
-  EXPECT_NE(error_of([&] { aten::reshape(t, {int64_t{1} << 32, int64_t{1} << 32, 6}); }), "no error");
-  EXPECT_EQ(error_of([&] { aten::expand(t, {4, 3}); }), "expand: expected sizes that (2, 3) broadcasts to, got size = (4, 3)");
+  EXPECT_EQ(error_of([&] { aten::select(t, 0, 2); }),
+            "select: expected index in [-2, 2) for dimension 0, got index = 2");
+  EXPECT_EQ(error_of([&] {
+              aten::reshape(t, {4, -1});
+            }),
+            "reshape: expected a shape of 6 elements, got shape = (4, -1)");
+  EXPECT_EQ(error_of([&] {
+              aten::reshape(t, {-1, -1});
+            }),
+            "reshape: expected at most one size of -1, got shape = (-1, -1)");
+  EXPECT_NE(error_of([&] {
+              aten::reshape(counting({0}), {0, -1});
+            }).find("is decided"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              aten::reshape(t, {int64_t{1} << 32, int64_t{1} << 32, 6});
+            }),
+            "no error");
+  EXPECT_EQ(error_of([&] {
+              aten::expand(t, {4, 3});
+            }),
+            "expand: expected sizes that (2, 3) broadcasts to, got size = (4, 3)");
   EXPECT_NE(error_of([&] { aten::expand(t, {INT64_MAX, 2, 3}); }), "no error");
   EXPECT_NE(error_of([&] { aten::permute(t, {0, 0}); }), "no error");
   EXPECT_NE(error_of([&] { aten::permute(t, {0}); }), "no error");
-  EXPECT_NE(error_of([&] { aten::slice(t, 0, 0, 2, 0); }).find("slice: expected step > 0"), std::string::npos);
-  EXPECT_NE(error_of([&] { aten::as_strided(t, {7}, {1}); }).find("inside its storage of 6 elements"), std::string::npos);
+  EXPECT_NE(error_of([&] { aten::slice(t, 0, 0, 2, 0); }).find("slice: expected step > 0"),
+            std::string::npos);
+  EXPECT_NE(
+      error_of([&] { aten::as_strided(t, {7}, {1}); }).find("inside its storage of 6 elements"),
+      std::string::npos);
   EXPECT_NE(error_of([&] { aten::as_strided(t, {2}, {1}, -1); }), "no error");
   EXPECT_NE(error_of([&] { aten::as_strided(t, {2}, {INT64_MAX}, INT64_MAX); }), "no error");
   EXPECT_NE(error_of([&] { aten::narrow(t, 1, 2, 2); }), "no error");
@@ -156,7 +178,8 @@ TEST(Views, SeeComplexNumbersAsPairs) {
   EXPECT_EQ(aten::view_as_real(aten::slice(z, 0, 1)).storage_offset(), 2);
   EXPECT_EQ(aten::view(pairs, ScalarType::Float64).sizes(), IntList({3, 1}));
   EXPECT_EQ(aten::view(pairs, ScalarType::UInt8).sizes(), IntList({3, 8}));
-  EXPECT_NE(error_of([&] { aten::view(aten::slice(pairs, 1, 1), ScalarType::Float64); }), "no error");
+  EXPECT_NE(error_of([&] { aten::view(aten::slice(pairs, 1, 1), ScalarType::Float64); }),
+            "no error");
 }
 
 TEST(Views, WorkWithoutValues) {
@@ -185,11 +208,17 @@ TEST(Views, GradientOfOverlappingGeometryAddsUpAndShares) {
   std::iota(grad.data_as<double>(), grad.data_as<double>() + 4, 1.0);
   // The view reads places 0 1 and 1 2 of an input of 4 elements.
   const Tensor in = aten::as_strided_backward(grad, {4}, {1}, {2, 2}, {1, 1}, 0);
-  EXPECT_EQ(std::vector<double>(in.data_as<double>(), in.data_as<double>() + 4), (std::vector<double>{1, 5, 4, 0}));
+  EXPECT_EQ(std::vector<double>(in.data_as<double>(), in.data_as<double>() + 4),
+            (std::vector<double>{1, 5, 4, 0}));
   // An input that has one place four times shares what comes there.
-  const Tensor shared = aten::contiguous(aten::as_strided_backward(grad, {4}, {0}, {2, 2}, {0, 0}, 0));
-  EXPECT_EQ(std::vector<double>(shared.data_as<double>(), shared.data_as<double>() + 4), std::vector<double>(4, 2.5));
-  EXPECT_NE(error_of([&] { aten::as_strided_backward(grad, {4}, {INT64_MAX}, {2, 2}, {1, 1}, 0); }), "no error");
+  const Tensor shared =
+      aten::contiguous(aten::as_strided_backward(grad, {4}, {0}, {2, 2}, {0, 0}, 0));
+  EXPECT_EQ(std::vector<double>(shared.data_as<double>(), shared.data_as<double>() + 4),
+            std::vector<double>(4, 2.5));
+  EXPECT_NE(error_of([&] {
+              aten::as_strided_backward(grad, {4}, {INT64_MAX}, {2, 2}, {1, 1}, 0);
+            }),
+            "no error");
 }
 
 }  // namespace

@@ -12,10 +12,16 @@ namespace treadle::cpu {
 namespace {
 
 struct Larger {
-  template <class C> static bool better(C a, C b) { return a > b; }
+  template <class C>
+  static bool better(C a, C b) {
+    return a > b;
+  }
 };
 struct Smaller {
-  template <class C> static bool better(C a, C b) { return a < b; }
+  template <class C>
+  static bool better(C a, C b) {
+    return a < b;
+  }
 };
 
 template <class C>
@@ -35,7 +41,8 @@ bool replaces(C a, C b) {
   return Order::better(a, b) || (is_nan(a) && !is_nan(b));
 }
 
-// Elements that lie side by side: the best of several lanes first, which is vector code, then where it is.
+// Elements that lie side by side: the best of several lanes first, which is vector code, then where
+// it is.
 template <class Order, class T>
 Best<compute_type<T>> best_of_run(const T* values, int64_t count) {
   using C = compute_type<T>;
@@ -72,7 +79,9 @@ template <class Order, class T, class F>
 void best_of_slices(const T* values, const DimSlices& s, F&& f) {
   using C = compute_type<T>;
   if (s.inner == 1) {
-    for_each_slice(s, [&](int64_t first, int64_t slice) { f(slice, best_of_run<Order>(values + first, s.size)); });
+    for_each_slice(s, [&](int64_t first, int64_t slice) {
+      f(slice, best_of_run<Order>(values + first, s.size));
+    });
     return;
   }
   for_each_column_block(s, [&](int64_t o, int64_t column, int64_t columns) {
@@ -116,10 +125,11 @@ void extreme_dim(const Tensor& self, int64_t dim, const Tensor& values, const Te
   const Tensor input = aten::contiguous(self);
   T* const to = values.data_as<T>();
   int64_t* const positions = indices.data_as<int64_t>();
-  best_of_slices<Order>(input.data_as<T>(), dim_slices(input.sizes(), dim), [&](int64_t slice, const auto& best) {
-    to[slice] = static_cast<T>(best.value);
-    positions[slice] = best.at;
-  });
+  best_of_slices<Order>(input.data_as<T>(), dim_slices(input.sizes(), dim),
+                        [&](int64_t slice, const auto& best) {
+                          to[slice] = static_cast<T>(best.value);
+                          positions[slice] = best.at;
+                        });
 }
 
 template <class Order, class T>
@@ -135,30 +145,34 @@ void arg_extreme(const Tensor& self, std::optional<int64_t> dim, const Tensor& o
 }
 
 template <class T>
-void max_dim_cpu(const Tensor& self, int64_t dim, bool /*keepdim*/, const Tensor& values, const Tensor& indices) {
+void max_dim_cpu(const Tensor& self, int64_t dim, bool /*keepdim*/, const Tensor& values,
+                 const Tensor& indices) {
   extreme_dim<Larger, T>(self, dim, values, indices);
 }
 template <class T>
-void min_dim_cpu(const Tensor& self, int64_t dim, bool /*keepdim*/, const Tensor& values, const Tensor& indices) {
+void min_dim_cpu(const Tensor& self, int64_t dim, bool /*keepdim*/, const Tensor& values,
+                 const Tensor& indices) {
   extreme_dim<Smaller, T>(self, dim, values, indices);
 }
 template <class T>
-void argmax_cpu(const Tensor& self, std::optional<int64_t> dim, bool /*keepdim*/, const Tensor& out) {
+void argmax_cpu(const Tensor& self, std::optional<int64_t> dim, bool /*keepdim*/,
+                const Tensor& out) {
   arg_extreme<Larger, T>(self, dim, out);
 }
 template <class T>
-void argmin_cpu(const Tensor& self, std::optional<int64_t> dim, bool /*keepdim*/, const Tensor& out) {
+void argmin_cpu(const Tensor& self, std::optional<int64_t> dim, bool /*keepdim*/,
+                const Tensor& out) {
   arg_extreme<Smaller, T>(self, dim, out);
 }
 
-const auto max_dim_registered =
-    register_kernels<aten::ops::max_dim, DeviceType::CPU>([]<class T>() { return &max_dim_cpu<T>; }, "max_dim_cpu");
-const auto min_dim_registered =
-    register_kernels<aten::ops::min_dim, DeviceType::CPU>([]<class T>() { return &min_dim_cpu<T>; }, "min_dim_cpu");
-const auto argmax_registered =
-    register_kernels<aten::ops::argmax, DeviceType::CPU>([]<class T>() { return &argmax_cpu<T>; }, "argmax_cpu");
-const auto argmin_registered =
-    register_kernels<aten::ops::argmin, DeviceType::CPU>([]<class T>() { return &argmin_cpu<T>; }, "argmin_cpu");
+const auto max_dim_registered = register_kernels<aten::ops::max_dim, DeviceType::CPU>(
+    []<class T>() { return &max_dim_cpu<T>; }, "max_dim_cpu");
+const auto min_dim_registered = register_kernels<aten::ops::min_dim, DeviceType::CPU>(
+    []<class T>() { return &min_dim_cpu<T>; }, "min_dim_cpu");
+const auto argmax_registered = register_kernels<aten::ops::argmax, DeviceType::CPU>(
+    []<class T>() { return &argmax_cpu<T>; }, "argmax_cpu");
+const auto argmin_registered = register_kernels<aten::ops::argmin, DeviceType::CPU>(
+    []<class T>() { return &argmin_cpu<T>; }, "argmin_cpu");
 
 }  // namespace
 }  // namespace treadle::cpu

@@ -11,7 +11,8 @@ namespace {
 
 constexpr int64_t kBytes = 1 << 17;  // one piece of a parallel copy, about
 
-// `count` rows of `width` bytes: from memory where they lie side by side to memory where they lie `pitch` apart.
+// `count` rows of `width` bytes: from memory where they lie side by side to memory where they lie
+// `pitch` apart.
 void copy_rows(char* to, int64_t pitch, const char* from, int64_t width, int64_t count) {
   if (count == 0 || width == 0) return;
   if (width == pitch) {
@@ -19,7 +20,9 @@ void copy_rows(char* to, int64_t pitch, const char* from, int64_t width, int64_t
     count = 1;
   }
   if (count == 1) {
-    parallel_for(width, kBytes, [&](int64_t begin, int64_t end) { std::memcpy(to + begin, from + begin, end - begin); });
+    parallel_for(width, kBytes, [&](int64_t begin, int64_t end) {
+      std::memcpy(to + begin, from + begin, end - begin);
+    });
     return;
   }
   parallel_for(count, std::max<int64_t>(1, kBytes / width), [&](int64_t begin, int64_t end) {
@@ -27,7 +30,8 @@ void copy_rows(char* to, int64_t pitch, const char* from, int64_t width, int64_t
   });
 }
 
-// Joins tensors; `outer` is the number of elements of `out` over the dimensions before the one they are joined along.
+// Joins tensors; `outer` is the number of elements of `out` over the dimensions before the one they
+// are joined along.
 void join(TensorList tensors, const Tensor& out, int64_t outer) {
   if (out.numel() == 0) return;
   std::vector<Tensor> parts;
@@ -60,10 +64,10 @@ void stack_cpu(TensorList tensors, int64_t dim, const Tensor& out) {
   join(tensors, out, product_before(out.sizes(), wrap_dim("stack", dim, out.dim())));
 }
 
-const auto cat_registered =
-    register_kernels<aten::ops::_cat, DeviceType::CPU>([]<class T>() { return &cat_cpu<T>; }, "cat_cpu");
-const auto stack_registered =
-    register_kernels<aten::ops::_stack, DeviceType::CPU>([]<class T>() { return &stack_cpu<T>; }, "stack_cpu");
+const auto cat_registered = register_kernels<aten::ops::_cat, DeviceType::CPU>(
+    []<class T>() { return &cat_cpu<T>; }, "cat_cpu");
+const auto stack_registered = register_kernels<aten::ops::_stack, DeviceType::CPU>(
+    []<class T>() { return &stack_cpu<T>; }, "stack_cpu");
 
 }  // namespace
 }  // namespace treadle::cpu

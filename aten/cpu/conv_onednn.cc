@@ -20,7 +20,8 @@ const dnnl::engine& engine() {
 
 enum class Task { Forward, ForwardBias, GradInput, GradWeight };
 
-// A primitive with the layouts it wants and, where those are not the plain ones, the reorders to and from them.
+// A primitive with the layouts it wants and, where those are not the plain ones, the reorders to
+// and from them.
 struct Plan {
   dnnl::primitive primitive;
   memory::desc plain[3], wanted[3];  // input, weight, output (or their gradients)
@@ -38,11 +39,13 @@ std::shared_ptr<const Plan> make_plan(Task task, const ConvGeometry& g) {
   const memory::dims out = dims({g.batch, g.out_channels, g.out_height, g.out_width});
   const memory::dims w =
       g.groups == 1 ? dims({g.out_channels, g.in_channels, g.kernel_height, g.kernel_width})
-                    : dims({g.groups, g.out_channels / g.groups, g.in_channels / g.groups, g.kernel_height, g.kernel_width});
+                    : dims({g.groups, g.out_channels / g.groups, g.in_channels / g.groups,
+                            g.kernel_height, g.kernel_width});
   const memory::dims strides = dims({g.stride[0], g.stride[1]});
   const memory::dims dilates = dims({g.dilation[0] - 1, g.dilation[1] - 1});
   const memory::dims padding = dims({g.padding[0], g.padding[1]});
-  const memory::desc any_in(in, f32, Tag::any), any_w(w, f32, Tag::any), any_out(out, f32, Tag::any);
+  const memory::desc any_in(in, f32, Tag::any), any_w(w, f32, Tag::any),
+      any_out(out, f32, Tag::any);
 
   auto plan = std::make_shared<Plan>();
   plan->plain[0] = memory::desc(in, f32, Tag::nchw);
@@ -56,8 +59,10 @@ std::shared_ptr<const Plan> make_plan(Task task, const ConvGeometry& g) {
   const auto training = dnnl::prop_kind::forward_training;
   const auto forward_desc =
       task == Task::ForwardBias
-          ? dnnl::convolution_forward::desc(training, algorithm, any_in, any_w, plan->bias, any_out, strides, dilates, padding, padding)
-          : dnnl::convolution_forward::desc(training, algorithm, any_in, any_w, any_out, strides, dilates, padding, padding);
+          ? dnnl::convolution_forward::desc(training, algorithm, any_in, any_w, plan->bias, any_out,
+                                            strides, dilates, padding, padding)
+          : dnnl::convolution_forward::desc(training, algorithm, any_in, any_w, any_out, strides,
+                                            dilates, padding, padding);
   const dnnl::convolution_forward::primitive_desc forward(forward_desc, attr, engine());
   if (task == Task::Forward || task == Task::ForwardBias) {
     plan->primitive = dnnl::convolution_forward(forward);
@@ -67,8 +72,9 @@ std::shared_ptr<const Plan> make_plan(Task task, const ConvGeometry& g) {
     plan->scratch = forward.scratchpad_desc();
   } else if (task == Task::GradInput) {
     const dnnl::convolution_backward_data::primitive_desc d(
-        dnnl::convolution_backward_data::desc(algorithm, any_in, any_w, any_out, strides, dilates, padding, padding), attr, engine(),
-        forward);
+        dnnl::convolution_backward_data::desc(algorithm, any_in, any_w, any_out, strides, dilates,
+                                              padding, padding),
+        attr, engine(), forward);
     plan->primitive = dnnl::convolution_backward_data(d);
     plan->wanted[0] = d.diff_src_desc();
     plan->wanted[1] = d.weights_desc();
@@ -76,8 +82,9 @@ std::shared_ptr<const Plan> make_plan(Task task, const ConvGeometry& g) {
     plan->scratch = d.scratchpad_desc();
   } else {
     const dnnl::convolution_backward_weights::primitive_desc d(
-        dnnl::convolution_backward_weights::desc(algorithm, any_in, any_w, any_out, strides, dilates, padding, padding), attr,
-        engine(), forward);
+        dnnl::convolution_backward_weights::desc(algorithm, any_in, any_w, any_out, strides,
+                                                 dilates, padding, padding),
+        attr, engine(), forward);
     plan->primitive = dnnl::convolution_backward_weights(d);
     plan->wanted[0] = d.src_desc();
     plan->wanted[1] = d.diff_weights_desc();
@@ -87,8 +94,10 @@ std::shared_ptr<const Plan> make_plan(Task task, const ConvGeometry& g) {
   for (int i = 0; i < 3; ++i) {
     plan->reordered[i] = plan->wanted[i] != plan->plain[i];
     if (!plan->reordered[i]) continue;
-    plan->into[i] = dnnl::reorder(dnnl::reorder::primitive_desc(engine(), plan->plain[i], engine(), plan->wanted[i]));
-    plan->back[i] = dnnl::reorder(dnnl::reorder::primitive_desc(engine(), plan->wanted[i], engine(), plan->plain[i]));
+    plan->into[i] = dnnl::reorder(
+        dnnl::reorder::primitive_desc(engine(), plan->plain[i], engine(), plan->wanted[i]));
+    plan->back[i] = dnnl::reorder(
+        dnnl::reorder::primitive_desc(engine(), plan->wanted[i], engine(), plan->plain[i]));
   }
   return plan;
 }
@@ -104,7 +113,8 @@ std::shared_ptr<const Plan> plan_for(Task task, const ConvGeometry& g) {
 }
 
 // `written` (0 input, 1 weight, 2 output) is the result; the other two are operands.
-void run(Task task, const ConvGeometry& g, int written, const int arguments[3], float* const data[3], const float* bias) {
+void run(Task task, const ConvGeometry& g, int written, const int arguments[3],
+         float* const data[3], const float* bias) {
   try {
     single_threaded([&] {
       const auto plan = plan_for(task, g);
@@ -114,36 +124,42 @@ void run(Task task, const ConvGeometry& g, int written, const int arguments[3], 
       for (int i = 0; i < 3; ++i) {
         plain[i] = memory(plan->plain[i], engine(), data[i]);
         wanted[i] = plan->reordered[i] ? memory(plan->wanted[i], engine()) : plain[i];
-        if (plan->reordered[i] && i != written) dnnl::reorder(plan->into[i]).execute(stream, plain[i], wanted[i]);
+        if (plan->reordered[i] && i != written)
+          dnnl::reorder(plan->into[i]).execute(stream, plain[i], wanted[i]);
         args[arguments[i]] = wanted[i];
       }
       if (bias) args[DNNL_ARG_BIAS] = memory(plan->bias, engine(), const_cast<float*>(bias));
       args[DNNL_ARG_SCRATCHPAD] = memory(plan->scratch, engine());
       plan->primitive.execute(stream, args);
-      if (plan->reordered[written]) dnnl::reorder(plan->back[written]).execute(stream, wanted[written], plain[written]);
+      if (plan->reordered[written])
+        dnnl::reorder(plan->back[written]).execute(stream, wanted[written], plain[written]);
       stream.wait();
     });
   } catch (const dnnl::error& e) {
-    if (e.status == dnnl_out_of_memory) fail<ErrorKind::OutOfMemory>("conv2d: out of memory for the convolution's work space");
+    if (e.status == dnnl_out_of_memory)
+      fail<ErrorKind::OutOfMemory>("conv2d: out of memory for the convolution's work space");
     fail<ErrorKind::Runtime>("conv2d: the convolution library refused this geometry: ", e.what());
   }
 }
 
 }  // namespace
 
-void conv_forward_onednn(const ConvGeometry& g, const float* input, const float* weight, const float* bias, float* output) {
+void conv_forward_onednn(const ConvGeometry& g, const float* input, const float* weight,
+                         const float* bias, float* output) {
   constexpr int arguments[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
   float* const data[] = {const_cast<float*>(input), const_cast<float*>(weight), output};
   run(bias ? Task::ForwardBias : Task::Forward, g, 2, arguments, data, bias);
 }
 
-void conv_grad_input_onednn(const ConvGeometry& g, const float* grad, const float* weight, float* grad_input) {
+void conv_grad_input_onednn(const ConvGeometry& g, const float* grad, const float* weight,
+                            float* grad_input) {
   constexpr int arguments[] = {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST};
   float* const data[] = {grad_input, const_cast<float*>(weight), const_cast<float*>(grad)};
   run(Task::GradInput, g, 0, arguments, data, nullptr);
 }
 
-void conv_grad_weight_onednn(const ConvGeometry& g, const float* grad, const float* input, float* grad_weight) {
+void conv_grad_weight_onednn(const ConvGeometry& g, const float* grad, const float* input,
+                             float* grad_weight) {
   constexpr int arguments[] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST};
   float* const data[] = {const_cast<float*>(input), grad_weight, const_cast<float*>(grad)};
   run(Task::GradWeight, g, 1, arguments, data, nullptr);

@@ -1,7 +1,8 @@
 // Two-dimensional float convolution and its gradients on oneDNN, for one piece of the batch.
 //
-// Primitives are made once for each geometry and kept. Calls are single-threaded: the caller splits the batch in a way that
-// depends on the problem only, so that results have the same bits at any thread count.
+// Primitives are made once for each geometry and kept. Calls are single-threaded: the caller splits
+// the batch in a way that depends on the problem only, so that results have the same bits at any
+// thread count.
 #pragma once
 
 #include <array>
@@ -18,9 +19,13 @@ struct ConvGeometry {
   friend auto operator<=>(const ConvGeometry&, const ConvGeometry&) = default;
 };
 
-// All tensors are contiguous: input NCHW, weight (O, C / groups, kH, kW), output NCHW. `bias` may be null.
-void conv_forward_onednn(const ConvGeometry& g, const float* input, const float* weight, const float* bias, float* output);
-void conv_grad_input_onednn(const ConvGeometry& g, const float* grad, const float* weight, float* grad_input);
-void conv_grad_weight_onednn(const ConvGeometry& g, const float* grad, const float* input, float* grad_weight);
+// All tensors are contiguous: input NCHW, weight (O, C / groups, kH, kW), output NCHW. `bias` may
+// be null.
+void conv_forward_onednn(const ConvGeometry& g, const float* input, const float* weight,
+                         const float* bias, float* output);
+void conv_grad_input_onednn(const ConvGeometry& g, const float* grad, const float* weight,
+                            float* grad_input);
+void conv_grad_weight_onednn(const ConvGeometry& g, const float* grad, const float* input,
+                             float* grad_weight);
 
 }  // namespace treadle::cpu

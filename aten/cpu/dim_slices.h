@@ -1,7 +1,8 @@
 // A contiguous tensor seen along one dimension, as outer x size x inner, and loops over its slices.
 //
-// A slice is the `size` elements that differ in that dimension only; they lie `inner` apart. Softmax, sorting, scans and
-// reductions along a dimension work on one slice at a time, and slices are independent, so they may run in any order.
+// A slice is the `size` elements that differ in that dimension only; they lie `inner` apart.
+// Softmax, sorting, scans and reductions along a dimension work on one slice at a time, and slices
+// are independent, so they may run in any order.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +33,9 @@ inline DimSlices dim_slices(IntList sizes, int64_t dim) {
 }
 
 // How many units of `work` elements make a piece.
-inline int64_t grain_for(int64_t work) { return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, work)); }
+inline int64_t grain_for(int64_t work) {
+  return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, work));
+}
 
 // f(first element of the slice, number of the slice), for every slice in parallel.
 template <class F>
@@ -45,16 +48,18 @@ void for_each_slice(const DimSlices& s, F&& f) {
 // Neighbouring slices, which kernels work on side by side so that memory is read in order.
 inline constexpr int64_t kColumns = 256;
 
-// f(outer index, first column, columns), for blocks of at most kColumns of the `inner` columns, in parallel.
+// f(outer index, first column, columns), for blocks of at most kColumns of the `inner` columns, in
+// parallel.
 template <class F>
 void for_each_column_block(const DimSlices& s, F&& f) {
   const int64_t blocks = (s.inner + kColumns - 1) / kColumns;
-  parallel_for(s.outer * blocks, grain_for(s.size * std::min(s.inner, kColumns)), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t column = (i % blocks) * kColumns;
-      f(i / blocks, column, std::min(kColumns, s.inner - column));
-    }
-  });
+  parallel_for(s.outer * blocks, grain_for(s.size * std::min(s.inner, kColumns)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t column = (i % blocks) * kColumns;
+                   f(i / blocks, column, std::min(kColumns, s.inner - column));
+                 }
+               });
 }
 
 }  // namespace treadle::cpu

@@ -1,21 +1,23 @@
 // embedding and the gradient of its weight.
+#include "aten/ops/embedding.h"
 #include "aten/cpu/element_bits.h"
 #include "aten/cpu/index_plan.h"
-#include "aten/ops/embedding.h"
 #include "aten/ops/embedding_dense_backward.h"
 
 namespace treadle::cpu {
 namespace {
 
 template <class T>
-void embedding_cpu(const Tensor& weight, const Tensor& indices, int64_t /*padding_idx*/, bool /*scale_grad_by_freq*/,
-                   bool /*sparse*/, const Tensor& out) {
+void embedding_cpu(const Tensor& weight, const Tensor& indices, int64_t /*padding_idx*/,
+                   bool /*scale_grad_by_freq*/, bool /*sparse*/, const Tensor& out) {
   using Element = bits_of<T>;
   const IndexPlan plan = dim_plan("embedding", weight, 0, indices, NegativeIndex::Refused);
-  if (out.numel() > 0) read_plan(plan, static_cast<const Element*>(weight.data()), static_cast<Element*>(out.data()));
+  if (out.numel() > 0)
+    read_plan(plan, static_cast<const Element*>(weight.data()), static_cast<Element*>(out.data()));
 }
 
-// Where in `indices` each weight row is named: positions[starts[row]] .. positions[starts[row + 1]], in order.
+// Where in `indices` each weight row is named: positions[starts[row]] .. positions[starts[row +
+// 1]], in order.
 struct RowUses {
   std::vector<int64_t> starts, positions;
 };
@@ -33,10 +35,12 @@ RowUses row_uses(const int64_t* indices, int64_t count, int64_t rows) {
 
 // Each row of the weight sums its gradients in the order of `indices`; rows run in parallel.
 template <class T>
-void embedding_dense_backward_cpu(const Tensor& grad_output, const Tensor& indices, int64_t num_weights, int64_t padding_idx,
-                                  bool scale_grad_by_freq, const Tensor& out) {
+void embedding_dense_backward_cpu(const Tensor& grad_output, const Tensor& indices,
+                                  int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq,
+                                  const Tensor& out) {
   using C = compute_type<T>;
-  const Tensor index = checked_index("embedding_dense_backward", indices, num_weights, NegativeIndex::Refused, out);
+  const Tensor index =
+      checked_index("embedding_dense_backward", indices, num_weights, NegativeIndex::Refused, out);
   const Tensor grad = apart_from(grad_output, out);
   const int64_t width = out.size(1);
   const int64_t count = index.numel();
@@ -62,8 +66,9 @@ void embedding_dense_backward_cpu(const Tensor& grad_output, const Tensor& indic
 
 const auto embedding_registered = register_kernels<aten::ops::embedding, DeviceType::CPU>(
     []<class T>() { return &embedding_cpu<T>; }, "embedding_cpu");
-const auto backward_registered = register_kernels<aten::ops::embedding_dense_backward, DeviceType::CPU>(
-    []<class T>() { return &embedding_dense_backward_cpu<T>; }, "embedding_dense_backward_cpu");
+const auto backward_registered =
+    register_kernels<aten::ops::embedding_dense_backward, DeviceType::CPU>(
+        []<class T>() { return &embedding_dense_backward_cpu<T>; }, "embedding_dense_backward_cpu");
 
 }  // namespace
 }  // namespace treadle::cpu

@@ -20,19 +20,25 @@ void fill_cpu(const Tensor& self, const Scalar& value) {
   const T v = value.checked_to<T>("fill_");
   T* out = self.data_as<T>();
   const unsigned char* bytes = reinterpret_cast<const unsigned char*>(&v);
-  const bool one_byte = std::all_of(bytes, bytes + sizeof(T), [&](unsigned char b) { return b == bytes[0]; });
+  const bool one_byte =
+      std::all_of(bytes, bytes + sizeof(T), [&](unsigned char b) { return b == bytes[0]; });
   parallel_for(self.numel(), 4 * kGrain, [&](int64_t begin, int64_t end) {
-    if (one_byte) std::memset(static_cast<void*>(out + begin), bytes[0], static_cast<size_t>(end - begin) * sizeof(T));
-    else std::fill(out + begin, out + end, v);
+    if (one_byte)
+      std::memset(static_cast<void*>(out + begin), bytes[0],
+                  static_cast<size_t>(end - begin) * sizeof(T));
+    else
+      std::fill(out + begin, out + end, v);
   });
 }
 
-// Floating numbers are computed in double, so that element i is the nearest to the exact one in every shorter type.
+// Floating numbers are computed in double, so that element i is the nearest to the exact one in
+// every shorter type.
 template <class T>
 void linear_cpu(const Tensor& self, const Scalar& start, const Scalar& step) {
   T* out = self.data_as<T>();
   if (std::is_integral_v<T> && start.is_integral() && step.is_integral()) {
-    const auto first = static_cast<uint64_t>(start.to<int64_t>()), by = static_cast<uint64_t>(step.to<int64_t>());
+    const auto first = static_cast<uint64_t>(start.to<int64_t>()),
+               by = static_cast<uint64_t>(step.to<int64_t>());
     parallel_for(self.numel(), kGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         out[i] = Scalar(static_cast<int64_t>(first + by * static_cast<uint64_t>(i))).to<T>();
@@ -43,7 +49,8 @@ void linear_cpu(const Tensor& self, const Scalar& start, const Scalar& step) {
   using Compute = std::conditional_t<is_complex_type<T>, std::complex<double>, double>;
   const Compute first = start.to<Compute>(), by = step.to<Compute>();
   parallel_for(self.numel(), kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) out[i] = Scalar(first + by * static_cast<double>(i)).to<T>();
+    for (int64_t i = begin; i < end; ++i)
+      out[i] = Scalar(first + by * static_cast<double>(i)).to<T>();
   });
 }
 
@@ -57,14 +64,16 @@ void linspace_cpu(const Tensor& self, const Scalar& start, const Scalar& end) {
   const Compute step = n > 1 ? (last - first) / static_cast<double>(n - 1) : Compute(0);
   parallel_for(n, kGrain, [&](int64_t begin, int64_t stop) {
     for (int64_t i = begin; i < stop; ++i) {
-      const Compute v = i < n / 2 || n == 1 ? first + step * static_cast<double>(i) : last - step * static_cast<double>(n - 1 - i);
+      const Compute v = i < n / 2 || n == 1 ? first + step * static_cast<double>(i)
+                                            : last - step * static_cast<double>(n - 1 - i);
       out[i] = Scalar(v).to<T>();
     }
   });
 }
 
 template <class T>
-void triangle_indices_cpu(const Tensor& self, int64_t row, int64_t col, int64_t offset, bool upper) {
+void triangle_indices_cpu(const Tensor& self, int64_t row, int64_t col, int64_t offset,
+                          bool upper) {
   const int64_t count = self.numel() / 2;
   T* rows = self.data_as<T>();
   T* columns = rows + count;
@@ -87,15 +96,18 @@ Scalar local_scalar_dense_cpu(const Tensor& self) {
   return Scalar(*self.data_as<T>());
 }
 
-const auto fill_registered = register_kernels<aten::ops::_fill_, DeviceType::CPU>([]<class T>() { return &fill_cpu<T>; }, "fill_cpu");
-const auto linear_registered =
-    register_kernels<aten::ops::_linear_, DeviceType::CPU>([]<class T>() { return &linear_cpu<T>; }, "linear_cpu");
-const auto linspace_registered =
-    register_kernels<aten::ops::_linspace_, DeviceType::CPU>([]<class T>() { return &linspace_cpu<T>; }, "linspace_cpu");
-const auto triangle_indices_registered = register_kernels<aten::ops::_triangle_indices_, DeviceType::CPU>(
-    []<class T>() { return &triangle_indices_cpu<T>; }, "triangle_indices_cpu");
-const auto local_scalar_dense_registered = register_kernels<aten::ops::_local_scalar_dense, DeviceType::CPU>(
-    []<class T>() { return &local_scalar_dense_cpu<T>; }, "local_scalar_dense_cpu");
+const auto fill_registered = register_kernels<aten::ops::_fill_, DeviceType::CPU>(
+    []<class T>() { return &fill_cpu<T>; }, "fill_cpu");
+const auto linear_registered = register_kernels<aten::ops::_linear_, DeviceType::CPU>(
+    []<class T>() { return &linear_cpu<T>; }, "linear_cpu");
+const auto linspace_registered = register_kernels<aten::ops::_linspace_, DeviceType::CPU>(
+    []<class T>() { return &linspace_cpu<T>; }, "linspace_cpu");
+const auto triangle_indices_registered =
+    register_kernels<aten::ops::_triangle_indices_, DeviceType::CPU>(
+        []<class T>() { return &triangle_indices_cpu<T>; }, "triangle_indices_cpu");
+const auto local_scalar_dense_registered =
+    register_kernels<aten::ops::_local_scalar_dense, DeviceType::CPU>(
+        []<class T>() { return &local_scalar_dense_cpu<T>; }, "local_scalar_dense_cpu");
 
 }  // namespace
 }  // namespace treadle::cpu

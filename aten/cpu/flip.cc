@@ -1,14 +1,15 @@
 // flip: reads along some dimensions backwards.
+#include "aten/ops/flip.h"
+#include "aten/cpu/dim_slices.h"
 #include "aten/cpu/element_bits.h"
 #include "aten/cpu/indexed_rows.h"
-#include "aten/cpu/dim_slices.h"
-#include "aten/ops/flip.h"
 
 namespace treadle::cpu {
 namespace {
 
 template <class Element>
-void copy_strided(const Element* from, const DimVector& sizes, const DimVector& strides, Element* to, int64_t rows) {
+void copy_strided(const Element* from, const DimVector& sizes, const DimVector& strides,
+                  Element* to, int64_t rows) {
   const int64_t width = sizes.back();
   const int64_t step = strides.back();
   parallel_for(rows, grain_for(width), [&](int64_t begin, int64_t end) {
@@ -35,12 +36,12 @@ void flip_cpu(const Tensor& self, IntList dims, const Tensor& out) {
     strides[d] = -strides[d];
   }
   using Element = bits_of<T>;
-  copy_strided(static_cast<const Element*>(self.data()) + offset, sizes, strides, static_cast<Element*>(out.data()),
-               out.numel() / sizes.back());
+  copy_strided(static_cast<const Element*>(self.data()) + offset, sizes, strides,
+               static_cast<Element*>(out.data()), out.numel() / sizes.back());
 }
 
-const auto flip_registered =
-    register_kernels<aten::ops::flip, DeviceType::CPU>([]<class T>() { return &flip_cpu<T>; }, "flip_cpu");
+const auto flip_registered = register_kernels<aten::ops::flip, DeviceType::CPU>(
+    []<class T>() { return &flip_cpu<T>; }, "flip_cpu");
 
 }  // namespace
 }  // namespace treadle::cpu

@@ -1,8 +1,8 @@
 // gather: out[i][j] = self[index[i][j]][j] for dim 0, and so on for other dimensions.
+#include "aten/ops/gather.h"
 #include "aten/cpu/element_bits.h"
 #include "aten/cpu/index_plan.h"
 #include "aten/cpu/indexed_rows.h"
-#include "aten/ops/gather.h"
 
 namespace treadle::cpu {
 namespace {
@@ -31,7 +31,8 @@ void gather_rows(const Tensor& self, int64_t dim, const Tensor& index, const Ten
 }
 
 template <class T>
-void gather_cpu(const Tensor& self, int64_t dim, const Tensor& index, bool /*sparse_grad*/, const Tensor& out) {
+void gather_cpu(const Tensor& self, int64_t dim, const Tensor& index, bool /*sparse_grad*/,
+                const Tensor& out) {
   dim = wrap_dim("gather", dim, self.dim());
   if (index.numel() == 0) return;
   const int64_t size = at_least_1d(self.sizes())[dim];
@@ -39,8 +40,8 @@ void gather_cpu(const Tensor& self, int64_t dim, const Tensor& index, bool /*spa
   gather_rows<bits_of<T>>(self, dim, entries, out);
 }
 
-const auto gather_registered =
-    register_kernels<aten::ops::gather, DeviceType::CPU>([]<class T>() { return &gather_cpu<T>; }, "gather_cpu");
+const auto gather_registered = register_kernels<aten::ops::gather, DeviceType::CPU>(
+    []<class T>() { return &gather_cpu<T>; }, "gather_cpu");
 
 }  // namespace
 }  // namespace treadle::cpu

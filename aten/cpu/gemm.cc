@@ -37,17 +37,20 @@ bool blas_operand(const MatrixView<T>& m, Operand& out) {
 template <class To, class From>
 std::vector<To> packed(const MatrixView<From>& m) {
   std::vector<To> out(static_cast<size_t>(m.rows * m.cols));
-  parallel_for(m.rows, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, m.cols)), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      for (int64_t j = 0; j < m.cols; ++j) out[i * m.cols + j] = static_cast<To>(m.data[i * m.row_stride + j * m.col_stride]);
-    }
-  });
+  parallel_for(m.rows, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, m.cols)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   for (int64_t j = 0; j < m.cols; ++j)
+                     out[i * m.cols + j] =
+                         static_cast<To>(m.data[i * m.row_stride + j * m.col_stride]);
+                 }
+               });
   return out;
 }
 
 template <class T>
-void blas_call(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k, T alpha, const T* a, int lda, const T* b, int ldb,
-               T beta, T* c, int ldc) {
+void blas_call(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k, T alpha, const T* a,
+               int lda, const T* b, int ldb, T beta, T* c, int ldc) {
   if constexpr (std::is_same_v<T, float>) {
     cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
   } else if constexpr (std::is_same_v<T, double>) {
@@ -59,16 +62,18 @@ void blas_call(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k, T al
   }
 }
 
-// The tile of C that one BLAS call computes. It depends on the problem only: its size, never the number of threads.
+// The tile of C that one BLAS call computes. It depends on the problem only: its size, never the
+// number of threads.
 constexpr int64_t kTileWork = int64_t{1} << 22;  // multiplications in a tile, at least
 constexpr int64_t kMinTileRows = 64;
 
 template <class T>
 void blas_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t ldc, T alpha, T beta) {
   Operand oa, ob;
-  check<ErrorKind::Value>(a.rows <= INT_MAX && b.cols <= INT_MAX && a.cols <= INT_MAX && ldc <= INT_MAX,
-                          "matmul: expected every dimension of a matrix below 2^31, got ", a.rows, " x ", a.cols, " by ", b.rows,
-                          " x ", b.cols);
+  check<ErrorKind::Value>(
+      a.rows <= INT_MAX && b.cols <= INT_MAX && a.cols <= INT_MAX && ldc <= INT_MAX,
+      "matmul: expected every dimension of a matrix below 2^31, got ", a.rows, " x ", a.cols,
+      " by ", b.rows, " x ", b.cols);
   if (!blas_operand(a, oa)) {
     const std::vector<T> copy = packed<T>(a);
     return blas_gemm(MatrixView<T>{copy.data(), a.rows, a.cols, a.cols, 1}, b, c, ldc, alpha, beta);
@@ -90,8 +95,9 @@ void blas_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t ldc
     const int64_t c0 = column_tiles > 1 ? b.cols * t / column_tiles : 0;
     const int64_t c1 = column_tiles > 1 ? b.cols * (t + 1) / column_tiles : b.cols;
     single_threaded([&] {
-      blas_call<T>(oa.transpose, ob.transpose, static_cast<int>(r1 - r0), static_cast<int>(c1 - c0), static_cast<int>(a.cols), alpha,
-                   a.data + r0 * a.row_stride, static_cast<int>(oa.leading), b.data + c0 * b.col_stride,
+      blas_call<T>(oa.transpose, ob.transpose, static_cast<int>(r1 - r0), static_cast<int>(c1 - c0),
+                   static_cast<int>(a.cols), alpha, a.data + r0 * a.row_stride,
+                   static_cast<int>(oa.leading), b.data + c0 * b.col_stride,
                    static_cast<int>(ob.leading), beta, c + r0 * ldc + c0, static_cast<int>(ldc));
     });
   };
@@ -101,12 +107,15 @@ void blas_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t ldc
 // Integers: products and sums wrap, as unsigned arithmetic does.
 template <class T>
 void loop_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t ldc, T alpha, T beta) {
-  using U = std::conditional_t<std::is_same_v<T, bool>, uint8_t, std::make_unsigned_t<std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>>>;
+  using U = std::conditional_t<
+      std::is_same_v<T, bool>, uint8_t,
+      std::make_unsigned_t<std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>>>;
   const std::vector<T> bp = [&] {
     std::vector<T> out;
     out.reserve(static_cast<size_t>(b.rows * b.cols));
     for (int64_t i = 0; i < b.rows; ++i)
-      for (int64_t j = 0; j < b.cols; ++j) out.push_back(b.data[i * b.row_stride + j * b.col_stride]);
+      for (int64_t j = 0; j < b.cols; ++j)
+        out.push_back(b.data[i * b.row_stride + j * b.col_stride]);
     return out;
   }();
   const int64_t grain = std::max<int64_t>(1, 32768 / std::max<int64_t>(1, b.cols * a.cols));
@@ -116,12 +125,15 @@ void loop_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t ldc
       std::fill(row.begin(), row.end(), 0);
       for (int64_t k = 0; k < a.cols; ++k) {
         const uint64_t x = static_cast<uint64_t>(a.data[i * a.row_stride + k * a.col_stride]);
-        for (int64_t j = 0; j < b.cols; ++j) row[j] += x * static_cast<uint64_t>(static_cast<U>(bp[k * b.cols + j]));
+        for (int64_t j = 0; j < b.cols; ++j)
+          row[j] += x * static_cast<uint64_t>(static_cast<U>(bp[k * b.cols + j]));
       }
       for (int64_t j = 0; j < b.cols; ++j) {
         uint64_t value = row[j] * static_cast<uint64_t>(alpha);
-        if (beta != T(0)) value += static_cast<uint64_t>(beta) * static_cast<uint64_t>(c[i * ldc + j]);
-        c[i * ldc + j] = std::is_same_v<T, bool> ? static_cast<T>(value != 0) : static_cast<T>(value);
+        if (beta != T(0))
+          value += static_cast<uint64_t>(beta) * static_cast<uint64_t>(c[i * ldc + j]);
+        c[i * ldc + j] =
+            std::is_same_v<T, bool> ? static_cast<T>(value != 0) : static_cast<T>(value);
       }
     }
   });
@@ -134,17 +146,19 @@ void gemm(MatrixView<T> a, MatrixView<T> b, T* c, int64_t ldc, T alpha, T beta) 
   if (a.rows == 0 || b.cols == 0) return;
   if (a.cols == 0) {  // an empty sum
     for (int64_t i = 0; i < a.rows; ++i)
-      for (int64_t j = 0; j < b.cols; ++j) c[i * ldc + j] = beta == T(0) ? T(0) : static_cast<T>(beta * c[i * ldc + j]);
+      for (int64_t j = 0; j < b.cols; ++j)
+        c[i * ldc + j] = beta == T(0) ? T(0) : static_cast<T>(beta * c[i * ldc + j]);
     return;
   }
   if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
     const std::vector<float> fa = packed<float>(a), fb = packed<float>(b);
     std::vector<float> fc(static_cast<size_t>(a.rows * b.cols));
-    blas_gemm<float>({fa.data(), a.rows, a.cols, a.cols, 1}, {fb.data(), b.rows, b.cols, b.cols, 1}, fc.data(), b.cols,
-                     static_cast<float>(alpha), 0.0f);
+    blas_gemm<float>({fa.data(), a.rows, a.cols, a.cols, 1}, {fb.data(), b.rows, b.cols, b.cols, 1},
+                     fc.data(), b.cols, static_cast<float>(alpha), 0.0f);
     for (int64_t i = 0; i < a.rows; ++i) {
       for (int64_t j = 0; j < b.cols; ++j) {
-        const float old = beta == T(0) ? 0.0f : static_cast<float>(beta) * static_cast<float>(c[i * ldc + j]);
+        const float old =
+            beta == T(0) ? 0.0f : static_cast<float>(beta) * static_cast<float>(c[i * ldc + j]);
         c[i * ldc + j] = static_cast<T>(fc[i * b.cols + j] + old);
       }
     }
@@ -162,12 +176,13 @@ template void gemm(MatrixView<int16_t>, MatrixView<int16_t>, int16_t*, int64_t, 
 template void gemm(MatrixView<int32_t>, MatrixView<int32_t>, int32_t*, int64_t, int32_t, int32_t);
 template void gemm(MatrixView<int64_t>, MatrixView<int64_t>, int64_t*, int64_t, int64_t, int64_t);
 template void gemm(MatrixView<Half>, MatrixView<Half>, Half*, int64_t, Half, Half);
-template void gemm(MatrixView<BFloat16>, MatrixView<BFloat16>, BFloat16*, int64_t, BFloat16, BFloat16);
+template void gemm(MatrixView<BFloat16>, MatrixView<BFloat16>, BFloat16*, int64_t, BFloat16,
+                   BFloat16);
 template void gemm(MatrixView<float>, MatrixView<float>, float*, int64_t, float, float);
 template void gemm(MatrixView<double>, MatrixView<double>, double*, int64_t, double, double);
-template void gemm(MatrixView<std::complex<float>>, MatrixView<std::complex<float>>, std::complex<float>*, int64_t,
-                   std::complex<float>, std::complex<float>);
-template void gemm(MatrixView<std::complex<double>>, MatrixView<std::complex<double>>, std::complex<double>*, int64_t,
-                   std::complex<double>, std::complex<double>);
+template void gemm(MatrixView<std::complex<float>>, MatrixView<std::complex<float>>,
+                   std::complex<float>*, int64_t, std::complex<float>, std::complex<float>);
+template void gemm(MatrixView<std::complex<double>>, MatrixView<std::complex<double>>,
+                   std::complex<double>*, int64_t, std::complex<double>, std::complex<double>);
 
 }  // namespace treadle::cpu

@@ -36,29 +36,33 @@ void set_inner(IndexPlan& plan, const Tensor& t, IntList dims) {
   plan.inner = dim_offsets(t, dims.slice(0, rows));
 }
 
-[[noreturn, gnu::cold]] void out_of_bounds(std::string_view op, int64_t value, int64_t size, NegativeIndex negative, int64_t dim) {
+[[noreturn, gnu::cold]] void out_of_bounds(std::string_view op, int64_t value, int64_t size,
+                                           NegativeIndex negative, int64_t dim) {
   const int64_t low = negative == NegativeIndex::FromTheEnd ? -size : 0;
   const std::string where = dim >= 0 ? str(" for dimension ", dim) : std::string();
-  fail<ErrorKind::Index>(op, ": expected index in [", low, ", ", size, ")", where, ", got index = ", value);
+  fail<ErrorKind::Index>(op, ": expected index in [", low, ", ", size, ")", where,
+                         ", got index = ", value);
 }
 
 // Adds the offsets that the entries of `index` stand for.
-void add_offsets(std::string_view op, std::vector<int64_t>& offsets, const Tensor& index, int64_t size, int64_t stride,
-                 NegativeIndex negative, int64_t dim) {
+void add_offsets(std::string_view op, std::vector<int64_t>& offsets, const Tensor& index,
+                 int64_t size, int64_t stride, NegativeIndex negative, int64_t dim) {
   const int64_t* values = index.data_as<int64_t>();
   const bool wraps = negative == NegativeIndex::FromTheEnd;
   parallel_for(static_cast<int64_t>(offsets.size()), kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t value = values[i];
       const int64_t wrapped = value < 0 && wraps ? value + size : value;
-      if (wrapped < 0 || wrapped >= size) [[unlikely]] out_of_bounds(op, value, size, negative, dim);
+      if (wrapped < 0 || wrapped >= size) [[unlikely]]
+        out_of_bounds(op, value, size, negative, dim);
       offsets[i] += wrapped * stride;
     }
   });
 }
 
 Tensor as_int64(const Tensor& index) {
-  return aten::contiguous(index.dtype() == ScalarType::Int64 ? index : aten::to(index, ScalarType::Int64));
+  return aten::contiguous(index.dtype() == ScalarType::Int64 ? index
+                                                             : aten::to(index, ScalarType::Int64));
 }
 
 }  // namespace
@@ -76,12 +80,14 @@ IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indi
   return plan;
 }
 
-IndexPlan dim_plan(std::string_view op, const Tensor& self, int64_t dim, const Tensor& index, NegativeIndex negative) {
+IndexPlan dim_plan(std::string_view op, const Tensor& self, int64_t dim, const Tensor& index,
+                   NegativeIndex negative) {
   IndexPlan plan;
   plan.index.assign(index.numel(), 0);
   const int64_t rank = self.dim();
   if (dim < 0) dim += std::max<int64_t>(rank, 1);
-  add_offsets(op, plan.index, as_int64(index), rank ? self.size(dim) : 1, rank ? self.stride(dim) : 0, negative, -1);
+  add_offsets(op, plan.index, as_int64(index), rank ? self.size(dim) : 1,
+              rank ? self.stride(dim) : 0, negative, -1);
   DimVector before, after;
   for (int64_t d = 0; d < rank; ++d) {
     if (d < dim) before.push_back(d);
@@ -94,10 +100,13 @@ IndexPlan dim_plan(std::string_view op, const Tensor& self, int64_t dim, const T
 
 Tensor apart_from(const Tensor& t, const Tensor& written) {
   const Tensor result = aten::contiguous(t);
-  return result.storage().get() == written.storage().get() ? aten::clone(result, MemoryFormat::Contiguous) : result;
+  return result.storage().get() == written.storage().get()
+             ? aten::clone(result, MemoryFormat::Contiguous)
+             : result;
 }
 
-Tensor checked_index(std::string_view op, const Tensor& index, int64_t size, NegativeIndex negative, const Tensor& written) {
+Tensor checked_index(std::string_view op, const Tensor& index, int64_t size, NegativeIndex negative,
+                     const Tensor& written) {
   const Tensor result = apart_from(as_int64(index), written);
   const int64_t* values = result.data_as<int64_t>();
   const int64_t low = negative == NegativeIndex::FromTheEnd ? -size : 0;
@@ -107,7 +116,8 @@ Tensor checked_index(std::string_view op, const Tensor& index, int64_t size, Neg
       least = std::min(least, values[i]);
       most = std::max(most, values[i]);
     }
-    if (least >= low && most < size) [[likely]] return;
+    if (least >= low && most < size) [[likely]]
+      return;
     for (int64_t i = begin; i < end; ++i) {
       if (values[i] < low || values[i] >= size) out_of_bounds(op, values[i], size, negative, -1);
     }

@@ -1,10 +1,12 @@
-// Index plans: where in memory the elements lie that an operator with index tensors reads or writes.
+// Index plans: where in memory the elements lie that an operator with index tensors reads or
+// writes.
 //
 //   element (o, i, q, r) of the indexed part  =  data[outer[o] + index[i] + inner[q] + r],  r < run
 //
-// `outer` are the dimensions before the indexed ones, `index` the entries of the index tensors, `inner` x `run` the
-// dimensions after, of which the last lie side by side. Offsets are in elements. Bounds are checked while a plan is
-// made, so that following it needs no checks, and whoever changes an index tensor meanwhile changes nothing.
+// `outer` are the dimensions before the indexed ones, `index` the entries of the index tensors,
+// `inner` x `run` the dimensions after, of which the last lie side by side. Offsets are in
+// elements. Bounds are checked while a plan is made, so that following it needs no checks, and
+// whoever changes an index tensor meanwhile changes nothing.
 #pragma once
 
 #include <cstring>
@@ -29,11 +31,13 @@ enum class NegativeIndex : bool { Refused, FromTheEnd };
 // Advanced indexing with integer tensors; see shape::IndexGeometry for the order of dimensions.
 IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indices);
 // One index tensor, of any shape, for `dim` of self.
-IndexPlan dim_plan(std::string_view op, const Tensor& self, int64_t dim, const Tensor& index, NegativeIndex negative);
+IndexPlan dim_plan(std::string_view op, const Tensor& self, int64_t dim, const Tensor& index,
+                   NegativeIndex negative);
 
-// `index` as contiguous int64 values in [0, size), or [-size, size) where negative ones are allowed: IndexError otherwise.
-// Never memory of `written`, which the caller is about to write.
-Tensor checked_index(std::string_view op, const Tensor& index, int64_t size, NegativeIndex negative, const Tensor& written);
+// `index` as contiguous int64 values in [0, size), or [-size, size) where negative ones are
+// allowed: IndexError otherwise. Never memory of `written`, which the caller is about to write.
+Tensor checked_index(std::string_view op, const Tensor& index, int64_t size, NegativeIndex negative,
+                     const Tensor& written);
 // `t` as a contiguous tensor that shares no memory with `written`.
 Tensor apart_from(const Tensor& t, const Tensor& written);
 
@@ -51,17 +55,20 @@ void read_plan(const IndexPlan& plan, const Element* data, Element* out) {
         continue;
       }
       for (const int64_t offset : plan.inner) {
-        if (plan.run >= 16) std::memcpy(static_cast<void*>(to), from + offset, plan.run * sizeof(Element));
-        else for (int64_t r = 0; r < plan.run; ++r) to[r] = from[offset + r];
+        if (plan.run >= 16)
+          std::memcpy(static_cast<void*>(to), from + offset, plan.run * sizeof(Element));
+        else
+          for (int64_t r = 0; r < plan.run; ++r) to[r] = from[offset + r];
         to += plan.run;
       }
     }
   });
 }
 
-// write(data element, source element) for the elements of the plan. The entries of `index` run in order, so that what
-// happens to an element that is named twice is the same at any number of threads: only columns and outer dimensions
-// run in parallel. `source` has the plan's elements in order, or one for all if not `many`.
+// write(data element, source element) for the elements of the plan. The entries of `index` run in
+// order, so that what happens to an element that is named twice is the same at any number of
+// threads: only columns and outer dimensions run in parallel. `source` has the plan's elements in
+// order, or one for all if not `many`.
 template <class T, class Write>
 void write_plan(const IndexPlan& plan, T* data, const T* source, bool many, Write write) {
   const int64_t entries = static_cast<int64_t>(plan.index.size());
@@ -69,29 +76,31 @@ void write_plan(const IndexPlan& plan, T* data, const T* source, bool many, Writ
   const int64_t rows = static_cast<int64_t>(plan.inner.size());
   if (entries == 0 || slice == 0) return;
   // A column is one row of `inner`, or part of the run if there is only one.
-  const int64_t width = rows > 1 ? 1 : std::clamp<int64_t>(kGrain / entries, 16, std::max<int64_t>(16, plan.run));
+  const int64_t width =
+      rows > 1 ? 1 : std::clamp<int64_t>(kGrain / entries, 16, std::max<int64_t>(16, plan.run));
   const int64_t columns = rows > 1 ? rows : (plan.run + width - 1) / width;
   const int64_t work = entries * (rows > 1 ? plan.run : width);
-  parallel_for(static_cast<int64_t>(plan.outer.size()) * columns, grain_for(work), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t o = i / columns;
-      const int64_t column = i % columns;
-      const int64_t q = rows > 1 ? column : 0;
-      const int64_t first = rows > 1 ? 0 : column * width;
-      const int64_t last = rows > 1 ? plan.run : std::min(plan.run, first + width);
-      T* const target = data + plan.outer[o] + plan.inner[q];
-      const T* from = many ? source + o * entries * slice + q * plan.run : source;
-      for (int64_t e = 0; e < entries; ++e) {
-        T* const to = target + plan.index[e];
-        if (many) {
-          for (int64_t r = first; r < last; ++r) write(to[r], from[r]);
-          from += slice;
-        } else {
-          for (int64_t r = first; r < last; ++r) write(to[r], *from);
-        }
-      }
-    }
-  });
+  parallel_for(static_cast<int64_t>(plan.outer.size()) * columns, grain_for(work),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t o = i / columns;
+                   const int64_t column = i % columns;
+                   const int64_t q = rows > 1 ? column : 0;
+                   const int64_t first = rows > 1 ? 0 : column * width;
+                   const int64_t last = rows > 1 ? plan.run : std::min(plan.run, first + width);
+                   T* const target = data + plan.outer[o] + plan.inner[q];
+                   const T* from = many ? source + o * entries * slice + q * plan.run : source;
+                   for (int64_t e = 0; e < entries; ++e) {
+                     T* const to = target + plan.index[e];
+                     if (many) {
+                       for (int64_t r = first; r < last; ++r) write(to[r], from[r]);
+                       from += slice;
+                     } else {
+                       for (int64_t r = first; r < last; ++r) write(to[r], *from);
+                     }
+                   }
+                 }
+               });
 }
 
 }  // namespace treadle::cpu

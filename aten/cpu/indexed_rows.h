@@ -1,7 +1,9 @@
-// The rows (last dimension) of an index tensor, and where they start in the tensors that gather and scatter pair it with.
+// The rows (last dimension) of an index tensor, and where they start in the tensors that gather and
+// scatter pair it with.
 //
-// gather and scatter walk all coordinates of `index`; a tensor paired with it has the same coordinates but for `dim`,
-// where the entry of `index` counts. IndexedRows keeps the offset of each row in such a tensor without that part.
+// gather and scatter walk all coordinates of `index`; a tensor paired with it has the same
+// coordinates but for `dim`, where the entry of `index` counts. IndexedRows keeps the offset of
+// each row in such a tensor without that part.
 #pragma once
 
 #include "core/tensor.h"
@@ -9,11 +11,14 @@
 namespace treadle::cpu {
 
 // Sizes or strides with a 0-dim tensor seen as one of shape (1,).
-inline DimVector at_least_1d(IntList values) { return values.empty() ? DimVector{1} : DimVector(values); }
+inline DimVector at_least_1d(IntList values) {
+  return values.empty() ? DimVector{1} : DimVector(values);
+}
 
 class IndexedRows {
  public:
-  // `sizes` of the index tensor, `strides` of the paired one; `dim` is not negative. dim = -1: no coordinate is replaced.
+  // `sizes` of the index tensor, `strides` of the paired one; `dim` is not negative. dim = -1: no
+  // coordinate is replaced.
   IndexedRows(IntList sizes, IntList strides, int64_t dim)
       : sizes_(sizes.slice(0, sizes.size() - 1)), strides_(strides.slice(0, sizes.size() - 1)) {
     if (dim >= 0 && dim < static_cast<int64_t>(strides_.size())) strides_[dim] = 0;

@@ -1,4 +1,5 @@
-// Kernels that read or write whole slices at the entries of index tensors: index, index_put, index_select, index_add, ...
+// Kernels that read or write whole slices at the entries of index tensors: index, index_put,
+// index_select, index_add, ...
 #include "aten/cpu/element_bits.h"
 #include "aten/cpu/index_plan.h"
 #include "aten/cpu/wrapping.h"
@@ -16,7 +17,8 @@ namespace {
 
 template <class Element>
 void read(const IndexPlan& plan, const Tensor& from, const Tensor& out) {
-  if (out.numel() > 0) read_plan(plan, static_cast<const Element*>(from.data()), static_cast<Element*>(out.data()));
+  if (out.numel() > 0)
+    read_plan(plan, static_cast<const Element*>(from.data()), static_cast<Element*>(out.data()));
 }
 
 template <class Element>
@@ -31,13 +33,16 @@ void index_integer_cpu(const Tensor& self, TensorList indices, const Tensor& out
 }
 
 template <class T>
-void index_put_integer_cpu(const Tensor& /*self*/, TensorList indices, const Tensor& values, bool accumulate, const Tensor& out) {
+void index_put_integer_cpu(const Tensor& /*self*/, TensorList indices, const Tensor& values,
+                           bool accumulate, const Tensor& out) {
   const IndexPlan plan = advanced_plan("index_put", out, indices);
   const bool many = values.numel() != 1;
-  const Tensor source =
-      apart_from(many ? aten::expand(values, shape::index_geometry("index_put", out, indices).result) : values, out);
+  const Tensor source = apart_from(
+      many ? aten::expand(values, shape::index_geometry("index_put", out, indices).result) : values,
+      out);
   if (!accumulate) return assign<bits_of<T>>(plan, out, source.data(), many);
-  write_plan(plan, out.data_as<T>(), source.data_as<T>(), many, [](T& target, T value) { target = sum_of(target, value); });
+  write_plan(plan, out.data_as<T>(), source.data_as<T>(), many,
+             [](T& target, T value) { target = sum_of(target, value); });
 }
 
 template <class T>
@@ -46,8 +51,8 @@ void index_select_cpu(const Tensor& self, int64_t dim, const Tensor& index, cons
 }
 
 template <class T>
-void index_add_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha,
-                   const Tensor& out) {
+void index_add_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Tensor& source,
+                   const Scalar& alpha, const Tensor& out) {
   const IndexPlan plan = dim_plan("index_add", out, dim, index, NegativeIndex::Refused);
   const Tensor from = apart_from(source, out);
   const T factor = alpha.to<T>();
@@ -56,13 +61,15 @@ void index_add_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, con
 }
 
 template <class T>
-void index_copy_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Tensor& source, const Tensor& out) {
+void index_copy_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Tensor& source,
+                    const Tensor& out) {
   const IndexPlan plan = dim_plan("index_copy", out, dim, index, NegativeIndex::Refused);
   assign<bits_of<T>>(plan, out, apart_from(source, out).data(), true);
 }
 
 template <class T>
-void index_fill_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Scalar& value, const Tensor& out) {
+void index_fill_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Scalar& value,
+                    const Tensor& out) {
   const IndexPlan plan = dim_plan("index_fill", out, dim, index, NegativeIndex::FromTheEnd);
   const T filler = value.to<T>();
   assign<bits_of<T>>(plan, out, &filler, false);
@@ -78,8 +85,9 @@ const auto index_add_registered = register_kernels<aten::ops::index_add, DeviceT
     []<class T>() { return &index_add_cpu<T>; }, "index_add_cpu");
 const auto index_copy_registered = register_kernels<aten::ops::index_copy, DeviceType::CPU>(
     []<class T>() { return &index_copy_cpu<T>; }, "index_copy_cpu");
-const auto index_fill_registered = register_kernels<aten::ops::index_fill_int_Scalar, DeviceType::CPU>(
-    []<class T>() { return &index_fill_cpu<T>; }, "index_fill_cpu");
+const auto index_fill_registered =
+    register_kernels<aten::ops::index_fill_int_Scalar, DeviceType::CPU>(
+        []<class T>() { return &index_fill_cpu<T>; }, "index_fill_cpu");
 
 }  // namespace
 }  // namespace treadle::cpu

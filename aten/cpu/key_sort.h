@@ -1,4 +1,5 @@
-// Sorts keys with their positions: by comparison where there are few, by digits (least significant first) where many.
+// Sorts keys with their positions: by comparison where there are few, by digits (least significant
+// first) where many.
 #pragma once
 
 #include <algorithm>
@@ -9,10 +10,12 @@
 
 namespace treadle::cpu {
 
-// One pass of 8 bits costs about two passes over the data; below this many elements comparing is faster.
+// One pass of 8 bits costs about two passes over the data; below this many elements comparing is
+// faster.
 inline constexpr size_t kDigitSortFrom = 1024;
 
-// Sorts `items` by key, equal keys by position; they come in with ascending positions. `spare` is memory to reuse.
+// Sorts `items` by key, equal keys by position; they come in with ascending positions. `spare` is
+// memory to reuse.
 template <class Key>
 void sort_keys(std::vector<KeyAt<Key>>& items, std::vector<KeyAt<Key>>& spare) {
   if (items.size() < kDigitSortFrom) {

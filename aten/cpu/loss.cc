@@ -1,4 +1,5 @@
-// Negative log likelihood of class indices, and its gradient. Every class index is checked before anything is computed.
+// Negative log likelihood of class indices, and its gradient. Every class index is checked before
+// anything is computed.
 #include <vector>
 
 #include "aten/ops/contiguous.h"
@@ -16,15 +17,17 @@ std::vector<int64_t> classes(const Tensor& target, int64_t count, int64_t ignore
   const Tensor t = aten::contiguous(target);
   std::vector<int64_t> out(t.data_as<int64_t>(), t.data_as<int64_t>() + t.numel());
   for (const int64_t c : out) {
-    check<ErrorKind::Index>(c == ignore_index || (c >= 0 && c < count), "nll_loss: expected target in [0, ", count, ") or ignore_index = ",
-                            ignore_index, ", got ", c);
+    check<ErrorKind::Index>(c == ignore_index || (c >= 0 && c < count),
+                            "nll_loss: expected target in [0, ", count,
+                            ") or ignore_index = ", ignore_index, ", got ", c);
   }
   return out;
 }
 
 template <class T>
-void nll_loss_forward_cpu(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignore_index,
-                          const Tensor& output, const Tensor& total_weight) {
+void nll_loss_forward_cpu(const Tensor& self, const Tensor& target, const Tensor& weight,
+                          int64_t reduction, int64_t ignore_index, const Tensor& output,
+                          const Tensor& total_weight) {
   using C = compute_type<T>;
   const std::vector<int64_t> index = classes(target, self.sizes()[1], ignore_index);
   const Tensor w = weight.defined() ? aten::contiguous(weight) : weight;
@@ -34,18 +37,24 @@ void nll_loss_forward_cpu(const Tensor& self, const Tensor& target, const Tensor
     const bool counts = index[n] != ignore_index;
     const C factor = !counts ? C(0) : w.defined() ? static_cast<C>(w.data_as<T>()[index[n]]) : C(1);
     const C loss =
-        counts ? -factor * static_cast<C>(x[static_cast<int64_t>(n) * self.strides()[0] + index[n] * self.strides()[1]]) : C(0);
+        counts
+            ? -factor *
+                  static_cast<C>(
+                      x[static_cast<int64_t>(n) * self.strides()[0] + index[n] * self.strides()[1]])
+            : C(0);
     if (reduction == kNone) output.data_as<T>()[n] = static_cast<T>(loss);
     sum += loss;
     total += factor;
   }
   *total_weight.data_as<T>() = static_cast<T>(total);
-  if (reduction != kNone) *output.data_as<T>() = static_cast<T>(reduction == kMean ? sum / total : sum);
+  if (reduction != kNone)
+    *output.data_as<T>() = static_cast<T>(reduction == kMean ? sum / total : sum);
 }
 
 template <class T>
-void nll_loss_backward_cpu(const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
-                           int64_t ignore_index, const Tensor& total_weight, const Tensor& out) {
+void nll_loss_backward_cpu(const Tensor& grad, const Tensor& self, const Tensor& target,
+                           const Tensor& weight, int64_t reduction, int64_t ignore_index,
+                           const Tensor& total_weight, const Tensor& out) {
   using C = compute_type<T>;
   const int64_t count = self.sizes()[1];
   const std::vector<int64_t> index = classes(target, count, ignore_index);
@@ -57,7 +66,8 @@ void nll_loss_backward_cpu(const Tensor& grad, const Tensor& self, const Tensor&
     if (index[n] == ignore_index) continue;
     const C factor = w.defined() ? static_cast<C>(w.data_as<T>()[index[n]]) : C(1);
     const C from = static_cast<C>(g.data_as<T>()[reduction == kNone ? n : 0]);
-    out.data_as<T>()[static_cast<int64_t>(n) * count + index[n]] = static_cast<T>(-factor * scale * from);
+    out.data_as<T>()[static_cast<int64_t>(n) * count + index[n]] =
+        static_cast<T>(-factor * scale * from);
   }
 }
 

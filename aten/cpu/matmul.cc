@@ -34,22 +34,26 @@ void fill_with(const Tensor& addend, const Tensor& out) {
 }
 
 template <class T>
-void addmm_cpu(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha,
-               const Tensor& out) {
+void addmm_cpu(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
+               const Scalar& alpha, const Tensor& out) {
   // With beta == 0 the addend is ignored altogether: a NaN in it does not count.
   if (!beta.equal(0)) fill_with(self, out);
-  gemm<T>(matrix<T>(mat1), matrix<T>(mat2), out.data_as<T>(), out.sizes()[1], alpha.to<T>(), beta.to<T>());
+  gemm<T>(matrix<T>(mat1), matrix<T>(mat2), out.data_as<T>(), out.sizes()[1], alpha.to<T>(),
+          beta.to<T>());
 }
 
 template <class T>
 void batched(const Tensor& a, const Tensor& b, const Tensor& out, T alpha, T beta) {
-  const int64_t n = out.sizes()[0], rows = out.sizes()[1], cols = out.sizes()[2], inner = a.sizes()[2];
+  const int64_t n = out.sizes()[0], rows = out.sizes()[1], cols = out.sizes()[2],
+                inner = a.sizes()[2];
   // Large matrices are split inside gemm, small ones across the batch.
   const int64_t work = std::max<int64_t>(1, rows * cols * std::max<int64_t>(1, inner));
-  const int64_t grain = work >= (int64_t{1} << 22) ? n : std::max<int64_t>(1, (int64_t{1} << 18) / work);
+  const int64_t grain =
+      work >= (int64_t{1} << 22) ? n : std::max<int64_t>(1, (int64_t{1} << 18) / work);
   parallel_for(n, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      gemm<T>(matrix<T>(a, i), matrix<T>(b, i), out.data_as<T>() + i * rows * cols, cols, alpha, beta);
+      gemm<T>(matrix<T>(a, i), matrix<T>(b, i), out.data_as<T>() + i * rows * cols, cols, alpha,
+              beta);
     }
   });
 }
@@ -60,18 +64,20 @@ void bmm_cpu(const Tensor& self, const Tensor& mat2, const Tensor& out) {
 }
 
 template <class T>
-void baddbmm_cpu(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha,
-                 const Tensor& out) {
+void baddbmm_cpu(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
+                 const Scalar& alpha, const Tensor& out) {
   if (!beta.equal(0)) fill_with(self, out);
   batched<T>(batch1, batch2, out, alpha.to<T>(), beta.to<T>());
 }
 
-const auto mm_registered = register_kernels<aten::ops::mm, DeviceType::CPU>([]<class T>() { return &mm_cpu<T>; }, "mm_cpu");
-const auto addmm_registered =
-    register_kernels<aten::ops::addmm, DeviceType::CPU>([]<class T>() { return &addmm_cpu<T>; }, "addmm_cpu");
-const auto bmm_registered = register_kernels<aten::ops::bmm, DeviceType::CPU>([]<class T>() { return &bmm_cpu<T>; }, "bmm_cpu");
-const auto baddbmm_registered =
-    register_kernels<aten::ops::baddbmm, DeviceType::CPU>([]<class T>() { return &baddbmm_cpu<T>; }, "baddbmm_cpu");
+const auto mm_registered = register_kernels<aten::ops::mm, DeviceType::CPU>(
+    []<class T>() { return &mm_cpu<T>; }, "mm_cpu");
+const auto addmm_registered = register_kernels<aten::ops::addmm, DeviceType::CPU>(
+    []<class T>() { return &addmm_cpu<T>; }, "addmm_cpu");
+const auto bmm_registered = register_kernels<aten::ops::bmm, DeviceType::CPU>(
+    []<class T>() { return &bmm_cpu<T>; }, "bmm_cpu");
+const auto baddbmm_registered = register_kernels<aten::ops::baddbmm, DeviceType::CPU>(
+    []<class T>() { return &baddbmm_cpu<T>; }, "baddbmm_cpu");
 
 }  // namespace
 }  // namespace treadle::cpu

@@ -1,7 +1,7 @@
 // nonzero: coordinates of the elements that are not zero.
+#include "aten/ops/nonzero.h"
 #include "aten/cpu/dim_slices.h"
 #include "aten/ops/contiguous.h"
-#include "aten/ops/nonzero.h"
 
 namespace treadle::cpu {
 namespace {
@@ -58,8 +58,8 @@ Tensor nonzero_cpu(const Tensor& self) {
   return out;
 }
 
-const auto nonzero_registered =
-    register_kernels<aten::ops::nonzero, DeviceType::CPU>([]<class T>() { return &nonzero_cpu<T>; }, "nonzero_cpu");
+const auto nonzero_registered = register_kernels<aten::ops::nonzero, DeviceType::CPU>(
+    []<class T>() { return &nonzero_cpu<T>; }, "nonzero_cpu");
 
 }  // namespace
 }  // namespace treadle::cpu

@@ -1,7 +1,7 @@
 // Batch and layer normalisation with their gradients, each in one or two passes over the data.
 //
-// Ioffe & Szegedy, "Batch normalization" (2015); Ba et al., "Layer normalization" (2016). Sums run in compute_type in a fixed
-// order: per plane or row first, then over planes or pieces of rows.
+// Ioffe & Szegedy, "Batch normalization" (2015); Ba et al., "Layer normalization" (2016). Sums run
+// in compute_type in a fixed order: per plane or row first, then over planes or pieces of rows.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -16,7 +16,8 @@
 namespace treadle::cpu {
 namespace {
 
-// Sums with several accumulators: as accurate as a short pairwise sum, and the compiler can vectorise it.
+// Sums with several accumulators: as accurate as a short pairwise sum, and the compiler can
+// vectorise it.
 template <class C, class F>
 C sum_of(int64_t n, F&& term) {
   constexpr int64_t kLanes = 8;
@@ -26,7 +27,8 @@ C sum_of(int64_t n, F&& term) {
     for (int64_t l = 0; l < kLanes; ++l) lanes[l] += term(i + l);
   }
   for (int64_t l = 0; i < n; ++i, ++l) lanes[l] += term(i);
-  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) +
+         ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
 }
 
 // input as (batch, channels, plane).
@@ -42,7 +44,8 @@ struct Channels {
 // Sum over the batch and plane of one channel; term(offset of the plane, index inside it).
 template <class C, class F>
 C channel_sum(const Channels& s, int64_t c, F&& term) {
-  if (s.plane == 1) return sum_of<C>(s.batch, [&](int64_t n) { return term(n * s.channels + c, 0); });
+  if (s.plane == 1)
+    return sum_of<C>(s.batch, [&](int64_t n) { return term(n * s.channels + c, 0); });
   C total = 0;
   for (int64_t n = 0; n < s.batch; ++n) {
     const int64_t base = (n * s.channels + c) * s.plane;
@@ -58,8 +61,8 @@ compute_type<T> parameter(const Tensor& t, int64_t i, compute_type<T> otherwise)
 Tensor dense(const Tensor& t) { return t.defined() ? aten::contiguous(t) : t; }
 
 template <class T>
-void batch_norm_train_cpu(const Tensor& input, const Tensor& weight, const Tensor& bias, double eps, const Tensor& out,
-                          const Tensor& mean, const Tensor& var) {
+void batch_norm_train_cpu(const Tensor& input, const Tensor& weight, const Tensor& bias, double eps,
+                          const Tensor& out, const Tensor& mean, const Tensor& var) {
   using C = compute_type<T>;
   const Channels s(input.sizes());
   const Tensor in = dense(input), w = dense(weight), b = dense(bias);
@@ -68,18 +71,23 @@ void batch_norm_train_cpu(const Tensor& input, const Tensor& weight, const Tenso
   parallel_for(s.channels, s.grain(), [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
       const C n = static_cast<C>(s.count());
-      const C m = channel_sum<C>(s, c, [&](int64_t base, int64_t i) { return static_cast<C>(x[base + i]); }) / n;
-      const C v = channel_sum<C>(s, c, [&](int64_t base, int64_t i) {
-                    const C d = static_cast<C>(x[base + i]) - m;
-                    return d * d;
-                  }) / n;
+      const C m = channel_sum<C>(
+                      s, c, [&](int64_t base, int64_t i) { return static_cast<C>(x[base + i]); }) /
+                  n;
+      const C v = channel_sum<C>(s, c,
+                                 [&](int64_t base, int64_t i) {
+                                   const C d = static_cast<C>(x[base + i]) - m;
+                                   return d * d;
+                                 }) /
+                  n;
       mean.data_as<C>()[c] = m;
       var.data_as<C>()[c] = v;
       const C scale = parameter<T>(w, c, C(1)) / std::sqrt(v + static_cast<C>(eps));
       const C shift = parameter<T>(b, c, C(0));
       for (int64_t k = 0; k < s.batch; ++k) {
         const int64_t base = (k * s.channels + c) * s.plane;
-        for (int64_t i = 0; i < s.plane; ++i) y[base + i] = static_cast<T>((static_cast<C>(x[base + i]) - m) * scale + shift);
+        for (int64_t i = 0; i < s.plane; ++i)
+          y[base + i] = static_cast<T>((static_cast<C>(x[base + i]) - m) * scale + shift);
       }
     }
   });
@@ -88,11 +96,14 @@ void batch_norm_train_cpu(const Tensor& input, const Tensor& weight, const Tenso
 // With xhat = (x - mean) * rstd:  d weight = sum(g * xhat),  d bias = sum(g),
 // d x = weight * rstd * (g - mean(g) - xhat * mean(g * xhat)).
 template <class T>
-void batch_norm_backward_cpu(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var,
-                             double eps, const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
+void batch_norm_backward_cpu(const Tensor& grad, const Tensor& input, const Tensor& weight,
+                             const Tensor& mean, const Tensor& var, double eps,
+                             const Tensor& grad_input, const Tensor& grad_weight,
+                             const Tensor& grad_bias) {
   using C = compute_type<T>;
   const Channels s(input.sizes());
-  const Tensor gr = dense(grad), in = dense(input), w = dense(weight), mu = dense(mean), sigma = dense(var);
+  const Tensor gr = dense(grad), in = dense(input), w = dense(weight), mu = dense(mean),
+               sigma = dense(var);
   const T* g = gr.data_as<T>();
   const T* x = in.data_as<T>();
   T* gx = grad_input.data_as<T>();
@@ -100,10 +111,14 @@ void batch_norm_backward_cpu(const Tensor& grad, const Tensor& input, const Tens
     for (int64_t c = begin; c < end; ++c) {
       const C m = mu.data_as<C>()[c];
       const C rstd = C(1) / std::sqrt(sigma.data_as<C>()[c] + static_cast<C>(eps));
-      const C sum = channel_sum<C>(s, c, [&](int64_t base, int64_t i) { return static_cast<C>(g[base + i]); });
-      const C dot = channel_sum<C>(s, c, [&](int64_t base, int64_t i) {
-                      return static_cast<C>(g[base + i]) * (static_cast<C>(x[base + i]) - m);
-                    }) * rstd;
+      const C sum = channel_sum<C>(
+          s, c, [&](int64_t base, int64_t i) { return static_cast<C>(g[base + i]); });
+      const C dot =
+          channel_sum<C>(s, c,
+                         [&](int64_t base, int64_t i) {
+                           return static_cast<C>(g[base + i]) * (static_cast<C>(x[base + i]) - m);
+                         }) *
+          rstd;
       grad_weight.data_as<T>()[c] = static_cast<T>(dot);
       grad_bias.data_as<T>()[c] = static_cast<T>(sum);
       const C n = static_cast<C>(s.count());
@@ -111,8 +126,8 @@ void batch_norm_backward_cpu(const Tensor& grad, const Tensor& input, const Tens
       for (int64_t k = 0; k < s.batch; ++k) {
         const int64_t base = (k * s.channels + c) * s.plane;
         for (int64_t i = 0; i < s.plane; ++i) {
-          gx[base + i] =
-              static_cast<T>(scale * (static_cast<C>(g[base + i]) - mean_g - (static_cast<C>(x[base + i]) - m) * slope));
+          gx[base + i] = static_cast<T>(scale * (static_cast<C>(g[base + i]) - mean_g -
+                                                 (static_cast<C>(x[base + i]) - m) * slope));
         }
       }
     }
@@ -129,8 +144,9 @@ struct Rows {
 };
 
 template <class T>
-void layer_norm_cpu(const Tensor& input, IntList normalized_shape, const Tensor& weight, const Tensor& bias, double eps,
-                    const Tensor& out, const Tensor& mean, const Tensor& rstd) {
+void layer_norm_cpu(const Tensor& input, IntList normalized_shape, const Tensor& weight,
+                    const Tensor& bias, double eps, const Tensor& out, const Tensor& mean,
+                    const Tensor& rstd) {
   using C = compute_type<T>;
   const Rows s(input.sizes(), normalized_shape);
   const Tensor in = dense(input), w = dense(weight), b = dense(bias);
@@ -138,36 +154,44 @@ void layer_norm_cpu(const Tensor& input, IntList normalized_shape, const Tensor&
     for (int64_t r = begin; r < end; ++r) {
       const T* x = in.data_as<T>() + r * s.length;
       T* y = out.data_as<T>() + r * s.length;
-      const C m = sum_of<C>(s.length, [&](int64_t i) { return static_cast<C>(x[i]); }) / static_cast<C>(s.length);
-      const C v = sum_of<C>(s.length, [&](int64_t i) {
-                    const C d = static_cast<C>(x[i]) - m;
-                    return d * d;
-                  }) / static_cast<C>(s.length);
+      const C m = sum_of<C>(s.length, [&](int64_t i) { return static_cast<C>(x[i]); }) /
+                  static_cast<C>(s.length);
+      const C v = sum_of<C>(s.length,
+                            [&](int64_t i) {
+                              const C d = static_cast<C>(x[i]) - m;
+                              return d * d;
+                            }) /
+                  static_cast<C>(s.length);
       const C scale = C(1) / std::sqrt(v + static_cast<C>(eps));
       mean.data_as<C>()[r] = m;
       rstd.data_as<C>()[r] = scale;
       if (w.defined() && b.defined()) {
         const T *wp = w.data_as<T>(), *bp = b.data_as<T>();
         for (int64_t i = 0; i < s.length; ++i) {
-          y[i] = static_cast<T>((static_cast<C>(x[i]) - m) * scale * static_cast<C>(wp[i]) + static_cast<C>(bp[i]));
+          y[i] = static_cast<T>((static_cast<C>(x[i]) - m) * scale * static_cast<C>(wp[i]) +
+                                static_cast<C>(bp[i]));
         }
       } else {
         for (int64_t i = 0; i < s.length; ++i) {
-          y[i] = static_cast<T>((static_cast<C>(x[i]) - m) * scale * parameter<T>(w, i, C(1)) + parameter<T>(b, i, C(0)));
+          y[i] = static_cast<T>((static_cast<C>(x[i]) - m) * scale * parameter<T>(w, i, C(1)) +
+                                parameter<T>(b, i, C(0)));
         }
       }
     }
   });
 }
 
-// With xhat = (x - mean) * rstd and h = g * weight:  d x = rstd * (h - mean(h) - xhat * mean(h * xhat)),
-// d weight = sum over rows of g * xhat,  d bias = sum over rows of g.
+// With xhat = (x - mean) * rstd and h = g * weight:  d x = rstd * (h - mean(h) - xhat * mean(h *
+// xhat)), d weight = sum over rows of g * xhat,  d bias = sum over rows of g.
 template <class T>
-void layer_norm_backward_cpu(const Tensor& grad, const Tensor& input, IntList normalized_shape, const Tensor& mean, const Tensor& rstd,
-                             const Tensor& weight, const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
+void layer_norm_backward_cpu(const Tensor& grad, const Tensor& input, IntList normalized_shape,
+                             const Tensor& mean, const Tensor& rstd, const Tensor& weight,
+                             const Tensor& grad_input, const Tensor& grad_weight,
+                             const Tensor& grad_bias) {
   using C = compute_type<T>;
   const Rows s(input.sizes(), normalized_shape);
-  const Tensor gr = dense(grad), in = dense(input), w = dense(weight), mu = dense(mean), sigma = dense(rstd);
+  const Tensor gr = dense(grad), in = dense(input), w = dense(weight), mu = dense(mean),
+               sigma = dense(rstd);
   parallel_for(s.rows, s.grain(), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const T* g = gr.data_as<T>() + r * s.length;
@@ -176,14 +200,17 @@ void layer_norm_backward_cpu(const Tensor& grad, const Tensor& input, IntList no
       const C m = mu.data_as<C>()[r], scale = sigma.data_as<C>()[r];
       const auto h = [&](int64_t i) { return static_cast<C>(g[i]) * parameter<T>(w, i, C(1)); };
       const C mean_h = sum_of<C>(s.length, h) / static_cast<C>(s.length);
-      const C slope = sum_of<C>(s.length, [&](int64_t i) { return h(i) * (static_cast<C>(x[i]) - m); }) * scale * scale /
-                      static_cast<C>(s.length);
-      for (int64_t i = 0; i < s.length; ++i) gx[i] = static_cast<T>(scale * (h(i) - mean_h - (static_cast<C>(x[i]) - m) * slope));
+      const C slope =
+          sum_of<C>(s.length, [&](int64_t i) { return h(i) * (static_cast<C>(x[i]) - m); }) *
+          scale * scale / static_cast<C>(s.length);
+      for (int64_t i = 0; i < s.length; ++i)
+        gx[i] = static_cast<T>(scale * (h(i) - mean_h - (static_cast<C>(x[i]) - m) * slope));
     }
   });
   // Parameters: pieces of columns, every row in order.
   parallel_for(s.length, 256, [&](int64_t begin, int64_t end) {
-    std::vector<C> gw(static_cast<size_t>(end - begin), C(0)), gb(static_cast<size_t>(end - begin), C(0));
+    std::vector<C> gw(static_cast<size_t>(end - begin), C(0)),
+        gb(static_cast<size_t>(end - begin), C(0));
     for (int64_t r = 0; r < s.rows; ++r) {
       const T* g = gr.data_as<T>() + r * s.length;
       const T* x = in.data_as<T>() + r * s.length;
@@ -200,12 +227,14 @@ void layer_norm_backward_cpu(const Tensor& grad, const Tensor& input, IntList no
 
 const auto bn_registered = register_kernels<aten::ops::_batch_norm_train, DeviceType::CPU>(
     []<class T>() { return &batch_norm_train_cpu<T>; }, "batch_norm_train_cpu");
-const auto bn_backward_registered = register_kernels<aten::ops::_batch_norm_backward, DeviceType::CPU>(
-    []<class T>() { return &batch_norm_backward_cpu<T>; }, "batch_norm_backward_cpu");
+const auto bn_backward_registered =
+    register_kernels<aten::ops::_batch_norm_backward, DeviceType::CPU>(
+        []<class T>() { return &batch_norm_backward_cpu<T>; }, "batch_norm_backward_cpu");
 const auto ln_registered = register_kernels<aten::ops::native_layer_norm, DeviceType::CPU>(
     []<class T>() { return &layer_norm_cpu<T>; }, "layer_norm_cpu");
-const auto ln_backward_registered = register_kernels<aten::ops::_layer_norm_backward, DeviceType::CPU>(
-    []<class T>() { return &layer_norm_backward_cpu<T>; }, "layer_norm_backward_cpu");
+const auto ln_backward_registered =
+    register_kernels<aten::ops::_layer_norm_backward, DeviceType::CPU>(
+        []<class T>() { return &layer_norm_backward_cpu<T>; }, "layer_norm_backward_cpu");
 
 }  // namespace
 }  // namespace treadle::cpu

@@ -1,4 +1,5 @@
-// Two-dimensional pooling and its gradients. Planes (one image, one channel) are independent and spread over threads.
+// Two-dimensional pooling and its gradients. Planes (one image, one channel) are independent and
+// spread over threads.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -19,7 +20,9 @@ struct Plane {
   int64_t in() const { return in_height * in_width; }
   int64_t out() const { return out_height * out_width; }
   // Work for about 32K elements at a time.
-  int64_t grain() const { return std::max<int64_t>(1, 32768 / std::max<int64_t>(1, std::max(in(), out()))); }
+  int64_t grain() const {
+    return std::max<int64_t>(1, 32768 / std::max<int64_t>(1, std::max(in(), out())));
+  }
 };
 
 Plane planes(IntList input, IntList output) {
@@ -36,13 +39,16 @@ struct Window {
 
 template <class T>
 bool is_nan(T v) {
-  if constexpr (std::is_integral_v<T>) return false;
-  else return std::isnan(static_cast<compute_type<T>>(v));
+  if constexpr (std::is_integral_v<T>)
+    return false;
+  else
+    return std::isnan(static_cast<compute_type<T>>(v));
 }
 
 template <class T>
-void max_pool2d_with_indices_cpu(const Tensor& self, IntList kernel_size, IntList stride, IntList padding, IntList dilation, bool,
-                                 const Tensor& out, const Tensor& indices) {
+void max_pool2d_with_indices_cpu(const Tensor& self, IntList kernel_size, IntList stride,
+                                 IntList padding, IntList dilation, bool, const Tensor& out,
+                                 const Tensor& indices) {
   const Window w(kernel_size, stride, padding);
   const Plane p = planes(self.sizes(), out.sizes());
   const Tensor input = aten::contiguous(self);
@@ -54,14 +60,20 @@ void max_pool2d_with_indices_cpu(const Tensor& self, IntList kernel_size, IntLis
       for (int64_t y = 0; y < p.out_height; ++y) {
         for (int64_t x = 0; x < p.out_width; ++x) {
           const int64_t y0 = y * w.stride[0] - w.padding[0], x0 = x * w.stride[1] - w.padding[1];
-          // The first place inside the image, so that a window of -inf (or the type's least value) has an index too.
+          // The first place inside the image, so that a window of -inf (or the type's least value)
+          // has an index too.
           int64_t first_y = y0, first_x = x0;
           while (first_y < 0) first_y += dilation[0];
           while (first_x < 0) first_x += dilation[1];
-          int64_t best = std::min(first_y, p.in_height - 1) * p.in_width + std::min(first_x, p.in_width - 1);
+          int64_t best =
+              std::min(first_y, p.in_height - 1) * p.in_width + std::min(first_x, p.in_width - 1);
           T top = in[best];
-          for (int64_t i = first_y; i < std::min(y0 + (w.kernel[0] - 1) * dilation[0] + 1, p.in_height) && !is_nan(top); i += dilation[0]) {
-            for (int64_t j = first_x; j < std::min(x0 + (w.kernel[1] - 1) * dilation[1] + 1, p.in_width); j += dilation[1]) {
+          for (int64_t i = first_y;
+               i < std::min(y0 + (w.kernel[0] - 1) * dilation[0] + 1, p.in_height) && !is_nan(top);
+               i += dilation[0]) {
+            for (int64_t j = first_x;
+                 j < std::min(x0 + (w.kernel[1] - 1) * dilation[1] + 1, p.in_width);
+                 j += dilation[1]) {
               const T v = in[i * p.in_width + j];
               if (v > top || is_nan(v)) {
                 top = v;
@@ -78,7 +90,8 @@ void max_pool2d_with_indices_cpu(const Tensor& self, IntList kernel_size, IntLis
   });
 }
 
-// Moves values between a pooled plane and its input: `visit(plane offset in the input, index inside it, offset in the output)`.
+// Moves values between a pooled plane and its input: `visit(plane offset in the input, index inside
+// it, offset in the output)`.
 template <class F>
 void for_indices(const char* op, const Plane& p, const Tensor& indices, F&& visit) {
   const Tensor idx = aten::contiguous(indices);
@@ -86,7 +99,8 @@ void for_indices(const char* op, const Plane& p, const Tensor& indices, F&& visi
   parallel_for(p.count, p.grain(), [&](int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n) {
       for (int64_t o = n * p.out(); o < (n + 1) * p.out(); ++o) {
-        check<ErrorKind::Index>(at[o] >= 0 && at[o] < p.in(), op, ": expected indices in [0, ", p.in(), "), got ", at[o]);
+        check<ErrorKind::Index>(at[o] >= 0 && at[o] < p.in(), op, ": expected indices in [0, ",
+                                p.in(), "), got ", at[o]);
         visit(n * p.in() + at[o], o);
       }
     }
@@ -94,30 +108,37 @@ void for_indices(const char* op, const Plane& p, const Tensor& indices, F&& visi
 }
 
 template <class T>
-void max_pool2d_with_indices_backward_cpu(const Tensor& grad, const Tensor& indices, IntList input_size, const Tensor& out) {
+void max_pool2d_with_indices_backward_cpu(const Tensor& grad, const Tensor& indices,
+                                          IntList input_size, const Tensor& out) {
   const Plane p = planes(input_size, grad.sizes());
   const Tensor g = aten::contiguous(grad);
   std::fill_n(out.data_as<T>(), out.numel(), T(0));
   for_indices("max_pool2d_with_indices_backward", p, indices,
-              [from = g.data_as<T>(), to = out.data_as<T>()](int64_t in, int64_t o) { to[in] = static_cast<T>(to[in] + from[o]); });
+              [from = g.data_as<T>(), to = out.data_as<T>()](int64_t in, int64_t o) {
+                to[in] = static_cast<T>(to[in] + from[o]);
+              });
 }
 
 template <class T>
 void max_pool2d_double_backward_cpu(const Tensor& grad, const Tensor& indices, const Tensor& out) {
   const Plane p = planes(grad.sizes(), indices.sizes());
   const Tensor g = aten::contiguous(grad);
-  for_indices("_max_pool2d_double_backward", p, indices,
-              [from = g.data_as<T>(), to = out.data_as<T>()](int64_t in, int64_t o) { to[o] = from[in]; });
+  for_indices(
+      "_max_pool2d_double_backward", p, indices,
+      [from = g.data_as<T>(), to = out.data_as<T>()](int64_t in, int64_t o) { to[o] = from[in]; });
 }
 
 // The part of window (y, x) inside the image, and the number its sum is divided by.
 struct Cell {
   int64_t y0, y1, x0, x1, divisor;
 };
-Cell cell(const Plane& p, const Window& w, int64_t y, int64_t x, bool count_include_pad, std::optional<int64_t> divisor_override) {
+Cell cell(const Plane& p, const Window& w, int64_t y, int64_t x, bool count_include_pad,
+          std::optional<int64_t> divisor_override) {
   const int64_t y0 = y * w.stride[0] - w.padding[0], x0 = x * w.stride[1] - w.padding[1];
-  const int64_t y1 = std::min(y0 + w.kernel[0], p.in_height + w.padding[0]), x1 = std::min(x0 + w.kernel[1], p.in_width + w.padding[1]);
-  Cell c{std::max<int64_t>(y0, 0), std::min(y1, p.in_height), std::max<int64_t>(x0, 0), std::min(x1, p.in_width), 0};
+  const int64_t y1 = std::min(y0 + w.kernel[0], p.in_height + w.padding[0]),
+                x1 = std::min(x0 + w.kernel[1], p.in_width + w.padding[1]);
+  Cell c{std::max<int64_t>(y0, 0), std::min(y1, p.in_height), std::max<int64_t>(x0, 0),
+         std::min(x1, p.in_width), 0};
   c.divisor = divisor_override    ? *divisor_override
               : count_include_pad ? (y1 - y0) * (x1 - x0)
                                   : std::max<int64_t>(1, (c.y1 - c.y0) * (c.x1 - c.x0));
@@ -125,8 +146,9 @@ Cell cell(const Plane& p, const Window& w, int64_t y, int64_t x, bool count_incl
 }
 
 template <class T>
-void avg_pool2d_cpu(const Tensor& self, IntList kernel_size, IntList stride, IntList padding, bool, bool count_include_pad,
-                    std::optional<int64_t> divisor_override, const Tensor& out) {
+void avg_pool2d_cpu(const Tensor& self, IntList kernel_size, IntList stride, IntList padding, bool,
+                    bool count_include_pad, std::optional<int64_t> divisor_override,
+                    const Tensor& out) {
   using C = compute_type<T>;
   const Window w(kernel_size, stride, padding);
   const Plane p = planes(self.sizes(), out.sizes());
@@ -150,8 +172,9 @@ void avg_pool2d_cpu(const Tensor& self, IntList kernel_size, IntList stride, Int
 }
 
 template <class T>
-void avg_pool2d_backward_cpu(const Tensor& grad, IntList input_size, IntList kernel_size, IntList stride, IntList padding, bool,
-                             bool count_include_pad, std::optional<int64_t> divisor_override, const Tensor& out) {
+void avg_pool2d_backward_cpu(const Tensor& grad, IntList input_size, IntList kernel_size,
+                             IntList stride, IntList padding, bool, bool count_include_pad,
+                             std::optional<int64_t> divisor_override, const Tensor& out) {
   using C = compute_type<T>;
   const Window w(kernel_size, stride, padding);
   const Plane p = planes(input_size, grad.sizes());
@@ -177,14 +200,19 @@ void avg_pool2d_backward_cpu(const Tensor& grad, IntList input_size, IntList ker
 
 const auto max_registered = register_kernels<aten::ops::max_pool2d_with_indices, DeviceType::CPU>(
     []<class T>() { return &max_pool2d_with_indices_cpu<T>; }, "max_pool2d_with_indices_cpu");
-const auto max_backward_registered = register_kernels<aten::ops::max_pool2d_with_indices_backward, DeviceType::CPU>(
-    []<class T>() { return &max_pool2d_with_indices_backward_cpu<T>; }, "max_pool2d_with_indices_backward_cpu");
-const auto max_double_registered = register_kernels<aten::ops::_max_pool2d_double_backward, DeviceType::CPU>(
-    []<class T>() { return &max_pool2d_double_backward_cpu<T>; }, "max_pool2d_double_backward_cpu");
-const auto avg_registered =
-    register_kernels<aten::ops::avg_pool2d, DeviceType::CPU>([]<class T>() { return &avg_pool2d_cpu<T>; }, "avg_pool2d_cpu");
-const auto avg_backward_registered = register_kernels<aten::ops::avg_pool2d_backward, DeviceType::CPU>(
-    []<class T>() { return &avg_pool2d_backward_cpu<T>; }, "avg_pool2d_backward_cpu");
+const auto max_backward_registered =
+    register_kernels<aten::ops::max_pool2d_with_indices_backward, DeviceType::CPU>(
+        []<class T>() { return &max_pool2d_with_indices_backward_cpu<T>; },
+        "max_pool2d_with_indices_backward_cpu");
+const auto max_double_registered =
+    register_kernels<aten::ops::_max_pool2d_double_backward, DeviceType::CPU>(
+        []<class T>() { return &max_pool2d_double_backward_cpu<T>; },
+        "max_pool2d_double_backward_cpu");
+const auto avg_registered = register_kernels<aten::ops::avg_pool2d, DeviceType::CPU>(
+    []<class T>() { return &avg_pool2d_cpu<T>; }, "avg_pool2d_cpu");
+const auto avg_backward_registered =
+    register_kernels<aten::ops::avg_pool2d_backward, DeviceType::CPU>(
+        []<class T>() { return &avg_pool2d_backward_cpu<T>; }, "avg_pool2d_backward_cpu");
 
 }  // namespace
 }  // namespace treadle::cpu

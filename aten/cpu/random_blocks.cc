@@ -37,7 +37,8 @@ void philox(uint64_t seed, uint64_t first, int64_t blocks, uint32_t* out) {
       counter[0][lane] = static_cast<uint32_t>(c);
       counter[1][lane] = static_cast<uint32_t>(c >> 32);
     }
-    BitsVec c0 = hn::Load(d, counter[0]), c1 = hn::Load(d, counter[1]), c2 = hn::Zero(d), c3 = hn::Zero(d);
+    BitsVec c0 = hn::Load(d, counter[0]), c1 = hn::Load(d, counter[1]), c2 = hn::Zero(d),
+            c3 = hn::Zero(d);
     uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
     for (int round = 0; round < 10; ++round) {
       BitsVec high0, low0, high1, low1;
@@ -61,7 +62,8 @@ HWY_INLINE void unit_pair(const uint32_t* bits, T& open, T& closed) {
     open = (static_cast<float>(static_cast<int32_t>(bits[0] >> 9)) + 0.5f) * 0x1p-23f;
     closed = static_cast<float>(static_cast<int32_t>(bits[1] >> 8)) * 0x1p-24f;
   } else {
-    const uint64_t a = (static_cast<uint64_t>(bits[0]) << 32) | bits[1], b = (static_cast<uint64_t>(bits[2]) << 32) | bits[3];
+    const uint64_t a = (static_cast<uint64_t>(bits[0]) << 32) | bits[1],
+                   b = (static_cast<uint64_t>(bits[2]) << 32) | bits[3];
     open = (static_cast<double>(static_cast<int64_t>(a >> 12)) + 0.5) * 0x1p-52;
     closed = static_cast<double>(static_cast<int64_t>(b >> 11)) * 0x1p-53;
   }
@@ -73,7 +75,8 @@ void normal(const uint32_t* bits, int64_t count, T* out) {
   const Tag<T> d;
   for (int64_t at = 0; at < count; at += 2 * kPairs) {
     HWY_ALIGN T open[kPairs], closed[kPairs], first[kPairs], second[kPairs];
-    for (int64_t k = 0; k < kPairs; ++k) unit_pair(bits + (at / 2 + k) * kWords, open[k], closed[k]);
+    for (int64_t k = 0; k < kPairs; ++k)
+      unit_pair(bits + (at / 2 + k) * kWords, open[k], closed[k]);
     for (int64_t k = 0; k < kPairs; k += HWY_LANES(T)) {
       const Vec<T> radius = sqrt(set(T(-2)) * log(Vec<T>{hn::Load(d, open + k)}));
       const Vec<T> angle = set(T(2) * std::numbers::pi_v<T>) * Vec<T>{hn::Load(d, closed + k)};
@@ -94,17 +97,20 @@ HWY_AFTER_NAMESPACE();
 namespace treadle::simd {
 
 void random_bits(uint64_t seed, uint64_t first, int64_t blocks, uint32_t* out) {
-  constexpr decltype(&N_SSE4::philox) targets[kTargets] = {&N_SSE4::philox, &N_AVX2::philox, &N_AVX3::philox};
+  constexpr decltype(&N_SSE4::philox) targets[kTargets] = {&N_SSE4::philox, &N_AVX2::philox,
+                                                           &N_AVX3::philox};
   targets[chosen_target](seed, first, (blocks + kRandomStep - 1) / kRandomStep * kRandomStep, out);
 }
 
 void random_normal(const uint32_t* bits, int64_t count, float* out) {
-  constexpr decltype(&N_SSE4::normal<float>) targets[kTargets] = {&N_SSE4::normal<float>, &N_AVX2::normal<float>, &N_AVX3::normal<float>};
+  constexpr decltype(&N_SSE4::normal<float>) targets[kTargets] = {
+      &N_SSE4::normal<float>, &N_AVX2::normal<float>, &N_AVX3::normal<float>};
   targets[chosen_target](bits, count, out);
 }
 
 void random_normal(const uint32_t* bits, int64_t count, double* out) {
-  constexpr decltype(&N_SSE4::normal<double>) targets[kTargets] = {&N_SSE4::normal<double>, &N_AVX2::normal<double>, &N_AVX3::normal<double>};
+  constexpr decltype(&N_SSE4::normal<double>) targets[kTargets] = {
+      &N_SSE4::normal<double>, &N_AVX2::normal<double>, &N_AVX3::normal<double>};
   targets[chosen_target](bits, count, out);
 }
 

@@ -11,8 +11,9 @@ inline constexpr int64_t kRandomStep = 16;
 // Philox of the counters first, first + 1, ...: four numbers each. Writes whole steps.
 void random_bits(uint64_t seed, uint64_t first, int64_t blocks, uint32_t* out);
 
-// Box and Muller: from 32-bit numbers (64-bit ones, high half first, for double) in pairs to normally distributed numbers in
-// pairs. Writes `count` rounded up to a multiple of 2 * kRandomStep.
+// Box and Muller: from 32-bit numbers (64-bit ones, high half first, for double) in pairs to
+// normally distributed numbers in pairs. Writes `count` rounded up to a multiple of 2 *
+// kRandomStep.
 void random_normal(const uint32_t* bits, int64_t count, float* out);
 void random_normal(const uint32_t* bits, int64_t count, double* out);
 

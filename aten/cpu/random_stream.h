@@ -1,5 +1,5 @@
-// RandomStream: the numbers of one call, by index. Element i depends on the generator's seed, the call's offset and i alone, so
-// any thread may compute it.
+// RandomStream: the numbers of one call, by index. Element i depends on the generator's seed, the
+// call's offset and i alone, so any thread may compute it.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +17,13 @@ class RandomStream {
   // Reserves `blocks` counters of the generator, or of the default one.
   RandomStream(const char* op, const Generator& generator, int64_t blocks) {
     const Generator g = generator_or_default(generator);
-    check<ErrorKind::Runtime>(g->device().is_cpu(), op, ": expected a generator on the cpu, got one on ", g->device());
+    check<ErrorKind::Runtime>(g->device().is_cpu(), op,
+                              ": expected a generator on the cpu, got one on ", g->device());
     at_ = g->reserve(static_cast<uint64_t>(blocks));
   }
-  std::array<uint32_t, 4> block(int64_t i) const { return philox4x32(at_.seed, at_.offset + static_cast<uint64_t>(i), 0); }
+  std::array<uint32_t, 4> block(int64_t i) const {
+    return philox4x32(at_.seed, at_.offset + static_cast<uint64_t>(i), 0);
+  }
   // Blocks first, first + 1, ..., four words each; see simd::random_bits for the room needed.
   void fill(int64_t first, int64_t blocks, uint32_t* words) const {
     simd::random_bits(at_.seed, at_.offset + static_cast<uint64_t>(first), blocks, words);
@@ -38,25 +41,35 @@ using random_type = std::conditional_t<std::is_same_v<real_type<T>, double>, dou
 template <class R>
 inline constexpr int64_t kPerBlock = std::is_same_v<R, double> ? 2 : 4;
 
-inline uint64_t word_pair(const uint32_t* words, int64_t k) { return (static_cast<uint64_t>(words[2 * k]) << 32) | words[2 * k + 1]; }
+inline uint64_t word_pair(const uint32_t* words, int64_t k) {
+  return (static_cast<uint64_t>(words[2 * k]) << 32) | words[2 * k + 1];
+}
 
 // Number k of the words, in [0, 1).
 template <class R>
 R unit(const uint32_t* words, int64_t k) {
-  if constexpr (std::is_same_v<R, double>) return uniform_double(words[2 * k], words[2 * k + 1]);
-  else return uniform_float(words[k]);
+  if constexpr (std::is_same_v<R, double>)
+    return uniform_double(words[2 * k], words[2 * k + 1]);
+  else
+    return uniform_float(words[k]);
 }
 
-// Number k of the words, in (0, 1): the middle of one of 2^23 or 2^52 intervals, so that its logarithm is finite.
+// Number k of the words, in (0, 1): the middle of one of 2^23 or 2^52 intervals, so that its
+// logarithm is finite.
 template <class R>
 R open_unit(const uint32_t* words, int64_t k) {
-  if constexpr (std::is_same_v<R, double>) return (static_cast<double>(static_cast<int64_t>(word_pair(words, k) >> 12)) + 0.5) * 0x1p-52;
-  else return (static_cast<float>(static_cast<int32_t>(words[k] >> 9)) + 0.5f) * 0x1p-23f;
+  if constexpr (std::is_same_v<R, double>)
+    return (static_cast<double>(static_cast<int64_t>(word_pair(words, k) >> 12)) + 0.5) * 0x1p-52;
+  else
+    return (static_cast<float>(static_cast<int32_t>(words[k] >> 9)) + 0.5f) * 0x1p-23f;
 }
 
-inline int64_t blocks_for(int64_t n, int64_t per_block) { return n / per_block + (n % per_block != 0); }
+inline int64_t blocks_for(int64_t n, int64_t per_block) {
+  return n / per_block + (n % per_block != 0);
+}
 
-// Calls f(words, first, count) for runs of the elements [0, n): `words` begins with the block of element `first`.
+// Calls f(words, first, count) for runs of the elements [0, n): `words` begins with the block of
+// element `first`.
 inline constexpr int64_t kBlocksPerRun = 256;
 template <int64_t per_block, class F>
 void for_each_run(const RandomStream& stream, int64_t n, F&& f) {

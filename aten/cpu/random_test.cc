@@ -47,7 +47,9 @@ std::vector<double> values(const Tensor& t) {
   const Tensor d = aten::to(t, ScalarType::Float64);
   return std::vector<double>(d.data_as<double>(), d.data_as<double>() + d.numel());
 }
-double mean(const std::vector<double>& v) { return std::accumulate(v.begin(), v.end(), 0.0) / static_cast<double>(v.size()); }
+double mean(const std::vector<double>& v) {
+  return std::accumulate(v.begin(), v.end(), 0.0) / static_cast<double>(v.size());
+}
 double deviation(const std::vector<double>& v) {
   const double m = mean(v);
   double sum = 0;
@@ -62,7 +64,8 @@ TEST(Random, SameBitsAtAnyThreadCount) {
     const Generator g = seeded(11);
     std::vector<double> out;
     for (ScalarType t : {ScalarType::Float32, ScalarType::Float64, ScalarType::BFloat16}) {
-      for (const Tensor& r : {aten::rand({40003}, g, t), aten::randn({40003}, g, t), aten::exponential_(aten::empty({40003}, t), 2, g)}) {
+      for (const Tensor& r : {aten::rand({40003}, g, t), aten::randn({40003}, g, t),
+                              aten::exponential_(aten::empty({40003}, t), 2, g)}) {
         for (double v : values(r)) out.push_back(v);
       }
     }
@@ -75,7 +78,8 @@ TEST(Random, SameBitsAtAnyThreadCount) {
 }
 
 TEST(Random, AShorterTensorIsAPrefix) {
-  const auto longer = values(aten::randn({1000}, seeded(3))), shorter = values(aten::randn({13}, seeded(3)));
+  const auto longer = values(aten::randn({1000}, seeded(3))),
+             shorter = values(aten::randn({13}, seeded(3)));
   EXPECT_TRUE(std::equal(shorter.begin(), shorter.end(), longer.begin()));
   EXPECT_NE(values(aten::randn({13}, seeded(4))), shorter);
   const Generator g = seeded(3);
@@ -83,7 +87,8 @@ TEST(Random, AShorterTensorIsAPrefix) {
 }
 
 TEST(Random, UniformStaysBelowItsEnd) {
-  for (ScalarType t : {ScalarType::Float16, ScalarType::BFloat16, ScalarType::Float32, ScalarType::Float64}) {
+  for (ScalarType t :
+       {ScalarType::Float16, ScalarType::BFloat16, ScalarType::Float32, ScalarType::Float64}) {
     const auto v = values(aten::uniform_(aten::empty({200000}, t), -1, 3, seeded(1)));
     for (double x : v) ASSERT_TRUE(x >= -1 && x < 3) << name_of(t);
     EXPECT_NEAR(mean(v), 1, 0.02) << name_of(t);
@@ -92,7 +97,8 @@ TEST(Random, UniformStaysBelowItsEnd) {
   EXPECT_EQ(values(aten::uniform_(aten::empty({3}), 2, 2)), std::vector<double>(3, 2.0));
   EXPECT_NE(error_of([] { aten::uniform_(aten::empty({3}), 3, 2); }), "no error");
   EXPECT_NE(error_of([] { aten::uniform_(aten::empty({3}), 0, INFINITY); }), "no error");
-  EXPECT_NE(error_of([] { aten::uniform_(aten::empty({3}, ScalarType::Float16), 0, 1e6); }), "no error");
+  EXPECT_NE(error_of([] { aten::uniform_(aten::empty({3}, ScalarType::Float16), 0, 1e6); }),
+            "no error");
 }
 
 TEST(Random, NormalHasItsMoments) {
@@ -112,7 +118,9 @@ TEST(Random, NormalHasItsMoments) {
 }
 
 TEST(Random, BernoulliHasItsProbability) {
-  EXPECT_NEAR(mean(values(aten::bernoulli_(aten::empty({200000}, ScalarType::Bool), 0.3, seeded(5)))), 0.3, 0.01);
+  EXPECT_NEAR(
+      mean(values(aten::bernoulli_(aten::empty({200000}, ScalarType::Bool), 0.3, seeded(5)))), 0.3,
+      0.01);
   EXPECT_EQ(mean(values(aten::bernoulli_(aten::empty({1000}), 1.0))), 1);
   EXPECT_EQ(mean(values(aten::bernoulli_(aten::empty({1000}), 0.0))), 0);
   const Tensor p = aten::transpose(aten::full({2, 50000}, 0.75), 0, 1);
@@ -124,14 +132,16 @@ TEST(Random, BernoulliHasItsProbability) {
 
 TEST(Random, IntegersCoverTheirRange) {
   const auto v = values(aten::randint(-2, 3, {50000}, seeded(7)));
-  for (int i = -2; i < 3; ++i) EXPECT_NEAR(static_cast<double>(std::count(v.begin(), v.end(), i)), 10000, 400);
+  for (int i = -2; i < 3; ++i)
+    EXPECT_NEAR(static_cast<double>(std::count(v.begin(), v.end(), i)), 10000, 400);
   for (double x : v) ASSERT_TRUE(x >= -2 && x < 3);
   const auto bytes = values(aten::random_(aten::empty({20000}, ScalarType::UInt8)));
   EXPECT_EQ(*std::max_element(bytes.begin(), bytes.end()), 255);
   EXPECT_EQ(*std::min_element(bytes.begin(), bytes.end()), 0);
   aten::random_(aten::empty({3}, ScalarType::Int64), INT64_MIN, std::nullopt);
   EXPECT_NE(error_of([] { aten::randint(5, 5, {1}); }), "no error");
-  EXPECT_NE(error_of([] { aten::random_(aten::empty({3}, ScalarType::Int8), 0, 1000); }), "no error");
+  EXPECT_NE(error_of([] { aten::random_(aten::empty({3}, ScalarType::Int8), 0, 1000); }),
+            "no error");
 }
 
 TEST(Random, PermutationsHaveEveryIndexOnce) {
@@ -155,12 +165,14 @@ TEST(Random, PermutationsHaveEveryIndexOnce) {
 TEST(Random, MultinomialFollowsItsWeights) {
   const Tensor w = aten::to(aten::arange(4), ScalarType::Float32);  // 0 1 2 3
   const auto v = values(aten::multinomial(w, 60000, true, seeded(10)));
-  for (int i = 0; i < 4; ++i) EXPECT_NEAR(static_cast<double>(std::count(v.begin(), v.end(), i)), 10000 * i, 500);
+  for (int i = 0; i < 4; ++i)
+    EXPECT_NEAR(static_cast<double>(std::count(v.begin(), v.end(), i)), 10000 * i, 500);
   auto all = values(aten::multinomial(w, 3, false, seeded(10)));
   std::sort(all.begin(), all.end());
   EXPECT_EQ(all, (std::vector<double>{1, 2, 3}));
   EXPECT_EQ(aten::multinomial(aten::full({5, 4}, 1.0), 2).sizes(), IntList({5, 2}));
-  EXPECT_NE(error_of([&] { aten::multinomial(w, 4); }).find("at least 4 weights > 0"), std::string::npos);
+  EXPECT_NE(error_of([&] { aten::multinomial(w, 4); }).find("at least 4 weights > 0"),
+            std::string::npos);
   EXPECT_NE(error_of([&] { aten::multinomial(w, 5); }), "no error");
   EXPECT_NE(error_of([&] { aten::multinomial(aten::full({3}, -1.0), 1); }), "no error");
   EXPECT_NE(error_of([&] { aten::multinomial(aten::full({3}, NAN), 1); }), "no error");

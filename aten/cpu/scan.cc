@@ -10,16 +10,34 @@ namespace treadle::cpu {
 namespace {
 
 // What a running value is kept in: wider than the elements where they are floating.
-template <class T> struct Running { using type = T; };
-template <> struct Running<Half> { using type = float; };
-template <> struct Running<BFloat16> { using type = float; };
-template <> struct Running<float> { using type = double; };
+template <class T>
+struct Running {
+  using type = T;
+};
+template <>
+struct Running<Half> {
+  using type = float;
+};
+template <>
+struct Running<BFloat16> {
+  using type = float;
+};
+template <>
+struct Running<float> {
+  using type = double;
+};
 
 struct SumOf {
-  template <class R> R operator()(R a, R b) const { return sum_of(a, b); }
+  template <class R>
+  R operator()(R a, R b) const {
+    return sum_of(a, b);
+  }
 };
 struct ProductOf {
-  template <class R> R operator()(R a, R b) const { return product_of(a, b); }
+  template <class R>
+  R operator()(R a, R b) const {
+    return product_of(a, b);
+  }
 };
 
 template <class T, class Combine>
@@ -58,24 +76,27 @@ void scan(const Tensor& input, int64_t dim, Combine combine, const Tensor& out) 
 template <class Combine>
 void scan_to_dtype(const Tensor& self, int64_t dim, Combine combine, const Tensor& out) {
   if (out.numel() == 0) return;
-  const Tensor input = aten::contiguous(self.dtype() == out.dtype() ? self : aten::to(self, out.dtype()));
+  const Tensor input =
+      aten::contiguous(self.dtype() == out.dtype() ? self : aten::to(self, out.dtype()));
   visit_type(AllTypes{}, out.dtype(), [&]<class T>() { scan<T>(input, dim, combine, out); });
 }
 
 template <class T>
-void cumsum_cpu(const Tensor& self, int64_t dim, std::optional<ScalarType> /*dtype*/, const Tensor& out) {
+void cumsum_cpu(const Tensor& self, int64_t dim, std::optional<ScalarType> /*dtype*/,
+                const Tensor& out) {
   scan_to_dtype(self, dim, SumOf(), out);
 }
 
 template <class T>
-void cumprod_cpu(const Tensor& self, int64_t dim, std::optional<ScalarType> /*dtype*/, const Tensor& out) {
+void cumprod_cpu(const Tensor& self, int64_t dim, std::optional<ScalarType> /*dtype*/,
+                 const Tensor& out) {
   scan_to_dtype(self, dim, ProductOf(), out);
 }
 
-const auto cumsum_registered =
-    register_kernels<aten::ops::cumsum, DeviceType::CPU>([]<class T>() { return &cumsum_cpu<T>; }, "cumsum_cpu");
-const auto cumprod_registered =
-    register_kernels<aten::ops::cumprod, DeviceType::CPU>([]<class T>() { return &cumprod_cpu<T>; }, "cumprod_cpu");
+const auto cumsum_registered = register_kernels<aten::ops::cumsum, DeviceType::CPU>(
+    []<class T>() { return &cumsum_cpu<T>; }, "cumsum_cpu");
+const auto cumprod_registered = register_kernels<aten::ops::cumprod, DeviceType::CPU>(
+    []<class T>() { return &cumprod_cpu<T>; }, "cumprod_cpu");
 
 }  // namespace
 }  // namespace treadle::cpu

@@ -1,7 +1,8 @@
 // scatter and its kin: out[index[i][j]][j] = src[i][j] for dim 0, and so on for other dimensions.
 //
-// Elements of `out` that are named more than once are written in the order of `index`. What may name the same element
-// differs in `dim` only, so everything else runs in parallel without a change of the result.
+// Elements of `out` that are named more than once are written in the order of `index`. What may
+// name the same element differs in `dim` only, so everything else runs in parallel without a change
+// of the result.
 #include <cmath>
 
 #include "aten/cpu/element_bits.h"
@@ -15,7 +16,8 @@
 namespace treadle::cpu {
 namespace {
 
-// The elements that are written with their places: index tensor, and source with any strides or one value for all.
+// The elements that are written with their places: index tensor, and source with any strides or one
+// value for all.
 template <class T>
 struct ScatterSource {
   const T* data;
@@ -33,7 +35,8 @@ ScatterSource<T> one_value(const T& value, const Tensor& index) {
 }
 
 template <class T, class Write>
-void scatter_rows(const Tensor& out, int64_t dim, const Tensor& index, const ScatterSource<T>& source, Write write) {
+void scatter_rows(const Tensor& out, int64_t dim, const Tensor& index,
+                  const ScatterSource<T>& source, Write write) {
   const DimVector sizes = at_least_1d(index.sizes());
   const DimVector strides = at_least_1d(out.strides());
   const int64_t last = static_cast<int64_t>(sizes.size()) - 1;
@@ -43,11 +46,14 @@ void scatter_rows(const Tensor& out, int64_t dim, const Tensor& index, const Sca
   const int64_t source_across = source.strides.back();
   const int64_t* const entries = index.data_as<int64_t>();
   T* const target = static_cast<T*>(out.data());
-  // A group is the rows that may write the same elements; it is taken in order, column block by column block.
+  // A group is the rows that may write the same elements; it is taken in order, column block by
+  // column block.
   int64_t groups = 1;
   for (int64_t d = 0; d < std::min(dim, last); ++d) groups *= sizes[d];
   const int64_t rows_in_group = index.numel() / width / groups;
-  const int64_t block = dim == last ? width : std::clamp<int64_t>(kGrain / rows_in_group, 16, std::max<int64_t>(16, width));
+  const int64_t block =
+      dim == last ? width
+                  : std::clamp<int64_t>(kGrain / rows_in_group, 16, std::max<int64_t>(16, width));
   const int64_t blocks = (width + block - 1) / block;
   parallel_for(groups * blocks, grain_for(rows_in_group * block), [&](int64_t begin, int64_t end) {
     IndexedRows to_rows(sizes, strides, dim);
@@ -58,11 +64,13 @@ void scatter_rows(const Tensor& out, int64_t dim, const Tensor& index, const Sca
       const int64_t stop = std::min(width, first + block);
       to_rows.seek(first_row);
       from_rows.seek(first_row);
-      for (int64_t row = first_row; row < first_row + rows_in_group; ++row, to_rows.next(), from_rows.next()) {
+      for (int64_t row = first_row; row < first_row + rows_in_group;
+           ++row, to_rows.next(), from_rows.next()) {
         T* to = target + to_rows.offset();
         const T* from = source.data + from_rows.offset();
         const int64_t* entry = entries + row * width;
-        for (int64_t k = first; k < stop; ++k) write(to[entry[k] * step + k * across], from[k * source_across]);
+        for (int64_t k = first; k < stop; ++k)
+          write(to[entry[k] * step + k * across], from[k * source_across]);
       }
     }
   });
@@ -83,32 +91,46 @@ Tensor source_for(const Tensor& t, const Tensor& out) {
 }
 
 struct Replace {
-  template <class T> void operator()(T& target, const T& value) const { target = value; }
+  template <class T>
+  void operator()(T& target, const T& value) const {
+    target = value;
+  }
 };
 struct Add {
-  template <class T> void operator()(T& target, T value) const { target = sum_of(target, value); }
+  template <class T>
+  void operator()(T& target, T value) const {
+    target = sum_of(target, value);
+  }
 };
 struct Multiply {
-  template <class T> void operator()(T& target, T value) const { target = product_of(target, value); }
+  template <class T>
+  void operator()(T& target, T value) const {
+    target = product_of(target, value);
+  }
 };
 template <class T>
 bool is_nan(T value) {
-  if constexpr (is_floating_type<T>) return std::isnan(static_cast<compute_type<T>>(value));
-  else return false;
+  if constexpr (is_floating_type<T>)
+    return std::isnan(static_cast<compute_type<T>>(value));
+  else
+    return false;
 }
 struct Largest {
-  template <class T> void operator()(T& target, T value) const {
+  template <class T>
+  void operator()(T& target, T value) const {
     if (is_nan(value) || value > target) target = value;
   }
 };
 struct Smallest {
-  template <class T> void operator()(T& target, T value) const {
+  template <class T>
+  void operator()(T& target, T value) const {
     if (is_nan(value) || value < target) target = value;
   }
 };
 
 template <class T>
-void scatter_src_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out) {
+void scatter_src_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Tensor& src,
+                     const Tensor& out) {
   with_index("scatter", dim, index, out, [&](int64_t d, const Tensor& entries) {
     const Tensor from = source_for(src, out);
     scatter_rows(out, d, entries, elements_of<bits_of<T>>(from), Replace());
@@ -116,14 +138,17 @@ void scatter_src_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, c
 }
 
 template <class T>
-void scatter_value_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Scalar& value, const Tensor& out) {
+void scatter_value_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index,
+                       const Scalar& value, const Tensor& out) {
   const T number = value.to<T>();
-  with_index("scatter", dim, index, out,
-             [&](int64_t d, const Tensor& entries) { scatter_rows(out, d, entries, one_value(number, entries), Replace()); });
+  with_index("scatter", dim, index, out, [&](int64_t d, const Tensor& entries) {
+    scatter_rows(out, d, entries, one_value(number, entries), Replace());
+  });
 }
 
 template <class T>
-void scatter_add_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out) {
+void scatter_add_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Tensor& src,
+                     const Tensor& out) {
   with_index("scatter_add", dim, index, out, [&](int64_t d, const Tensor& entries) {
     const Tensor from = source_for(src, out);
     scatter_rows(out, d, entries, elements_of<T>(from), Add());
@@ -131,15 +156,17 @@ void scatter_add_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, c
 }
 
 template <class T>
-void add_or_multiply(const Tensor& out, int64_t dim, const Tensor& index, const ScatterSource<T>& source, std::string_view reduce) {
+void add_or_multiply(const Tensor& out, int64_t dim, const Tensor& index,
+                     const ScatterSource<T>& source, std::string_view reduce) {
   if (reduce == "add") return scatter_rows(out, dim, index, source, Add());
-  check<ErrorKind::Runtime>(reduce == "multiply", "scatter: expected reduce 'add' or 'multiply', got '", reduce, "'");
+  check<ErrorKind::Runtime>(reduce == "multiply",
+                            "scatter: expected reduce 'add' or 'multiply', got '", reduce, "'");
   scatter_rows(out, dim, index, source, Multiply());
 }
 
 template <class T>
-void scatter_reduce_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
-                        const Tensor& out) {
+void scatter_reduce_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Tensor& src,
+                        std::string_view reduce, const Tensor& out) {
   with_index("scatter", dim, index, out, [&](int64_t d, const Tensor& entries) {
     const Tensor from = source_for(src, out);
     add_or_multiply(out, d, entries, elements_of<T>(from), reduce);
@@ -147,17 +174,19 @@ void scatter_reduce_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index
 }
 
 template <class T>
-void scatter_value_reduce_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Scalar& value,
-                              std::string_view reduce, const Tensor& out) {
+void scatter_value_reduce_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index,
+                              const Scalar& value, std::string_view reduce, const Tensor& out) {
   const T number = value.to<T>();
-  with_index("scatter", dim, index, out,
-             [&](int64_t d, const Tensor& entries) { add_or_multiply(out, d, entries, one_value(number, entries), reduce); });
+  with_index("scatter", dim, index, out, [&](int64_t d, const Tensor& entries) {
+    add_or_multiply(out, d, entries, one_value(number, entries), reduce);
+  });
 }
 
 // Divides what `count` elements were summed into; integers round down.
 template <class T>
 T divide_by_count(T sum, int64_t count) {
-  if constexpr (std::is_same_v<T, bool>) return sum;
+  if constexpr (std::is_same_v<T, bool>)
+    return sum;
   else if constexpr (std::is_integral_v<T>) {
     const int64_t s = static_cast<int64_t>(sum);
     return static_cast<T>(s / count - (s % count < 0));
@@ -167,14 +196,19 @@ T divide_by_count(T sum, int64_t count) {
 }
 
 template <class T>
-void scatter_reduce_two_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
-                            bool include_self, const Tensor& out) {
-  check<ErrorKind::Runtime>(reduce == "sum" || reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin",
-                            "scatter_reduce: expected reduce 'sum', 'prod', 'mean', 'amax' or 'amin', got '", reduce, "'");
+void scatter_reduce_two_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index,
+                            const Tensor& src, std::string_view reduce, bool include_self,
+                            const Tensor& out) {
+  check<ErrorKind::Runtime>(
+      reduce == "sum" || reduce == "prod" || reduce == "mean" || reduce == "amax" ||
+          reduce == "amin",
+      "scatter_reduce: expected reduce 'sum', 'prod', 'mean', 'amax' or 'amin', got '", reduce,
+      "'");
   with_index("scatter_reduce", dim, index, out, [&](int64_t d, const Tensor& entries) {
     const Tensor from = source_for(src, out);
     const ScatterSource<T> source = elements_of<T>(from);
-    // Without self an element starts at the first of the elements that meet there, or at the identity of the sum.
+    // Without self an element starts at the first of the elements that meet there, or at the
+    // identity of the sum.
     if (!include_self && (reduce == "amax" || reduce == "amin")) {
       scatter_rows(out, d, entries, source, Replace());
     } else if (!include_self) {
@@ -204,12 +238,14 @@ const auto scatter_value_registered = register_kernels<aten::ops::scatter_value,
     []<class T>() { return &scatter_value_cpu<T>; }, "scatter_value_cpu");
 const auto scatter_reduce_registered = register_kernels<aten::ops::scatter_reduce, DeviceType::CPU>(
     []<class T>() { return &scatter_reduce_cpu<T>; }, "scatter_reduce_cpu");
-const auto scatter_value_reduce_registered = register_kernels<aten::ops::scatter_value_reduce, DeviceType::CPU>(
-    []<class T>() { return &scatter_value_reduce_cpu<T>; }, "scatter_value_reduce_cpu");
+const auto scatter_value_reduce_registered =
+    register_kernels<aten::ops::scatter_value_reduce, DeviceType::CPU>(
+        []<class T>() { return &scatter_value_reduce_cpu<T>; }, "scatter_value_reduce_cpu");
 const auto scatter_add_registered = register_kernels<aten::ops::scatter_add, DeviceType::CPU>(
     []<class T>() { return &scatter_add_cpu<T>; }, "scatter_add_cpu");
-const auto scatter_reduce_two_registered = register_kernels<aten::ops::scatter_reduce_two, DeviceType::CPU>(
-    []<class T>() { return &scatter_reduce_two_cpu<T>; }, "scatter_reduce_two_cpu");
+const auto scatter_reduce_two_registered =
+    register_kernels<aten::ops::scatter_reduce_two, DeviceType::CPU>(
+        []<class T>() { return &scatter_reduce_two_cpu<T>; }, "scatter_reduce_two_cpu");
 
 }  // namespace
 }  // namespace treadle::cpu

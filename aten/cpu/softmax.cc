@@ -3,9 +3,10 @@
 //   softmax       y = e / sum(e)                 with e = exp(x - max(x))
 //   log_softmax   y = x - max(x) - log(sum(e))
 //
-// Where the dimension is the last one a slice is a run of elements, worked on alone (rows); else neighbouring slices lie
-// side by side and are worked on together (columns). Sums go over kFold lanes whatever the width of a vector is, so that
-// results do not depend on the machine's vectors. A slice with NaN, or whose maximum is not finite, becomes NaN.
+// Where the dimension is the last one a slice is a run of elements, worked on alone (rows); else
+// neighbouring slices lie side by side and are worked on together (columns). Sums go over kFold
+// lanes whatever the width of a vector is, so that results do not depend on the machine's vectors.
+// A slice with NaN, or whose maximum is not finite, becomes NaN.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "aten/cpu/softmax.cc"
 #include "aten/cpu/simd/targets.h"
@@ -21,13 +22,16 @@
 #define TREADLE_ATEN_CPU_SOFTMAX_TABLE
 namespace treadle::cpu {
 
-// The loops of one target. A block of columns has at most kColumns of them, `stride` apart from row to row.
+// The loops of one target. A block of columns has at most kColumns of them, `stride` apart from row
+// to row.
 template <class T>
 struct SoftmaxLoops {
   void (*forward_rows)(const T* x, T* y, int64_t rows, int64_t size, bool log);
-  void (*forward_columns)(const T* x, T* y, int64_t size, int64_t stride, int64_t columns, bool log);
+  void (*forward_columns)(const T* x, T* y, int64_t size, int64_t stride, int64_t columns,
+                          bool log);
   void (*backward_rows)(const T* grad, const T* y, T* out, int64_t rows, int64_t size, bool log);
-  void (*backward_columns)(const T* grad, const T* y, T* out, int64_t size, int64_t stride, int64_t columns, bool log);
+  void (*backward_columns)(const T* grad, const T* y, T* out, int64_t size, int64_t stride,
+                           int64_t columns, bool log);
 };
 
 }  // namespace treadle::cpu
@@ -52,11 +56,14 @@ struct SoftmaxTarget {
     if (i < n) f(i, load_first(x + i, n - i), n - i);
   }
   static HWY_INLINE void store_lanes(V v, T* p, int64_t lanes) {
-    if (lanes == V::kLanes) store(v, p);
-    else store_first(v, p, lanes);
+    if (lanes == V::kLanes)
+      store(v, p);
+    else
+      store_first(v, p, lanes);
   }
 
-  // Sums term(i, lanes) over n elements in kFold lanes, then halves by halves. Lanes behind the last element are zeroed here.
+  // Sums term(i, lanes) over n elements in kFold lanes, then halves by halves. Lanes behind the
+  // last element are zeroed here.
   template <class F>
   static HWY_INLINE T folded_sum(int64_t n, F term) {
     V sums[kVectors];
@@ -79,7 +86,9 @@ struct SoftmaxTarget {
     return lanes[0];
   }
 
-  static HWY_INLINE V load_lanes(const T* p, int64_t lanes) { return lanes == V::kLanes ? load(p) : load_first(p, lanes); }
+  static HWY_INLINE V load_lanes(const T* p, int64_t lanes) {
+    return lanes == V::kLanes ? load(p) : load_first(p, lanes);
+  }
 
   // The largest element, or NaN if there is a NaN or the largest is infinite.
   static HWY_INLINE T finite_max(const T* x, int64_t n) {
@@ -114,9 +123,12 @@ struct SoftmaxTarget {
       }
       const V most = set(max);
       if (log) {
-        const T sum = folded_sum(size, [&](int64_t i, int64_t lanes) { return exp(load_lanes(x + i, lanes) - most); });
+        const T sum = folded_sum(
+            size, [&](int64_t i, int64_t lanes) { return exp(load_lanes(x + i, lanes) - most); });
         const V shift = set(std::log(sum));
-        for_vectors(x, size, [&](int64_t i, V v, int64_t lanes) { store_lanes(v - most - shift, y + i, lanes); });
+        for_vectors(x, size, [&](int64_t i, V v, int64_t lanes) {
+          store_lanes(v - most - shift, y + i, lanes);
+        });
       } else {
         const T sum = folded_sum(size, [&](int64_t i, int64_t lanes) {
           const V e = exp(load_lanes(x + i, lanes) - most);
@@ -124,12 +136,14 @@ struct SoftmaxTarget {
           return e;
         });
         const V total = set(sum);
-        for_vectors(y, size, [&](int64_t i, V v, int64_t lanes) { store_lanes(v / total, y + i, lanes); });
+        for_vectors(y, size,
+                    [&](int64_t i, V v, int64_t lanes) { store_lanes(v / total, y + i, lanes); });
       }
     }
   }
 
-  static void forward_columns(const T* x, T* y, int64_t size, int64_t stride, int64_t columns, bool log) {
+  static void forward_columns(const T* x, T* y, int64_t size, int64_t stride, int64_t columns,
+                              bool log) {
     HWY_ALIGN T most[cpu::kColumns];
     HWY_ALIGN T odd[cpu::kColumns];
     HWY_ALIGN T sums[cpu::kColumns];
@@ -156,16 +170,19 @@ struct SoftmaxTarget {
         if (!log) store_lanes(e, y + j * stride + k, lanes);
       });
     }
-    for (int64_t k = 0; k < columns; ++k) sums[k] = odd[k] != odd[k] ? kNan : log ? most[k] + std::log(sums[k]) : sums[k];
+    for (int64_t k = 0; k < columns; ++k)
+      sums[k] = odd[k] != odd[k] ? kNan : log ? most[k] + std::log(sums[k]) : sums[k];
     for (int64_t j = 0; j < size; ++j) {
-      for_vectors(log ? x + j * stride : y + j * stride, columns, [&](int64_t k, V v, int64_t lanes) {
-        const V s = load_lanes(sums + k, lanes);
-        store_lanes(log ? v - s : v / s, y + j * stride + k, lanes);
-      });
+      for_vectors(log ? x + j * stride : y + j * stride, columns,
+                  [&](int64_t k, V v, int64_t lanes) {
+                    const V s = load_lanes(sums + k, lanes);
+                    store_lanes(log ? v - s : v / s, y + j * stride + k, lanes);
+                  });
     }
   }
 
-  static void backward_rows(const T* grad, const T* y, T* out, int64_t rows, int64_t size, bool log) {
+  static void backward_rows(const T* grad, const T* y, T* out, int64_t rows, int64_t size,
+                            bool log) {
     for (int64_t row = 0; row < rows; ++row, grad += size, y += size, out += size) {
       const V sum = set(folded_sum(size, [&](int64_t i, int64_t lanes) {
         const V g = load_lanes(grad + i, lanes);
@@ -178,7 +195,8 @@ struct SoftmaxTarget {
     }
   }
 
-  static void backward_columns(const T* grad, const T* y, T* out, int64_t size, int64_t stride, int64_t columns, bool log) {
+  static void backward_columns(const T* grad, const T* y, T* out, int64_t size, int64_t stride,
+                               int64_t columns, bool log) {
     HWY_ALIGN T sums[cpu::kColumns];
     std::fill_n(sums, columns, T(0));
     for (int64_t j = 0; j < size; ++j) {
@@ -196,7 +214,8 @@ struct SoftmaxTarget {
     }
   }
 
-  static constexpr cpu::SoftmaxLoops<T> kLoops = {&forward_rows, &forward_columns, &backward_rows, &backward_columns};
+  static constexpr cpu::SoftmaxLoops<T> kLoops = {&forward_rows, &forward_columns, &backward_rows,
+                                                  &backward_columns};
 };
 
 constexpr cpu::SoftmaxLoops<float> softmax_float = SoftmaxTarget<float>::kLoops;
@@ -220,12 +239,12 @@ namespace {
 template <class T>
 const SoftmaxLoops<T>& softmax_loops() {
   if constexpr (std::is_same_v<T, float>) {
-    static constexpr SoftmaxLoops<float> table[simd::kTargets] = {simd::N_SSE4::softmax_float, simd::N_AVX2::softmax_float,
-                                                                  simd::N_AVX3::softmax_float};
+    static constexpr SoftmaxLoops<float> table[simd::kTargets] = {
+        simd::N_SSE4::softmax_float, simd::N_AVX2::softmax_float, simd::N_AVX3::softmax_float};
     return table[simd::chosen_target];
   } else {
-    static constexpr SoftmaxLoops<double> table[simd::kTargets] = {simd::N_SSE4::softmax_double, simd::N_AVX2::softmax_double,
-                                                                   simd::N_AVX3::softmax_double};
+    static constexpr SoftmaxLoops<double> table[simd::kTargets] = {
+        simd::N_SSE4::softmax_double, simd::N_AVX2::softmax_double, simd::N_AVX3::softmax_double};
     return table[simd::chosen_target];
   }
 }
@@ -257,11 +276,13 @@ void forward(const Tensor& self, int64_t dim, bool log, const Tensor& out) {
 }
 
 template <class T>
-void backward(const Tensor& grad_output, const Tensor& output, int64_t dim, bool log, const Tensor& out) {
+void backward(const Tensor& grad_output, const Tensor& output, int64_t dim, bool log,
+              const Tensor& out) {
   if (out.numel() == 0) return;
   if constexpr (!std::is_same_v<T, compute_type<T>>) {
     const Tensor wide = empty_cpu(out.sizes(), ScalarType::Float32);
-    backward<float>(aten::to(grad_output, ScalarType::Float32), aten::to(output, ScalarType::Float32), dim, log, wide);
+    backward<float>(aten::to(grad_output, ScalarType::Float32),
+                    aten::to(output, ScalarType::Float32), dim, log, wide);
     aten::copy_(out, wide);
   } else {
     const Tensor gradient = aten::contiguous(grad_output);
@@ -294,23 +315,26 @@ void log_softmax_cpu(const Tensor& self, int64_t dim, bool /*half_to_float*/, co
   forward<T>(self, dim, true, out);
 }
 template <class T>
-void softmax_backward_cpu(const Tensor& grad_output, const Tensor& output, int64_t dim, ScalarType /*input_dtype*/, const Tensor& out) {
+void softmax_backward_cpu(const Tensor& grad_output, const Tensor& output, int64_t dim,
+                          ScalarType /*input_dtype*/, const Tensor& out) {
   backward<T>(grad_output, output, dim, false, out);
 }
 template <class T>
-void log_softmax_backward_cpu(const Tensor& grad_output, const Tensor& output, int64_t dim, ScalarType /*input_dtype*/,
-                              const Tensor& out) {
+void log_softmax_backward_cpu(const Tensor& grad_output, const Tensor& output, int64_t dim,
+                              ScalarType /*input_dtype*/, const Tensor& out) {
   backward<T>(grad_output, output, dim, true, out);
 }
 
-const auto softmax_registered =
-    register_kernels<aten::ops::_softmax, DeviceType::CPU>([]<class T>() { return &softmax_cpu<T>; }, "softmax_cpu");
+const auto softmax_registered = register_kernels<aten::ops::_softmax, DeviceType::CPU>(
+    []<class T>() { return &softmax_cpu<T>; }, "softmax_cpu");
 const auto log_softmax_registered = register_kernels<aten::ops::_log_softmax, DeviceType::CPU>(
     []<class T>() { return &log_softmax_cpu<T>; }, "log_softmax_cpu");
-const auto softmax_backward_registered = register_kernels<aten::ops::_softmax_backward_data, DeviceType::CPU>(
-    []<class T>() { return &softmax_backward_cpu<T>; }, "softmax_backward_cpu");
-const auto log_softmax_backward_registered = register_kernels<aten::ops::_log_softmax_backward_data, DeviceType::CPU>(
-    []<class T>() { return &log_softmax_backward_cpu<T>; }, "log_softmax_backward_cpu");
+const auto softmax_backward_registered =
+    register_kernels<aten::ops::_softmax_backward_data, DeviceType::CPU>(
+        []<class T>() { return &softmax_backward_cpu<T>; }, "softmax_backward_cpu");
+const auto log_softmax_backward_registered =
+    register_kernels<aten::ops::_log_softmax_backward_data, DeviceType::CPU>(
+        []<class T>() { return &log_softmax_backward_cpu<T>; }, "log_softmax_backward_cpu");
 
 }  // namespace
 }  // namespace treadle::cpu

@@ -1,14 +1,15 @@
 // sort along a dimension, slice by slice, stable.
+#include "aten/ops/sort.h"
 #include "aten/cpu/dim_slices.h"
 #include "aten/cpu/key_sort.h"
 #include "aten/ops/contiguous.h"
-#include "aten/ops/sort.h"
 
 namespace treadle::cpu {
 namespace {
 
 template <class T>
-void sort_cpu(const Tensor& self, int64_t dim, bool descending, const Tensor& values, const Tensor& indices) {
+void sort_cpu(const Tensor& self, int64_t dim, bool descending, const Tensor& values,
+              const Tensor& indices) {
   using Key = KeyType<T>;
   const Tensor input = aten::contiguous(self);
   const DimSlices s = dim_slices(input.sizes(), dim);
@@ -20,7 +21,8 @@ void sort_cpu(const Tensor& self, int64_t dim, bool descending, const Tensor& va
     std::vector<KeyAt<Key>> items(s.size), spare;
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = (i / s.inner) * s.size * s.inner + i % s.inner;
-      for (int64_t j = 0; j < s.size; ++j) items[j] = {ordered_key(from[first + j * s.inner], descending), j};
+      for (int64_t j = 0; j < s.size; ++j)
+        items[j] = {ordered_key(from[first + j * s.inner], descending), j};
       sort_keys(items, spare);
       for (int64_t j = 0; j < s.size; ++j) {
         to[first + j * s.inner] = from[first + items[j].at * s.inner];
@@ -30,8 +32,8 @@ void sort_cpu(const Tensor& self, int64_t dim, bool descending, const Tensor& va
   });
 }
 
-const auto sort_registered =
-    register_kernels<aten::ops::sort, DeviceType::CPU>([]<class T>() { return &sort_cpu<T>; }, "sort_cpu");
+const auto sort_registered = register_kernels<aten::ops::sort, DeviceType::CPU>(
+    []<class T>() { return &sort_cpu<T>; }, "sort_cpu");
 
 }  // namespace
 }  // namespace treadle::cpu

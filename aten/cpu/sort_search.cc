@@ -9,7 +9,8 @@ namespace {
 
 // How many of the `count` entries come before `key`, or before or with it if `right`.
 template <class T>
-int64_t place_of(const T* sequence, const int64_t* sorter, int64_t count, KeyType<T> key, bool right) {
+int64_t place_of(const T* sequence, const int64_t* sorter, int64_t count, KeyType<T> key,
+                 bool right) {
   int64_t low = 0;
   while (count > 0) {
     const int64_t half = count / 2;
@@ -26,35 +27,39 @@ int64_t place_of(const T* sequence, const int64_t* sorter, int64_t count, KeyTyp
 }
 
 template <class T, class Index>
-void search(const T* sequences, const int64_t* sorters, int64_t length, bool shared, const Tensor& values, bool right, const Tensor& out) {
+void search(const T* sequences, const int64_t* sorters, int64_t length, bool shared,
+            const Tensor& values, bool right, const Tensor& out) {
   const T* const from = values.data_as<T>();
   Index* const to = out.data_as<Index>();
   const int64_t per_sequence = shared ? values.numel() : values.sizes().back();
   parallel_for(values.numel(), kGrain / 16, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t offset = i / per_sequence * length;
-      to[i] = static_cast<Index>(
-          place_of(sequences + offset, sorters ? sorters + offset : nullptr, length, ordered_key(from[i]), right));
+      to[i] = static_cast<Index>(place_of(sequences + offset, sorters ? sorters + offset : nullptr,
+                                          length, ordered_key(from[i]), right));
     }
   });
 }
 
 template <class T>
 void searchsorted_cpu(const Tensor& sorted_sequence, const Tensor& self, bool out_int32, bool right,
-                      std::optional<std::string_view> side, const Tensor& sorter, const Tensor& out) {
+                      std::optional<std::string_view> side, const Tensor& sorter,
+                      const Tensor& out) {
   const Tensor sequence = aten::contiguous(sorted_sequence);
   const Tensor values = aten::contiguous(self);
   const int64_t length = sequence.sizes().back();
   Tensor order;
-  if (sorter.defined()) order = checked_index("searchsorted", sorter, length, NegativeIndex::Refused, out);
+  if (sorter.defined())
+    order = checked_index("searchsorted", sorter, length, NegativeIndex::Refused, out);
   const bool behind = right || (side && *side == "right");
   const int64_t* const sorters = order.defined() ? order.data_as<int64_t>() : nullptr;
   const auto run = out_int32 ? &search<T, int32_t> : &search<T, int64_t>;
   run(sequence.data_as<T>(), sorters, length, sequence.dim() == 1, values, behind, out);
 }
 
-const auto searchsorted_registered = register_kernels<aten::ops::searchsorted_Tensor, DeviceType::CPU>(
-    []<class T>() { return &searchsorted_cpu<T>; }, "searchsorted_cpu");
+const auto searchsorted_registered =
+    register_kernels<aten::ops::searchsorted_Tensor, DeviceType::CPU>(
+        []<class T>() { return &searchsorted_cpu<T>; }, "searchsorted_cpu");
 
 }  // namespace
 }  // namespace treadle::cpu

@@ -1,4 +1,5 @@
-// unique: the different elements of a tensor in order, where each element went, and how often each occurs.
+// unique: the different elements of a tensor in order, where each element went, and how often each
+// occurs.
 #include "aten/cpu/dim_slices.h"
 #include "aten/cpu/key_sort.h"
 #include "aten/ops/_unique2.h"
@@ -8,7 +9,8 @@ namespace treadle::cpu {
 namespace {
 
 template <class T>
-std::tuple<Tensor, Tensor, Tensor> unique_cpu(const Tensor& self, bool /*sorted*/, bool return_inverse, bool return_counts) {
+std::tuple<Tensor, Tensor, Tensor> unique_cpu(const Tensor& self, bool /*sorted*/,
+                                              bool return_inverse, bool return_counts) {
   const Tensor input = aten::contiguous(self);
   const T* const from = input.data_as<T>();
   const int64_t count = input.numel();
@@ -16,7 +18,9 @@ std::tuple<Tensor, Tensor, Tensor> unique_cpu(const Tensor& self, bool /*sorted*
   for (int64_t i = 0; i < count; ++i) items[i] = {ordered_key(from[i]), i};
   sort_keys(items, spare);
   // Where a run of equal elements starts. NaN equals nothing, itself included.
-  const auto differ = [&](int64_t i) { return i == 0 || !(from[items[i].at] == from[items[i - 1].at]); };
+  const auto differ = [&](int64_t i) {
+    return i == 0 || !(from[items[i].at] == from[items[i - 1].at]);
+  };
   std::vector<int64_t> starts;
   for (int64_t i = 0; i < count; ++i) {
     if (differ(i)) starts.push_back(i);
@@ -30,13 +34,14 @@ std::tuple<Tensor, Tensor, Tensor> unique_cpu(const Tensor& self, bool /*sorted*
     values.data_as<T>()[run] = from[items[starts[run]].at];
     if (return_counts) counts.data_as<int64_t>()[run] = starts[run + 1] - starts[run];
     if (!return_inverse) continue;
-    for (int64_t i = starts[run]; i < starts[run + 1]; ++i) inverse.data_as<int64_t>()[items[i].at] = run;
+    for (int64_t i = starts[run]; i < starts[run + 1]; ++i)
+      inverse.data_as<int64_t>()[items[i].at] = run;
   }
   return {values, inverse, counts};
 }
 
-const auto unique_registered =
-    register_kernels<aten::ops::_unique2, DeviceType::CPU>([]<class T>() { return &unique_cpu<T>; }, "unique_cpu");
+const auto unique_registered = register_kernels<aten::ops::_unique2, DeviceType::CPU>(
+    []<class T>() { return &unique_cpu<T>; }, "unique_cpu");
 
 }  // namespace
 }  // namespace treadle::cpu

@@ -1,4 +1,5 @@
-// var and std: two passes over fixed pieces (mean, then squared distances from it), pieces joined in order.
+// var and std: two passes over fixed pieces (mean, then squared distances from it), pieces joined
+// in order.
 #include <cmath>
 
 #include "aten/cpu/dim_slices.h"
@@ -11,8 +12,14 @@ namespace treadle::cpu {
 namespace {
 
 // The type that means are computed in.
-template <class T> struct WideType { using type = double; };
-template <class R> struct WideType<std::complex<R>> { using type = std::complex<double>; };
+template <class T>
+struct WideType {
+  using type = double;
+};
+template <class R>
+struct WideType<std::complex<R>> {
+  using type = std::complex<double>;
+};
 
 template <class Mean>
 struct Moments {
@@ -52,38 +59,47 @@ Moments<Mean> joined(const Moments<Mean>& a, const Moments<Mean>& b) {
   const Mean distance = b.mean - a.mean;
   const double count = static_cast<double>(a.count + b.count);
   const double share = static_cast<double>(b.count) / count;
-  return {a.mean + distance * share, a.squares + b.squares + squared(distance) * static_cast<double>(a.count) * share,
+  return {a.mean + distance * share,
+          a.squares + b.squares + squared(distance) * static_cast<double>(a.count) * share,
           a.count + b.count};
 }
 
 // Moments of neighbouring columns, row by row so that memory is read in order.
 template <class T>
-void column_moments(const T* values, int64_t rows, int64_t stride, int64_t columns, Moments<typename WideType<T>::type>* out) {
+void column_moments(const T* values, int64_t rows, int64_t stride, int64_t columns,
+                    Moments<typename WideType<T>::type>* out) {
   using Mean = typename WideType<T>::type;
   using C = compute_type<T>;
   for (int64_t k = 0; k < columns; ++k) out[k] = {Mean(0), 0, rows};
   for (int64_t j = 0; j < rows; ++j) {
-    for (int64_t k = 0; k < columns; ++k) out[k].mean += Mean(static_cast<C>(values[j * stride + k]));
+    for (int64_t k = 0; k < columns; ++k)
+      out[k].mean += Mean(static_cast<C>(values[j * stride + k]));
   }
   for (int64_t k = 0; k < columns; ++k) out[k].mean /= static_cast<double>(rows);
   for (int64_t j = 0; j < rows; ++j) {
-    for (int64_t k = 0; k < columns; ++k) out[k].squares += squared(Mean(static_cast<C>(values[j * stride + k])) - out[k].mean);
+    for (int64_t k = 0; k < columns; ++k)
+      out[k].squares += squared(Mean(static_cast<C>(values[j * stride + k])) - out[k].mean);
   }
 }
 
-bool contains(const DimVector& dims, int64_t d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); }
+bool contains(const DimVector& dims, int64_t d) {
+  return std::find(dims.begin(), dims.end(), d) != dims.end();
+}
 
-// A contiguous tensor as outer x size x inner, of which `size` are the reduced elements. Where the reduced dimensions are
-// not next to each other they are moved behind the others first.
+// A contiguous tensor as outer x size x inner, of which `size` are the reduced elements. Where the
+// reduced dimensions are not next to each other they are moved behind the others first.
 DimSlices reduced_slices(const DimVector& reduced, Tensor& input) {
   DimSlices s;
   int64_t changes = 0;
   for (int64_t d = 0; d < input.dim(); ++d) {
     const bool gone = contains(reduced, d);
     changes += d > 0 && gone != contains(reduced, d - 1);
-    if (gone) s.size *= input.size(d);
-    else if (changes == 0) s.outer *= input.size(d);
-    else s.inner *= input.size(d);
+    if (gone)
+      s.size *= input.size(d);
+    else if (changes == 0)
+      s.outer *= input.size(d);
+    else
+      s.inner *= input.size(d);
   }
   const bool adjacent = changes <= 1 || (changes == 2 && !contains(reduced, 0));
   if (!adjacent) {
@@ -103,12 +119,14 @@ DimSlices reduced_slices(const DimVector& reduced, Tensor& input) {
 }
 
 template <class T>
-void variance(const Tensor& self, OptionalIntList dims, const std::optional<Scalar>& correction, bool root, const Tensor& out) {
+void variance(const Tensor& self, OptionalIntList dims, const std::optional<Scalar>& correction,
+              bool root, const Tensor& out) {
   using Mean = typename WideType<T>::type;
   using R = real_type<T>;
   if (out.numel() == 0) return;
   Tensor input = self;
-  const DimSlices s = reduced_slices(wrap_dims(root ? "std" : "var", dims, self.dim(), true), input);
+  const DimSlices s =
+      reduced_slices(wrap_dims(root ? "std" : "var", dims, self.dim(), true), input);
   const T* const from = input.data_as<T>();
   // Pieces of rows, small enough to share out and the same for any number of threads.
   const int64_t width = std::min(s.inner, kColumns);
@@ -116,25 +134,30 @@ void variance(const Tensor& self, OptionalIntList dims, const std::optional<Scal
   const int64_t pieces = std::max<int64_t>(1, (s.size + rows - 1) / rows);
   const int64_t blocks = (s.inner + width - 1) / width;
   std::vector<Moments<Mean>> parts(s.count() * pieces);
-  parallel_for(s.outer * pieces * blocks, grain_for(width * std::min(rows, s.size)), [&](int64_t begin, int64_t end) {
-    for (int64_t task = begin; task < end; ++task) {
-      const int64_t column = task % blocks * width;
-      const int64_t piece = task / blocks % pieces;
-      const int64_t o = task / blocks / pieces;
-      const int64_t count = std::min(rows, s.size - piece * rows);
-      if (count == 0) continue;
-      const T* values = from + (o * s.size + piece * rows) * s.inner + column;
-      Moments<Mean>* to = &parts[(o * pieces + piece) * s.inner + column];
-      if (s.inner == 1) *to = moments_of(values, count);
-      else column_moments(values, count, s.inner, std::min(width, s.inner - column), to);
-    }
-  });
+  parallel_for(s.outer * pieces * blocks, grain_for(width * std::min(rows, s.size)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t task = begin; task < end; ++task) {
+                   const int64_t column = task % blocks * width;
+                   const int64_t piece = task / blocks % pieces;
+                   const int64_t o = task / blocks / pieces;
+                   const int64_t count = std::min(rows, s.size - piece * rows);
+                   if (count == 0) continue;
+                   const T* values = from + (o * s.size + piece * rows) * s.inner + column;
+                   Moments<Mean>* to = &parts[(o * pieces + piece) * s.inner + column];
+                   if (s.inner == 1)
+                     *to = moments_of(values, count);
+                   else
+                     column_moments(values, count, s.inner, std::min(width, s.inner - column), to);
+                 }
+               });
   R* const to = out.data_as<R>();
-  const double divisor = std::max(0.0, static_cast<double>(s.size) - (correction ? correction->to<double>() : 1.0));
+  const double divisor =
+      std::max(0.0, static_cast<double>(s.size) - (correction ? correction->to<double>() : 1.0));
   parallel_for(s.count(), grain_for(8 * pieces), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       Moments<Mean> m;
-      for (int64_t p = 0; p < pieces; ++p) m = joined(m, parts[(i / s.inner * pieces + p) * s.inner + i % s.inner]);
+      for (int64_t p = 0; p < pieces; ++p)
+        m = joined(m, parts[(i / s.inner * pieces + p) * s.inner + i % s.inner]);
       const double value = m.squares / divisor;
       to[i] = static_cast<R>(static_cast<compute_type<R>>(root ? std::sqrt(value) : value));
     }
@@ -142,18 +165,20 @@ void variance(const Tensor& self, OptionalIntList dims, const std::optional<Scal
 }
 
 template <class T>
-void var_cpu(const Tensor& self, OptionalIntList dim, const std::optional<Scalar>& correction, bool /*keepdim*/, const Tensor& out) {
+void var_cpu(const Tensor& self, OptionalIntList dim, const std::optional<Scalar>& correction,
+             bool /*keepdim*/, const Tensor& out) {
   variance<T>(self, dim, correction, false, out);
 }
 template <class T>
-void std_cpu(const Tensor& self, OptionalIntList dim, const std::optional<Scalar>& correction, bool /*keepdim*/, const Tensor& out) {
+void std_cpu(const Tensor& self, OptionalIntList dim, const std::optional<Scalar>& correction,
+             bool /*keepdim*/, const Tensor& out) {
   variance<T>(self, dim, correction, true, out);
 }
 
-const auto var_registered =
-    register_kernels<aten::ops::var_correction, DeviceType::CPU>([]<class T>() { return &var_cpu<T>; }, "var_cpu");
-const auto std_registered =
-    register_kernels<aten::ops::std_correction, DeviceType::CPU>([]<class T>() { return &std_cpu<T>; }, "std_cpu");
+const auto var_registered = register_kernels<aten::ops::var_correction, DeviceType::CPU>(
+    []<class T>() { return &var_cpu<T>; }, "var_cpu");
+const auto std_registered = register_kernels<aten::ops::std_correction, DeviceType::CPU>(
+    []<class T>() { return &std_cpu<T>; }, "std_cpu");
 
 }  // namespace
 }  // namespace treadle::cpu

@@ -20,16 +20,20 @@ Tensor weighted(const int64_t* values, int64_t count, const Tensor& weights, int
 
 template <class T>
 Tensor bincount_cpu(const Tensor& self, const Tensor& weights, int64_t minlength) {
-  check<ErrorKind::Runtime>(self.dim() == 1, "bincount: expected self with 1 dimension, got shape ", self.sizes());
-  check<ErrorKind::Runtime>(minlength >= 0, "bincount: expected minlength >= 0, got minlength = ", minlength);
-  check<ErrorKind::Runtime>(!weights.defined() || weights.sizes() == self.sizes(), "bincount: expected weights of shape ",
-                            self.sizes(), ", got ", weights.defined() ? DimVector(weights.sizes()) : DimVector());
+  check<ErrorKind::Runtime>(self.dim() == 1, "bincount: expected self with 1 dimension, got shape ",
+                            self.sizes());
+  check<ErrorKind::Runtime>(minlength >= 0,
+                            "bincount: expected minlength >= 0, got minlength = ", minlength);
+  check<ErrorKind::Runtime>(!weights.defined() || weights.sizes() == self.sizes(),
+                            "bincount: expected weights of shape ", self.sizes(), ", got ",
+                            weights.defined() ? DimVector(weights.sizes()) : DimVector());
   // A copy: what was checked is what is counted.
   const Tensor own = aten::contiguous(aten::to(self, ScalarType::Int64));
   const std::vector<int64_t> values(own.data_as<int64_t>(), own.data_as<int64_t>() + own.numel());
   int64_t bins = minlength;
   for (const int64_t value : values) {
-    check<ErrorKind::Runtime>(value >= 0 && value < INT64_MAX, "bincount: expected values >= 0, got ", value);
+    check<ErrorKind::Runtime>(value >= 0 && value < INT64_MAX,
+                              "bincount: expected values >= 0, got ", value);
     bins = std::max(bins, value + 1);
   }
   const int64_t count = own.numel();
@@ -40,12 +44,14 @@ Tensor bincount_cpu(const Tensor& self, const Tensor& weights, int64_t minlength
     for (const int64_t value : values) ++counts[value];
     return out;
   }
-  if (weights.dtype() == ScalarType::Float32) return weighted<float>(values.data(), count, aten::contiguous(weights), bins);
-  return weighted<double>(values.data(), count, aten::contiguous(aten::to(weights, ScalarType::Float64)), bins);
+  if (weights.dtype() == ScalarType::Float32)
+    return weighted<float>(values.data(), count, aten::contiguous(weights), bins);
+  return weighted<double>(values.data(), count,
+                          aten::contiguous(aten::to(weights, ScalarType::Float64)), bins);
 }
 
-const auto bincount_registered =
-    register_kernels<aten::ops::bincount, DeviceType::CPU>([]<class T>() { return &bincount_cpu<T>; }, "bincount_cpu");
+const auto bincount_registered = register_kernels<aten::ops::bincount, DeviceType::CPU>(
+    []<class T>() { return &bincount_cpu<T>; }, "bincount_cpu");
 
 }  // namespace
 }  // namespace treadle::cpu

@@ -1,17 +1,19 @@
-// topk, kthvalue and median: the elements at given places of the order along a dimension, without sorting all of it.
+// topk, kthvalue and median: the elements at given places of the order along a dimension, without
+// sorting all of it.
+#include "aten/ops/topk.h"
 #include "aten/cpu/dim_slices.h"
 #include "aten/cpu/key_sort.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/kthvalue.h"
 #include "aten/ops/median.h"
-#include "aten/ops/topk.h"
 
 namespace treadle::cpu {
 namespace {
 
 // The keys of one slice with their positions.
 template <class T>
-void load_keys(const T* slice, int64_t step, bool descending, std::vector<KeyAt<KeyType<T>>>& items) {
+void load_keys(const T* slice, int64_t step, bool descending,
+               std::vector<KeyAt<KeyType<T>>>& items) {
   for (size_t j = 0; j < items.size(); ++j) {
     const int64_t at = static_cast<int64_t>(j);
     items[j] = {ordered_key(slice[at * step], descending), at};
@@ -19,7 +21,8 @@ void load_keys(const T* slice, int64_t step, bool descending, std::vector<KeyAt<
 }
 
 template <class T>
-void topk_cpu(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted, const Tensor& values, const Tensor& indices) {
+void topk_cpu(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted,
+              const Tensor& values, const Tensor& indices) {
   using Item = KeyAt<KeyType<T>>;
   const Tensor input = aten::contiguous(self);
   const DimSlices s = dim_slices(input.sizes(), dim);
@@ -49,7 +52,8 @@ void topk_cpu(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sor
 
 // The element of each slice that has `rank(items)` others before it.
 template <class T, class Rank>
-void select_rank(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices, Rank rank) {
+void select_rank(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices,
+                 Rank rank) {
   const Tensor input = aten::contiguous(self);
   const DimSlices s = dim_slices(input.sizes(), dim);
   const T* const from = input.data_as<T>();
@@ -69,30 +73,33 @@ void select_rank(const Tensor& self, int64_t dim, const Tensor& values, const Te
 }
 
 template <class T>
-void kthvalue_cpu(const Tensor& self, int64_t k, int64_t dim, bool /*keepdim*/, const Tensor& values, const Tensor& indices) {
+void kthvalue_cpu(const Tensor& self, int64_t k, int64_t dim, bool /*keepdim*/,
+                  const Tensor& values, const Tensor& indices) {
   select_rank<T>(self, dim, values, indices, [=](const auto&) { return k - 1; });
 }
 
 template <class T>
-void median_cpu(const Tensor& self, int64_t dim, bool /*keepdim*/, const Tensor& values, const Tensor& indices) {
+void median_cpu(const Tensor& self, int64_t dim, bool /*keepdim*/, const Tensor& values,
+                const Tensor& indices) {
   select_rank<T>(self, dim, values, indices, [](const auto& items) -> int64_t {
     const int64_t count = static_cast<int64_t>(items.size());
     if constexpr (is_floating_type<T>) {
       // NaN has the largest key; if there is one, the first of them is the median.
       constexpr auto kNan = static_cast<KeyType<T>>(~KeyType<T>{0});
-      const int64_t nans = std::count_if(items.begin(), items.end(), [](const auto& item) { return item.key == kNan; });
+      const int64_t nans = std::count_if(items.begin(), items.end(),
+                                         [](const auto& item) { return item.key == kNan; });
       if (nans > 0) return count - nans;
     }
     return (count - 1) / 2;
   });
 }
 
-const auto topk_registered =
-    register_kernels<aten::ops::topk, DeviceType::CPU>([]<class T>() { return &topk_cpu<T>; }, "topk_cpu");
-const auto kthvalue_registered =
-    register_kernels<aten::ops::kthvalue, DeviceType::CPU>([]<class T>() { return &kthvalue_cpu<T>; }, "kthvalue_cpu");
-const auto median_registered =
-    register_kernels<aten::ops::median_dim, DeviceType::CPU>([]<class T>() { return &median_cpu<T>; }, "median_cpu");
+const auto topk_registered = register_kernels<aten::ops::topk, DeviceType::CPU>(
+    []<class T>() { return &topk_cpu<T>; }, "topk_cpu");
+const auto kthvalue_registered = register_kernels<aten::ops::kthvalue, DeviceType::CPU>(
+    []<class T>() { return &kthvalue_cpu<T>; }, "kthvalue_cpu");
+const auto median_registered = register_kernels<aten::ops::median_dim, DeviceType::CPU>(
+    []<class T>() { return &median_cpu<T>; }, "median_cpu");
 
 }  // namespace
 }  // namespace treadle::cpu

@@ -42,8 +42,10 @@ void triu_cpu(const Tensor& self, int64_t diagonal, const Tensor& out) {
   triangle<T>(self, diagonal, out, true);
 }
 
-const auto tril_registered = register_kernels<aten::ops::tril, DeviceType::CPU>([]<class T>() { return &tril_cpu<T>; }, "tril_cpu");
-const auto triu_registered = register_kernels<aten::ops::triu, DeviceType::CPU>([]<class T>() { return &triu_cpu<T>; }, "triu_cpu");
+const auto tril_registered = register_kernels<aten::ops::tril, DeviceType::CPU>(
+    []<class T>() { return &tril_cpu<T>; }, "tril_cpu");
+const auto triu_registered = register_kernels<aten::ops::triu, DeviceType::CPU>(
+    []<class T>() { return &triu_cpu<T>; }, "triu_cpu");
 
 }  // namespace
 }  // namespace treadle::cpu

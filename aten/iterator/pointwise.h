@@ -1,5 +1,6 @@
-// Pointwise operators: one engine for all of them. The generator gives the constant data (PointwiseOp) and a kernel for each
-// dtype; promotion, broadcasting, allocation, overlap checks, the three forms and the parallel split are here.
+// Pointwise operators: one engine for all of them. The generator gives the constant data
+// (PointwiseOp) and a kernel for each dtype; promotion, broadcasting, allocation, overlap checks,
+// the three forms and the parallel split are here.
 #pragma once
 
 #include "core/operator.h"
@@ -27,8 +28,9 @@ struct PointwiseOperand {
   ScalarType dtype;
 };
 
-// What a kernel is given: one output, then the inputs, over a common shape. Dimensions are merged after broadcasting; there
-// is at least one, and none has size 0. Operands may be of other dtypes than `compute`: the kernel converts.
+// What a kernel is given: one output, then the inputs, over a common shape. Dimensions are merged
+// after broadcasting; there is at least one, and none has size 0. Operands may be of other dtypes
+// than `compute`: the kernel converts.
 struct PointwiseCall {
   PointwiseOperand out;
   PointwiseOperand in[kMaxPointwiseInputs];
@@ -38,7 +40,8 @@ struct PointwiseCall {
   const Scalar* scalars;
   int scalar_count;
   ScalarType compute;  // float32 for the 16-bit floats, bool for Promote::Bool
-  bool direct;         // every operand is contiguous and of the compute dtype (out: of the block's result dtype)
+  bool direct;  // every operand is contiguous and of the compute dtype (out: of the block's result
+                // dtype)
   int64_t numel;
 };
 using PointwiseKernel = void(const PointwiseCall& call);
@@ -52,11 +55,16 @@ struct PointwiseOp {
 
 using TensorRefs = ArrayRef<const Tensor*>;
 
-// `inputs` are the Tensor arguments in order (an undefined one is an error), `scalars` the number arguments in order;
-// `promoting` of the scalars (a bit mask) are operands, which take part in promotion by category.
-Tensor pointwise(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars, uint32_t promoting);
-void pointwise_out(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars, uint32_t promoting, const Tensor& out);
-// Writes the first input. Its shape must already be the broadcast shape, and the result must be castable to its dtype.
-void pointwise_inplace(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars, uint32_t promoting);
+// `inputs` are the Tensor arguments in order (an undefined one is an error), `scalars` the number
+// arguments in order; `promoting` of the scalars (a bit mask) are operands, which take part in
+// promotion by category.
+Tensor pointwise(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars,
+                 uint32_t promoting);
+void pointwise_out(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars,
+                   uint32_t promoting, const Tensor& out);
+// Writes the first input. Its shape must already be the broadcast shape, and the result must be
+// castable to its dtype.
+void pointwise_inplace(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars,
+                       uint32_t promoting);
 
 }  // namespace treadle

@@ -10,15 +10,18 @@ std::optional<DimVector> broadcast_two(IntList a, IntList b) {
   DimVector sizes(longer);
   for (size_t i = 0; i < shorter.size(); ++i) {
     int64_t& size = sizes[lead + i];
-    if (size == 1) size = shorter[i];
-    else if (shorter[i] != 1 && shorter[i] != size) return std::nullopt;
+    if (size == 1)
+      size = shorter[i];
+    else if (shorter[i] != 1 && shorter[i] != size)
+      return std::nullopt;
   }
   return sizes;
 }
 
 IndexGeometry index_geometry(const char* op, const Tensor& self, TensorList indices) {
-  check<ErrorKind::Index>(static_cast<int64_t>(indices.size()) <= self.dim(), op, ": expected at most ", self.dim(),
-                          " indices for a tensor of shape ", self.sizes(), ", got ", indices.size());
+  check<ErrorKind::Index>(static_cast<int64_t>(indices.size()) <= self.dim(), op,
+                          ": expected at most ", self.dim(), " indices for a tensor of shape ",
+                          self.sizes(), ", got ", indices.size());
   IndexGeometry g;
   bool adjacent = true;
   for (int64_t d = 0; d < self.dim(); ++d) {
@@ -28,16 +31,19 @@ IndexGeometry index_geometry(const char* op, const Tensor& self, TensorList indi
       continue;
     }
     const Tensor& index = indices[d];
-    check<ErrorKind::Index>(index.dtype() == ScalarType::Int64 || index.dtype() == ScalarType::Int32, op,
-                            ": expected index tensors of dtype int64, int32, bool or uint8, got ", index.dtype());
+    check<ErrorKind::Index>(
+        index.dtype() == ScalarType::Int64 || index.dtype() == ScalarType::Int32, op,
+        ": expected index tensors of dtype int64, int32, bool or uint8, got ", index.dtype());
     const auto sizes = broadcast_two(g.index_sizes, index.sizes());
-    check<ErrorKind::Index>(sizes.has_value(), op, ": expected index tensors whose shapes broadcast together, got ",
+    check<ErrorKind::Index>(sizes.has_value(), op,
+                            ": expected index tensors whose shapes broadcast together, got ",
                             g.index_sizes, " and ", index.sizes());
     if (!g.indexed_dims.empty() && g.indexed_dims.back() != d - 1) adjacent = false;
     g.index_sizes = *sizes;
     g.indexed_dims.push_back(d);
   }
-  check<ErrorKind::Index>(!g.indexed_dims.empty(), op, ": expected at least one index tensor, got none");
+  check<ErrorKind::Index>(!g.indexed_dims.empty(), op,
+                          ": expected at least one index tensor, got none");
   if (!adjacent) {
     DimVector rest = g.before_dims;
     for (const int64_t d : g.after_dims) rest.push_back(d);

@@ -5,7 +5,8 @@
 
 namespace treadle::shape {
 
-// The dtype is what all of the tensors promote to. A tensor of shape (0,) fits anywhere and adds nothing.
+// The dtype is what all of the tensors promote to. A tensor of shape (0,) fits anywhere and adds
+// nothing.
 TensorSpec cat(const char* op, TensorList tensors, int64_t dim);
 TensorSpec stack(const char* op, TensorList tensors, int64_t dim);
 

@@ -6,6 +6,7 @@
 namespace treadle::shape {
 
 TensorSpec softmax(const char* op, const Tensor& self, int64_t dim, bool half_to_float);
-TensorSpec softmax_backward(const char* op, const Tensor& grad_output, const Tensor& output, int64_t dim, ScalarType input_dtype);
+TensorSpec softmax_backward(const char* op, const Tensor& grad_output, const Tensor& output,
+                            int64_t dim, ScalarType input_dtype);
 
 }  // namespace treadle::shape

@@ -8,8 +8,10 @@ TensorSpec variance(const char* op, const Tensor& self, OptionalIntList dims, bo
   DimVector sizes;
   for (int64_t d = 0; d < self.dim(); ++d) {
     const bool gone = std::find(reduced.begin(), reduced.end(), d) != reduced.end();
-    if (!gone) sizes.push_back(self.size(d));
-    else if (keepdim) sizes.push_back(1);
+    if (!gone)
+      sizes.push_back(self.size(d));
+    else if (keepdim)
+      sizes.push_back(1);
   }
   return {sizes, to_real(self.dtype()), self.device()};
 }

@@ -13,7 +13,8 @@ DimVector infer_size(const char* op, IntList sizes, int64_t numel) {
   bool fits = true;
   for (size_t d = 0; d < sizes.size(); ++d) {
     if (sizes[d] == -1) {
-      check<ErrorKind::Runtime>(inferred < 0, op, ": expected at most one size of -1, got shape = ", sizes);
+      check<ErrorKind::Runtime>(inferred < 0, op,
+                                ": expected at most one size of -1, got shape = ", sizes);
       inferred = static_cast<int64_t>(d);
     } else {
       check<ErrorKind::Runtime>(sizes[d] >= 0, op, ": expected sizes >= -1, got shape = ", sizes);
@@ -22,13 +23,15 @@ DimVector infer_size(const char* op, IntList sizes, int64_t numel) {
   }
   if (fits && inferred >= 0) {
     check<ErrorKind::Runtime>(known != 0 || numel != 0, op,
-                              ": expected a shape whose size of -1 is decided, got shape = ", sizes, " for no elements");
+                              ": expected a shape whose size of -1 is decided, got shape = ", sizes,
+                              " for no elements");
     fits = known != 0 && numel % known == 0;
     if (fits) result[static_cast<size_t>(inferred)] = numel / known;
   } else {
     fits = fits && known == numel;
   }
-  check<ErrorKind::Runtime>(fits, op, ": expected a shape of ", numel, " elements, got shape = ", sizes);
+  check<ErrorKind::Runtime>(fits, op, ": expected a shape of ", numel,
+                            " elements, got shape = ", sizes);
   return result;
 }
 
@@ -44,8 +47,10 @@ std::optional<DimVector> view_strides(IntList old_sizes, IntList old_strides, In
   std::vector<Run> runs;
   for (size_t d = old_sizes.size(); d-- > 0;) {
     if (old_sizes[d] == 1) continue;
-    if (!runs.empty() && old_strides[d] == runs.back().stride * runs.back().size) runs.back().size *= old_sizes[d];
-    else runs.push_back({old_sizes[d], old_strides[d]});
+    if (!runs.empty() && old_strides[d] == runs.back().stride * runs.back().size)
+      runs.back().size *= old_sizes[d];
+    else
+      runs.push_back({old_sizes[d], old_strides[d]});
   }
   if (runs.empty()) return contiguous_strides(sizes);
 
@@ -68,9 +73,11 @@ std::optional<DimVector> view_strides(IntList old_sizes, IntList old_strides, In
 }
 
 DimVector strides_in_format(const char* op, IntList sizes, MemoryFormat format) {
-  if (format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve) return contiguous_strides(sizes);
+  if (format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve)
+    return contiguous_strides(sizes);
   const size_t rank = format == MemoryFormat::ChannelsLast ? 4 : 5;
-  check<ErrorKind::Runtime>(sizes.size() == rank, op, ": expected ", rank, " dimensions for ", format, ", got sizes = ", sizes);
+  check<ErrorKind::Runtime>(sizes.size() == rank, op, ": expected ", rank, " dimensions for ",
+                            format, ", got sizes = ", sizes);
   // The order N, spatial dimensions, C, from the outermost.
   DimVector moved;
   moved.push_back(sizes[0]);
@@ -90,7 +97,8 @@ bool is_dense(const Tensor& t) {
   for (int64_t d = 0; d < t.dim(); ++d) {
     if (t.sizes()[d] != 1) order.push_back(d);
   }
-  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return t.strides()[a] < t.strides()[b]; });
+  std::sort(order.begin(), order.end(),
+            [&](int64_t a, int64_t b) { return t.strides()[a] < t.strides()[b]; });
   int64_t expected = 1;
   for (int64_t d : order) {
     if (t.strides()[d] != expected) return false;
@@ -107,7 +115,8 @@ DimVector broadcast_sizes(const char* op, IntList a, IntList b) {
   for (size_t d = 0; d < shorter.size(); ++d) {
     int64_t& size = result[lead + d];
     if (size == 1) size = shorter[d];
-    check<ErrorKind::Runtime>(shorter[d] == size || shorter[d] == 1, op, ": expected shapes that broadcast, got ", a, " and ", b);
+    check<ErrorKind::Runtime>(shorter[d] == size || shorter[d] == 1, op,
+                              ": expected shapes that broadcast, got ", a, " and ", b);
   }
   return result;
 }

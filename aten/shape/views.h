@@ -1,4 +1,5 @@
-// Arithmetic on geometries that views and copies share: shapes with a -1, strides of a new shape, dense tensors.
+// Arithmetic on geometries that views and copies share: shapes with a -1, strides of a new shape,
+// dense tensors.
 #pragma once
 
 #include <optional>
@@ -7,14 +8,16 @@
 
 namespace treadle::shape {
 
-// `sizes` with its one -1, if any, replaced so that there are `numel` elements. RuntimeError when that cannot be.
+// `sizes` with its one -1, if any, replaced so that there are `numel` elements. RuntimeError when
+// that cannot be.
 DimVector infer_size(const char* op, IntList sizes, int64_t numel);
 
-// Strides with which the elements of a geometry have the shape `sizes` without being moved; nothing when there are none.
-// `sizes` has as many elements.
+// Strides with which the elements of a geometry have the shape `sizes` without being moved; nothing
+// when there are none. `sizes` has as many elements.
 std::optional<DimVector> view_strides(IntList old_sizes, IntList old_strides, IntList sizes);
 
-// Strides of a dense tensor in a memory format; RuntimeError when the format needs another number of dimensions.
+// Strides of a dense tensor in a memory format; RuntimeError when the format needs another number
+// of dimensions.
 DimVector strides_in_format(const char* op, IntList sizes, MemoryFormat format);
 
 // Whether the elements fill one run of memory, each place once, in whatever order of dimensions.

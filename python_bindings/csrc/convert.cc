@@ -125,7 +125,7 @@ Scalar to_scalar(const char* op, PyObject* o) {
 Scalar element(const char* op, const Tensor& t) {
   check<ErrorKind::Runtime>(t.numel() == 1, op, ": expected a tensor with one element, got ", t);
   check<ErrorKind::NotImplemented>(!t.is_meta(), op,
-                            ": expected a tensor with data, got one on the meta device");
+                                   ": expected a tensor with data, got one on the meta device");
   check<ErrorKind::NotImplemented>(t.is_cpu(), op, ": expected a tensor on the cpu, got one on ",
                                    t.device());
   Scalar value;

@@ -67,14 +67,18 @@ PyObject* type_for(ErrorKind kind) {
 // Whether a message begins with a name: "add: expected ..." or "add(): expected ...".
 bool names_operator(std::string_view message) {
   size_t end = 0;
-  while (end < message.size() && (std::isalnum(static_cast<unsigned char>(message[end])) || message[end] == '_')) ++end;
+  while (end < message.size() &&
+         (std::isalnum(static_cast<unsigned char>(message[end])) || message[end] == '_'))
+    ++end;
   const std::string_view rest = message.substr(end);
   return end > 0 && (rest.starts_with(": ") || rest.starts_with("(): "));
 }
 
 void set_message(PyObject* type, const char* op, const char* message) {
-  if (op == nullptr || names_operator(message)) PyErr_SetString(type, message);
-  else PyErr_Format(type, "%s: %s", op, message);
+  if (op == nullptr || names_operator(message))
+    PyErr_SetString(type, message);
+  else
+    PyErr_Format(type, "%s: %s", op, message);
 }
 
 }  // namespace

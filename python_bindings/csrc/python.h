@@ -79,8 +79,9 @@ inline Object attribute(PyObject* object, const char* name) {
 // An attribute of a module, imported where it was not yet.
 Object import_attribute(const char* module, const char* name);
 
-// Sets the Python exception for the C++ exception being handled. What went wrong below an operator (no memory, sizes
-// that overflow) does not know it: `op`, where given, goes before a message that names none.
+// Sets the Python exception for the C++ exception being handled. What went wrong below an operator
+// (no memory, sizes that overflow) does not know it: `op`, where given, goes before a message that
+// names none.
 void set_python_exception(const char* op = nullptr) noexcept;
 
 // Runs `f`; a C++ exception becomes a Python one, told by the null or -1 that is returned.

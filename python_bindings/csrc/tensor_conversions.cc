@@ -148,8 +148,8 @@ Object nested_list(const T* data, IntList sizes, IntList strides) {
 PyObject* tolist(PyObject* self, PyObject*) {
   return guarded([&] {
     const Tensor& t = unwrap(self);
-    check<ErrorKind::NotImplemented>(!t.is_meta(),
-                              "tolist: expected a tensor with data, got one on the meta device");
+    check<ErrorKind::NotImplemented>(
+        !t.is_meta(), "tolist: expected a tensor with data, got one on the meta device");
     const Tensor values = convert_to(t, std::nullopt, kCPU);
     Object list;
     visit_type(AllTypes(), values.dtype(), [&]<class T>() {
