@@ -1,5 +1,8 @@
 // Losses out of other operators; nll_loss has a kernel of its own.
 #include "aten/ops/abs.h"
+#include "aten/ops/any.h"
+#include "aten/ops/item.h"
+#include "aten/ops/logical_or.h"
 #include "aten/ops/add.h"
 #include "aten/ops/binary_cross_entropy.h"
 #include "aten/ops/binary_cross_entropy_with_logits.h"
@@ -87,6 +90,14 @@ Tensor huber_loss(const Tensor& self, const Tensor& target, int64_t reduction, d
 Tensor binary_cross_entropy(const Tensor& self, const Tensor& target, const Tensor& weight,
                             int64_t reduction) {
   probabilities("binary_cross_entropy", self, target);
+  if (!self.is_meta() && self.numel() > 0) {
+    const NoGrad no_grad;
+    const Tensor outside =
+        aten::logical_or(aten::lt(self, Scalar(0)), aten::gt(self, Scalar(1)));
+    check<ErrorKind::Runtime>(
+        !aten::item(aten::any(outside)).to<bool>(),
+        "binary_cross_entropy: expected every element of the input between 0 and 1, got one outside");
+  }
   const auto bounded_log = [](const Tensor& x) {
     return aten::clamp_min(aten::log(x), Scalar(-100));
   };

@@ -1,7 +1,9 @@
-"""The whole generated text of six operators: a unary, a binary, a reduction, a factory, a view, one with several outputs.
+"""The whole generated text of six operators: a unary, a binary, a reduction, a factory, a view, one
+with several outputs.
 
-A golden is what `./dev show NAME` would print if goldens/functions.yaml were the operators. A refactor of the generator
-leaves all of them as they are; a change of what it generates shows in the difference, and after reading that,
+A golden is what `./dev show NAME` would print if goldens/functions.yaml were the operators. A
+refactor of the generator leaves all of them as they are; a change of what it generates shows in the
+difference, and after reading that,
 
     pytest tests/codegen/test_goldens.py --update-goldens
 
@@ -76,11 +78,15 @@ def test_every_section_says_where_it_comes_from(model: Path) -> None:
     for operator in OPERATORS:
         sections = re.split(r"^==== (\S+) ====$", _generated(model, operator), flags=re.MULTILINE)
         files = dict(zip(sections[1::2], sections[2::2]))
-        generated = {name: text for name, text in files.items() if not name.startswith("functions.yaml")}
+        generated = {
+            name: text for name, text in files.items() if not name.startswith("functions.yaml")
+        }
         assert len(generated) >= 4
         for name, text in generated.items():
             banner = text.strip().splitlines()[0]
-            assert re.search(r"Generated from .*\.yaml .*by codegen/templates/\S+\.j2", banner), name
+            assert re.search(
+                r"Generated from .*\.yaml .*by codegen/templates/\S+\.j2", banner
+            ), name
 
 
 def test_an_unknown_operator_is_refused_with_names_like_it(model: Path) -> None:

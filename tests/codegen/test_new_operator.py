@@ -1,8 +1,10 @@
-"""Adding an operator, as docs/adding-an-operator.md says it: the blocks of the page are put into a copy of the tree, built, and
-called from Python with out=, in place and with a gradient. No step may compile more than a dozen objects again.
+"""Adding an operator, as docs/adding-an-operator.md says it: the blocks of the page are put into a
+copy of the tree, built, and called from Python with out=, in place and with a gradient. No step may
+compile more than a dozen objects again.
 
-The copy uses the disk cache of the checkout, so that its first build compiles next to nothing. How long each step took, from the
-edit to a call from Python, is printed (pytest -s); it is a figure, not a check.
+The copy uses the disk cache of the checkout, so that its first build compiles next to nothing. How
+long each step took, from the edit to a call from Python, is printed (pytest -s); it is a figure,
+not a check.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ class Copy:
         self.root, self.base = folder / "tree", folder / "out"
         self.log = folder / "executed.json"
         self.environment = {
-            k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "LD_PRELOAD", "ASAN_OPTIONS")
+            k: v
+            for k, v in os.environ.items()
+            if k not in ("PYTHONPATH", "LD_PRELOAD", "ASAN_OPTIONS")
         }
         listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         names = subprocess.run(listing, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
@@ -55,15 +59,32 @@ class Copy:
     def bazel(self, *arguments: str) -> None:
         done = subprocess.run(
             ["bazel", f"--output_base={self.base}", *arguments],
-            cwd=self.root, env=self.environment, capture_output=True, text=True,
-        )  # fmt: skip
+            cwd=self.root,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+        )
         assert done.returncode == 0, done.stderr[-4000:]
 
     def build(self) -> list[str]:
         """Builds the package; the objects that were not up to date."""
-        self.bazel("build", f"--execution_log_json_file={self.log}", "//python_bindings:package", "//codegen/schemac")
-        lay_out = "import sys, pathlib; sys.path.insert(0, 'tools/dev'); import bazel; bazel.lay_out(pathlib.Path('bazel-bin').resolve(), pathlib.Path('build/python'))"
-        done = subprocess.run([sys.executable, "-c", lay_out], cwd=self.root, env=self.environment, capture_output=True, text=True)
+        self.bazel(
+            "build",
+            f"--execution_log_json_file={self.log}",
+            "//python_bindings:package",
+            "//codegen/schemac",
+        )
+        lay_out = (
+            "import sys, pathlib; sys.path.insert(0, 'tools/dev'); import bazel; "
+            "bazel.lay_out(pathlib.Path('bazel-bin').resolve(), pathlib.Path('build/python'))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", lay_out],
+            cwd=self.root,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+        )
         assert done.returncode == 0, done.stderr
         return [
             spawn["listedOutputs"][0]
@@ -73,12 +94,20 @@ class Copy:
 
     def python(self, *arguments: str) -> str:
         environment = {**self.environment, "PYTHONPATH": str(self.root / "build" / "python")}
-        done = subprocess.run([sys.executable, *arguments], cwd=self.root, env=environment, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=self.root,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
         assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
         return done.stdout
 
     def insert(self, file: str, text: str, where: str) -> None:
-        """Puts an entry before the first entry after the heading or entry `where`, which is amid the file."""
+        """Puts an entry before the first entry after the heading or entry `where`, which is amid
+        the file.
+        """
         path = self.root / file
         before, heading, after = path.read_text().partition(where)
         assert heading, f"{file} has no {where!r}"
@@ -131,7 +160,9 @@ def test_the_page_from_top_to_bottom(copy: Copy) -> None:
     # An operator in one entry.
     copy.insert("native_functions.yaml", entries[0], "# ---- Pointwise ----")
     copy.insert("derivatives.yaml", derivatives[0], "\n- name: exp(")
-    _timed_build(copy, "softsign", "import treadle; assert treadle.softsign(treadle.ones(1)).item() == 0.5")
+    _timed_build(
+        copy, "softsign", "import treadle; assert treadle.softsign(treadle.ones(1)).item() == 0.5"
+    )
     (copy.root / "session.txt").write_text(session)
     copy.python("-m", "doctest", "session.txt")
     copy.python(
@@ -156,7 +187,11 @@ assert gradcheck(treadle.softsign, (y,)) and gradgradcheck(treadle.softsign, (y,
     (copy.root / "tests" / "python" / "operators" / "families" / "reverse_rows.py").write_text(
         '"""Samples of reverse_rows."""\n\nfrom ..sample import Sample, samples\n\n\n' + samples
     )
-    _timed_build(copy, "reverse_rows", "import treadle; assert treadle.reverse_rows(treadle.eye(2)).tolist() == [[0, 1], [1, 0]]")
+    _timed_build(
+        copy,
+        "reverse_rows",
+        "import treadle; assert treadle.reverse_rows(treadle.eye(2)).tolist() == [[0, 1], [1, 0]]",
+    )
     copy.python(
         "-c",
         """
@@ -164,7 +199,8 @@ import treadle
 from treadle.autograd import gradcheck, gradgradcheck
 x, out = treadle.arange(6).reshape(3, 2), treadle.empty(0, dtype=treadle.int64)
 wanted = [[4, 5], [2, 3], [0, 1]]
-assert treadle.reverse_rows(x, out=out) is out and out.tolist() == wanted and x.reverse_rows().tolist() == wanted
+assert treadle.reverse_rows(x, out=out) is out and out.tolist() == wanted
+assert x.reverse_rows().tolist() == wanted
 y = treadle.randn(3, 4, dtype=treadle.float64, requires_grad=True)
 assert gradcheck(treadle.reverse_rows, (y,)) and gradgradcheck(treadle.reverse_rows, (y,))
 try:
@@ -183,6 +219,15 @@ except RuntimeError as error:
     print(f"the kernel file alone: {time.monotonic() - start:.1f} s")
 
     # The tests of both exist: those that run over every operator.
-    report = copy.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "softsign or reverse_rows",
-                         "tests/python/test_operators.py", "tests/python/test_gradients.py")  # fmt: skip
+    report = copy.python(
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-k",
+        "softsign or reverse_rows",
+        "tests/python/test_operators.py",
+        "tests/python/test_gradients.py",
+    )
     assert re.search(r"\d{2,} passed", report), report

@@ -1,4 +1,6 @@
-"""The autograd engine from Python: accumulation, graphs kept and freed, hooks, views and in-place writes, modes."""
+"""The autograd engine from Python: accumulation, graphs kept and freed, hooks, views and in-place
+writes, modes.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +110,9 @@ def test_create_graph() -> None:
 
 def test_several_roots() -> None:
     x = leaf(1, 2)
-    treadle.autograd.backward([(x * 2).sum(), x * x], [None, treadle.ones(2, dtype=treadle.float64)])
+    treadle.autograd.backward(
+        [(x * 2).sum(), x * x], [None, treadle.ones(2, dtype=treadle.float64)]
+    )
     assert x.grad.tolist() == [4, 6]
 
 
@@ -116,7 +120,11 @@ def test_gradients_have_the_dtype_and_shape_of_their_tensor() -> None:
     x = treadle.ones(3, 1, requires_grad=True)
     w = treadle.ones(4, dtype=treadle.float64, requires_grad=True)
     (x * w).sum().backward()
-    assert x.grad.dtype == treadle.float32 and x.grad.shape == (3, 1) and w.grad.dtype == treadle.float64
+    assert (
+        x.grad.dtype == treadle.float32
+        and x.grad.shape == (3, 1)
+        and w.grad.dtype == treadle.float64
+    )
 
 
 def test_assigning_grad() -> None:
@@ -177,18 +185,29 @@ def test_a_saved_value_that_changed_is_told() -> None:
     with pytest.raises(RuntimeError) as info:
         z.sum().backward()
     message = str(info.value)
-    assert message.startswith("MulBackward0: expected ") and "version 0, got version 1" in message and "changed in place" in message
+    assert (
+        message.startswith("MulBackward0: expected ")
+        and "version 0, got version 1" in message
+        and "changed in place" in message
+    )
     assert x.grad is None
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        lambda w: w.add_(1), lambda w: w.zero_(), lambda w: w[0].fill_(3), lambda w: w.t().mul_(2), lambda w: w.copy_(treadle.ones(2, 2)),
-        lambda w: treadle.add(w, 1, out=w), lambda w: w.__setitem__(0, 5.0), lambda w: w.detach().zero_(), lambda w: w.normal_(),
+        lambda w: w.add_(1),
+        lambda w: w.zero_(),
+        lambda w: w[0].fill_(3),
+        lambda w: w.t().mul_(2),
+        lambda w: w.copy_(treadle.ones(2, 2)),
+        lambda w: treadle.add(w, 1, out=w),
+        lambda w: w.__setitem__(0, 5.0),
+        lambda w: w.detach().zero_(),
+        lambda w: w.normal_(),
         lambda w: w.index_fill_(0, treadle.tensor([0]), 1.0),
     ],
-)  # fmt: skip
+)
 def test_every_way_of_writing_is_noticed(change: Any) -> None:
     x = treadle.ones(2, 2, requires_grad=True)
     w = treadle.ones(2, 2)
@@ -212,7 +231,12 @@ def test_values_that_are_not_needed_may_change() -> None:
 
 def test_in_place_on_a_leaf_that_requires_grad_is_refused() -> None:
     x = leaf(1, 2)
-    for write in (lambda: x.add_(1), lambda: x[0].zero_(), lambda: x.__setitem__(0, 1.0), lambda: treadle.add(x.detach(), 1, out=x)):
+    for write in (
+        lambda: x.add_(1),
+        lambda: x[0].zero_(),
+        lambda: x.__setitem__(0, 1.0),
+        lambda: treadle.add(x.detach(), 1, out=x),
+    ):
         with pytest.raises(RuntimeError) as info:
             write()
         assert "leaf" in str(info.value) or "out" in str(info.value)
@@ -248,7 +272,9 @@ WRITES = {
     "reshaped": lambda y, v: y.view(6)[2:4].mul_(v),
     "copied": lambda y, v: y[0].copy_(v * treadle.ones(3, dtype=treadle.float64)),
     "item": lambda y, v: y.__setitem__((0, 1), v * 2),
-    "items": lambda y, v: y.__setitem__(treadle.tensor([1]), v * treadle.ones(1, 3, dtype=treadle.float64)),
+    "items": lambda y, v: y.__setitem__(
+        treadle.tensor([1]), v * treadle.ones(1, 3, dtype=treadle.float64)
+    ),
     "masked": lambda y, v: y.masked_fill_(y.detach() > 0, 2.0) * v,
     "filled": lambda y, v: y[0].fill_(v),
     "split": lambda y, v: y.narrow(1, 0, 2).select(0, 1).mul_(v),
@@ -362,7 +388,9 @@ def test_node_hooks() -> None:
     y = x * 3
     seen: list[Any] = []
     y.grad_fn.register_prehook(lambda grads: seen.append(("before", grads[0].tolist())))
-    handle = y.grad_fn.register_hook(lambda inputs, outputs: seen.append(("after", inputs[0].tolist(), outputs[0].tolist())))
+    handle = y.grad_fn.register_hook(
+        lambda inputs, outputs: seen.append(("after", inputs[0].tolist(), outputs[0].tolist()))
+    )
     y.sum().backward(retain_graph=True)
     assert seen == [("before", [1, 1]), ("after", [3, 3], [1, 1])]
     handle.remove()

@@ -1,4 +1,6 @@
-"""Exchange with NumPy and by DLPack: no copy, lifetimes kept, writes seen on both sides, odd layouts."""
+"""Exchange with NumPy and by DLPack: no copy, lifetimes kept, writes seen on both sides, odd
+layouts.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,9 @@ def test_layouts_both_ways(layout: Any) -> None:
     np.testing.assert_array_equal(d, a)
 
 
-@pytest.mark.parametrize("layout", [lambda a: a[::-1], lambda a: a[:, ::-2], lambda a: a[::-1, ::-1]])
+@pytest.mark.parametrize(
+    "layout", [lambda a: a[::-1], lambda a: a[:, ::-2], lambda a: a[::-1, ::-1]]
+)
 def test_negative_strides(layout: Any) -> None:
     base = np.arange(12.0).reshape(3, 4)
     a = layout(base)
@@ -252,7 +256,12 @@ def test_dlpack_both_ways(dtype: str) -> None:
 def test_dlpack_between_tensors(dtype: str) -> None:
     t = treadle.ones(3, 4, dtype=_dtype(dtype))[:, 1::2]
     u = treadle.from_dlpack(t)
-    assert u.dtype == t.dtype and u.shape == t.shape and u.stride() == t.stride() and u.data_ptr() == t.data_ptr()
+    assert (
+        u.dtype == t.dtype
+        and u.shape == t.shape
+        and u.stride() == t.stride()
+        and u.data_ptr() == t.data_ptr()
+    )
     u.zero_()
     assert not t.any().item()
 

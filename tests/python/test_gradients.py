@@ -1,5 +1,6 @@
-"""Every differentiable operator: gradients against finite differences in float64 and complex128, first and second order, and
-the same bits at every thread count."""
+"""Every differentiable operator: gradients against finite differences in float64 and complex128,
+first and second order, and the same bits at every thread count.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ PAIRS = pairs("differentiable")
 
 
 def _inputs(sample: Sample, dtype: str) -> tuple[list[treadle.Tensor], Any]:
-    """Leaf tensors of the sample that take gradients, and a function of them that makes the call."""
+    """Leaf tensors of the sample that take gradients, and a function of them that makes the
+    call.
+    """
     leaves: list[treadle.Tensor] = []
 
     def place(a: np.ndarray) -> Any:
@@ -72,20 +75,27 @@ def test_gradgradcheck(op: Operator, dtype: str) -> None:
         try:
             assert gradgradcheck(lambda *given: call(op, *given), tuple(leaves))
         except NotImplementedError as error:
-            # The formula uses an operator whose own derivative is not known (lgamma: digamma's); it must say so.
+            # The formula uses an operator whose own derivative is not known (lgamma: digamma's); it
+            # must say so.
             assert str(error).endswith("derivative is not implemented")
 
 
 @pytest.mark.parametrize(
-    "op", [o for o in operators() if in_suite(o) and o.kind == "pointwise" and not o.json["derivative"]], ids=repr
+    "op",
+    [o for o in operators() if in_suite(o) and o.kind == "pointwise" and not o.json["derivative"]],
+    ids=repr,
 )
 def test_a_missing_derivative_says_so(op: Operator) -> None:
-    """Results that are not floating (comparisons) carry no gradient; others raise in backward, naming the operator."""
+    """Results that are not floating (comparisons) carry no gradient; others raise in backward,
+    naming the operator.
+    """
     if "float64" not in op.dtypes:
         return
     leaves, call = _inputs(next(samples_of(op, "float64")), "float64")
     for result in call(op, *leaves):
-        with pytest.raises(NotImplementedError, match=f"^{op.name}: derivative is not implemented$"):
+        with pytest.raises(
+            NotImplementedError, match=f"^{op.name}: derivative is not implemented$"
+        ):
             result.sum().backward()
 
 
@@ -98,7 +108,14 @@ def test_gradients_have_the_same_bits_at_any_thread_count(op: Operator, dtype: s
             for n in (1, 2, 3, 8):
                 treadle.set_num_threads(n)
                 outputs = [t for t in call(op, *leaves) if t.requires_grad]
-                results.append(treadle.autograd.grad(outputs, leaves, [treadle.ones_like(t) for t in outputs], allow_unused=True))
-            assert all(same_bits([g for g in r if g is not None], [g for g in results[0] if g is not None]) for r in results)
+                results.append(
+                    treadle.autograd.grad(
+                        outputs, leaves, [treadle.ones_like(t) for t in outputs], allow_unused=True
+                    )
+                )
+            assert all(
+                same_bits([g for g in r if g is not None], [g for g in results[0] if g is not None])
+                for r in results
+            )
     finally:
         treadle.set_num_threads(threads)

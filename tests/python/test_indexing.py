@@ -14,20 +14,48 @@ MASK = np.arange(12).reshape(3, 4) % 3 == 0
 MASK_WHOLE = np.arange(60).reshape(SHAPE) % 7 == 0
 
 SINGLE: dict[str, Any] = {
-    "0": 0, "-1": -1, ":": slice(None), "1:": slice(1, None), "::2": slice(None, None, 2), "-2:9": slice(-2, 9), "2:1": slice(2, 1),
-    "None": None, "...": Ellipsis, "list": [0, 2, -1], "array": np.array([[1, 0], [2, 2]]), "column": np.array([[0], [1]]), "true": True,
-    "false": False, "empty": np.zeros((0,), dtype=np.int64), "int32": np.array([1, 1], dtype=np.int32), "scalar": np.int64(1),
+    "0": 0,
+    "-1": -1,
+    ":": slice(None),
+    "1:": slice(1, None),
+    "::2": slice(None, None, 2),
+    "-2:9": slice(-2, 9),
+    "2:1": slice(2, 1),
+    "None": None,
+    "...": Ellipsis,
+    "list": [0, 2, -1],
+    "array": np.array([[1, 0], [2, 2]]),
+    "column": np.array([[0], [1]]),
+    "true": True,
+    "false": False,
+    "empty": np.zeros((0,), dtype=np.int64),
+    "int32": np.array([1, 1], dtype=np.int32),
+    "scalar": np.int64(1),
     "0dim": np.array(2),
-}  # fmt: skip
+}
 WHOLE: dict[str, Any] = {
-    "mask": MASK, "mask whole": MASK_WHOLE, "mask row": np.array([True, False, True]), "()": (), "mask, 1": (MASK, 1),
-    ":, mask": (slice(None), np.array([True, False, True, True])), "mask, list": (np.array([True, False, True]), [1, 2]),
-    "..., mask": (Ellipsis, np.array([True, False, True, False, True])), "none, mask": (None, MASK), "0, ..., 1": (0, Ellipsis, 1),
-    "a, :, a": (np.array([0, 2]), slice(None), np.array([1, 3])), ":, a, a": (slice(None), np.array([0, 2]), np.array([1, 3])),
-    "a, a, a": (np.array([0, 2]), np.array([1, 3]), np.array([4, 0])), "a, None, a": (np.array([0, 2]), None, np.array([1, 3])),
-    "a, ..., a": (np.array([0, 2]), Ellipsis, np.array([1, 3])), "True, 0": (True, 0),
-}  # fmt: skip
-PAIRS = {f"{a}, {b}": (SINGLE[a], SINGLE[b]) for a, b in itertools.product(SINGLE, SINGLE) if not a == b == "..."}
+    "mask": MASK,
+    "mask whole": MASK_WHOLE,
+    "mask row": np.array([True, False, True]),
+    "()": (),
+    "mask, 1": (MASK, 1),
+    ":, mask": (slice(None), np.array([True, False, True, True])),
+    "mask, list": (np.array([True, False, True]), [1, 2]),
+    "..., mask": (Ellipsis, np.array([True, False, True, False, True])),
+    "none, mask": (None, MASK),
+    "0, ..., 1": (0, Ellipsis, 1),
+    "a, :, a": (np.array([0, 2]), slice(None), np.array([1, 3])),
+    ":, a, a": (slice(None), np.array([0, 2]), np.array([1, 3])),
+    "a, a, a": (np.array([0, 2]), np.array([1, 3]), np.array([4, 0])),
+    "a, None, a": (np.array([0, 2]), None, np.array([1, 3])),
+    "a, ..., a": (np.array([0, 2]), Ellipsis, np.array([1, 3])),
+    "True, 0": (True, 0),
+}
+PAIRS = {
+    f"{a}, {b}": (SINGLE[a], SINGLE[b])
+    for a, b in itertools.product(SINGLE, SINGLE)
+    if not a == b == "..."
+}
 GRID: dict[str, Any] = {**SINGLE, **PAIRS, **WHOLE}
 
 
@@ -88,7 +116,14 @@ def test_set(name: str) -> None:
         np.testing.assert_array_equal(x.numpy(), a)
 
 
-BASIC = [name for name, index in GRID.items() if not any(isinstance(i, (np.ndarray, list, bool)) for i in (index if isinstance(index, tuple) else (index,)))]
+BASIC = [
+    name
+    for name, index in GRID.items()
+    if not any(
+        isinstance(i, (np.ndarray, list, bool))
+        for i in (index if isinstance(index, tuple) else (index,))
+    )
+]
 
 
 @pytest.mark.parametrize("name", BASIC)
@@ -149,14 +184,30 @@ def test_iteration_and_length() -> None:
 
 
 WRONG: list[tuple[Any, type[Exception]]] = [
-    (3, IndexError), (-4, IndexError), ((0, 0, 0, 0), IndexError), (2**70, (IndexError, OverflowError)), ("a", (TypeError, IndexError)),
-    (1.5, (TypeError, IndexError)), (slice(None, None, 0), ValueError), (slice(None, None, -1), ValueError), ((..., ...), IndexError),
-    (slice("a"), TypeError), (treadle.tensor([3]), IndexError), (treadle.tensor([0, -4]), IndexError), (treadle.tensor([0.5]), IndexError),
-    (treadle.tensor([True, False]), IndexError), (treadle.zeros(3, 5, dtype=treadle.bool), IndexError), ([0, 9], IndexError),
-    ((treadle.tensor([0, 1]), treadle.tensor([0, 1, 2])), IndexError), (object(), (TypeError, IndexError)), ({}, (TypeError, IndexError)),
-    (float("nan"), (TypeError, IndexError)), ([[0, 1], [2]], (TypeError, ValueError, IndexError)), (treadle.tensor([2**62]), IndexError),
+    (3, IndexError),
+    (-4, IndexError),
+    ((0, 0, 0, 0), IndexError),
+    (2**70, (IndexError, OverflowError)),
+    ("a", (TypeError, IndexError)),
+    (1.5, (TypeError, IndexError)),
+    (slice(None, None, 0), ValueError),
+    (slice(None, None, -1), ValueError),
+    ((..., ...), IndexError),
+    (slice("a"), TypeError),
+    (treadle.tensor([3]), IndexError),
+    (treadle.tensor([0, -4]), IndexError),
+    (treadle.tensor([0.5]), IndexError),
+    (treadle.tensor([True, False]), IndexError),
+    (treadle.zeros(3, 5, dtype=treadle.bool), IndexError),
+    ([0, 9], IndexError),
+    ((treadle.tensor([0, 1]), treadle.tensor([0, 1, 2])), IndexError),
+    (object(), (TypeError, IndexError)),
+    ({}, (TypeError, IndexError)),
+    (float("nan"), (TypeError, IndexError)),
+    ([[0, 1], [2]], (TypeError, ValueError, IndexError)),
+    (treadle.tensor([2**62]), IndexError),
     (np.array(["a"]), (TypeError, IndexError)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("index, kind", WRONG, ids=lambda v: repr(v)[:30])
@@ -199,7 +250,9 @@ def test_indices_are_not_changed() -> None:
     assert index.tolist() == [-1, 0]
 
 
-@pytest.mark.parametrize("name", ["1:", "list", "array, :", "mask", "a, :, a", "0, ..., 1", "None, ..."])
+@pytest.mark.parametrize(
+    "name", ["1:", "list", "array, :", "mask", "a, :, a", "0, ..., 1", "None, ..."]
+)
 def test_gradients_of_reading_and_writing(name: str) -> None:
     index = _treadle(GRID.get(name, (np.array([[1, 0], [2, 2]]), slice(None))))
     x = treadle.randn(*SHAPE, dtype=treadle.float64, requires_grad=True)

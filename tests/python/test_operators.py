@@ -1,4 +1,6 @@
-"""Every operator of the model: against NumPy, in all its forms, layouts and dtypes, on the meta device, at every thread count."""
+"""Every operator of the model: against NumPy, in all its forms, layouts and dtypes, on the meta
+device, at every thread count.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +15,21 @@ from operators.cases import has_samples, pairs, samples_of
 from operators.catalogue import Operator, by_id, operators
 from operators.expression import pointwise_samples
 from operators.check import assert_matches, call, expected, same_bits, tensors
-from operators.sample import NUMPY_TYPES, REGISTRY, Maker, Sample, map_arrays, to_array, to_tensor
+from operators.sample import NUMPY_TYPES, REGISTRY, Maker, map_arrays, to_array, to_tensor
 
 PAIRS = pairs()
 
 
 @pytest.mark.parametrize("op", [o for o in operators() if cases.in_suite(o)], ids=repr)
 def test_has_samples_and_reference(op: Operator) -> None:
-    """A new operator fails here until it has samples (pointwise ones have theirs from the expression)."""
+    """A new operator fails here until it has samples (pointwise ones have theirs from the
+    expression).
+    """
     assert has_samples(op), f"{op.id} has no samples: add them to tests/python/operators/families/"
     dtype = (op.dtypes or ("float32",))[0]
-    assert op.random or any(s.expect is not None for s in samples_of(op, dtype)), f"{op.id} has no reference"
+    assert op.random or any(
+        s.expect is not None for s in samples_of(op, dtype)
+    ), f"{op.id} has no reference"
 
 
 def test_samples_belong_to_operators() -> None:
@@ -35,7 +41,9 @@ def test_reference(op: Operator, dtype: str) -> None:
     for n, sample in enumerate(samples_of(op, dtype)):
         result = call(op, sample, dtype)
         if sample.expect is not None:
-            assert_matches(result, expected(sample, dtype), dtype, sample, f"{op.id} sample {n} {dtype}")
+            assert_matches(
+                result, expected(sample, dtype), dtype, sample, f"{op.id} sample {n} {dtype}"
+            )
 
 
 @pytest.mark.parametrize("op, dtype", PAIRS)
@@ -48,10 +56,14 @@ def test_forms_agree(op: Operator, dtype: str) -> None:
             out = [treadle.empty((0,), dtype=t.dtype) for t in result]
             returned = call(op, sample, dtype, out=out[0] if len(out) == 1 else tuple(out))
             assert same_bits(out, result), f"{op.id}: out= differs"
-            assert all(a is b for a, b in zip(tensors(returned), out)), f"{op.id}: out= returns its argument"
+            assert all(
+                a is b for a, b in zip(tensors(returned), out)
+            ), f"{op.id}: out= returns its argument"
         if op.has_form("inplace"):
             args = map_arrays(sample.args, lambda a: to_tensor(a, dtype))
-            kwargs = {k: map_arrays(v, lambda a: to_tensor(a, dtype)) for k, v in sample.kwargs.items()}
+            kwargs = {
+                k: map_arrays(v, lambda a: to_tensor(a, dtype)) for k, v in sample.kwargs.items()
+            }
             first = args[0]
             if first.shape != result[0].shape or not treadle.can_cast(result[0].dtype, first.dtype):
                 before = to_array(first).copy()
@@ -66,7 +78,9 @@ def test_forms_agree(op: Operator, dtype: str) -> None:
 
 
 def _restrided(t: treadle.Tensor) -> treadle.Tensor:
-    """The same values at other addresses: last dimension first, with gaps and a negative stride where there is one."""
+    """The same values at other addresses: last dimension first, with gaps and a negative stride
+    where there is one.
+    """
     if t.dim() == 0:
         return t
     wide = treadle.from_numpy(np.repeat(to_array(t)[..., ::-1], 2, axis=-1)[..., ::2][..., ::-1])
@@ -83,23 +97,39 @@ def test_layouts_agree(op: Operator, dtype: str) -> None:
         if op.kind == "view" or sample.strides:
             continue  # whether a view exists depends on the strides
         args = map_arrays(sample.args, lambda a: _restrided(to_tensor(a, dtype)))
-        kwargs = {k: map_arrays(v, lambda a: _restrided(to_tensor(a, dtype))) for k, v in sample.kwargs.items()}
-        assert_matches(op.function(*args, **kwargs), expected(sample, dtype), dtype, sample, f"{op.id} restrided")
+        kwargs = {
+            k: map_arrays(v, lambda a: _restrided(to_tensor(a, dtype)))
+            for k, v in sample.kwargs.items()
+        }
+        assert_matches(
+            op.function(*args, **kwargs),
+            expected(sample, dtype),
+            dtype,
+            sample,
+            f"{op.id} restrided",
+        )
 
 
 @pytest.mark.parametrize("op, dtype", PAIRS)
 def test_meta_agrees(op: Operator, dtype: str) -> None:
-    """Shapes and dtypes are known without data; where they depend on the data, an exception says so."""
+    """Shapes and dtypes are known without data; where they depend on the data, an exception says
+    so.
+    """
     for sample in samples_of(op, dtype):
         real = tensors(call(op, sample, dtype))
         args = map_arrays(sample.args, lambda a: to_tensor(a, dtype).to("meta"))
-        kwargs = {k: map_arrays(v, lambda a: to_tensor(a, dtype).to("meta")) for k, v in sample.kwargs.items()}
+        kwargs = {
+            k: map_arrays(v, lambda a: to_tensor(a, dtype).to("meta"))
+            for k, v in sample.kwargs.items()
+        }
         if not any(t.is_meta for t in tensors(args) + tensors(list(kwargs.values()))):
             continue  # a factory
         try:
             meta = tensors(op.function(*args, **kwargs))
         except (NotImplementedError, RuntimeError) as error:
-            assert op.kind in ("composite", "returns") and "meta" in str(error), f"{op.id}: no meta result: {error}"
+            assert op.kind in ("composite", "returns") and "meta" in str(
+                error
+            ), f"{op.id}: no meta result: {error}"
             continue
         assert op.kind != "returns"
         assert [(t.shape, t.dtype) for t in meta] == [(t.shape, t.dtype) for t in real]
@@ -116,13 +146,19 @@ def test_same_bits_at_any_thread_count(op: Operator, dtype: str) -> None:
                 treadle.set_num_threads(n)
                 treadle.manual_seed(0)
                 results.append(call(op, sample, dtype))
-            if "memory.uninitialised" not in op.json["tags"] and not op.name.startswith(("empty", "new_empty", "resize")):
-                assert all(same_bits(r, results[0]) for r in results[1:]), f"{op.id}: bits depend on the thread count"
+            if "memory.uninitialised" not in op.json["tags"] and not op.name.startswith(
+                ("empty", "new_empty", "resize")
+            ):
+                assert all(
+                    same_bits(r, results[0]) for r in results[1:]
+                ), f"{op.id}: bits depend on the thread count"
     finally:
         treadle.set_num_threads(threads)
 
 
-@pytest.mark.parametrize("op", [o for o in operators() if cases.in_suite(o) and o.dtypes and has_samples(o)], ids=repr)
+@pytest.mark.parametrize(
+    "op", [o for o in operators() if cases.in_suite(o) and o.dtypes and has_samples(o)], ids=repr
+)
 def test_undeclared_dtypes_are_refused(op: Operator) -> None:
     for dtype in sorted(set(NUMPY_TYPES) - set(op.dtypes)):
         if op.kind == "pointwise" and op.json["promote"] == "float":
@@ -133,16 +169,22 @@ def test_undeclared_dtypes_are_refused(op: Operator) -> None:
             t = to_tensor(a, declared)
             return t.to(getattr(treadle, dtype)) if t.dtype == getattr(treadle, declared) else t
 
-        if op.kind == "pointwise":  # numbers of the dtype's own kind, which do not promote it to another
+        if (
+            op.kind == "pointwise"
+        ):  # numbers of the dtype's own kind, which do not promote it to another
             sample = next(iter(pointwise_samples(op, Maker(dtype))))
             args: Any = map_arrays(sample.args, lambda a: to_tensor(a, dtype))
-            kwargs = {k: map_arrays(v, lambda a: to_tensor(a, dtype)) for k, v in sample.kwargs.items()}
+            kwargs = {
+                k: map_arrays(v, lambda a: to_tensor(a, dtype)) for k, v in sample.kwargs.items()
+            }
         else:
             sample = next(iter(samples_of(op, declared)))
             args = map_arrays(sample.args, convert)
             kwargs = {k: map_arrays(v, convert) for k, v in sample.kwargs.items()}
         if not tensors(args):
             continue
-        with pytest.raises((NotImplementedError, RuntimeError, TypeError, ValueError, IndexError)) as info:
+        with pytest.raises(
+            (NotImplementedError, RuntimeError, TypeError, ValueError, IndexError)
+        ) as info:
             op.function(*args, **kwargs)
         assert len(str(info.value).splitlines()) <= 6, dtype

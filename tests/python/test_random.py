@@ -1,4 +1,6 @@
-"""Random numbers: the same from the same seed at any thread count, in range, with the moments they should have."""
+"""Random numbers: the same from the same seed at any thread count, in range, with the moments they
+should have.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,16 @@ FILLS: dict[str, tuple[Callable[[Any], treadle.Tensor], float, float]] = {
     "rand": (lambda g: treadle.rand(COUNT, generator=g), 0.5, 1 / 12),
     "randn": (lambda g: treadle.randn(COUNT, generator=g), 0.0, 1.0),
     "randint": (lambda g: treadle.randint(0, 10, (COUNT,), generator=g), 4.5, 99 / 12),
-    "randperm": (lambda g: treadle.randperm(COUNT, generator=g), (COUNT - 1) / 2, (COUNT**2 - 1) / 12),
-    "multinomial": (lambda g: treadle.multinomial(treadle.tensor([1.0, 3.0]), COUNT, True, generator=g), 0.75, 0.1875),
+    "randperm": (
+        lambda g: treadle.randperm(COUNT, generator=g),
+        (COUNT - 1) / 2,
+        (COUNT**2 - 1) / 12,
+    ),
+    "multinomial": (
+        lambda g: treadle.multinomial(treadle.tensor([1.0, 3.0]), COUNT, True, generator=g),
+        0.75,
+        0.1875,
+    ),
 }
 
 
@@ -110,7 +120,9 @@ def test_integers_stay_in_range_and_reach_all_of_it() -> None:
     assert abs(counts / COUNT * 8 - 1).max() < 0.1
 
 
-@pytest.mark.parametrize("dtype, top", [("uint8", 255), ("int8", 127), ("int16", 2**15 - 1), ("bool", 1)])
+@pytest.mark.parametrize(
+    "dtype, top", [("uint8", 255), ("int8", 127), ("int16", 2**15 - 1), ("bool", 1)]
+)
 def test_random_without_bounds_fills_the_dtype(dtype: str, top: int) -> None:
     x = treadle.empty(COUNT, dtype=getattr(treadle, dtype)).random_().numpy().astype(np.int64)
     assert x.min() >= 0 and x.max() <= top
@@ -155,7 +167,9 @@ def test_bernoulli_follows_each_probability() -> None:
 
 
 def test_normal_takes_a_mean_and_deviation_for_each_element() -> None:
-    mean, std = treadle.tensor([0.0, 10.0]).expand(COUNT, 2), treadle.tensor([1.0, 0.0]).expand(COUNT, 2)
+    mean, std = treadle.tensor([0.0, 10.0]).expand(COUNT, 2), treadle.tensor([1.0, 0.0]).expand(
+        COUNT, 2
+    )
     x = treadle.normal(mean, std).numpy()
     assert (x[:, 1] == 10).all() and abs(x[:, 0].std() - 1) < 0.02
 

@@ -1,4 +1,6 @@
-"""Threads: Python threads that call at once, settings of the thread count, results that do not depend on either."""
+"""Threads: Python threads that call at once, settings of the thread count, results that do not
+depend on either.
+"""
 
 from __future__ import annotations
 
@@ -32,18 +34,31 @@ def test_a_wrong_thread_count_is_refused(n: object) -> None:
 
 
 def test_large_results_have_the_same_bits_at_any_thread_count() -> None:
-    """Long enough that every count splits the work in another way, were the split to depend on it."""
+    """Long enough that every count splits the work in another way, were the split to depend
+    on it.
+    """
     rng = np.random.default_rng(0)
     x = treadle.from_numpy(rng.standard_normal(300_001).astype(np.float32))
     m = treadle.from_numpy(rng.standard_normal((257, 511)).astype(np.float32))
     images = treadle.from_numpy(rng.standard_normal((5, 3, 33, 31)).astype(np.float32))
     weight = treadle.from_numpy(rng.standard_normal((7, 3, 3, 3)).astype(np.float32))
     calls = {
-        "sum": lambda: x.sum(), "mean": lambda: x.mean(), "var": lambda: x.var(), "exp": lambda: x.exp(), "sum_dim": lambda: m.sum(0),
-        "sum_last": lambda: m.sum(1), "softmax": lambda: m.softmax(1), "cumsum": lambda: x.cumsum(0), "mm": lambda: m @ m.t(),
-        "conv2d": lambda: treadle.conv2d(images, weight), "norm": lambda: x.norm(), "sort": lambda: x.sort()[1], "prod": lambda: m.prod(1),
-        "logsumexp": lambda: m.logsumexp(0), "index_add": lambda: treadle.zeros(7).index_add(0, treadle.arange(300_001) % 7, x),
-    }  # fmt: skip
+        "sum": lambda: x.sum(),
+        "mean": lambda: x.mean(),
+        "var": lambda: x.var(),
+        "exp": lambda: x.exp(),
+        "sum_dim": lambda: m.sum(0),
+        "sum_last": lambda: m.sum(1),
+        "softmax": lambda: m.softmax(1),
+        "cumsum": lambda: x.cumsum(0),
+        "mm": lambda: m @ m.t(),
+        "conv2d": lambda: treadle.conv2d(images, weight),
+        "norm": lambda: x.norm(),
+        "sort": lambda: x.sort()[1],
+        "prod": lambda: m.prod(1),
+        "logsumexp": lambda: m.logsumexp(0),
+        "index_add": lambda: treadle.zeros(7).index_add(0, treadle.arange(300_001) % 7, x),
+    }
     for name, call in calls.items():
         results = set()
         for n in (1, 2, 3, 8):
@@ -117,7 +132,9 @@ def test_gradient_mode_belongs_to_the_thread() -> None:
 
 
 def test_the_interpreter_runs_during_a_long_call() -> None:
-    """The lock of the interpreter is released: another thread counts while a product is computed."""
+    """The lock of the interpreter is released: another thread counts while a product is
+    computed.
+    """
     x = treadle.ones(900, 900)
     counts: list[int] = []
     stop = threading.Event()

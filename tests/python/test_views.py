@@ -1,4 +1,6 @@
-"""Views share memory with what they are views of, and writes through one are seen through the other."""
+"""Views share memory with what they are views of, and writes through one are seen through the
+other.
+"""
 
 from __future__ import annotations
 

@@ -45,14 +45,30 @@ print("ran", torch.__version__)
 
 def _environment(folder: Path) -> dict[str, str]:
     """Nothing of this process's paths: what the wheel does not carry is not found."""
-    dropped = ("PYTHONPATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "VIRTUAL_ENV", "ASAN_OPTIONS", "UBSAN_OPTIONS")
-    return {**{k: v for k, v in os.environ.items() if k not in dropped}, "HOME": str(folder), "PYTHONNOUSERSITE": "1"}
+    dropped = (
+        "PYTHONPATH",
+        "LD_LIBRARY_PATH",
+        "LD_PRELOAD",
+        "VIRTUAL_ENV",
+        "ASAN_OPTIONS",
+        "UBSAN_OPTIONS",
+    )
+    return {
+        **{k: v for k, v in os.environ.items() if k not in dropped},
+        "HOME": str(folder),
+        "PYTHONNOUSERSITE": "1",
+    }
 
 
 @pytest.fixture(scope="module")
 def wheel() -> Path:
-    done = subprocess.run(["bazel", "build", "//python_bindings:wheel"], cwd=ROOT, capture_output=True, text=True,
-                          env={k: v for k, v in os.environ.items() if k != "LD_PRELOAD"})  # fmt: skip
+    done = subprocess.run(
+        ["bazel", "build", "//python_bindings:wheel"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={k: v for k, v in os.environ.items() if k != "LD_PRELOAD"},
+    )
     assert done.returncode == 0, done.stderr[-4000:]
     found = list((ROOT / "bazel-bin" / "python_bindings").glob("*.whl"))
     return max(found, key=lambda path: path.stat().st_mtime)
@@ -63,12 +79,23 @@ def test_what_the_wheel_holds(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         assert archive.testzip() is None
         names = archive.namelist()
-    for wanted in ("treadle/__init__.py", "treadle/_operators.pyi", "treadle/py.typed", "treadle/opmodel.json"):
+    for wanted in (
+        "treadle/__init__.py",
+        "treadle/_operators.pyi",
+        "treadle/py.typed",
+        "treadle/opmodel.json",
+    ):
         assert wanted in names
     assert any(name.startswith("treadle/_C.") and name.endswith(".so") for name in names)
-    assert any(name.startswith("treadle/") and name.endswith("core/tensor.h") for name in names), "no headers"
-    assert not [name for name in names if name.startswith("/") or ".." in name or "__pycache__" in name]
-    assert any(name.endswith(".dist-info/METADATA") for name in names) and any(name.endswith("RECORD") for name in names)
+    assert any(
+        name.startswith("treadle/") and name.endswith("core/tensor.h") for name in names
+    ), "no headers"
+    assert not [
+        name for name in names if name.startswith("/") or ".." in name or "__pycache__" in name
+    ]
+    assert any(name.endswith(".dist-info/METADATA") for name in names) and any(
+        name.endswith("RECORD") for name in names
+    )
 
 
 @pytest.mark.slow
@@ -76,15 +103,29 @@ def test_runs_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
     environment = _environment(tmp_path)
 
     def run(*command: str) -> str:
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600
+        )
         assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
         return done.stdout
 
     run(getattr(sys, "_base_executable", sys.executable), "-m", "venv", str(tmp_path / "venv"))
     python = str(tmp_path / "venv" / "bin" / "python")
-    # The interpreter finds NumPy's wheel where pip keeps what it downloaded, if the home were not another one.
-    environment["PIP_CACHE_DIR"] = os.environ.get("PIP_CACHE_DIR", str(Path.home() / ".cache" / "pip"))
-    run(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", f"numpy=={np.__version__}", str(wheel))
+    # The interpreter finds NumPy's wheel where pip keeps what it downloaded, if the home were not
+    # another one.
+    environment["PIP_CACHE_DIR"] = os.environ.get(
+        "PIP_CACHE_DIR", str(Path.home() / ".cache" / "pip")
+    )
+    run(
+        python,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--disable-pip-version-check",
+        f"numpy=={np.__version__}",
+        str(wheel),
+    )
     assert run(python, "-c", PROGRAM).startswith("ran ")
     assert "add" in run(python, "-m", "treadle", "explain", "add")
     run(python, "-m", "pip", "check")

@@ -32,7 +32,8 @@ def dtypes_of(op: Operator) -> tuple[str, ...]:
 
 def samples_of(op: Operator, dtype: str, seed: int = 0) -> Iterator[Sample]:
     make = Maker(dtype, seed)
-    # A registered function comes first: it may give a reference where the expression alone cannot (a random mask, say).
+    # A registered function comes first: it may give a reference where the expression alone cannot
+    # (a random mask, say).
     if op.id in REGISTRY:
         yield from REGISTRY[op.id](make)
     else:
@@ -40,13 +41,19 @@ def samples_of(op: Operator, dtype: str, seed: int = 0) -> Iterator[Sample]:
 
 
 def pairs(only: str = "") -> list:
-    """(operator, dtype) for every operator that has samples; `only` is "differentiable" or empty."""
+    """(operator, dtype) for every operator that has samples; `only` is "differentiable" or
+    empty.
+    """
     out = []
     for op in operators():
         if not in_suite(op) or not has_samples(op):
             continue
         dtypes = dtypes_of(op)
-        if only == "differentiable" and not op.differentiable and op.kind not in ("composite", "view"):
+        if (
+            only == "differentiable"
+            and not op.differentiable
+            and op.kind not in ("composite", "view")
+        ):
             continue
         if only == "differentiable":
             dtypes = tuple(d for d in dtypes if d in ("float64", "complex128"))

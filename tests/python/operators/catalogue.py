@@ -1,4 +1,6 @@
-"""The operators under test: entries of the model that the package was built from, and how to call them from Python."""
+"""The operators under test: entries of the model that the package was built from, and how to call
+them from Python.
+"""
 
 from __future__ import annotations
 
@@ -54,14 +56,18 @@ class Operator:
 
     @cached_property
     def dtypes(self) -> tuple[str, ...]:
-        """Dtypes the entry declares for the CPU; empty when it declares none (composites and views)."""
+        """Dtypes the entry declares for the CPU; empty when it declares none (composites and
+        views).
+        """
         table = self.json["dtypes"] or {}
         return tuple(table.get("CPU", table.get("all", ())))
 
     @cached_property
     def function(self) -> Callable[..., Any]:
         """The functional form: a module function, else a method."""
-        return getattr(self._place if "function" in self.json["variants"] else treadle.Tensor, self.name)
+        return getattr(
+            self._place if "function" in self.json["variants"] else treadle.Tensor, self.name
+        )
 
     @property
     def _place(self) -> Any:

@@ -27,7 +27,9 @@ def call(op: Operator, sample: Sample, dtype: str, **extra: Any) -> Any:
 
 
 def rounded(array: np.ndarray, dtype: str) -> np.ndarray:
-    """The values a tensor of the dtype holds, widened: references start from what the kernel saw."""
+    """The values a tensor of the dtype holds, widened: references start from what the kernel
+    saw.
+    """
     if dtype == "bfloat16" and array.dtype == np.float32:
         array = to_array(to_tensor(array, dtype))
     return widen(array)
@@ -48,24 +50,39 @@ def assert_matches(actual: Any, wanted: list[Any], dtype: str, sample: Sample, w
     for i, (g, w) in enumerate(zip(got, wanted)):
         array = to_array(g) if isinstance(g, treadle.Tensor) else np.asarray(g)
         w = np.asarray(w)
-        assert array.shape == w.shape, f"{what}: result {i}: expected shape {w.shape}, got {array.shape}"
+        assert (
+            array.shape == w.shape
+        ), f"{what}: result {i}: expected shape {w.shape}, got {array.shape}"
         kind = array.dtype.kind.replace("u", "i")
-        assert kind == w.dtype.kind.replace("u", "i"), f"{what}: result {i}: expected a dtype like {w.dtype}, got {array.dtype}"
+        assert kind == w.dtype.kind.replace(
+            "u", "i"
+        ), f"{what}: result {i}: expected a dtype like {w.dtype}, got {array.dtype}"
         if sample.shape_only:
             continue
-        result_dtype = str(g.dtype).removeprefix("treadle.") if isinstance(g, treadle.Tensor) else dtype
+        result_dtype = (
+            str(g.dtype).removeprefix("treadle.") if isinstance(g, treadle.Tensor) else dtype
+        )
         if sample.exact or result_dtype not in TOLERANCE:
-            np.testing.assert_array_equal(array, w.astype(array.dtype), err_msg=f"{what}: result {i}")
+            np.testing.assert_array_equal(
+                array, w.astype(array.dtype), err_msg=f"{what}: result {i}"
+            )
         else:
-            # An integer input gives a float32 result: the coarser of the two dtypes sets the tolerance.
+            # An integer input gives a float32 result: the coarser of the two dtypes sets the
+            # tolerance.
             rtol, atol = max(TOLERANCE[result_dtype], TOLERANCE.get(dtype, (0, 0)))
             np.testing.assert_allclose(
-                widen(array), w, rtol=rtol * sample.loose, atol=atol * sample.loose, err_msg=f"{what}: result {i}", equal_nan=True
+                widen(array),
+                w,
+                rtol=rtol * sample.loose,
+                atol=atol * sample.loose,
+                err_msg=f"{what}: result {i}",
+                equal_nan=True,
             )
 
 
 def same_bits(a: Any, b: Any) -> bool:
     xs, ys = tensors(a), tensors(b)
     return len(xs) == len(ys) and all(
-        x.dtype == y.dtype and x.shape == y.shape and to_array(x).tobytes() == to_array(y).tobytes() for x, y in zip(xs, ys)
+        x.dtype == y.dtype and x.shape == y.shape and to_array(x).tobytes() == to_array(y).tobytes()
+        for x, y in zip(xs, ys)
     )

@@ -1,6 +1,8 @@
-"""Evaluates `pointwise:` and `reduce:` expressions of the model in NumPy: the reference of every operator that has one.
+"""Evaluates `pointwise:` and `reduce:` expressions of the model in NumPy: the reference of every
+operator that has one.
 
-This is an evaluator of its own, in float64, so that it shares nothing with the generated kernels but the expression.
+This is an evaluator of its own, in float64, so that it shares nothing with the generated kernels
+but the expression.
 """
 
 from __future__ import annotations
@@ -37,7 +39,12 @@ def _digamma(x: float) -> float:
         shift -= 1 / x
         x += 1
     z = 1 / (x * x)
-    return shift + math.log(x) - 0.5 / x - z * (1 / 12 - z * (1 / 120 - z * (1 / 252 - z * (1 / 240 - z / 132))))
+    return (
+        shift
+        + math.log(x)
+        - 0.5 / x
+        - z * (1 / 12 - z * (1 / 120 - z * (1 / 252 - z * (1 / 240 - z / 132))))
+    )
 
 
 def _lgamma(x: float) -> float:
@@ -51,27 +58,88 @@ def _softplus(x: Any, beta: Any = 1, threshold: Any = 20) -> Any:
 _erf, _erfc = _elementwise(math.erf), _elementwise(math.erfc)
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "abs": np.abs, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2, "log10": np.log10,
-    "log1p": np.log1p, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "sin": np.sin, "cos": np.cos, "tan": np.tan,
-    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh,
-    "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "sigmoid": _sigmoid, "relu": lambda x: np.maximum(x, 0),
-    "erf": _erf, "erfc": _erfc, "lgamma": _elementwise(_lgamma), "digamma": _elementwise(_digamma), "floor": np.floor, "ceil": np.ceil,
-    "round": np.round, "trunc": np.trunc, "frac": lambda x: x - np.trunc(x), "sign": lambda x: x if _bools(x) else np.sign(x),
-    "sgn": lambda x: np.where(x == 0, 0, x / np.where(x == 0, 1, np.abs(x))) if np.iscomplexobj(x) else x if _bools(x) else np.sign(x),
-    "pow": np.power, "atan2": np.arctan2, "fmod": np.fmod, "remainder": np.remainder, "floor_divide": _floor_divide,
-    "trunc_divide": lambda a, b: np.trunc(a / b).astype(np.result_type(a, b)), "maximum": np.maximum, "minimum": np.minimum,
-    "fmax": np.fmax, "fmin": np.fmin, "where": np.where, "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite,
-    "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor, "logical_not": np.logical_not,
-    "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor, "bitwise_not": np.bitwise_not,
-    "shift_left": np.left_shift, "shift_right": np.right_shift, "real": np.real, "imag": np.imag, "conj": lambda x: np.conj(x) if np.iscomplexobj(x) else x, "arg": np.angle,
-    "copysign": np.copysign, "nextafter": np.nextafter, "hypot": np.hypot, "square": np.square, "reciprocal": lambda x: 1 / x,
-    "clamp": lambda x, lo, hi: np.minimum(np.maximum(x, lo), hi), "cast_bool": lambda x: np.asarray(x).astype(bool),
+    "abs": np.abs,
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "expm1": np.expm1,
+    "log": np.log,
+    "log2": np.log2,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "sigmoid": _sigmoid,
+    "relu": lambda x: np.maximum(x, 0),
+    "erf": _erf,
+    "erfc": _erfc,
+    "lgamma": _elementwise(_lgamma),
+    "digamma": _elementwise(_digamma),
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round": np.round,
+    "trunc": np.trunc,
+    "frac": lambda x: x - np.trunc(x),
+    "sign": lambda x: x if _bools(x) else np.sign(x),
+    "sgn": lambda x: (
+        np.where(x == 0, 0, x / np.where(x == 0, 1, np.abs(x)))
+        if np.iscomplexobj(x)
+        else x if _bools(x) else np.sign(x)
+    ),
+    "pow": np.power,
+    "atan2": np.arctan2,
+    "fmod": np.fmod,
+    "remainder": np.remainder,
+    "floor_divide": _floor_divide,
+    "trunc_divide": lambda a, b: np.trunc(a / b).astype(np.result_type(a, b)),
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "fmax": np.fmax,
+    "fmin": np.fmin,
+    "where": np.where,
+    "isnan": np.isnan,
+    "isinf": np.isinf,
+    "isfinite": np.isfinite,
+    "logical_and": np.logical_and,
+    "logical_or": np.logical_or,
+    "logical_xor": np.logical_xor,
+    "logical_not": np.logical_not,
+    "bitwise_and": np.bitwise_and,
+    "bitwise_or": np.bitwise_or,
+    "bitwise_xor": np.bitwise_xor,
+    "bitwise_not": np.bitwise_not,
+    "shift_left": np.left_shift,
+    "shift_right": np.right_shift,
+    "real": np.real,
+    "imag": np.imag,
+    "conj": lambda x: np.conj(x) if np.iscomplexobj(x) else x,
+    "arg": np.angle,
+    "copysign": np.copysign,
+    "nextafter": np.nextafter,
+    "hypot": np.hypot,
+    "square": np.square,
+    "reciprocal": lambda x: 1 / x,
+    "clamp": lambda x, lo, hi: np.minimum(np.maximum(x, lo), hi),
+    "cast_bool": lambda x: np.asarray(x).astype(bool),
     "gelu": lambda x: 0.5 * x * (1 + _erf(x / np.sqrt(2))),
     "gelu_tanh": lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
-    "silu": lambda x: x * _sigmoid(x), "softplus": _softplus, "logaddexp": np.logaddexp,
+    "silu": lambda x: x * _sigmoid(x),
+    "softplus": _softplus,
+    "logaddexp": np.logaddexp,
     "nan_to_num": lambda x, n, p, m: np.nan_to_num(x, nan=n, posinf=p, neginf=m),
     "erfinv": _elementwise(lambda y: _inverse(math.erf, y, -6, 6)),
-}  # fmt: skip
+}
 
 
 def _inverse(f: Callable[[float], float], y: float, low: float, high: float) -> float:
@@ -90,9 +158,15 @@ _BINARY: Mapping[str, Callable[[Any, Any], Any]] = {
     "*": lambda a, b: np.logical_and(a, b) if _bools(a, b) else a * b,
     "/": lambda a, b: a / b,
     "%": np.remainder,
-    "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
-    "&&": np.logical_and, "||": np.logical_or,
-}  # fmt: skip
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "==": np.equal,
+    "!=": np.not_equal,
+    "&&": np.logical_and,
+    "||": np.logical_or,
+}
 
 
 def _bools(*values: Any) -> bool:
@@ -123,11 +197,30 @@ def evaluate(tree: Mapping[str, Any], names: Mapping[str, Any]) -> Any:
 
 # Ranges in which a function is defined, finite and, for gradients, smooth.
 DOMAINS: Mapping[str, tuple[float, float]] = {
-    "log": (0.1, 3), "log2": (0.1, 3), "log10": (0.1, 3), "log1p": (-0.8, 3), "sqrt": (0.1, 3), "rsqrt": (0.1, 3),
-    "asin": (-0.9, 0.9), "acos": (-0.9, 0.9), "acosh": (1.1, 3), "atanh": (-0.9, 0.9), "lgamma": (0.2, 3), "digamma": (0.2, 3),
-    "erfinv": (-0.9, 0.9), "pow": (0.3, 2), "tan": (-1.2, 1.2), "reciprocal": (0.3, 2), "fmod": (0.3, 2), "remainder": (0.3, 2),
-    "floor_divide": (0.3, 2), "trunc_divide": (0.3, 2), "shift_left": (0, 4), "shift_right": (0, 4), "atan2": (0.3, 2),
-}  # fmt: skip
+    "log": (0.1, 3),
+    "log2": (0.1, 3),
+    "log10": (0.1, 3),
+    "log1p": (-0.8, 3),
+    "sqrt": (0.1, 3),
+    "rsqrt": (0.1, 3),
+    "asin": (-0.9, 0.9),
+    "acos": (-0.9, 0.9),
+    "acosh": (1.1, 3),
+    "atanh": (-0.9, 0.9),
+    "lgamma": (0.2, 3),
+    "digamma": (0.2, 3),
+    "erfinv": (-0.9, 0.9),
+    "pow": (0.3, 2),
+    "tan": (-1.2, 1.2),
+    "reciprocal": (0.3, 2),
+    "fmod": (0.3, 2),
+    "remainder": (0.3, 2),
+    "floor_divide": (0.3, 2),
+    "trunc_divide": (0.3, 2),
+    "shift_left": (0, 4),
+    "shift_right": (0, 4),
+    "atan2": (0.3, 2),
+}
 
 
 def _calls(tree: Any) -> Iterator[str]:
@@ -160,7 +253,9 @@ def pointwise_samples(op: Operator, make: Maker) -> Iterator[Sample]:
     low, high = domain(op)
     tensors = [a["name"] for a in op.args if a["type"]["base"] == "Tensor"]
     # Numbers without a default take part in promotion, too.
-    operands = tensors + [a["name"] for a in op.args if a["type"]["base"] == "Scalar" and a["default"] is None]
+    operands = tensors + [
+        a["name"] for a in op.args if a["type"]["base"] == "Scalar" and a["default"] is None
+    ]
     tree = op.json["pointwise"]["tree"]
 
     def expect(**names: Any) -> Any:
@@ -168,16 +263,31 @@ def pointwise_samples(op: Operator, make: Maker) -> Iterator[Sample]:
         if op.json["promote"] == "bool":
             compute = {k: np.asarray(v).astype(bool) for k, v in names.items()}
         elif op.json["promote"] == "float":
-            compute = {k: v if np.iscomplexobj(v) else np.asarray(v, dtype=np.float64) for k, v in names.items()}
+            compute = {
+                k: v if np.iscomplexobj(v) else np.asarray(v, dtype=np.float64)
+                for k, v in names.items()
+            }
         with np.errstate(all="ignore"):
             result = evaluate(tree, compute)
         # A literal is an integer to NumPy; to an operator on bools it is a bool.
-        whole = np.asarray(result).dtype.kind == "i" and all(np.asarray(names[o]).dtype == bool for o in operands)
-        return np.asarray(result).astype(bool) if whole and op.json["promote"] == "common" else result
+        whole = np.asarray(result).dtype.kind == "i" and all(
+            np.asarray(names[o]).dtype == bool for o in operands
+        )
+        return (
+            np.asarray(result).astype(bool) if whole and op.json["promote"] == "common" else result
+        )
 
-    shapes: list[list[tuple[int, ...]]] = [[(3, 4)] * len(tensors), [()] * len(tensors), [(0, 4)] * len(tensors), [(67,)] * len(tensors)]
+    shapes: list[list[tuple[int, ...]]] = [
+        [(3, 4)] * len(tensors),
+        [()] * len(tensors),
+        [(0, 4)] * len(tensors),
+        [(67,)] * len(tensors),
+    ]
     if len(tensors) > 1:
-        shapes += [[(3, 4), (4,)] + [(3, 1)] * (len(tensors) - 2), [(1, 4), (3, 1)] + [()] * (len(tensors) - 2)]
+        shapes += [
+            [(3, 4), (4,)] + [(3, 1)] * (len(tensors) - 2),
+            [(1, 4), (3, 1)] + [()] * (len(tensors) - 2),
+        ]
     for chosen in shapes:
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
@@ -185,7 +295,9 @@ def pointwise_samples(op: Operator, make: Maker) -> Iterator[Sample]:
         for a in op.args:
             if a["type"]["base"] == "Tensor":
                 truth = a["name"] in TRUTHS
-                value: Any = make.mask(chosen[position]) if truth else make(chosen[position], low, high)
+                value: Any = (
+                    make.mask(chosen[position]) if truth else make(chosen[position], low, high)
+                )
                 position += 1
             elif a["default"] is not None and a["type"]["base"] != "Scalar":
                 continue
@@ -197,7 +309,10 @@ def pointwise_samples(op: Operator, make: Maker) -> Iterator[Sample]:
                 args.append(value)
 
         def reference(*positional: Any, **named: Any) -> Any:
-            names = {a["name"]: v for a, v in zip((a for a in op.args if not a["kwarg_only"]), positional)}
+            names = {
+                a["name"]: v
+                for a, v in zip((a for a in op.args if not a["kwarg_only"]), positional)
+            }
             for a in op.args:
                 if a["default"] is not None and a["name"] not in names:
                     names[a["name"]] = a["default"]["value"]

@@ -1,10 +1,12 @@
-"""Calls every operator with arguments that do not fit, one at a time: each call raises a Python exception or succeeds.
+"""Calls every operator with arguments that do not fit, one at a time: each call raises a Python
+exception or succeeds.
 
     python -m operators.hostile JOURNAL FIRST COUNT
 
-runs calls FIRST, FIRST + 1, ... of all of them in this process. JOURNAL always holds the call that is being made, so that
-the process that started this one can tell which call killed it. What is wrong and is no crash (an exception of another
-type, a message against the rules, something written by a call that failed) is printed, one line for each.
+runs calls FIRST, FIRST + 1, ... of all of them in this process. JOURNAL always holds the call that
+is being made, so that the process that started this one can tell which call killed it. What is
+wrong and is no crash (an exception of another type, a message against the rules, something written
+by a call that failed) is printed, one line for each.
 """
 
 from __future__ import annotations
@@ -24,10 +26,21 @@ from .cases import dtypes_of, has_samples, samples_of, in_suite
 from .catalogue import Operator, operators
 from .sample import Sample, map_arrays, to_tensor
 
-ALLOWED = (TypeError, ValueError, IndexError, RuntimeError, NotImplementedError, OverflowError, treadle.OutOfMemoryError)
-# Python itself refuses a method's `self` of another type; every other message begins with the operator.
+ALLOWED = (
+    TypeError,
+    ValueError,
+    IndexError,
+    RuntimeError,
+    NotImplementedError,
+    OverflowError,
+    treadle.OutOfMemoryError,
+)
+# Python itself refuses a method's `self` of another type; every other message begins with the
+# operator.
 NAMED = re.compile(r"\w+(\(\))?: ")
-INTERNAL_NAMES = re.compile(r"treadle::|aten::|std::|terminate|0x[0-9a-f]{6,}|internal error|bad_alloc|\bImpl\b")
+INTERNAL_NAMES = re.compile(
+    r"treadle::|aten::|std::|terminate|0x[0-9a-f]{6,}|internal error|bad_alloc|\bImpl\b"
+)
 MEMORY = 6 << 30
 
 # A value that does not fit, by a name to print.
@@ -38,16 +51,74 @@ def _values(*values: Any) -> list[Bad]:
     return [(repr(v)[:40], lambda v=v: v) for v in values]
 
 
-ANYWHERE = _values(None, "text", ["a", "b"], object, 2**63, -(2**63) - 1, float("nan"), 1.5, True, [], {}, 1j, [None], b"x", ..., slice(1))
-INTS = _values(-1, -(2**63), 2**63 - 1, 2**62, 10**30, 100, -100, 0, 3, float("inf"), "1", [0], np.int64(5), np.float64(0.5))
-INT_LISTS = _values([-1], [2**62] * 3, [2**62, 4], [2**31, 2**31], [0, 0, 0], [2**63], [-(2**63)], [-(2**63)] * 2, [1.5], [float("nan")], ["a"],
-                    [[1]], [1] * 1000, [5, 5, 5], [True], (1, -2), 2**62, -1, [3, -1, -1], [0, 1], [0, 0], [1, 2, 3, 4, 5, 6])  # fmt: skip
+ANYWHERE = _values(
+    None,
+    "text",
+    ["a", "b"],
+    object,
+    2**63,
+    -(2**63) - 1,
+    float("nan"),
+    1.5,
+    True,
+    [],
+    {},
+    1j,
+    [None],
+    b"x",
+    ...,
+    slice(1),
+)
+INTS = _values(
+    -1,
+    -(2**63),
+    2**63 - 1,
+    2**62,
+    10**30,
+    100,
+    -100,
+    0,
+    3,
+    float("inf"),
+    "1",
+    [0],
+    np.int64(5),
+    np.float64(0.5),
+)
+INT_LISTS = _values(
+    [-1],
+    [2**62] * 3,
+    [2**62, 4],
+    [2**31, 2**31],
+    [0, 0, 0],
+    [2**63],
+    [-(2**63)],
+    [-(2**63)] * 2,
+    [1.5],
+    [float("nan")],
+    ["a"],
+    [[1]],
+    [1] * 1000,
+    [5, 5, 5],
+    [True],
+    (1, -2),
+    2**62,
+    -1,
+    [3, -1, -1],
+    [0, 1],
+    [0, 0],
+    [1, 2, 3, 4, 5, 6],
+)
 FLOATS = _values(float("inf"), float("-inf"), 10**400, -1.0, "0.5", [0.5], 1e308, np.float32(2))
-SCALARS = _values(float("inf"), 10**30, -1, 0, [1], "1", np.complex64(1j), 2**63 - 1, -(2**63), 1e308)
+SCALARS = _values(
+    float("inf"), 10**30, -1, 0, [1], "1", np.complex64(1j), 2**63 - 1, -(2**63), 1e308
+)
 BOOLS = _values(2, "True", [True], np.bool_(True))
 TYPES = _values("float32", int, float, 7, np.float32, "nonsense", np.dtype("int8"))
 TEXTS = _values("", "nonsense", "\0", "\udc80", "é" * 1000, 3)
-DEVICES = _values("nowhere", "cuda", "cuda:99999999999999999999", "cpu:1", "cpu:-1", "", "meta", 1, -1)
+DEVICES = _values(
+    "nowhere", "cuda", "cuda:99999999999999999999", "cpu:1", "cpu:-1", "", "meta", 1, -1
+)
 FORMATS = _values("a", 1, treadle.preserve_format, treadle.channels_last)
 TENSORS: list[Bad] = [
     ("ones(0)", lambda: treadle.ones(0)),
@@ -88,9 +159,18 @@ LISTS: list[Bad] = [
     ("empty ones", lambda: [treadle.ones(0), treadle.ones(0, 3)]),
 ]
 BY_TYPE = {
-    "int": INTS, "float": FLOATS, "Scalar": SCALARS, "bool": BOOLS, "ScalarType": TYPES, "str": TEXTS, "Device": DEVICES, "Layout": FORMATS,
-    "MemoryFormat": FORMATS, "Tensor": TENSORS, "Generator": _values(1, "a"),
-}  # fmt: skip
+    "int": INTS,
+    "float": FLOATS,
+    "Scalar": SCALARS,
+    "bool": BOOLS,
+    "ScalarType": TYPES,
+    "str": TEXTS,
+    "Device": DEVICES,
+    "Layout": FORMATS,
+    "MemoryFormat": FORMATS,
+    "Tensor": TENSORS,
+    "Generator": _values(1, "a"),
+}
 
 
 def bad_values(arg: Any) -> list[Bad]:
@@ -118,13 +198,20 @@ OUTS: list[Bad] = [
 class Call:
     """One call, made anew each time from samples so that nothing is left over from another."""
 
-    def __init__(self, label: str, function: Callable[..., Any], make: Callable[[], tuple[list[Any], dict[str, Any]]]):
+    def __init__(
+        self,
+        label: str,
+        function: Callable[..., Any],
+        make: Callable[[], tuple[list[Any], dict[str, Any]]],
+    ):
         self.label, self.function, self.make = label, function, make
 
 
 def _sample_of(op: Operator) -> tuple[Sample, str]:
     dtypes = dtypes_of(op)
-    dtype = next((d for d in ("float32", "float64", "int64", "complex64") if d in dtypes), dtypes[0])
+    dtype = next(
+        (d for d in ("float32", "float64", "int64", "complex64") if d in dtypes), dtypes[0]
+    )
     found = list(itertools.islice(samples_of(op, dtype), 6))
     # The fullest call: it has most arguments to replace.
     return max(found, key=lambda s: len(s.args) + len(s.kwargs)), dtype
@@ -145,7 +232,9 @@ def calls_of(op: Operator) -> Iterator[Call]:
             {k: map_arrays(v, lambda a: to_tensor(a, dtype)) for k, v in sample.kwargs.items()},
         )
 
-    def replaced(position: int, name: str, value: Callable[[], Any]) -> Callable[[], tuple[list[Any], dict[str, Any]]]:
+    def replaced(
+        position: int, name: str, value: Callable[[], Any]
+    ) -> Callable[[], tuple[list[Any], dict[str, Any]]]:
         def make() -> tuple[list[Any], dict[str, Any]]:
             args, kwargs = fresh()
             if position < len(args):
@@ -156,7 +245,9 @@ def calls_of(op: Operator) -> Iterator[Call]:
 
         return make
 
-    def extended(extra: list[Any], named: dict[str, Any]) -> Callable[[], tuple[list[Any], dict[str, Any]]]:
+    def extended(
+        extra: list[Any], named: dict[str, Any]
+    ) -> Callable[[], tuple[list[Any], dict[str, Any]]]:
         def make() -> tuple[list[Any], dict[str, Any]]:
             args, kwargs = fresh()
             return [*args, *extra], {**kwargs, **named}
@@ -166,25 +257,46 @@ def calls_of(op: Operator) -> Iterator[Call]:
     for label, function in _functions(op):
         yield Call(f"{label}()", function, lambda: ([], {}))
         for count in range(len(sample.args)):
-            yield Call(f"{label} with {count} arguments", function, lambda n=count: (fresh()[0][:n], {}))
+            yield Call(
+                f"{label} with {count} arguments", function, lambda n=count: (fresh()[0][:n], {})
+            )
         yield Call(f"{label} with too many arguments", function, extended([1] * 20, {}))
         yield Call(f"{label} with an unknown argument", function, extended([], {"nonsense": 1}))
-        yield Call(f"{label} with an argument twice", function, extended([], {op.args[0]["name"]: 1} if op.args and sample.args else {"x": 1}))
+        yield Call(
+            f"{label} with an argument twice",
+            function,
+            extended([], {op.args[0]["name"]: 1} if op.args and sample.args else {"x": 1}),
+        )
         for position, arg in enumerate(op.args):
             for name, value in bad_values(arg):
-                yield Call(f"{label}, {arg['name']} = {name}", function, replaced(position, arg["name"], value))
-            if arg["type"]["base"] == "Tensor" and not arg["type"]["list"] and position < len(sample.args):
+                yield Call(
+                    f"{label}, {arg['name']} = {name}",
+                    function,
+                    replaced(position, arg["name"], value),
+                )
+            if (
+                arg["type"]["base"] == "Tensor"
+                and not arg["type"]["list"]
+                and position < len(sample.args)
+            ):
                 # All tensors at once: what one of them alone would have been refused for.
                 for name, value in TENSORS:
+
                     def whole(value: Callable[[], Any] = value) -> tuple[list[Any], dict[str, Any]]:
                         args, kwargs = fresh()
-                        return [value() if isinstance(a, treadle.Tensor) else a for a in args], kwargs
+                        return [
+                            value() if isinstance(a, treadle.Tensor) else a for a in args
+                        ], kwargs
 
                     if position == 0:
                         yield Call(f"{label}, every tensor = {name}", function, whole)
     if op.has_form("out"):
         for name, value in OUTS:
-            yield Call(f"{op.id}, out = {name}", op.function, lambda value=value: (fresh()[0], {**fresh()[1], "out": value()}))
+            yield Call(
+                f"{op.id}, out = {name}",
+                op.function,
+                lambda value=value: (fresh()[0], {**fresh()[1], "out": value()}),
+            )
 
         def overlapping() -> tuple[list[Any], dict[str, Any]]:
             """out is a part of the first tensor, moved by one."""
@@ -211,7 +323,11 @@ def _contents(value: Any) -> Any:
     if isinstance(value, treadle.Tensor):
         if value.is_meta or value.numel() > 10_000:
             return None
-        return value.shape, value.detach().clone().reshape(-1).view(treadle.uint8).numpy().tobytes() if value.numel() else b""
+        return value.shape, (
+            value.detach().clone().reshape(-1).view(treadle.uint8).numpy().tobytes()
+            if value.numel()
+            else b""
+        )
     if isinstance(value, (list, tuple)):
         return [_contents(v) for v in value]
     if isinstance(value, dict):
@@ -244,14 +360,20 @@ def problem_of(call: Call) -> str:
 def main(journal: str, first: int, count: int) -> None:
     warnings.simplefilter("ignore")
     if not os.environ.get("TREADLE_SANITIZERS"):
-        # Sizes that fit in the address space and not in memory are to fail here, not to bring the machine down.
+        # Sizes that fit in the address space and not in memory are to fail here, not to bring the
+        # machine down.
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     note = os.open(journal, os.O_RDWR | os.O_CREAT)
     for number, call in enumerate(itertools.islice(calls(), first, first + count), first):
         os.pwrite(note, f"{number} {call.label}".encode("utf-8", "replace").ljust(400)[:400], 0)
         problem = problem_of(call)
         if problem:
-            print(f"{call.label}: {problem}".replace("\n", " | ").encode("utf-8", "replace").decode()[:600], flush=True)
+            print(
+                f"{call.label}: {problem}".replace("\n", " | ")
+                .encode("utf-8", "replace")
+                .decode()[:600],
+                flush=True,
+            )
     print("done", flush=True)
 
 

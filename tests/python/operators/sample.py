@@ -3,31 +3,46 @@
     @samples("gather")
     def gather(make):
         x, index = make((3, 4)), make.index((3, 2), below=4)
-        yield Sample(x, 1, index, expect=lambda x, dim, index, **_: np.take_along_axis(x, index, dim))
+        yield Sample(x, 1, index, expect=lambda x, d, i, **_: np.take_along_axis(x, i, d))
 
-A NumPy array in the arguments becomes a tensor; everything else is passed as it is. `expect` gets the same arguments with
-floating arrays widened to float64 (complex to complex128), and returns an array or a tuple of them.
+A NumPy array in the arguments becomes a tensor; everything else is passed as it is. `expect` gets
+the same arguments with floating arrays widened to float64 (complex to complex128), and returns an
+array or a tuple of them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Callable, Iterator, Optional
 
 import numpy as np
 import treadle
 
-# NumPy's type for the values of a dtype; bfloat16 has none, so its values are made as float32 and rounded by the tensor.
+# NumPy's type for the values of a dtype; bfloat16 has none, so its values are made as float32 and
+# rounded by the tensor.
 NUMPY_TYPES = {
-    "bool": np.bool_, "uint8": np.uint8, "int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64,
-    "float16": np.float16, "bfloat16": np.float32, "float32": np.float32, "float64": np.float64,
-    "complex64": np.complex64, "complex128": np.complex128,
-}  # fmt: skip
+    "bool": np.bool_,
+    "uint8": np.uint8,
+    "int8": np.int8,
+    "int16": np.int16,
+    "int32": np.int32,
+    "int64": np.int64,
+    "float16": np.float16,
+    "bfloat16": np.float32,
+    "float32": np.float32,
+    "float64": np.float64,
+    "complex64": np.complex64,
+    "complex128": np.complex128,
+}
 # Relative and absolute tolerance against a float64 reference.
 TOLERANCE = {
-    "float16": (2e-3, 2e-3), "bfloat16": (2e-2, 2e-2), "float32": (2e-5, 2e-5), "float64": (1e-10, 1e-10),
-    "complex64": (2e-5, 2e-5), "complex128": (1e-10, 1e-10),
-}  # fmt: skip
+    "float16": (2e-3, 2e-3),
+    "bfloat16": (2e-2, 2e-2),
+    "float32": (2e-5, 2e-5),
+    "float64": (1e-10, 1e-10),
+    "complex64": (2e-5, 2e-5),
+    "complex128": (1e-10, 1e-10),
+}
 
 
 class Maker:
@@ -50,20 +65,26 @@ class Maker:
         return "int" in self.dtype
 
     def __call__(self, shape: tuple[int, ...], low: float = -2.0, high: float = 2.0) -> np.ndarray:
-        """Values in [low, high) of the dtype; integers keep the range but span at least -4..4 (0..4 unsigned)."""
+        """Values in [low, high) of the dtype; integers keep the range but span at least -4..4 (0..4
+        unsigned).
+        """
         if self.dtype == "bool":
             return np.asarray(self.rng.random(shape) < 0.5)
         if self.is_integral:
             below = 0 if self.dtype == "uint8" else min(-4, int(low))
             first = below if low < 0 else max(1, int(np.ceil(low)))
-            return np.asarray(self.rng.integers(first, max(5, int(high)), shape), dtype=NUMPY_TYPES[self.dtype])
+            return np.asarray(
+                self.rng.integers(first, max(5, int(high)), shape), dtype=NUMPY_TYPES[self.dtype]
+            )
         values = self.rng.uniform(low, high, shape)
         if self.is_complex:
             values = values + 1j * self.rng.uniform(low, high, shape)
         return np.asarray(values).astype(NUMPY_TYPES[self.dtype])
 
     def distinct(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Values that differ by enough to be told apart in any floating dtype: for sorts and maxima."""
+        """Values that differ by enough to be told apart in any floating dtype: for sorts and
+        maxima.
+        """
         count = int(np.prod(shape))
         if self.dtype == "bool":
             return self(shape)
@@ -94,8 +115,12 @@ class Sample:
     grad: bool = True  # whether gradcheck applies to this sample
     exact: bool = False  # bit for bit, rather than within the dtype's tolerance
     loose: float = 1.0  # widens the tolerance, with a reason beside it
-    shape_only: bool = False  # the values are random or uninitialised: `expect` says shape and kind of dtype only
-    strides: bool = False  # the result depends on the strides of the arguments: only contiguous ones are tried
+    shape_only: bool = (
+        False  # the values are random or uninitialised: `expect` says shape and kind of dtype only
+    )
+    strides: bool = (
+        False  # the result depends on the strides of the arguments: only contiguous ones are tried
+    )
 
     def __init__(
         self,
@@ -123,8 +148,14 @@ def map_arrays(value: Any, f: Callable[[np.ndarray], Any]) -> Any:
 
 
 def to_tensor(array: np.ndarray, dtype: str) -> treadle.Tensor:
-    """A tensor of the array's values; an array of the dtype's NumPy type becomes a tensor of the dtype itself."""
-    t = treadle.tensor(array) if array.ndim == 0 else treadle.from_numpy(np.ascontiguousarray(array)).clone()
+    """A tensor of the array's values; an array of the dtype's NumPy type becomes a tensor of the
+    dtype itself.
+    """
+    t = (
+        treadle.tensor(array)
+        if array.ndim == 0
+        else treadle.from_numpy(np.ascontiguousarray(array)).clone()
+    )
     if dtype == "bfloat16" and array.dtype == np.float32:
         t = t.to(treadle.bfloat16)
     return t
@@ -146,11 +177,14 @@ def widen(array: np.ndarray) -> np.ndarray:
 
 SampleFunction = Callable[[Maker], Iterator[Sample]]
 REGISTRY: dict[str, SampleFunction] = {}
-# Dtypes to test for entries that declare none: the front doors of declared ones, so a few are enough.
+# Dtypes to test for entries that declare none: the front doors of declared ones, so a few are
+# enough.
 UNDECLARED: dict[str, tuple[str, ...]] = {}
 
 
-def samples(*ids: str, dtypes: tuple[str, ...] = ("float32", "float64", "int64")) -> Callable[[SampleFunction], SampleFunction]:
+def samples(
+    *ids: str, dtypes: tuple[str, ...] = ("float32", "float64", "int64")
+) -> Callable[[SampleFunction], SampleFunction]:
     """Registers a sample function for entries by id ("gather", "sum.dim_IntList")."""
 
     def register(f: SampleFunction) -> SampleFunction:

@@ -17,10 +17,26 @@ FLOATS = ("float32", "float64")
 
 # Operators whose other name is an entry of its own: the samples are those of the operator.
 OTHER_NAMES = {
-    "subtract": "sub", "multiply": "mul", "divide": "div", "true_divide": "div", "greater": "gt", "greater_equal": "ge", "less": "lt",
-    "less_equal": "le", "not_equal": "ne", "absolute": "abs", "negative": "neg", "arccos": "acos", "arcsin": "asin", "arctan": "atan",
-    "arccosh": "acosh", "arcsinh": "asinh", "arctanh": "atanh", "fix": "trunc", "arctan2": "atan2",
-}  # fmt: skip
+    "subtract": "sub",
+    "multiply": "mul",
+    "divide": "div",
+    "true_divide": "div",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "less": "lt",
+    "less_equal": "le",
+    "not_equal": "ne",
+    "absolute": "abs",
+    "negative": "neg",
+    "arccos": "acos",
+    "arcsin": "asin",
+    "arctan": "atan",
+    "arccosh": "acosh",
+    "arcsinh": "asinh",
+    "arctanh": "atanh",
+    "fix": "trunc",
+    "arctan2": "atan2",
+}
 ORDERED = {"greater", "greater_equal", "less", "less_equal", "fix", "arctan2"}
 
 
@@ -39,7 +55,11 @@ def _quotient(x: Any, y: Any, rounding_mode: Any) -> Any:
     if rounding_mode is None:
         return x / y
     whole = np.asarray(x).dtype.kind in "iu"
-    return np.floor_divide(x, y) if rounding_mode == "floor" else np.trunc(x / y).astype(np.int64 if whole else np.float64)
+    return (
+        np.floor_divide(x, y)
+        if rounding_mode == "floor"
+        else np.trunc(x / y).astype(np.int64 if whole else np.float64)
+    )
 
 
 def _divisions(second: Callable[[Maker], Any]) -> Callable[[Maker], Iterator[Sample]]:
@@ -72,7 +92,9 @@ def float_power_scalar(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4), 0.3, 2), 2.5, expect=_power, loose=4)
 
 
-def _unary(reference: Callable[..., Any], low: float = -2.0, high: float = 2.0, **options: Any) -> Callable[[Maker], Iterator[Sample]]:
+def _unary(
+    reference: Callable[..., Any], low: float = -2.0, high: float = 2.0, **options: Any
+) -> Callable[[Maker], Iterator[Sample]]:
     def make_samples(make: Maker) -> Iterator[Sample]:
         for shape in [(3, 4), (), (0, 4), (67,)]:
             yield Sample(make(shape, low, high), expect=reference, **options)
@@ -101,7 +123,11 @@ samples("mish", dtypes=FLOATS)(_unary(lambda x: x * np.tanh(np.log1p(np.exp(x)))
 @samples("celu", dtypes=FLOATS)
 def celu(make: Maker) -> Iterator[Sample]:
     for alpha in (1.0, 0.5, 2.0):
-        yield Sample(make((3, 4)), alpha, expect=lambda x, a: np.where(x > 0, x, a * np.expm1(np.minimum(x, 0) / a)))
+        yield Sample(
+            make((3, 4)),
+            alpha,
+            expect=lambda x, a: np.where(x > 0, x, a * np.expm1(np.minimum(x, 0) / a)),
+        )
     yield Sample(make(()), expect=lambda x: np.where(x > 0, x, np.expm1(x)))
 
 
@@ -111,7 +137,11 @@ def gelu(make: Maker) -> Iterator[Sample]:
         return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
     yield Sample(make((3, 4)), expect=lambda x: 0.5 * x * (1 + _erf(x / np.sqrt(2))))
-    yield Sample(make((3, 4)), approximate="none", expect=lambda x, approximate: 0.5 * x * (1 + _erf(x / np.sqrt(2))))
+    yield Sample(
+        make((3, 4)),
+        approximate="none",
+        expect=lambda x, approximate: 0.5 * x * (1 + _erf(x / np.sqrt(2))),
+    )
     yield Sample(make((3, 4)), approximate="tanh", expect=tanh)
 
 
@@ -133,7 +163,10 @@ def _with_specials(make: Maker) -> Any:
     return x
 
 
-for _name, _reference in {"isposinf": lambda x: np.asarray(x == math.inf), "isneginf": lambda x: np.asarray(x == -math.inf)}.items():
+for _name, _reference in {
+    "isposinf": lambda x: np.asarray(x == math.inf),
+    "isneginf": lambda x: np.asarray(x == -math.inf),
+}.items():
 
     @samples(_name, dtypes=REAL)
     def is_infinite(make: Maker, reference: Any = _reference) -> Iterator[Sample]:
@@ -145,10 +178,23 @@ for _name, _reference in {"isposinf": lambda x: np.asarray(x == math.inf), "isne
 def isclose(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4)), make((4,)), grad=False, expect=np.isclose)
     x = make((3, 4))
-    yield Sample(x, (x + np.where(make.mask((3, 4)), 0, 2)).astype(x.dtype), 1e-3, 1e-3, grad=False, expect=lambda x, y, r, a: np.isclose(x, y, r, a))
+    yield Sample(
+        x,
+        (x + np.where(make.mask((3, 4)), 0, 2)).astype(x.dtype),
+        1e-3,
+        1e-3,
+        grad=False,
+        expect=lambda x, y, r, a: np.isclose(x, y, r, a),
+    )
     specials = _with_specials(make)
     for equal_nan in (False, True):
-        yield Sample(specials, specials, equal_nan=equal_nan, grad=False, expect=lambda x, y, equal_nan: np.isclose(x, y, equal_nan=equal_nan))
+        yield Sample(
+            specials,
+            specials,
+            equal_nan=equal_nan,
+            grad=False,
+            expect=lambda x, y, equal_nan: np.isclose(x, y, equal_nan=equal_nan),
+        )
 
 
 @samples("allclose", dtypes=NUMBERS)
@@ -198,7 +244,12 @@ for _name in ("clamp", "clip"):
 def _masked_fill(value: Callable[[Maker], Any]) -> Callable[[Maker], Iterator[Sample]]:
     def make_samples(make: Maker) -> Iterator[Sample]:
         for a, b in [((3, 4), (3, 4)), ((3, 4), (4,)), ((), ()), ((0, 4), (4,))]:
-            yield Sample(make(a), make.mask(b), value(make), expect=lambda x, m, v: np.where(m, np.asarray(v, dtype=x.dtype), x))
+            yield Sample(
+                make(a),
+                make.mask(b),
+                value(make),
+                expect=lambda x, m, v: np.where(m, np.asarray(v, dtype=x.dtype), x),
+            )
 
     return make_samples
 
@@ -213,7 +264,9 @@ def nan_to_num(make: Maker) -> Iterator[Sample]:
         if x.dtype.kind in "iu":
             return x
         limits = np.finfo(make.dtype)
-        high, low = float(limits.max) if posinf is None else posinf, float(limits.min) if neginf is None else neginf
+        high, low = float(limits.max) if posinf is None else posinf, (
+            float(limits.min) if neginf is None else neginf
+        )
         return np.nan_to_num(x, nan=nan or 0.0, posinf=high, neginf=low)
 
     yield Sample(_with_specials(make), grad=False, expect=expect)

@@ -24,7 +24,14 @@ def _cast(x: Any, dtype: treadle.dtype) -> Any:
 
 @samples("copy_", dtypes=ALL)
 def copy_(make: Maker) -> Iterator[Sample]:
-    for a, b in [((3, 4), (3, 4)), ((3, 4), (4,)), ((2, 3), ()), ((), ()), ((0, 4), (1, 4)), ((67,), (67,))]:
+    for a, b in [
+        ((3, 4), (3, 4)),
+        ((3, 4), (4,)),
+        ((2, 3), ()),
+        ((), ()),
+        ((0, 4), (1, 4)),
+        ((67,), (67,)),
+    ]:
         yield Sample(make(a), make(b), expect=lambda x, y: np.broadcast_to(y, x.shape))
     # Converts to the dtype of `self`; int32 arrays keep theirs.
     whole = Maker("int32")((3, 4), 0, 4)
@@ -35,7 +42,9 @@ def copy_(make: Maker) -> Iterator[Sample]:
 def clone(make: Maker) -> Iterator[Sample]:
     for shape in [(3, 4), (), (0, 2), (67,)]:
         yield Sample(make(shape), expect=lambda x: x, exact=make.dtype != "bfloat16")
-    yield Sample(make((2, 3)), memory_format=treadle.contiguous_format, expect=lambda x, memory_format: x)
+    yield Sample(
+        make((2, 3)), memory_format=treadle.contiguous_format, expect=lambda x, memory_format: x
+    )
 
 
 @samples("contiguous", dtypes=ALL)
@@ -46,7 +55,11 @@ def contiguous(make: Maker) -> Iterator[Sample]:
 
 def _targets(make: Maker) -> list[treadle.dtype]:
     # A complex value becomes a real one only by asking for its real part.
-    names = ("complex64", "complex128") if make.is_complex else ("bool", "int16", "int64", "float32", "float64", "complex64")
+    names = (
+        ("complex64", "complex128")
+        if make.is_complex
+        else ("bool", "int16", "int64", "float32", "float64", "complex64")
+    )
     return [getattr(treadle, n) for n in names]
 
 
@@ -61,8 +74,15 @@ def to_dtype(make: Maker) -> Iterator[Sample]:
 
 @samples("to.dtype_layout", dtypes=("float32", "int64", "float64"))
 def to_dtype_layout(make: Maker) -> Iterator[Sample]:
-    yield Sample(make((3, 4)), dtype=treadle.float64, device=treadle.device("cpu"), expect=lambda x, **_: x.astype(np.float64))
-    yield Sample(make((3, 4)), dtype=treadle.float64, copy=True, expect=lambda x, **_: x.astype(np.float64))
+    yield Sample(
+        make((3, 4)),
+        dtype=treadle.float64,
+        device=treadle.device("cpu"),
+        expect=lambda x, **_: x.astype(np.float64),
+    )
+    yield Sample(
+        make((3, 4)), dtype=treadle.float64, copy=True, expect=lambda x, **_: x.astype(np.float64)
+    )
 
 
 @samples("to.device", dtypes=("float32", "int64", "float64"))
@@ -72,18 +92,24 @@ def to_device(make: Maker) -> Iterator[Sample]:
 
 @samples("to.other", dtypes=("float32", "int64"))
 def to_other(make: Maker) -> Iterator[Sample]:
-    yield Sample(make((3, 4)), Maker("float64")((2,)), grad=False, expect=lambda x, y: x.astype(np.float64))
+    yield Sample(
+        make((3, 4)), Maker("float64")((2,)), grad=False, expect=lambda x, y: x.astype(np.float64)
+    )
 
 
 @samples("type_as", dtypes=("float32", "int64"))
 def type_as(make: Maker) -> Iterator[Sample]:
-    yield Sample(make((3, 4)), Maker("float64")((2,)), grad=False, expect=lambda x, y: x.astype(np.float64))
+    yield Sample(
+        make((3, 4)), Maker("float64")((2,)), grad=False, expect=lambda x, y: x.astype(np.float64)
+    )
 
 
 def _fill(value: Callable[[Maker], Any]) -> Callable[[Maker], Iterator[Sample]]:
     def make_samples(make: Maker) -> Iterator[Sample]:
         for shape in [(3, 4), (), (0, 2), (67,)]:
-            yield Sample(make(shape), value(make), expect=lambda x, v: np.full(x.shape, v, dtype=x.dtype))
+            yield Sample(
+                make(shape), value(make), expect=lambda x, v: np.full(x.shape, v, dtype=x.dtype)
+            )
 
     return make_samples
 
@@ -115,12 +141,25 @@ def _resized(x: Any, size: Any) -> Any:
 def resize_(make: Maker) -> Iterator[Sample]:
     for shape, size in [((3, 4), [2, 2]), ((3, 4), [12]), ((3, 4), []), ((3, 4), [0, 5])]:
         yield Sample(make(shape), size, grad=False, strides=True, expect=_resized)
-    yield Sample(make((2,)), [4, 5], grad=False, strides=True, shape_only=True, expect=lambda x, s: np.zeros(s, dtype=x.dtype))
+    yield Sample(
+        make((2,)),
+        [4, 5],
+        grad=False,
+        strides=True,
+        shape_only=True,
+        expect=lambda x, s: np.zeros(s, dtype=x.dtype),
+    )
 
 
 @samples("resize_as_", dtypes=("float32", "int64"))
 def resize_as_(make: Maker) -> Iterator[Sample]:
-    yield Sample(make((3, 4)), make((2, 5)), grad=False, strides=True, expect=lambda x, y: _resized(x, y.shape))
+    yield Sample(
+        make((3, 4)),
+        make((2, 5)),
+        grad=False,
+        strides=True,
+        expect=lambda x, y: _resized(x, y.shape),
+    )
 
 
 @samples("set_.source_Tensor", dtypes=("float32", "int64"))

@@ -9,7 +9,17 @@ import treadle
 
 from ..sample import NUMPY_TYPES, Maker, Sample, samples
 
-MANY = ("bool", "uint8", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128")
+MANY = (
+    "bool",
+    "uint8",
+    "int64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+)
 NUMBERS = ("uint8", "int64", "float16", "bfloat16", "float32", "float64", "complex128")
 REAL = ("int32", "int64", "float16", "float32", "float64")
 
@@ -60,8 +70,19 @@ def full(make: Maker) -> Iterator[Sample]:
 def _like(value: Any, **flags: Any) -> Callable[[Maker], Iterator[Sample]]:
     def make_samples(make: Maker) -> Iterator[Sample]:
         for shape in [(2, 3), (), (0, 4)]:
-            yield Sample(make(shape), grad=False, expect=lambda x: np.full(x.shape, value, dtype=x.dtype), **flags)
-            yield Sample(make(shape), dtype=treadle.int32, grad=False, expect=lambda x, dtype: np.full(x.shape, value), **flags)
+            yield Sample(
+                make(shape),
+                grad=False,
+                expect=lambda x: np.full(x.shape, value, dtype=x.dtype),
+                **flags,
+            )
+            yield Sample(
+                make(shape),
+                dtype=treadle.int32,
+                grad=False,
+                expect=lambda x, dtype: np.full(x.shape, value),
+                **flags,
+            )
 
     return make_samples
 
@@ -74,14 +95,26 @@ samples("ones_like", dtypes=MANY)(_like(1))
 @samples("full_like", dtypes=MANY)
 def full_like(make: Maker) -> Iterator[Sample]:
     for shape in [(2, 3), ()]:
-        yield Sample(make(shape), make.scalar(), grad=False, expect=lambda x, v: np.full(x.shape, v, dtype=x.dtype))
+        yield Sample(
+            make(shape),
+            make.scalar(),
+            grad=False,
+            expect=lambda x, v: np.full(x.shape, v, dtype=x.dtype),
+        )
 
 
 def _new(value: Any, **flags: Any) -> Callable[[Maker], Iterator[Sample]]:
     def make_samples(make: Maker) -> Iterator[Sample]:
         for size in SIZES:
             yield Sample(make((2,)), size, grad=False, expect=_filled(make, value), **flags)
-            yield Sample(make((2,)), size, dtype=treadle.int64, grad=False, expect=lambda x, s, dtype: np.full(s, value), **flags)
+            yield Sample(
+                make((2,)),
+                size,
+                dtype=treadle.int64,
+                grad=False,
+                expect=lambda x, s, dtype: np.full(s, value),
+                **flags,
+            )
 
     return make_samples
 
@@ -104,11 +137,19 @@ def new_full(make: Maker) -> Iterator[Sample]:
 
 @samples("scalar_tensor", dtypes=MANY)
 def scalar_tensor(make: Maker) -> Iterator[Sample]:
-    yield Sample(make.scalar(), dtype=_dtype(make), expect=lambda v, dtype: np.asarray(v, dtype=NUMPY_TYPES[make.dtype]))
+    yield Sample(
+        make.scalar(),
+        dtype=_dtype(make),
+        expect=lambda v, dtype: np.asarray(v, dtype=NUMPY_TYPES[make.dtype]),
+    )
 
 
 def _arange(make: Maker, *bounds: Any) -> Sample:
-    return Sample(*bounds, dtype=_dtype(make), expect=lambda *b, dtype: np.arange(*b).astype(NUMPY_TYPES[make.dtype]))
+    return Sample(
+        *bounds,
+        dtype=_dtype(make),
+        expect=lambda *b, dtype: np.arange(*b).astype(NUMPY_TYPES[make.dtype]),
+    )
 
 
 @samples("arange", dtypes=REAL)
@@ -136,7 +177,13 @@ def arange_start_step(make: Maker) -> Iterator[Sample]:
 @samples("linspace", dtypes=REAL)
 def linspace(make: Maker) -> Iterator[Sample]:
     for start, end, steps in [(0, 8, 5), (3, -3, 4), (1, 5, 1), (0, 1, 0), (0, 100, 101)]:
-        yield Sample(start, end, steps, dtype=_dtype(make), expect=lambda a, b, n, dtype: np.linspace(a, b, n).astype(NUMPY_TYPES[make.dtype]))
+        yield Sample(
+            start,
+            end,
+            steps,
+            dtype=_dtype(make),
+            expect=lambda a, b, n, dtype: np.linspace(a, b, n).astype(NUMPY_TYPES[make.dtype]),
+        )
 
 
 @samples("logspace", dtypes=("float32", "float64", "int64"))
@@ -152,13 +199,20 @@ def logspace(make: Maker) -> Iterator[Sample]:
 @samples("eye", dtypes=MANY)
 def eye(make: Maker) -> Iterator[Sample]:
     for n in (3, 0, 1):
-        yield Sample(n, dtype=_dtype(make), expect=lambda n, dtype: np.eye(n, dtype=NUMPY_TYPES[make.dtype]))
+        yield Sample(
+            n, dtype=_dtype(make), expect=lambda n, dtype: np.eye(n, dtype=NUMPY_TYPES[make.dtype])
+        )
 
 
 @samples("eye.m", dtypes=MANY)
 def eye_m(make: Maker) -> Iterator[Sample]:
     for n, m in [(3, 2), (2, 4), (0, 3)]:
-        yield Sample(n, m, dtype=_dtype(make), expect=lambda n, m, dtype: np.eye(n, m, dtype=NUMPY_TYPES[make.dtype]))
+        yield Sample(
+            n,
+            m,
+            dtype=_dtype(make),
+            expect=lambda n, m, dtype: np.eye(n, m, dtype=NUMPY_TYPES[make.dtype]),
+        )
 
 
 def _triangle(reference: Callable[..., Any]) -> Callable[[Maker], Iterator[Sample]]:
@@ -178,7 +232,13 @@ samples("triu")(_triangle(np.triu))
 def _triangle_indices(reference: Callable[..., Any]) -> Callable[[Maker], Iterator[Sample]]:
     def make_samples(make: Maker) -> Iterator[Sample]:
         for row, column, offset in [(3, 4, 0), (4, 3, -1), (3, 3, 2), (0, 3, 0), (2, 2, -5)]:
-            yield Sample(row, column, offset, dtype=_dtype(make), expect=lambda r, c, k, dtype: np.stack(reference(r, k, c)))
+            yield Sample(
+                row,
+                column,
+                offset,
+                dtype=_dtype(make),
+                expect=lambda r, c, k, dtype: np.stack(reference(r, k, c)),
+            )
 
     return make_samples
 
@@ -209,4 +269,8 @@ def meshgrid(make: Maker) -> Iterator[Sample]:
 def meshgrid_indexing(make: Maker) -> Iterator[Sample]:
     for indexing in ("ij", "xy"):
         for shapes in [((2,), (3,)), ((2,), (3,), (4,))]:
-            yield Sample([make(s) for s in shapes], indexing=indexing, expect=lambda x, indexing: np.meshgrid(*x, indexing=indexing))
+            yield Sample(
+                [make(s) for s in shapes],
+                indexing=indexing,
+                expect=lambda x, indexing: np.meshgrid(*x, indexing=indexing),
+            )

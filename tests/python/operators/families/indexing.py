@@ -13,7 +13,11 @@ SOME = ("bool", "int64", "float32", "float64", "complex128")
 
 def _at(indices: Any, ndim: int) -> tuple[Any, ...]:
     full = [slice(None) if i is None else i for i in indices]
-    return tuple(full + [slice(None)] * (0 if any(getattr(i, "dtype", None) == bool for i in full) else ndim - len(full)))
+    return tuple(
+        full
+        + [slice(None)]
+        * (0 if any(getattr(i, "dtype", None) == bool for i in full) else ndim - len(full))
+    )
 
 
 def _indices(make: Maker) -> Iterator[tuple[tuple[int, ...], list[Any]]]:
@@ -61,9 +65,22 @@ samples("index_put_", dtypes=SOME)(_index_put)
 
 @samples("index_select")
 def index_select(make: Maker) -> Iterator[Sample]:
-    for shape, dim, n in [((3, 4), 0, 5), ((3, 4), -1, 2), ((2, 3, 4), 1, 3), ((3, 4), 0, 0), ((3,), 0, 2)]:
-        yield Sample(make(shape), dim, make.index((n,), shape[dim]), expect=lambda x, d, i: np.take(x, i, d))
-    yield Sample(make((3, 4)), 1, make.index((6,), 4).astype(np.int32), expect=lambda x, d, i: np.take(x, i, d))
+    for shape, dim, n in [
+        ((3, 4), 0, 5),
+        ((3, 4), -1, 2),
+        ((2, 3, 4), 1, 3),
+        ((3, 4), 0, 0),
+        ((3,), 0, 2),
+    ]:
+        yield Sample(
+            make(shape), dim, make.index((n,), shape[dim]), expect=lambda x, d, i: np.take(x, i, d)
+        )
+    yield Sample(
+        make((3, 4)),
+        1,
+        make.index((6,), 4).astype(np.int32),
+        expect=lambda x, d, i: np.take(x, i, d),
+    )
 
 
 def _lines(x: Any, dim: int) -> Any:
@@ -84,8 +101,23 @@ def index_add(make: Maker) -> Iterator[Sample]:
     for shape, dim, n in [((3, 4), 0, 5), ((3, 4), -1, 2), ((2, 3, 4), 1, 4), ((3, 4), 0, 0)]:
         source = list(shape)
         source[dim] = n
-        yield Sample(make(shape), dim, make.index((n,), shape[dim]), make(tuple(source)), expect=_index_add, loose=2)
-    yield Sample(make((3, 4)), 0, make.index((2,), 3), make((2, 4)), alpha=make.scalar(), expect=_index_add, loose=2)
+        yield Sample(
+            make(shape),
+            dim,
+            make.index((n,), shape[dim]),
+            make(tuple(source)),
+            expect=_index_add,
+            loose=2,
+        )
+    yield Sample(
+        make((3, 4)),
+        0,
+        make.index((2,), 3),
+        make((2, 4)),
+        alpha=make.scalar(),
+        expect=_index_add,
+        loose=2,
+    )
 
 
 def _index_copy(x: Any, dim: int, index: Any, source: Any) -> Any:
@@ -97,10 +129,21 @@ def _index_copy(x: Any, dim: int, index: Any, source: Any) -> Any:
 
 @samples("index_copy")
 def index_copy(make: Maker) -> Iterator[Sample]:
-    for shape, dim, index in [((3, 4), 0, [2, 0]), ((3, 4), -1, [1]), ((2, 3, 4), 1, [2, 0, 1]), ((3, 4), 0, [])]:
+    for shape, dim, index in [
+        ((3, 4), 0, [2, 0]),
+        ((3, 4), -1, [1]),
+        ((2, 3, 4), 1, [2, 0, 1]),
+        ((3, 4), 0, []),
+    ]:
         source = list(shape)
         source[dim] = len(index)
-        yield Sample(make(shape), dim, np.array(index, dtype=np.int64), make(tuple(source)), expect=_index_copy)
+        yield Sample(
+            make(shape),
+            dim,
+            np.array(index, dtype=np.int64),
+            make(tuple(source)),
+            expect=_index_copy,
+        )
     yield Sample(make((3, 4)), 0, np.array([1, 1]), make((2, 4)), expect=_index_copy, grad=False)
 
 
@@ -113,7 +156,9 @@ def _index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
 @samples("index_fill.int_Scalar")
 def index_fill(make: Maker) -> Iterator[Sample]:
     for shape, dim, n in [((3, 4), 0, 2), ((3, 4), -1, 3), ((3, 4), 1, 0), ((5,), 0, 2)]:
-        yield Sample(make(shape), dim, make.index((n,), shape[dim]), make.scalar(), expect=_index_fill)
+        yield Sample(
+            make(shape), dim, make.index((n,), shape[dim]), make.scalar(), expect=_index_fill
+        )
 
 
 @samples("index_fill.int_Tensor", dtypes=SOME)
@@ -134,7 +179,14 @@ def _gather(x: Any, dim: int, index: Any) -> Any:
 
 @samples("gather")
 def gather(make: Maker) -> Iterator[Sample]:
-    for shape, dim, index in [((3, 4), 0, (2, 4)), ((3, 4), -1, (3, 2)), ((3, 4), 1, (2, 6)), ((2, 3, 4), 1, (2, 5, 4)), ((3, 4), 0, (0, 4)), ((5,), 0, (3,))]:
+    for shape, dim, index in [
+        ((3, 4), 0, (2, 4)),
+        ((3, 4), -1, (3, 2)),
+        ((3, 4), 1, (2, 6)),
+        ((2, 3, 4), 1, (2, 5, 4)),
+        ((3, 4), 0, (0, 4)),
+        ((5,), 0, (3,)),
+    ]:
         yield Sample(make(shape), dim, make.index(index, shape[dim]), expect=_gather)
     yield Sample(make(()), 0, make.index((), 1), expect=_gather)
 
@@ -170,9 +222,18 @@ def _places(make: Maker) -> Iterator[tuple[tuple[int, ...], int, Any]]:
 @samples("scatter.src")
 def scatter_src(make: Maker) -> Iterator[Sample]:
     for shape, dim, index in _places(make):
-        yield Sample(make(shape), dim, index, make(index.shape), expect=_scattered(lambda a, b: b), grad=False)
+        yield Sample(
+            make(shape),
+            dim,
+            index,
+            make(index.shape),
+            expect=_scattered(lambda a, b: b),
+            grad=False,
+        )
     # Each place once, so that the gradient is defined.
-    yield Sample(make((3, 4)), 0, np.array([[2, 0, 1, 1]]), make((2, 4)), expect=_scattered(lambda a, b: b))
+    yield Sample(
+        make((3, 4)), 0, np.array([[2, 0, 1, 1]]), make((2, 4)), expect=_scattered(lambda a, b: b)
+    )
 
 
 @samples("scatter.value")
@@ -184,15 +245,51 @@ def scatter_value(make: Maker) -> Iterator[Sample]:
 @samples("scatter.reduce")
 def scatter_with(make: Maker) -> Iterator[Sample]:
     for shape, dim, index in _places(make):
-        yield Sample(make(shape), dim, index, make(index.shape), reduce="add", expect=_scattered(_sum), loose=2, grad=False)
-        yield Sample(make(shape), dim, index, make(index.shape), reduce="multiply", expect=_scattered(_product), loose=4, grad=False)
+        yield Sample(
+            make(shape),
+            dim,
+            index,
+            make(index.shape),
+            reduce="add",
+            expect=_scattered(_sum),
+            loose=2,
+            grad=False,
+        )
+        yield Sample(
+            make(shape),
+            dim,
+            index,
+            make(index.shape),
+            reduce="multiply",
+            expect=_scattered(_product),
+            loose=4,
+            grad=False,
+        )
 
 
 @samples("scatter.value_reduce")
 def scatter_value_with(make: Maker) -> Iterator[Sample]:
     for shape, dim, index in _places(make):
-        yield Sample(make(shape), dim, index, make.scalar(), reduce="add", expect=_scattered(_sum), loose=2, grad=False)
-        yield Sample(make(shape), dim, index, make.scalar(), reduce="multiply", expect=_scattered(_product), loose=4, grad=False)
+        yield Sample(
+            make(shape),
+            dim,
+            index,
+            make.scalar(),
+            reduce="add",
+            expect=_scattered(_sum),
+            loose=2,
+            grad=False,
+        )
+        yield Sample(
+            make(shape),
+            dim,
+            index,
+            make.scalar(),
+            reduce="multiply",
+            expect=_scattered(_product),
+            loose=4,
+            grad=False,
+        )
 
 
 @samples("scatter_add")
@@ -201,7 +298,9 @@ def scatter_add(make: Maker) -> Iterator[Sample]:
         yield Sample(make(shape), dim, index, make(index.shape), expect=_scattered(_sum), loose=2)
 
 
-def _scatter_reduce(x: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool = True) -> Any:
+def _scatter_reduce(
+    x: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool = True
+) -> Any:
     groups: dict[tuple[int, ...], list[Any]] = {}
     for at in np.ndindex(*index.shape):
         to = list(at)
@@ -229,16 +328,36 @@ def scatter_reduce(make: Maker) -> Iterator[Sample]:
             continue
         for shape, dim, index in _places(make):
             for include in (True, False):
-                # Distinct values: at a tie the gradient of a maximum is not what finite differences say.
-                values = make.distinct((index.size + int(np.prod(shape)),)) if reduce in ("amax", "amin") else make((index.size + int(np.prod(shape)),), 0.5, 2)
-                x, src = values[index.size :].reshape(shape), values[: index.size].reshape(index.shape)
-                yield Sample(x, dim, index, src, reduce, include_self=include, expect=_scatter_reduce, loose=8)
+                # Distinct values: at a tie the gradient of a maximum is not what finite differences
+                # say.
+                values = (
+                    make.distinct((index.size + int(np.prod(shape)),))
+                    if reduce in ("amax", "amin")
+                    else make((index.size + int(np.prod(shape)),), 0.5, 2)
+                )
+                x, src = values[index.size :].reshape(shape), values[: index.size].reshape(
+                    index.shape
+                )
+                yield Sample(
+                    x,
+                    dim,
+                    index,
+                    src,
+                    reduce,
+                    include_self=include,
+                    expect=_scatter_reduce,
+                    loose=8,
+                )
 
 
 @samples("masked_select", dtypes=SOME)
 def masked_select(make: Maker) -> Iterator[Sample]:
     for a, b in [((3, 4), (3, 4)), ((3, 4), (4,)), ((4,), (3, 4)), ((0, 2), (2,)), ((), ())]:
-        yield Sample(make(a), make.mask(b), expect=lambda x, m: np.broadcast_arrays(x, m)[0][np.broadcast_arrays(x, m)[1]])
+        yield Sample(
+            make(a),
+            make.mask(b),
+            expect=lambda x, m: np.broadcast_arrays(x, m)[0][np.broadcast_arrays(x, m)[1]],
+        )
 
 
 @samples("masked_scatter", dtypes=SOME)
@@ -258,7 +377,9 @@ def nonzero(make: Maker) -> Iterator[Sample]:
     for shape in [(3, 4), (5,), (0, 3), (2, 3, 2)]:
         x = np.where(make.mask(shape), make(shape), 0).astype(make(()).dtype)
         yield Sample(x, grad=False, expect=lambda x: np.argwhere(x))
-    yield Sample(make((), 1, 2), grad=False, expect=lambda x: np.zeros((int(x != 0), 0), dtype=np.int64))
+    yield Sample(
+        make((), 1, 2), grad=False, expect=lambda x: np.zeros((int(x != 0), 0), dtype=np.int64)
+    )
 
 
 def _coordinates(make: Maker) -> Iterator[Sample]:
@@ -277,14 +398,22 @@ def where(make: Maker) -> Iterator[Sample]:
 @samples("take", dtypes=SOME)
 def take(make: Maker) -> Iterator[Sample]:
     for shape, index in [((3, 4), (2, 3)), ((5,), (0,)), ((3, 4), ())]:
-        yield Sample(make(shape), make.index(index, int(np.prod(shape))), expect=lambda x, i: np.take(x, i))
-        yield Sample(make(shape), np.asarray(make.index(index, int(np.prod(shape))) - int(np.prod(shape))), expect=lambda x, i: np.take(x, i))
+        yield Sample(
+            make(shape), make.index(index, int(np.prod(shape))), expect=lambda x, i: np.take(x, i)
+        )
+        yield Sample(
+            make(shape),
+            np.asarray(make.index(index, int(np.prod(shape))) - int(np.prod(shape))),
+            expect=lambda x, i: np.take(x, i),
+        )
 
 
 @samples("put", dtypes=SOME)
 def put(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
-        return _put(x.reshape(-1), [index.reshape(-1)], source.reshape(-1), accumulate).reshape(x.shape)
+        return _put(x.reshape(-1), [index.reshape(-1)], source.reshape(-1), accumulate).reshape(
+            x.shape
+        )
 
     yield Sample(make((3, 4)), np.array([[1, 5], [-1, 0]]), make((2, 2)), expect=expect)
     yield Sample(make((3, 4)), np.array([1, 5, 1]), make((3,)), True, expect=expect)
@@ -294,8 +423,15 @@ def put(make: Maker) -> Iterator[Sample]:
 @samples("take_along_dim", dtypes=SOME)
 def take_along_dim(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4)), make.index((3, 2), 4), 1, expect=np.take_along_axis)
-    yield Sample(make((3, 4)), make.index((2, 1), 3), 0, expect=lambda x, i, d: np.take_along_axis(x, np.broadcast_to(i, (2, 4)), d))
-    yield Sample(make((3, 4)), make.index((5,), 12), expect=lambda x, i: x.reshape(-1)[i.reshape(-1)])
+    yield Sample(
+        make((3, 4)),
+        make.index((2, 1), 3),
+        0,
+        expect=lambda x, i, d: np.take_along_axis(x, np.broadcast_to(i, (2, 4)), d),
+    )
+    yield Sample(
+        make((3, 4)), make.index((5,), 12), expect=lambda x, i: x.reshape(-1)[i.reshape(-1)]
+    )
 
 
 @samples("embedding")
@@ -308,10 +444,12 @@ def embedding(make: Maker) -> Iterator[Sample]:
 @samples("embedding_dense_backward")
 def embedding_dense_backward(make: Maker) -> Iterator[Sample]:
     def expect(grad: Any, index: Any, rows: int, padding: int, by_frequency: bool) -> Any:
-        out = np.zeros((rows, grad.shape[-1]))
+        out = np.zeros((rows, grad.shape[-1]), dtype=grad.dtype)
         for at in np.ndindex(*index.shape):
             if index[at] != padding:
-                out[index[at]] += grad[at] / (np.count_nonzero(index == index[at]) if by_frequency else 1)
+                out[index[at]] += grad[at] / (
+                    np.count_nonzero(index == index[at]) if by_frequency else 1
+                )
         return out
 
     index = make.index((2, 6), 4)
@@ -328,7 +466,13 @@ def one_hot(make: Maker) -> Iterator[Sample]:
 
 @samples("flip")
 def flip(make: Maker) -> Iterator[Sample]:
-    for shape, dims in [((3, 4), [0]), ((3, 4), [0, -1]), ((2, 3, 4), [1]), ((3, 4), []), ((0, 4), [0])]:
+    for shape, dims in [
+        ((3, 4), [0]),
+        ((3, 4), [0, -1]),
+        ((2, 3, 4), [1]),
+        ((3, 4), []),
+        ((0, 4), [0]),
+    ]:
         yield Sample(make(shape), dims, expect=lambda x, d: np.flip(x, tuple(d)))
 
 
@@ -345,7 +489,12 @@ def flipud(make: Maker) -> Iterator[Sample]:
 
 @samples("roll", dtypes=SOME)
 def roll(make: Maker) -> Iterator[Sample]:
-    for shape, shifts, dims in [((3, 4), [1], [0]), ((3, 4), [-1, 6], [0, 1]), ((3, 4), [2], [-1]), ((0, 4), [1], [0])]:
+    for shape, shifts, dims in [
+        ((3, 4), [1], [0]),
+        ((3, 4), [-1, 6], [0, 1]),
+        ((3, 4), [2], [-1]),
+        ((0, 4), [1], [0]),
+    ]:
         yield Sample(make(shape), shifts, dims, expect=lambda x, s, d: np.roll(x, s, d))
     yield Sample(make((3, 4)), 5, expect=lambda x, s: np.roll(x, s))
 
@@ -358,7 +507,13 @@ def rot90(make: Maker) -> Iterator[Sample]:
 
 
 def _tiled(make: Maker) -> Iterator[Sample]:
-    for shape, times in [((3, 4), [2, 1]), ((3,), [2, 2]), ((), [3]), ((2, 2), [0, 1]), ((2, 1), [1, 1, 3])]:
+    for shape, times in [
+        ((3, 4), [2, 1]),
+        ((3,), [2, 2]),
+        ((), [3]),
+        ((2, 2), [0, 1]),
+        ((2, 1), [1, 1, 3]),
+    ]:
         yield Sample(make(shape), times, expect=np.tile)
 
 
@@ -376,7 +531,11 @@ def repeat_interleave_counts(make: Maker) -> Iterator[Sample]:
     for shape in [(5,), (0,)]:
         counts = abs(make(shape))
         yield Sample(counts, expect=lambda n: np.repeat(np.arange(len(n)), n))
-        yield Sample(counts, output_size=int(counts.sum()), expect=lambda n, output_size: np.repeat(np.arange(len(n)), n))
+        yield Sample(
+            counts,
+            output_size=int(counts.sum()),
+            expect=lambda n, output_size: np.repeat(np.arange(len(n)), n),
+        )
 
 
 @samples("repeat_interleave.self_Tensor", dtypes=SOME)

@@ -12,7 +12,13 @@ SOME = ("bool", "int64", "bfloat16", "float32", "float64", "complex128")
 
 
 def _cat(make: Maker) -> Iterator[Sample]:
-    for shapes, dim in [([(2, 3), (4, 3)], 0), ([(2, 3), (2, 1), (2, 2)], -1), ([(3,)], 0), ([(0, 3), (2, 3)], 0), ([(40,), (30,)], 0)]:
+    for shapes, dim in [
+        ([(2, 3), (4, 3)], 0),
+        ([(2, 3), (2, 1), (2, 2)], -1),
+        ([(3,)], 0),
+        ([(0, 3), (2, 3)], 0),
+        ([(40,), (30,)], 0),
+    ]:
         yield Sample([make(s) for s in shapes], dim, expect=np.concatenate)
     # A tensor of shape (0,) is passed over whatever the others' shape.
     yield Sample([make((2, 3)), make((0,))], 1, expect=lambda x, d: x[0])
@@ -27,11 +33,19 @@ for _name in ("cat", "concat", "concatenate"):
 
 @samples("stack", dtypes=SOME)
 def stack(make: Maker) -> Iterator[Sample]:
-    for shape, count, dim in [((2, 3), 2, 0), ((2, 3), 3, -1), ((2, 3), 2, 1), ((), 4, 0), ((0, 2), 2, 2)]:
+    for shape, count, dim in [
+        ((2, 3), 2, 0),
+        ((2, 3), 3, -1),
+        ((2, 3), 2, 1),
+        ((), 4, 0),
+        ((0, 2), 2, 2),
+    ]:
         yield Sample([make(shape) for _ in range(count)], dim, expect=np.stack)
 
 
-def _along(reference: Callable[..., Any], *groups: list[tuple[int, ...]]) -> Callable[[Maker], Iterator[Sample]]:
+def _along(
+    reference: Callable[..., Any], *groups: list[tuple[int, ...]]
+) -> Callable[[Maker], Iterator[Sample]]:
     def make_samples(make: Maker) -> Iterator[Sample]:
         for shapes in groups:
             yield Sample([make(s) for s in shapes], expect=reference)
@@ -39,7 +53,15 @@ def _along(reference: Callable[..., Any], *groups: list[tuple[int, ...]]) -> Cal
     return make_samples
 
 
-samples("hstack", dtypes=SOME)(_along(np.hstack, [(2,), (3,)], [(2, 3), (2, 1)], [(), ()], [(2, 1, 2), (2, 2, 2)]))
-samples("vstack", dtypes=SOME)(_along(np.vstack, [(3,), (3,)], [(2, 3), (1, 3)], [(), ()], [(3,), (2, 3)]))
-samples("dstack", dtypes=SOME)(_along(np.dstack, [(3,), (3,)], [(2, 3), (2, 3)], [(2, 3, 1), (2, 3, 2)], [(), ()]))
-samples("column_stack", dtypes=SOME)(_along(np.column_stack, [(3,), (3,)], [(3,), (3, 2)], [(2, 3), (2, 1)]))
+samples("hstack", dtypes=SOME)(
+    _along(np.hstack, [(2,), (3,)], [(2, 3), (2, 1)], [(), ()], [(2, 1, 2), (2, 2, 2)])
+)
+samples("vstack", dtypes=SOME)(
+    _along(np.vstack, [(3,), (3,)], [(2, 3), (1, 3)], [(), ()], [(3,), (2, 3)])
+)
+samples("dstack", dtypes=SOME)(
+    _along(np.dstack, [(3,), (3,)], [(2, 3), (2, 3)], [(2, 3, 1), (2, 3, 2)], [(), ()])
+)
+samples("column_stack", dtypes=SOME)(
+    _along(np.column_stack, [(3,), (3,)], [(3,), (3, 2)], [(2, 3), (2, 1)])
+)

@@ -20,15 +20,25 @@ def _pairwise(elementwise: Callable[..., Any]) -> Callable[[Maker], Iterator[Sam
 
     def make_samples(make: Maker) -> Iterator[Sample]:
         for reduction in (0, 1, 2):
-            yield Sample(make((3, 4)), make((3, 4)), reduction, expect=lambda x, y, r: _reduced(elementwise(x, y), r), loose=4)
+            yield Sample(
+                make((3, 4)),
+                make((3, 4)),
+                reduction,
+                expect=lambda x, y, r: _reduced(elementwise(x, y), r),
+                loose=4,
+            )
 
     return make_samples
 
 
 samples("mse_loss", dtypes=FLOATS)(_pairwise(lambda x, y: (x - y) ** 2))
 samples("l1_loss", dtypes=FLOATS)(_pairwise(lambda x, y: abs(x - y)))
-samples("smooth_l1_loss", dtypes=FLOATS)(_pairwise(lambda x, y: np.where(abs(x - y) < 1, (x - y) ** 2 / 2, abs(x - y) - 0.5)))
-samples("huber_loss", dtypes=FLOATS)(_pairwise(lambda x, y: np.where(abs(x - y) < 1, (x - y) ** 2 / 2, abs(x - y) - 0.5)))
+samples("smooth_l1_loss", dtypes=FLOATS)(
+    _pairwise(lambda x, y: np.where(abs(x - y) < 1, (x - y) ** 2 / 2, abs(x - y) - 0.5))
+)
+samples("huber_loss", dtypes=FLOATS)(
+    _pairwise(lambda x, y: np.where(abs(x - y) < 1, (x - y) ** 2 / 2, abs(x - y) - 0.5))
+)
 
 
 @samples("binary_cross_entropy", dtypes=FLOATS)
@@ -38,8 +48,12 @@ def binary_cross_entropy(make: Maker) -> Iterator[Sample]:
         return _reduced(loss if w is None else loss * w, r)
 
     for r in (0, 1, 2):
-        yield Sample(make((3, 4), 0.1, 0.9), make((3, 4), 0.1, 0.9), None, r, expect=expect, loose=8)
-    yield Sample(make((5,), 0.1, 0.9), make((5,), 0.1, 0.9), make((5,), 0.5, 2), 1, expect=expect, loose=8)
+        yield Sample(
+            make((3, 4), 0.1, 0.9), make((3, 4), 0.1, 0.9), None, r, expect=expect, loose=8
+        )
+    yield Sample(
+        make((5,), 0.1, 0.9), make((5,), 0.1, 0.9), make((5,), 0.5, 2), 1, expect=expect, loose=8
+    )
 
 
 @samples("binary_cross_entropy_with_logits", dtypes=FLOATS)
@@ -50,13 +64,33 @@ def binary_cross_entropy_with_logits(make: Maker) -> Iterator[Sample]:
         return _reduced(loss if w is None else loss * w, r)
 
     yield Sample(make((3, 4)), make((3, 4), 0.1, 0.9), expect=expect, loose=8)
-    yield Sample(make((3, 4)), make((3, 4), 0.1, 0.9), make((4,), 0.5, 2), make((4,), 0.5, 2), 0, expect=expect, loose=8)
+    yield Sample(
+        make((3, 4)),
+        make((3, 4), 0.1, 0.9),
+        make((4,), 0.5, 2),
+        make((4,), 0.5, 2),
+        0,
+        expect=expect,
+        loose=8,
+    )
 
 
 @samples("kl_div", dtypes=FLOATS)
 def kl_div(make: Maker) -> Iterator[Sample]:
-    yield Sample(make((3, 4)), make((3, 4), 0.1, 0.9), expect=lambda x, y: (y * (np.log(y) - x)).mean(), loose=8)
-    yield Sample(make((3, 4)), make((3, 4)), 2, log_target=True, expect=lambda x, y, r, **_: (np.exp(y) * (y - x)).sum(), loose=8)
+    yield Sample(
+        make((3, 4)),
+        make((3, 4), 0.1, 0.9),
+        expect=lambda x, y: (y * (np.log(y) - x)).mean(),
+        loose=8,
+    )
+    yield Sample(
+        make((3, 4)),
+        make((3, 4)),
+        2,
+        log_target=True,
+        expect=lambda x, y, r, **_: (np.exp(y) * (y - x)).sum(),
+        loose=8,
+    )
 
 
 def _nll(x: Any, target: Any, weight: Any = None, reduction: int = 1, ignore: int = -100) -> Any:
@@ -97,7 +131,12 @@ def cross_entropy_loss(make: Maker) -> Iterator[Sample]:
         yield Sample(make((4, 3)), make.index((4,), 3), None, r, expect=indices, loose=8)
     yield Sample(make((2, 3, 4)), make.index((2, 4), 3), expect=indices, loose=8)
     yield Sample(make((3,)), make.index((), 3), expect=indices, loose=8)
-    yield Sample(make((4, 3)), make((4, 3), 0.1, 1), expect=lambda x, p: -(_log_softmax(x, 1) * p).sum(1).mean(), loose=8)
+    yield Sample(
+        make((4, 3)),
+        make((4, 3), 0.1, 1),
+        expect=lambda x, p: -(_log_softmax(x, 1) * p).sum(1).mean(),
+        loose=8,
+    )
 
     def smoothed(x: Any, t: Any, label_smoothing: float) -> Any:
         logp = _log_softmax(x, 1)

@@ -40,7 +40,9 @@ def addmm(make: Maker) -> Iterator[Sample]:
     for shape in [(3, 5), (5,), (3, 1), ()]:
         yield Sample(make(shape), make((3, 4)), make((4, 5)), expect=_added, loose=4)
     if make.dtype != "bool":
-        yield Sample(make((3, 5)), make((3, 4)), make((4, 5)), beta=2, alpha=3, expect=_added, loose=8)
+        yield Sample(
+            make((3, 5)), make((3, 4)), make((4, 5)), beta=2, alpha=3, expect=_added, loose=8
+        )
         yield Sample(make((3, 5)), make((3, 4)), make((4, 5)), beta=0, expect=_added, loose=4)
 
 
@@ -52,8 +54,18 @@ def baddbmm(make: Maker) -> Iterator[Sample]:
 
 @samples("matmul", dtypes=ALL)
 def matmul(make: Maker) -> Iterator[Sample]:
-    shapes = [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((5, 2, 3), (5, 3, 4)),
-              ((5, 1, 2, 3), (4, 3, 2)), ((2, 3), (5, 3, 4)), ((3,), (5, 3, 4)), ((5, 2, 3), (3,))]  # fmt: skip
+    shapes = [
+        ((3,), (3,)),
+        ((2, 3), (3,)),
+        ((3,), (3, 2)),
+        ((2, 3), (3, 4)),
+        ((5, 2, 3), (3, 4)),
+        ((5, 2, 3), (5, 3, 4)),
+        ((5, 1, 2, 3), (4, 3, 2)),
+        ((2, 3), (5, 3, 4)),
+        ((3,), (5, 3, 4)),
+        ((5, 2, 3), (3,)),
+    ]
     for a, b in shapes:
         yield Sample(make(a), make(b), expect=np.matmul, loose=4)
 

@@ -11,7 +11,15 @@ from ..sample import Maker, Sample, samples
 FLOATS = ("float32", "float64")
 
 
-def _conv(x: Any, w: Any, b: Any = None, stride: Any = (1, 1), padding: Any = (0, 0), dilation: Any = (1, 1), groups: int = 1) -> Any:
+def _conv(
+    x: Any,
+    w: Any,
+    b: Any = None,
+    stride: Any = (1, 1),
+    padding: Any = (0, 0),
+    dilation: Any = (1, 1),
+    groups: int = 1,
+) -> Any:
     """Cross-correlation, one output pixel at a time."""
     pair = lambda v: (v, v) if isinstance(v, int) else tuple(v)
     stride, padding, dilation = pair(stride), pair(padding), pair(dilation)
@@ -27,7 +35,9 @@ def _conv(x: Any, w: Any, b: Any = None, stride: Any = (1, 1), padding: Any = (0
         for i in range(size[0]):
             for j in range(size[1]):
                 y, z = i * stride[0], j * stride[1]
-                window = channels[:, :, y : y + span[0] : dilation[0], z : z + span[1] : dilation[1]]
+                window = channels[
+                    :, :, y : y + span[0] : dilation[0], z : z + span[1] : dilation[1]
+                ]
                 out[:, o, i, j] = (window * w[o]).sum((1, 2, 3))
     if b is not None:
         out += b[:, None, None]
@@ -38,15 +48,41 @@ def _conv(x: Any, w: Any, b: Any = None, stride: Any = (1, 1), padding: Any = (0
 def conv2d(make: Maker) -> Iterator[Sample]:
     yield Sample(make((2, 3, 5, 6)), make((4, 3, 3, 2)), make((4,)), expect=_conv, loose=8)
     yield Sample(make((3, 5, 5)), make((2, 3, 3, 3)), expect=_conv, loose=8)
-    yield Sample(make((2, 4, 6, 6)), make((4, 2, 3, 3)), make((4,)), (2, 1), (1, 0), (1, 2), 2, expect=_conv, loose=8)
+    yield Sample(
+        make((2, 4, 6, 6)),
+        make((4, 2, 3, 3)),
+        make((4,)),
+        (2, 1),
+        (1, 0),
+        (1, 2),
+        2,
+        expect=_conv,
+        loose=8,
+    )
     yield Sample(make((1, 2, 4, 4)), make((2, 1, 1, 1)), None, 1, 0, 1, 2, expect=_conv, loose=8)
     yield Sample(make((0, 2, 4, 4)), make((2, 2, 3, 3)), expect=_conv, grad=False)
 
 
 @samples("conv2d.padding", dtypes=FLOATS)
 def conv2d_padding(make: Maker) -> Iterator[Sample]:
-    yield Sample(make((1, 2, 5, 5)), make((2, 2, 3, 3)), None, 1, "valid", expect=lambda x, w, b, s, p: _conv(x, w), loose=8)
-    yield Sample(make((1, 2, 5, 5)), make((2, 2, 3, 3)), None, 1, "same", expect=lambda x, w, b, s, p: _conv(x, w, padding=1), loose=8)
+    yield Sample(
+        make((1, 2, 5, 5)),
+        make((2, 2, 3, 3)),
+        None,
+        1,
+        "valid",
+        expect=lambda x, w, b, s, p: _conv(x, w),
+        loose=8,
+    )
+    yield Sample(
+        make((1, 2, 5, 5)),
+        make((2, 2, 3, 3)),
+        None,
+        1,
+        "same",
+        expect=lambda x, w, b, s, p: _conv(x, w, padding=1),
+        loose=8,
+    )
 
     def even(x: Any, w: Any, b: Any, s: Any, p: Any) -> Any:
         return _conv(np.pad(x, ((0, 0), (0, 0), (0, 1), (1, 2))), w)
@@ -54,8 +90,12 @@ def conv2d_padding(make: Maker) -> Iterator[Sample]:
     yield Sample(make((1, 2, 5, 5)), make((2, 2, 2, 4)), None, 1, "same", expect=even, loose=8)
 
 
-def _windows(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, fill: float) -> Iterator[Any]:
-    x = np.pad(x, [(0, 0)] * (x.ndim - 2) + [(padding[0],) * 2, (padding[1],) * 2], constant_values=fill)
+def _windows(
+    x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, fill: float
+) -> Iterator[Any]:
+    x = np.pad(
+        x, [(0, 0)] * (x.ndim - 2) + [(padding[0],) * 2, (padding[1],) * 2], constant_values=fill
+    )
     span = [dilation[i] * (kernel[i] - 1) + 1 for i in range(2)]
     size = [(x.shape[i - 2] - span[i]) // stride[i] + 1 for i in range(2)]
     for i in range(size[0]):
@@ -64,7 +104,9 @@ def _windows(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, fill
             yield size, (i, j), x[..., y : y + span[0] : dilation[0], z : z + span[1] : dilation[1]]
 
 
-def _pool(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, reduce: Any, fill: float) -> Any:
+def _pool(
+    x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, reduce: Any, fill: float
+) -> Any:
     out = None
     for size, (i, j), window in _windows(x, kernel, stride or kernel, padding, dilation, fill):
         out = np.zeros((*x.shape[:-2], *size)) if out is None else out
@@ -72,8 +114,18 @@ def _pool(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, reduce:
     return out
 
 
-def _max_pool(x: Any, kernel: Any, stride: Any = None, padding: Any = (0, 0), dilation: Any = (1, 1)) -> Any:
-    return _pool(x, kernel, stride, padding, dilation, np.max, np.iinfo(x.dtype).min if x.dtype.kind in "iu" else -1e9).astype(x.dtype)
+def _max_pool(
+    x: Any, kernel: Any, stride: Any = None, padding: Any = (0, 0), dilation: Any = (1, 1)
+) -> Any:
+    return _pool(
+        x,
+        kernel,
+        stride,
+        padding,
+        dilation,
+        np.max,
+        np.iinfo(x.dtype).min if x.dtype.kind in "iu" else -1e9,
+    ).astype(x.dtype)
 
 
 @samples("max_pool2d", dtypes=FLOATS)
@@ -90,7 +142,9 @@ def max_pool2d_with_indices(make: Maker) -> Iterator[Sample]:
         values = _max_pool(x, kernel)
         index = np.zeros(values.shape, dtype=np.int64)
         for _, (i, j), w in _windows(x, kernel, kernel, (0, 0), (1, 1), 0):
-            at = plane[i * kernel[0] : (i + 1) * kernel[0], j * kernel[1] : (j + 1) * kernel[1]].reshape(-1)
+            at = plane[
+                i * kernel[0] : (i + 1) * kernel[0], j * kernel[1] : (j + 1) * kernel[1]
+            ].reshape(-1)
             index[..., i, j] = at[w.reshape(*w.shape[:-2], -1).argmax(-1)]
         return values, index
 
@@ -104,12 +158,22 @@ def avg_pool2d(make: Maker) -> Iterator[Sample]:
 
     yield Sample(make((2, 3, 4, 6)), (2, 3), expect=expect)
     yield Sample(make((3, 5, 5)), (3, 2), (2, 1), (1, 1), expect=expect)
-    yield Sample(make((1, 1, 4, 4)), (2, 2), divisor_override=3, expect=lambda x, k, **_: expect(x, k) * 4 / 3)
+    yield Sample(
+        make((1, 1, 4, 4)),
+        (2, 2),
+        divisor_override=3,
+        expect=lambda x, k, **_: expect(x, k) * 4 / 3,
+    )
 
 
 @samples("constant_pad_nd", dtypes=("float32", "float64", "int64"))
 def constant_pad_nd(make: Maker) -> Iterator[Sample]:
-    yield Sample(make((2, 3)), [1, 2], 1, expect=lambda x, p, v: np.pad(x, ((0, 0), (1, 2)), constant_values=v))
+    yield Sample(
+        make((2, 3)),
+        [1, 2],
+        1,
+        expect=lambda x, p, v: np.pad(x, ((0, 0), (1, 2)), constant_values=v),
+    )
     yield Sample(make((2, 3)), [0, 1, 2, 0], expect=lambda x, p: np.pad(x, ((2, 0), (0, 1))))
     yield Sample(make((2, 4)), [-1, -1], expect=lambda x, p: x[:, 1:-1])
 
@@ -140,12 +204,40 @@ def batch_norm(make: Maker) -> Iterator[Sample]:
 
     def evaluate(x: Any, w: Any, b: Any, mean: Any, var: Any, *_: Any) -> Any:
         shape = (1, -1) + (1,) * (x.ndim - 2)
-        return (x - mean.reshape(shape)) / np.sqrt(var.reshape(shape) + 1e-5) * w.reshape(shape) + b.reshape(shape)
+        return (x - mean.reshape(shape)) / np.sqrt(var.reshape(shape) + 1e-5) * w.reshape(
+            shape
+        ) + b.reshape(shape)
 
     for shape in [(4, 3), (2, 3, 4), (2, 3, 2, 2)]:
-        yield Sample(make(shape), make((3,)), make((3,)), None, None, True, 0.1, 1e-5, True, expect=train, loose=8)
-        yield Sample(make(shape), None, None, None, None, True, 0.1, 1e-5, True, expect=train, loose=8)
-    yield Sample(make((4, 3)), make((3,)), make((3,)), make((3,)), make((3,), 0.5, 2), False, 0.1, 1e-5, True, expect=evaluate, loose=8)
+        yield Sample(
+            make(shape),
+            make((3,)),
+            make((3,)),
+            None,
+            None,
+            True,
+            0.1,
+            1e-5,
+            True,
+            expect=train,
+            loose=8,
+        )
+        yield Sample(
+            make(shape), None, None, None, None, True, 0.1, 1e-5, True, expect=train, loose=8
+        )
+    yield Sample(
+        make((4, 3)),
+        make((3,)),
+        make((3,)),
+        make((3,)),
+        make((3,), 0.5, 2),
+        False,
+        0.1,
+        1e-5,
+        True,
+        expect=evaluate,
+        loose=8,
+    )
 
 
 @samples("native_layer_norm")
@@ -154,7 +246,11 @@ def native_layer_norm(make: Maker) -> Iterator[Sample]:
         axes = tuple(range(x.ndim - len(shape), x.ndim))
         rstd = 1 / np.sqrt(x.var(axes, keepdims=True) + eps)
         y = _normalised(x, axes, eps)
-        return (y if w is None else y * w) + (0 if b is None else b), x.mean(axes, keepdims=True), rstd
+        return (
+            (y if w is None else y * w) + (0 if b is None else b),
+            x.mean(axes, keepdims=True),
+            rstd,
+        )
 
     yield Sample(make((3, 4)), [4], make((4,)), make((4,)), 1e-5, expect=expect, loose=8)
     yield Sample(make((2, 3, 4)), [3, 4], None, None, 1e-5, expect=expect, loose=8)
@@ -168,5 +264,3 @@ def layer_norm(make: Maker) -> Iterator[Sample]:
 
     yield Sample(make((3, 4)), [4], expect=expect, loose=8)
     yield Sample(make((2, 5, 4)), [4], make((4,)), make((4,)), expect=expect, loose=8)
-
-

@@ -1,4 +1,6 @@
-"""Random operators: calls and the shapes they give. tests/python/test_random.py looks at the numbers themselves."""
+"""Random operators: calls and the shapes they give. tests/python/test_random.py looks at the
+numbers themselves.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,13 @@ def _dtype(make: Maker) -> treadle.dtype:
 
 def _random(*args: Any, shape: tuple[int, ...], dtype: str, **kwargs: Any) -> Sample:
     """A sample whose result has a known shape and dtype only."""
-    return Sample(*args, grad=False, shape_only=True, expect=lambda *_, **__: np.zeros(shape, dtype=NUMPY_TYPES[dtype]), **kwargs)
+    return Sample(
+        *args,
+        grad=False,
+        shape_only=True,
+        expect=lambda *_, **__: np.zeros(shape, dtype=NUMPY_TYPES[dtype]),
+        **kwargs,
+    )
 
 
 SHAPES: tuple[tuple[int, ...], ...] = ((3, 4), (), (0, 4), (70,))

@@ -12,38 +12,80 @@ from ..sample import Maker, Sample, samples
 SOME = ("bool", "int64", "float32", "float64")
 # The last is more than one block of a reduction in parallel.
 WHOLE: tuple[tuple[int, ...], ...] = ((3, 4), (), (0, 4), (67,), (2, 1, 5), (300, 231))
-ONE: tuple[tuple[Any, ...], ...] = (((3, 4), 0), ((3, 4), -1, True), ((2, 3, 4), 1), ((0, 4), 0), ((0, 4), 1), ((), 0), ((), -1, True), ((5, 40), 0), ((5, 40), 1))
+ONE: tuple[tuple[Any, ...], ...] = (
+    ((3, 4), 0),
+    ((3, 4), -1, True),
+    ((2, 3, 4), 1),
+    ((0, 4), 0),
+    ((0, 4), 1),
+    ((), 0),
+    ((), -1, True),
+    ((5, 40), 0),
+    ((5, 40), 1),
+)
 SEVERAL: tuple[tuple[Any, ...], ...] = (
-    ((3, 4), [0]), ((3, 4), [-1], True), ((2, 3, 4), [0, 2]), ((2, 3, 4), [-2, -1], True), ((2, 3, 4), [0, 1, 2]), ((3, 4), []), ((3, 4), [], True),
-    ((0, 4), [0]), ((0, 4), [1]), ((), [0]), ((5, 40), [0]), ((5, 40), [1], True), ((500, 150), [0]), ((500, 150), [1]),
-)  # fmt: skip
+    ((3, 4), [0]),
+    ((3, 4), [-1], True),
+    ((2, 3, 4), [0, 2]),
+    ((2, 3, 4), [-2, -1], True),
+    ((2, 3, 4), [0, 1, 2]),
+    ((3, 4), []),
+    ((3, 4), [], True),
+    ((0, 4), [0]),
+    ((0, 4), [1]),
+    ((), [0]),
+    ((5, 40), [0]),
+    ((5, 40), [1], True),
+    ((500, 150), [0]),
+    ((500, 150), [1]),
+)
 
 
 def _over(reference: Callable[..., Any]) -> Callable[..., Any]:
     """The reference with NumPy's names; no dimension stands for all."""
 
     def expect(x: Any, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
-        axis = None if dim is None or dim == [] or x.ndim == 0 else tuple(dim) if isinstance(dim, list) else dim
+        axis = (
+            None
+            if dim is None or dim == [] or x.ndim == 0
+            else tuple(dim) if isinstance(dim, list) else dim
+        )
         return reference(x, axis=axis, keepdims=keepdim)
 
     return expect
 
 
-def _of(reference: Callable[..., Any], calls: Any, values: str = "any", filled: bool = False) -> Callable[[Maker], Iterator[Sample]]:
+def _of(
+    reference: Callable[..., Any], calls: Any, values: str = "any", filled: bool = False
+) -> Callable[[Maker], Iterator[Sample]]:
     """Samples of a reduction. `filled`: it has no result for no elements."""
 
     def make_samples(make: Maker) -> Iterator[Sample]:
         for call in calls:
             shape, *rest = call if isinstance(call[0] if call else None, tuple) else (call,)
-            empty = 0 in (shape if not rest or rest[0] == [] else [shape[d] for d in np.atleast_1d(rest[0])] if shape else [])
+            empty = 0 in (
+                shape
+                if not rest or rest[0] == []
+                else [shape[d] for d in np.atleast_1d(rest[0])] if shape else []
+            )
             if filled and empty:
                 continue
             size = int(np.prod(shape))
             if size > 1000 and make.dtype not in ("float32", "int64", "bool"):
                 continue
-            x = make.distinct(shape) if values == "distinct" and size < 200 else make(shape, 0.5, 1.5) if values == "positive" else make(shape)
+            x = (
+                make.distinct(shape)
+                if values == "distinct" and size < 200
+                else make(shape, 0.5, 1.5) if values == "positive" else make(shape)
+            )
             # Float16 keeps 11 bits of a sum that float32 made.
-            yield Sample(x, *rest, expect=_over(reference), loose=4 if size < 1000 else 50, grad=0 < size < 100)
+            yield Sample(
+                x,
+                *rest,
+                expect=_over(reference),
+                loose=4 if size < 1000 else 50,
+                grad=0 < size < 100,
+            )
 
     return make_samples
 
@@ -66,7 +108,9 @@ def _prod(x: Any, **where: Any) -> Any:
 
 def _truth(reference: Callable[..., Any]) -> Callable[..., Any]:
     # Of uint8 the result is uint8.
-    return lambda x, **where: reference(x, **where).astype(np.uint8 if x.dtype == np.uint8 else bool)
+    return lambda x, **where: reference(x, **where).astype(
+        np.uint8 if x.dtype == np.uint8 else bool
+    )
 
 
 samples("sum")(_of(_sum, WHOLE))
@@ -90,7 +134,12 @@ def sum_dim(make: Maker) -> Iterator[Sample]:
     yield from _of(_sum, SEVERAL)(make)
     yield Sample(make((3, 4)), None, True, expect=_over(_sum), loose=4)
     if make.dtype in ("int32", "bool"):
-        yield Sample(make((3, 4)), [0], dtype=treadle.float64, expect=lambda x, d, dtype: x.astype(np.float64).sum(0))
+        yield Sample(
+            make((3, 4)),
+            [0],
+            dtype=treadle.float64,
+            expect=lambda x, d, dtype: x.astype(np.float64).sum(0),
+        )
 
 
 @samples("prod")

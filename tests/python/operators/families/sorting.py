@@ -10,8 +10,14 @@ from ..sample import NUMPY_TYPES, Maker, Sample, samples
 
 SOME = ("int64", "float32", "float64")
 CALLS: tuple[tuple[tuple[int, ...], int, bool], ...] = (
-    ((3, 4), -1, False), ((3, 4), 0, True), ((2, 5, 3), 1, False), ((40,), 0, True), ((0, 3), 1, False), ((3, 0), 1, True), ((), -1, False),
-)  # fmt: skip
+    ((3, 4), -1, False),
+    ((3, 4), 0, True),
+    ((2, 5, 3), 1, False),
+    ((40,), 0, True),
+    ((0, 3), 1, False),
+    ((3, 0), 1, True),
+    ((), -1, False),
+)
 
 
 def _order(x: Any, dim: int, descending: bool) -> Any:
@@ -21,7 +27,8 @@ def _order(x: Any, dim: int, descending: bool) -> Any:
     if not descending:
         return np.argsort(x, axis=dim, kind="stable")
     turned = np.flip(x, dim)
-    # The last of equal elements comes first from behind: turning twice keeps the order of equal ones.
+    # The last of equal elements comes first from behind: turning twice keeps the order of equal
+    # ones.
     return x.shape[dim] - 1 - np.flip(np.argsort(turned, axis=dim, kind="stable"), dim)
 
 
@@ -32,7 +39,11 @@ def _sorted(x: Any, dim: int = -1, descending: bool = False, **_: Any) -> Any:
 
 def _ties(make: Maker, shape: tuple[int, ...]) -> Any:
     """Few different values, so that most have equals."""
-    return make(shape) if not make.is_floating else np.asarray(np.round(make(shape)), dtype=NUMPY_TYPES[make.dtype])
+    return (
+        make(shape)
+        if not make.is_floating
+        else np.asarray(np.round(make(shape)), dtype=NUMPY_TYPES[make.dtype])
+    )
 
 
 @samples("sort")
@@ -50,8 +61,21 @@ def sort(make: Maker) -> Iterator[Sample]:
 @samples("sort.stable", dtypes=SOME)
 def sort_stable(make: Maker) -> Iterator[Sample]:
     for shape, dim, descending in CALLS:
-        yield Sample(_ties(make, shape), stable=True, dim=dim, descending=descending, grad=False, expect=lambda x, stable, **k: _sorted(x, **k))
-        yield Sample(make.distinct(shape), stable=True, dim=dim, descending=descending, expect=lambda x, stable, **k: _sorted(x, **k))
+        yield Sample(
+            _ties(make, shape),
+            stable=True,
+            dim=dim,
+            descending=descending,
+            grad=False,
+            expect=lambda x, stable, **k: _sorted(x, **k),
+        )
+        yield Sample(
+            make.distinct(shape),
+            stable=True,
+            dim=dim,
+            descending=descending,
+            expect=lambda x, stable, **k: _sorted(x, **k),
+        )
 
 
 @samples("argsort", dtypes=SOME)
@@ -63,7 +87,14 @@ def argsort(make: Maker) -> Iterator[Sample]:
 @samples("argsort.stable", dtypes=SOME)
 def argsort_stable(make: Maker) -> Iterator[Sample]:
     for shape, dim, descending in CALLS:
-        yield Sample(_ties(make, shape), stable=True, dim=dim, descending=descending, grad=False, expect=lambda x, stable, dim, descending: _order(x, dim, descending))
+        yield Sample(
+            _ties(make, shape),
+            stable=True,
+            dim=dim,
+            descending=descending,
+            grad=False,
+            expect=lambda x, stable, dim, descending: _order(x, dim, descending),
+        )
 
 
 @samples("topk")
@@ -73,7 +104,13 @@ def topk(make: Maker) -> Iterator[Sample]:
         cut = (slice(None),) * (dim % x.ndim) + (slice(k),)
         return values[cut], order[cut]
 
-    for shape, k, dim, largest in [((3, 4), 2, -1, True), ((4, 3), 3, 0, False), ((40,), 5, 0, True), ((3, 4), 4, 1, True), ((3, 4), 0, 1, False)]:
+    for shape, k, dim, largest in [
+        ((3, 4), 2, -1, True),
+        ((4, 3), 3, 0, False),
+        ((40,), 5, 0, True),
+        ((3, 4), 4, 1, True),
+        ((3, 4), 0, 1, False),
+    ]:
         yield Sample(make.distinct(shape), k, dim, largest, expect=expect)
         yield Sample(_ties(make, shape), k, dim, largest, grad=False, expect=expect)
     yield Sample(make.distinct((3, 5)), 2, expect=expect)
@@ -85,7 +122,12 @@ def kthvalue(make: Maker) -> Iterator[Sample]:
         values, order = (np.take(a, [k - 1], dim) for a in _sorted(x, dim))
         return (values, order) if keepdim else (values.squeeze(dim), order.squeeze(dim))
 
-    for shape, k, dim, keepdim in [((3, 4), 2, -1, False), ((4, 3), 4, 0, True), ((40,), 1, 0, False), ((2, 3, 4), 3, 1, True)]:
+    for shape, k, dim, keepdim in [
+        ((3, 4), 2, -1, False),
+        ((4, 3), 4, 0, True),
+        ((40,), 1, 0, False),
+        ((2, 3, 4), 3, 1, True),
+    ]:
         yield Sample(make.distinct(shape), k, dim, keepdim, expect=expect)
 
 
@@ -95,14 +137,21 @@ def median_dim(make: Maker) -> Iterator[Sample]:
         values, order = (np.take(a, [(x.shape[dim] - 1) // 2], dim) for a in _sorted(x, dim))
         return (values, order) if keepdim else (values.squeeze(dim), order.squeeze(dim))
 
-    for shape, dim, keepdim in [((3, 4), -1, False), ((5, 3), 0, True), ((41,), 0, False), ((2, 3, 4), 1, True)]:
+    for shape, dim, keepdim in [
+        ((3, 4), -1, False),
+        ((5, 3), 0, True),
+        ((41,), 0, False),
+        ((2, 3, 4), 1, True),
+    ]:
         yield Sample(make.distinct(shape), dim, keepdim, expect=expect)
 
 
 @samples("median", dtypes=SOME)
 def median(make: Maker) -> Iterator[Sample]:
     for shape in [(3, 4), (5,), ()]:
-        yield Sample(make.distinct(shape), expect=lambda x: np.sort(x.reshape(-1))[(x.size - 1) // 2])
+        yield Sample(
+            make.distinct(shape), expect=lambda x: np.sort(x.reshape(-1))[(x.size - 1) // 2]
+        )
 
 
 @samples("_unique2")
@@ -120,11 +169,18 @@ def unique2(make: Maker) -> Iterator[Sample]:
 
 @samples("searchsorted.Tensor")
 def searchsorted(make: Maker) -> Iterator[Sample]:
-    def expect(rows: Any, x: Any, right: bool = False, side: Any = None, out_int32: bool = False) -> Any:
+    def expect(
+        rows: Any, x: Any, right: bool = False, side: Any = None, out_int32: bool = False
+    ) -> Any:
         side = side or ("right" if right else "left")
         if rows.ndim == 1:
             return np.searchsorted(rows, x, side)
-        return np.stack([np.searchsorted(r, v, side) for r, v in zip(rows.reshape(-1, rows.shape[-1]), x.reshape(-1, x.shape[-1]))]).reshape(x.shape)
+        return np.stack(
+            [
+                np.searchsorted(r, v, side)
+                for r, v in zip(rows.reshape(-1, rows.shape[-1]), x.reshape(-1, x.shape[-1]))
+            ]
+        ).reshape(x.shape)
 
     rows = np.sort(_ties(make, (2, 5)), -1)
     line = np.sort(_ties(make, (6,)))
@@ -137,11 +193,19 @@ def searchsorted(make: Maker) -> Iterator[Sample]:
 
 @samples("searchsorted.Scalar", dtypes=SOME)
 def searchsorted_scalar(make: Maker) -> Iterator[Sample]:
-    yield Sample(np.sort(make((6,))), make.scalar(), grad=False, expect=lambda r, x: np.searchsorted(r, x))
+    yield Sample(
+        np.sort(make((6,))), make.scalar(), grad=False, expect=lambda r, x: np.searchsorted(r, x)
+    )
 
 
 @samples("bucketize.Tensor", dtypes=SOME)
 def bucketize(make: Maker) -> Iterator[Sample]:
     line = np.sort(_ties(make, (6,)))
     for shape, right in [((3, 4), False), ((3,), True), ((), False)]:
-        yield Sample(_ties(make, shape), line, right=right, grad=False, expect=lambda x, b, right: np.searchsorted(b, x, "right" if right else "left"))
+        yield Sample(
+            _ties(make, shape),
+            line,
+            right=right,
+            grad=False,
+            expect=lambda x, b, right: np.searchsorted(b, x, "right" if right else "left"),
+        )

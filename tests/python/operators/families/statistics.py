@@ -20,7 +20,15 @@ def _scan(reference: Callable[..., Any]) -> Callable[[Maker], Iterator[Sample]]:
         return reference(x, axis=dim) if x.ndim else x
 
     def make_samples(make: Maker) -> Iterator[Sample]:
-        for shape, dim in [((3, 4), 0), ((3, 4), -1), ((2, 3, 4), 1), ((40,), 0), ((), 0), ((0, 3), 0), ((3, 0), 1)]:
+        for shape, dim in [
+            ((3, 4), 0),
+            ((3, 4), -1),
+            ((2, 3, 4), 1),
+            ((40,), 0),
+            ((), 0),
+            ((0, 3), 0),
+            ((3, 0), 1),
+        ]:
             # A long product of complex numbers grows past what finite differences can tell apart.
             x = make(shape, 0.5, 1.5) if reference is np.cumprod else make(shape)
             yield Sample(x, dim, expect=wide, loose=8, grad=x.size < 30)
@@ -29,7 +37,12 @@ def _scan(reference: Callable[..., Any]) -> Callable[[Maker], Iterator[Sample]]:
             x[zeros] = 0
             yield Sample(x, 0, expect=wide)
         if make.dtype == "int32":
-            yield Sample(make((3, 4)), 1, dtype=treadle.float64, expect=lambda x, d, dtype: reference(x.astype(np.float64), axis=d))
+            yield Sample(
+                make((3, 4)),
+                1,
+                dtype=treadle.float64,
+                expect=lambda x, d, dtype: reference(x.astype(np.float64), axis=d),
+            )
 
     return make_samples
 
@@ -38,17 +51,31 @@ samples("cumsum")(_scan(np.cumsum))
 samples("cumprod")(_scan(np.cumprod))
 
 
-def _extreme(value: Callable[..., Any], position: Callable[..., Any]) -> Callable[[Maker], Iterator[Sample]]:
+def _extreme(
+    value: Callable[..., Any], position: Callable[..., Any]
+) -> Callable[[Maker], Iterator[Sample]]:
     def expect(x: Any, dim: int, keepdim: bool = False) -> Any:
         if x.ndim == 0:
             return x, np.zeros((), dtype=np.int64)
         return value(x, axis=dim, keepdims=keepdim), position(x, axis=dim, keepdims=keepdim)
 
     def make_samples(make: Maker) -> Iterator[Sample]:
-        for shape, dim, keepdim in [((3, 4), 0, False), ((3, 4), -1, True), ((2, 3, 4), 1, False), ((41,), 0, False), ((0, 3), 1, False), ((), 0, False)]:
+        for shape, dim, keepdim in [
+            ((3, 4), 0, False),
+            ((3, 4), -1, True),
+            ((2, 3, 4), 1, False),
+            ((41,), 0, False),
+            ((0, 3), 1, False),
+            ((), 0, False),
+        ]:
             yield Sample(make.distinct(shape), dim, keepdim, expect=expect)
         # The first of equal ones.
-        yield Sample(make((3, 20)) if not make.is_floating else np.round(make((3, 20))), 1, grad=False, expect=expect)
+        yield Sample(
+            make((3, 20)) if not make.is_floating else np.round(make((3, 20))),
+            1,
+            grad=False,
+            expect=expect,
+        )
         if make.dtype in ("float32", "float64"):
             x = make.distinct((5,))
             x[2] = np.nan
@@ -65,9 +92,21 @@ def _position(reference: Callable[..., Any]) -> Callable[[Maker], Iterator[Sampl
     def make_samples(make: Maker) -> Iterator[Sample]:
         for shape in [(3, 4), (), (67,)]:
             yield Sample(make.distinct(shape), expect=lambda x: np.asarray(reference(x)))
-        for shape, dim, keepdim in [((3, 4), 0, False), ((3, 4), -1, True), ((2, 3, 4), 1, False), ((0, 3), 1, False)]:
-            yield Sample(make.distinct(shape), dim, keepdim, expect=lambda x, d, k: reference(x, axis=d, keepdims=k))
-        yield Sample(make.distinct((3, 4)), None, True, expect=lambda x, d, k: reference(x).reshape(1, 1))
+        for shape, dim, keepdim in [
+            ((3, 4), 0, False),
+            ((3, 4), -1, True),
+            ((2, 3, 4), 1, False),
+            ((0, 3), 1, False),
+        ]:
+            yield Sample(
+                make.distinct(shape),
+                dim,
+                keepdim,
+                expect=lambda x, d, k: reference(x, axis=d, keepdims=k),
+            )
+        yield Sample(
+            make.distinct((3, 4)), None, True, expect=lambda x, d, k: reference(x).reshape(1, 1)
+        )
 
     return make_samples
 
@@ -83,7 +122,9 @@ def _spread(root: bool, mean: bool) -> Callable[..., Any]:
         axis = tuple(dim) if dim else None
         centre = x.mean(axis=axis, keepdims=True)
         count = x.size / centre.size
-        value = (abs(x - centre) ** 2).sum(axis=axis, keepdims=keepdim) / max(count - divisor_less, 0)
+        value = (abs(x - centre) ** 2).sum(axis=axis, keepdims=keepdim) / max(
+            count - divisor_less, 0
+        )
         value = np.sqrt(value) if root else value
         return (value, x.mean(axis=axis, keepdims=keepdim)) if mean else value
 
@@ -96,20 +137,46 @@ def _spreads(name: str, root: bool, mean: bool, **options: Any) -> None:
     @samples(name, dtypes=FLOATS)
     def whole(make: Maker) -> Iterator[Sample]:
         for unbiased in (True, False):
-            yield Sample(make((3, 4)), unbiased, expect=lambda x, u: expect(x, None, False, int(u)), loose=4)
+            yield Sample(
+                make((3, 4)), unbiased, expect=lambda x, u: expect(x, None, False, int(u)), loose=4
+            )
         yield Sample(make((5,)), expect=lambda x: expect(x, None, False, 1), loose=4)
 
     @samples(name + ".dim", dtypes=FLOATS)
     def over_dims(make: Maker) -> Iterator[Sample]:
-        for shape, dim, unbiased, keepdim in [((3, 4), [0], True, False), ((3, 4), [-1], False, True), ((2, 3, 4), [0, 2], True, False), ((3, 4), None, True, True)]:
-            yield Sample(make(shape), dim, unbiased, keepdim, expect=lambda x, d, u, k: expect(x, d, k, int(u)), loose=4)
+        for shape, dim, unbiased, keepdim in [
+            ((3, 4), [0], True, False),
+            ((3, 4), [-1], False, True),
+            ((2, 3, 4), [0, 2], True, False),
+            ((3, 4), None, True, True),
+        ]:
+            yield Sample(
+                make(shape),
+                dim,
+                unbiased,
+                keepdim,
+                expect=lambda x, d, u, k: expect(x, d, k, int(u)),
+                loose=4,
+            )
 
     @samples(name + ".correction", dtypes=FLOATS)
     def corrected(make: Maker) -> Iterator[Sample]:
-        for shape, dim, correction, keepdim in [((3, 4), [0], 1, False), ((3, 4), [1], 0, True), ((2, 3, 4), [-1, 0], 1.5, False), ((3, 4), None, None, False), ((40, 3), [0], 2, False)]:
+        for shape, dim, correction, keepdim in [
+            ((3, 4), [0], 1, False),
+            ((3, 4), [1], 0, True),
+            ((2, 3, 4), [-1, 0], 1.5, False),
+            ((3, 4), None, None, False),
+            ((40, 3), [0], 2, False),
+        ]:
             less = 1 if correction is None else correction
-            yield Sample(make(shape), dim, correction=correction, keepdim=keepdim, loose=8,
-                         expect=lambda x, d, correction, keepdim, less=less: expect(x, d, keepdim, less))  # fmt: skip
+            yield Sample(
+                make(shape),
+                dim,
+                correction=correction,
+                keepdim=keepdim,
+                loose=8,
+                expect=lambda x, d, correction, keepdim, less=less: expect(x, d, keepdim, less),
+            )
 
 
 _spreads("var", root=False, mean=False)
@@ -127,9 +194,16 @@ def _logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
 
 @samples("logsumexp", dtypes=("int64", *REAL_FLOATS))
 def logsumexp(make: Maker) -> Iterator[Sample]:
-    for shape, dim, keepdim in [((3, 4), [0], False), ((3, 4), [-1], True), ((2, 3, 4), [0, 2], False), ((), [0], False)]:
+    for shape, dim, keepdim in [
+        ((3, 4), [0], False),
+        ((3, 4), [-1], True),
+        ((2, 3, 4), [0, 2], False),
+        ((), [0], False),
+    ]:
         yield Sample(make(shape), dim, keepdim, expect=_logsumexp, loose=4)
-    yield Sample(make((3, 4)) + (1000 if make.dtype != "float16" else 100), [1], expect=_logsumexp, loose=4)
+    yield Sample(
+        make((3, 4)) + (1000 if make.dtype != "float16" else 100), [1], expect=_logsumexp, loose=4
+    )
 
 
 def _softmax(x: Any, dim: int, dtype: Any = None) -> Any:
@@ -217,5 +291,14 @@ def diff(make: Maker) -> Iterator[Sample]:
 def bincount(make: Maker) -> Iterator[Sample]:
     for n in (7, 0):
         yield Sample(abs(make((n,))), expect=lambda x: np.bincount(x.astype(np.int64)))
-        yield Sample(abs(make((n,))), None, 9, expect=lambda x, w, m: np.bincount(x.astype(np.int64), minlength=m))
-    yield Sample(abs(make((7,))), Maker("float64")((7,)), expect=lambda x, w: np.bincount(x.astype(np.int64), w))
+        yield Sample(
+            abs(make((n,))),
+            None,
+            9,
+            expect=lambda x, w, m: np.bincount(x.astype(np.int64), minlength=m),
+        )
+    yield Sample(
+        abs(make((7,))),
+        Maker("float64")((7,)),
+        expect=lambda x, w: np.bincount(x.astype(np.int64), w),
+    )

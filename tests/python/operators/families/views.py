@@ -1,4 +1,6 @@
-"""Views and changes of shape. A view's values are NumPy's; that it shares memory is tested in tests/python/test_views.py."""
+"""Views and changes of shape. A view's values are NumPy's; that it shares memory is tested in
+tests/python/test_views.py.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ SOME = ("bool", "int64", "bfloat16", "float32", "float64", "complex128")
 METHOD_INPLACE = ("int64", "float32", "float64")
 
 
-def _view(expect: Callable[..., Any], *calls: tuple[Any, ...], strides: bool = False) -> Callable[[Maker], Iterator[Sample]]:
+def _view(
+    expect: Callable[..., Any], *calls: tuple[Any, ...], strides: bool = False
+) -> Callable[[Maker], Iterator[Sample]]:
     """Samples of a view: each call is the shape of `self` and the other arguments."""
 
     def make_samples(make: Maker) -> Iterator[Sample]:
@@ -31,19 +35,34 @@ def _strided(x: Any, size: Any, stride: Any, offset: Any = None) -> Any:
     return out
 
 
-STRIDED = (((3, 4), [2, 2], [4, 1]), ((3, 4), [2, 2], [1, 4], 2), ((3, 4), [3], [0], 5), ((3, 4), [0, 3], [1, 1]), ((3, 4), [], [], 7),
-           ((6,), [4, 3], [1, 1]))  # fmt: skip
+STRIDED = (
+    ((3, 4), [2, 2], [4, 1]),
+    ((3, 4), [2, 2], [1, 4], 2),
+    ((3, 4), [3], [0], 5),
+    ((3, 4), [0, 3], [1, 1]),
+    ((3, 4), [], [], 7),
+    ((6,), [4, 3], [1, 1]),
+)
 samples("as_strided", dtypes=SOME)(_view(_strided, *STRIDED, strides=True))
 samples("as_strided_", dtypes=METHOD_INPLACE)(_view(_strided, *STRIDED, strides=True))
 
-RESHAPES = (((3, 4), [4, 3]), ((3, 4), [-1]), ((2, 3, 4), [6, -1]), ((), [1, 1]), ((0, 4), [4, 0]), ((1,), []))
+RESHAPES = (
+    ((3, 4), [4, 3]),
+    ((3, 4), [-1]),
+    ((2, 3, 4), [6, -1]),
+    ((), [1, 1]),
+    ((0, 4), [4, 0]),
+    ((1,), []),
+)
 samples("view", dtypes=SOME)(_view(lambda x, s: x.reshape(s), *RESHAPES))
 samples("reshape", dtypes=SOME)(_view(lambda x, s: x.reshape(s), *RESHAPES))
 
 
 def _reshape_like(make: Maker) -> Iterator[Sample]:
     for a, b in [((3, 4), (2, 6)), ((0, 2), (0,)), ((), (1, 1))]:
-        yield Sample(make(a), make(b), grad=False, strides=True, expect=lambda x, y: x.reshape(y.shape))
+        yield Sample(
+            make(a), make(b), grad=False, strides=True, expect=lambda x, y: x.reshape(y.shape)
+        )
 
 
 samples("view_as", dtypes=SOME)(_reshape_like)
@@ -71,18 +90,41 @@ for _name in ("transpose.int", "swapaxes", "swapdims"):
 samples("transpose_", dtypes=METHOD_INPLACE)(_view(np.swapaxes, *SWAPS))
 samples("t", dtypes=SOME)(_view(np.transpose, ((3, 4),), ((3,),), ((),), ((0, 2),)))
 samples("t_", dtypes=METHOD_INPLACE)(_view(np.transpose, ((3, 4),), ((3,),), ((),)))
-samples("adjoint", dtypes=SOME)(_view(lambda x: np.conj(np.swapaxes(x, -2, -1)) if x.dtype.kind == "c" else np.swapaxes(x, -2, -1),
-                                      ((3, 4),), ((2, 3, 4),), ((0, 2),)))  # fmt: skip
-samples("permute", dtypes=SOME)(_view(np.transpose, ((2, 3, 4), [2, 0, 1]), ((2, 3, 4), [-1, 0, 1]), ((3,), [0]), ((), []), ((0, 2), [1, 0])))
+samples("adjoint", dtypes=SOME)(
+    _view(
+        lambda x: (
+            np.conj(np.swapaxes(x, -2, -1)) if x.dtype.kind == "c" else np.swapaxes(x, -2, -1)
+        ),
+        ((3, 4),),
+        ((2, 3, 4),),
+        ((0, 2),),
+    )
+)
+samples("permute", dtypes=SOME)(
+    _view(
+        np.transpose,
+        ((2, 3, 4), [2, 0, 1]),
+        ((2, 3, 4), [-1, 0, 1]),
+        ((3,), [0]),
+        ((), []),
+        ((0, 2), [1, 0]),
+    )
+)
 for _name in ("movedim.intlist", "moveaxis.intlist"):
-    samples(_name, dtypes=SOME)(_view(np.moveaxis, ((2, 3, 4), [0, 1], [2, 0]), ((2, 3, 4), [-1], [0]), ((2, 3), [], [])))
+    samples(_name, dtypes=SOME)(
+        _view(np.moveaxis, ((2, 3, 4), [0, 1], [2, 0]), ((2, 3, 4), [-1], [0]), ((2, 3), [], []))
+    )
 for _name in ("movedim.int", "moveaxis.int"):
-    samples(_name, dtypes=SOME)(_view(np.moveaxis, ((2, 3, 4), 0, 2), ((2, 3, 4), -1, 0), ((3,), 0, 0)))
+    samples(_name, dtypes=SOME)(
+        _view(np.moveaxis, ((2, 3, 4), 0, 2), ((2, 3, 4), -1, 0), ((3,), 0, 0))
+    )
 
 
 def _expanded(x: Any, size: Any, **_: Any) -> Any:
     lead = len(size) - x.ndim
-    return np.broadcast_to(x, tuple(x.shape[i - lead] if n == -1 else n for i, n in enumerate(size)))
+    return np.broadcast_to(
+        x, tuple(x.shape[i - lead] if n == -1 else n for i, n in enumerate(size))
+    )
 
 
 EXPANSIONS = (((3, 1), [3, 4]), ((3, 1), [2, -1, 5]), ((), [2, 3]), ((1,), [0]), ((0, 1), [0, 3]))
@@ -108,9 +150,15 @@ def _squeezed(x: Any, dims: Any = None) -> Any:
     return x.reshape([n for i, n in enumerate(x.shape) if i not in gone])
 
 
-samples("squeeze", dtypes=SOME)(_view(_squeezed, ((1, 3, 1),), ((3, 4),), ((),), ((1, 1),), ((0, 1),)))
-samples("squeeze.dim", dtypes=SOME)(_view(_squeezed, ((1, 3, 1), 0), ((1, 3, 1), -1), ((1, 3), 1), ((0, 1), 1)))
-samples("squeeze.dims", dtypes=SOME)(_view(_squeezed, ((1, 3, 1), [0, -1]), ((1, 3, 1), [0, 1]), ((2, 1), [])))
+samples("squeeze", dtypes=SOME)(
+    _view(_squeezed, ((1, 3, 1),), ((3, 4),), ((),), ((1, 1),), ((0, 1),))
+)
+samples("squeeze.dim", dtypes=SOME)(
+    _view(_squeezed, ((1, 3, 1), 0), ((1, 3, 1), -1), ((1, 3), 1), ((0, 1), 1))
+)
+samples("squeeze.dims", dtypes=SOME)(
+    _view(_squeezed, ((1, 3, 1), [0, -1]), ((1, 3, 1), [0, 1]), ((2, 1), []))
+)
 samples("squeeze_", dtypes=METHOD_INPLACE)(_view(_squeezed, ((1, 3, 1),), ((3, 4),), ((),)))
 samples("squeeze_.dim", dtypes=METHOD_INPLACE)(_view(_squeezed, ((1, 3, 1), 0), ((1, 3), -1)))
 UNSQUEEZED = (((3, 4), 0), ((3, 4), -1), ((3, 4), 2), ((), 0), ((), -1), ((0, 2), 1))
@@ -123,11 +171,22 @@ def _flattened(x: Any, start: int = 0, end: int = -1) -> Any:
         return x.reshape(1)
     start, end = start % x.ndim, end % x.ndim
     # NumPy cannot infer a size beside a zero.
-    return x.reshape((*x.shape[:start], int(np.prod(x.shape[start : end + 1])), *x.shape[end + 1 :]))
+    return x.reshape(
+        (*x.shape[:start], int(np.prod(x.shape[start : end + 1])), *x.shape[end + 1 :])
+    )
 
 
 samples("flatten.using_ints", dtypes=SOME)(
-    _view(_flattened, ((2, 3, 4),), ((2, 3, 4), 1), ((2, 3, 4), 0, 1), ((2, 3, 4), -2, -1), ((),), ((2, 0, 3), 1), ((3,), 0, 0))
+    _view(
+        _flattened,
+        ((2, 3, 4),),
+        ((2, 3, 4), 1),
+        ((2, 3, 4), 0, 1),
+        ((2, 3, 4), -2, -1),
+        ((),),
+        ((2, 0, 3), 1),
+        ((3,), 0, 0),
+    )
 )
 samples("ravel", dtypes=SOME)(_view(np.ravel, ((2, 3),), ((),), ((0, 2),)))
 
@@ -137,7 +196,15 @@ def _unflattened(x: Any, dim: int, sizes: Any) -> Any:
     return x.reshape((*x.shape[:dim], *sizes, *x.shape[dim + 1 :]))
 
 
-samples("unflatten.int", dtypes=SOME)(_view(_unflattened, ((6, 2), 0, [2, 3]), ((2, 6), -1, [3, -1]), ((4,), 0, [4, 1]), ((2, 0), 1, [0, 3])))
+samples("unflatten.int", dtypes=SOME)(
+    _view(
+        _unflattened,
+        ((6, 2), 0, [2, 3]),
+        ((2, 6), -1, [3, -1]),
+        ((4,), 0, [4, 1]),
+        ((2, 0), 1, [0, 3]),
+    )
+)
 
 
 def _sliced(x: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
@@ -145,15 +212,48 @@ def _sliced(x: Any, dim: int = 0, start: Any = None, end: Any = None, step: int 
 
 
 samples("narrow", dtypes=SOME)(
-    _view(lambda x, d, s, n: _sliced(x, d, s % max(x.shape[d], 1) if s < 0 else s, (s % x.shape[d] if s < 0 else s) + n),
-          ((5, 4), 0, 1, 3), ((5, 4), -1, 0, 4), ((5, 4), 0, -2, 2), ((5, 4), 1, 4, 0), ((5, 4), 1, 2, 0))
-)  # fmt: skip
-samples("select.int", dtypes=SOME)(_view(lambda x, d, i: np.take(x, i, d), ((3, 4), 0, 1), ((3, 4), -1, -1), ((2, 3, 4), 1, 0), ((5,), 0, -5)))
+    _view(
+        lambda x, d, s, n: _sliced(
+            x, d, s % max(x.shape[d], 1) if s < 0 else s, (s % x.shape[d] if s < 0 else s) + n
+        ),
+        ((5, 4), 0, 1, 3),
+        ((5, 4), -1, 0, 4),
+        ((5, 4), 0, -2, 2),
+        ((5, 4), 1, 4, 0),
+        ((5, 4), 1, 2, 0),
+    )
+)
+samples("select.int", dtypes=SOME)(
+    _view(
+        lambda x, d, i: np.take(x, i, d),
+        ((3, 4), 0, 1),
+        ((3, 4), -1, -1),
+        ((2, 3, 4), 1, 0),
+        ((5,), 0, -5),
+    )
+)
 samples("slice.Tensor", dtypes=SOME)(
-    _view(_sliced, ((5, 4),), ((5, 4), 0, 1, 3), ((5, 4), -1, None, None, 2), ((5, 4), 0, -2), ((5, 4), 0, 4, 2), ((5, 4), 0, -9, 9, 3),
-          ((7,), 0, 1, None, 3), ((0, 4), 0, 0, 2))
-)  # fmt: skip
-DIAGONALS = (((3, 4),), ((3, 4), 1), ((3, 4), -2), ((3, 4), 9), ((2, 3, 4), 0, 1, 2), ((2, 3, 4), 1, -1, 0), ((0, 3),))
+    _view(
+        _sliced,
+        ((5, 4),),
+        ((5, 4), 0, 1, 3),
+        ((5, 4), -1, None, None, 2),
+        ((5, 4), 0, -2),
+        ((5, 4), 0, 4, 2),
+        ((5, 4), 0, -9, 9, 3),
+        ((7,), 0, 1, None, 3),
+        ((0, 4), 0, 0, 2),
+    )
+)
+DIAGONALS = (
+    ((3, 4),),
+    ((3, 4), 1),
+    ((3, 4), -2),
+    ((3, 4), 9),
+    ((2, 3, 4), 0, 1, 2),
+    ((2, 3, 4), 1, -1, 0),
+    ((0, 3),),
+)
 samples("diagonal", dtypes=SOME)(_view(np.diagonal, *DIAGONALS))
 
 
@@ -165,17 +265,41 @@ def _embedded(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     return np.moveaxis(out, (-2, -1), (dim1, dim2))
 
 
-samples("diag_embed", dtypes=SOME)(_view(_embedded, ((3,),), ((2, 3),), ((2, 3), 1), ((2, 3), -2), ((2, 3), 0, 0, 2), ((2, 3), 1, -1, 0), ((0,), 1)))
-samples("diag", dtypes=SOME)(_view(np.diag, ((3,),), ((3, 4),), ((3,), 1), ((3,), -2), ((3, 4), 1), ((3, 4), -1), ((0,),)))
+samples("diag_embed", dtypes=SOME)(
+    _view(
+        _embedded,
+        ((3,),),
+        ((2, 3),),
+        ((2, 3), 1),
+        ((2, 3), -2),
+        ((2, 3), 0, 0, 2),
+        ((2, 3), 1, -1, 0),
+        ((0,), 1),
+    )
+)
+samples("diag", dtypes=SOME)(
+    _view(np.diag, ((3,),), ((3, 4),), ((3,), 1), ((3,), -2), ((3, 4), 1), ((3, 4), -1), ((0,),))
+)
 
 
 def _unfolded(x: Any, dim: int, size: int, step: int) -> Any:
     if x.ndim == 0:
         return x.reshape(1)[:size] if size else x.reshape(1)[:0]
-    return np.moveaxis(np.lib.stride_tricks.sliding_window_view(x, size, axis=dim), dim, dim)[(slice(None),) * (dim % x.ndim) + (slice(None, None, step),)]
+    return np.moveaxis(np.lib.stride_tricks.sliding_window_view(x, size, axis=dim), dim, dim)[
+        (slice(None),) * (dim % x.ndim) + (slice(None, None, step),)
+    ]
 
 
-samples("unfold", dtypes=SOME)(_view(_unfolded, ((7,), 0, 3, 1), ((7,), 0, 3, 2), ((2, 7), 1, 2, 3), ((7, 2), 0, 7, 1), ((2, 7), -1, 3, 4)))
+samples("unfold", dtypes=SOME)(
+    _view(
+        _unfolded,
+        ((7,), 0, 3, 1),
+        ((7,), 0, 3, 2),
+        ((2, 7), 1, 2, 3),
+        ((7, 2), 0, 7, 1),
+        ((2, 7), -1, 3, 4),
+    )
+)
 
 
 def _pieces(x: Any, sizes: Any, dim: int) -> list[Any]:
@@ -190,10 +314,18 @@ def _split(x: Any, size: int, dim: int = 0) -> list[Any]:
     return _pieces(x, [min(size, n - i) for i in range(0, n, size)], dim)
 
 
-samples("split.Tensor", dtypes=SOME)(_view(_split, ((7, 2), 3), ((7, 2), 7), ((2, 6), 2, 1), ((2, 5), 9, -1), ((0, 2), 3)))
+samples("split.Tensor", dtypes=SOME)(
+    _view(_split, ((7, 2), 3), ((7, 2), 7), ((2, 6), 2, 1), ((2, 5), 9, -1), ((0, 2), 3))
+)
 for _name in ("split.sizes", "split_with_sizes"):
     samples(_name, dtypes=SOME)(
-        _view(lambda x, s, d=0: _pieces(x, s, d), ((7, 2), [3, 4]), ((2, 6), [1, 0, 5], 1), ((2, 5), [5], -1), ((0, 2), [0, 0]))
+        _view(
+            lambda x, s, d=0: _pieces(x, s, d),
+            ((7, 2), [3, 4]),
+            ((2, 6), [1, 0, 5], 1),
+            ((2, 5), [5], -1),
+            ((0, 2), [0, 0]),
+        )
     )
 
 
@@ -202,10 +334,27 @@ def _chunk(x: Any, chunks: int, dim: int = 0) -> list[Any]:
     return [x] * chunks if n == 0 else _split(x, -(-n // chunks), dim)
 
 
-samples("chunk", dtypes=SOME)(_view(_chunk, ((7, 2), 3), ((6, 2), 3), ((2, 5), 9, 1), ((2, 5), 2, -1), ((0, 2), 3)))
-samples("tensor_split.sections", dtypes=SOME)(_view(np.array_split, ((7, 2), 3), ((2, 5), 2, -1), ((2,), 4), ((0, 2), 2)))
-samples("tensor_split.indices", dtypes=SOME)(_view(np.array_split, ((7, 2), [2, 5]), ((2, 5), [1, 1, 4], 1), ((5,), [-2]), ((5,), [3, 9]), ((5,), [])))
-samples("unbind.int", dtypes=SOME)(_view(lambda x, d=0: list(np.moveaxis(x, d, 0)), ((3, 2),), ((2, 3), 1), ((2, 3, 4), -1), ((3,),)))
+samples("chunk", dtypes=SOME)(
+    _view(_chunk, ((7, 2), 3), ((6, 2), 3), ((2, 5), 9, 1), ((2, 5), 2, -1), ((0, 2), 3))
+)
+samples("tensor_split.sections", dtypes=SOME)(
+    _view(np.array_split, ((7, 2), 3), ((2, 5), 2, -1), ((2,), 4), ((0, 2), 2))
+)
+samples("tensor_split.indices", dtypes=SOME)(
+    _view(
+        np.array_split,
+        ((7, 2), [2, 5]),
+        ((2, 5), [1, 1, 4], 1),
+        ((5,), [-2]),
+        ((5,), [3, 9]),
+        ((5,), []),
+    )
+)
+samples("unbind.int", dtypes=SOME)(
+    _view(
+        lambda x, d=0: list(np.moveaxis(x, d, 0)), ((3, 2),), ((2, 3), 1), ((2, 3, 4), -1), ((3,),)
+    )
+)
 samples("alias", dtypes=SOME)(_view(lambda x: x, ((3, 4),), ((),), ((0,),)))
 
 
