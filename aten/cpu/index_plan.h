@@ -47,19 +47,25 @@ void read_plan(const IndexPlan& plan, const Element* data, Element* out) {
   const int64_t entries = static_cast<int64_t>(plan.index.size());
   const int64_t slice = plan.slice();
   parallel_for(plan.slices(), grain_for(slice), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const Element* from = data + plan.outer[i / entries] + plan.index[i % entries];
-      Element* to = out + i * slice;
+    int64_t o = begin / entries;
+    int64_t e = begin % entries;
+    for (int64_t i = begin; i < end; ++o, e = 0) {
+      const int64_t stop = std::min(end, i + entries - e);
       if (slice == 1) {
-        *to = from[plan.inner[0]];
+        const Element* from = data + plan.outer[o] + plan.inner[0];
+        for (; i < stop; ++i) out[i] = from[plan.index[e++]];
         continue;
       }
-      for (const int64_t offset : plan.inner) {
-        if (plan.run >= 16)
-          std::memcpy(static_cast<void*>(to), from + offset, plan.run * sizeof(Element));
-        else
-          for (int64_t r = 0; r < plan.run; ++r) to[r] = from[offset + r];
-        to += plan.run;
+      for (; i < stop; ++i) {
+        const Element* from = data + plan.outer[o] + plan.index[e++];
+        Element* to = out + i * slice;
+        for (const int64_t offset : plan.inner) {
+          if (plan.run >= 16)
+            std::memcpy(static_cast<void*>(to), from + offset, plan.run * sizeof(Element));
+          else
+            for (int64_t r = 0; r < plan.run; ++r) to[r] = from[offset + r];
+          to += plan.run;
+        }
       }
     }
   });

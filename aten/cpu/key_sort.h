@@ -10,21 +10,21 @@
 
 namespace treadle::cpu {
 
-// One pass of 8 bits costs about two passes over the data; below this many elements comparing is
-// faster.
-inline constexpr size_t kDigitSortFrom = 1024;
+// Each byte of a key costs a pass over the data and over 256 counts; for fewer elements than this
+// comparing is faster.
+template <class Key>
+inline constexpr size_t kDigitSortFrom = 64 * sizeof(Key);
 
 // Sorts `items` by key, equal keys by position; they come in with ascending positions. `spare` is
 // memory to reuse.
 template <class Key>
 void sort_keys(std::vector<KeyAt<Key>>& items, std::vector<KeyAt<Key>>& spare) {
-  if (items.size() < kDigitSortFrom) {
+  if (items.size() < kDigitSortFrom<Key>) {
     std::sort(items.begin(), items.end());
     return;
   }
   constexpr int kDigits = sizeof(Key);
-  std::vector<std::array<size_t, 256>> counts(kDigits);
-  for (auto& c : counts) c.fill(0);
+  std::array<std::array<size_t, 256>, kDigits> counts{};
   for (const auto& item : items) {
     for (int d = 0; d < kDigits; ++d) ++counts[d][(item.key >> (8 * d)) & 255];
   }

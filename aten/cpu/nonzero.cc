@@ -34,24 +34,24 @@ Tensor nonzero_cpu(const Tensor& self) {
   int64_t* const coordinates = out.data_as<int64_t>();
   parallel_chunks(chunks, [&](int64_t chunk) {
     int64_t* to = coordinates + starts[chunk] * rank;
-    const int64_t begin = chunk * kGrain;
-    const int64_t end = std::min(numel, begin + kGrain);
-    int64_t row = begin / width;
-    int64_t column = begin % width;
+    const int64_t end = std::min(numel, (chunk + 1) * kGrain);
     DimVector leading(sizes.slice(0, static_cast<size_t>(rank - 1)));
-    int64_t known = -1;  // the row that `leading` is about
-    for (int64_t i = begin; i < end; ++i) {
-      if (is_nonzero(values[i])) {
-        if (known != row) {
-          int64_t rest = known = row;
-          for (int64_t d = rank - 1; d-- > 0; rest /= sizes[d]) leading[d] = rest % sizes[d];
-        }
-        to = std::copy(leading.begin(), leading.end(), to);
-        *to++ = column;
+    // Columns of one row: every column is written and kept only if it counts, which needs no
+    // branch.
+    std::vector<int64_t> columns(static_cast<size_t>(std::min(width, kGrain)) + 1);
+    for (int64_t i = chunk * kGrain; i < end;) {
+      const int64_t row = i / width;
+      const int64_t stop = std::min(end, (row + 1) * width);
+      int64_t count = 0;
+      for (int64_t column = i % width; i < stop; ++i, ++column) {
+        columns[count] = column;
+        count += is_nonzero(values[i]);
       }
-      if (++column == width) {
-        column = 0;
-        ++row;
+      int64_t rest = row;
+      for (int64_t d = rank - 1; d-- > 0; rest /= sizes[d]) leading[d] = rest % sizes[d];
+      for (int64_t k = 0; k < count; ++k) {
+        to = std::copy(leading.begin(), leading.end(), to);
+        *to++ = columns[k];
       }
     }
   });
