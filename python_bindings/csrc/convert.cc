@@ -99,7 +99,11 @@ double to_double(const char* op, PyObject* o) {
   }
   check<ErrorKind::Type>(is_real(o), op, ": expected a float, got ", type_text(o));
   const double value = PyFloat_AsDouble(o);
-  if (value == -1.0 && PyErr_Occurred()) throw PythonError{};
+  if (value == -1.0 && PyErr_Occurred()) {
+    if (!PyErr_ExceptionMatches(PyExc_OverflowError)) throw PythonError{};
+    PyErr_Clear();
+    fail<ErrorKind::Value>(op, ": expected a number within a float's range, got an int too large");
+  }
   return value;
 }
 

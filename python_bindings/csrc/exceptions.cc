@@ -106,7 +106,11 @@ void throw_python_exception() { throw CarriedError(); }
 std::string_view utf8(PyObject* unicode) {
   Py_ssize_t size = 0;
   const char* data = PyUnicode_AsUTF8AndSize(unicode, &size);
-  if (!data) throw PythonError{};
+  if (!data) {
+    if (!PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) throw PythonError{};
+    PyErr_Clear();
+    fail<ErrorKind::Value>("expected text that is valid Unicode, got a str with a lone surrogate");
+  }
   return {data, static_cast<size_t>(size)};
 }
 

@@ -43,29 +43,32 @@ const Signature to_signatures[] = {{to_device_params, 6, 5, 0, false},
 Function to_function = {"to", to_signatures, 3};
 
 PyObject* to(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  return guarded([&] {
-    Call<6> call(to_function, self, arguments, count, names);
-    const Tensor& t = call.tensor(0);
-    std::optional<Device> device;
-    std::optional<ScalarType> dtype;
-    size_t rest = 2;
-    if (call.overload() == 0) {
-      device = call.maybe_device(1);
-      dtype = call.maybe_dtype(2);
-      rest = 3;
-    } else if (call.overload() == 1) {
-      dtype = call.dtype(1);
-    } else {
-      device = call.tensor(1).device();
-      dtype = call.tensor(1).dtype();
-    }
-    const bool non_blocking = call.boolean(rest), copy = call.boolean(rest + 1);
-    const auto format = call.maybe_memory_format(rest + 2);
-    if (!copy && !format && dtype.value_or(t.dtype()) == t.dtype() &&
-        device.value_or(t.device()) == t.device())
-      return wrap(t);
-    return wrap(aten::to(t, dtype, std::nullopt, device, std::nullopt, non_blocking, copy, format));
-  });
+  return guarded(
+      [&] {
+        Call<6> call(to_function, self, arguments, count, names);
+        const Tensor& t = call.tensor(0);
+        std::optional<Device> device;
+        std::optional<ScalarType> dtype;
+        size_t rest = 2;
+        if (call.overload() == 0) {
+          device = call.maybe_device(1);
+          dtype = call.maybe_dtype(2);
+          rest = 3;
+        } else if (call.overload() == 1) {
+          dtype = call.dtype(1);
+        } else {
+          device = call.tensor(1).device();
+          dtype = call.tensor(1).dtype();
+        }
+        const bool non_blocking = call.boolean(rest), copy = call.boolean(rest + 1);
+        const auto format = call.maybe_memory_format(rest + 2);
+        if (!copy && !format && dtype.value_or(t.dtype()) == t.dtype() &&
+            device.value_or(t.device()) == t.device())
+          return wrap(t);
+        return wrap(
+            aten::to(t, dtype, std::nullopt, device, std::nullopt, non_blocking, copy, format));
+      },
+      "to");
 }
 
 const Param format_params[] = {
@@ -79,18 +82,22 @@ template <ScalarType dtype>
 PyObject* as_dtype_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
                           PyObject* names) {
   static Function function = {name_of(dtype).data(), format_signature, 1};
-  return guarded([&] {
-    Call<2> call(function, self, arguments, count, names);
-    return wrap(convert_to(call.tensor(0), dtype, std::nullopt));
-  });
+  return guarded(
+      [&] {
+        Call<2> call(function, self, arguments, count, names);
+        return wrap(convert_to(call.tensor(0), dtype, std::nullopt));
+      },
+      name_of(dtype).data());
 }
 
 PyObject* cpu(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   static Function function = {"cpu", format_signature, 1};
-  return guarded([&] {
-    Call<2> call(function, self, arguments, count, names);
-    return wrap(convert_to(call.tensor(0), std::nullopt, kCPU));
-  });
+  return guarded(
+      [&] {
+        Call<2> call(function, self, arguments, count, names);
+        return wrap(convert_to(call.tensor(0), std::nullopt, kCPU));
+      },
+      "cpu");
 }
 
 const Param cuda_params[] = {
@@ -102,11 +109,13 @@ const Signature cuda_signature[] = {{cuda_params, 3, 3, 0, false}};
 Function cuda_function = {"cuda", cuda_signature, 1};
 
 PyObject* cuda(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  return guarded([&] {
-    Call<3> call(cuda_function, self, arguments, count, names);
-    return wrap(convert_to(call.tensor(0), std::nullopt,
-                           call.maybe_device(1).value_or(device_from_string("cuda"))));
-  });
+  return guarded(
+      [&] {
+        Call<3> call(cuda_function, self, arguments, count, names);
+        return wrap(convert_to(call.tensor(0), std::nullopt,
+                               call.maybe_device(1).value_or(device_from_string("cuda"))));
+      },
+      "cuda");
 }
 
 // x.type() is the dtype's name; x.type(dtype) converts.

@@ -467,7 +467,6 @@ try:
 except treadle.OutOfMemoryError:
     pass
 assert len(blocks) > 5 or not limited
-x = treadle.ones(8 << 20)
 del blocks
 x = treadle.ones(64 << 20, requires_grad=True)
 try:

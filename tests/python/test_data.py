@@ -379,18 +379,21 @@ import os, sys, time
 import treadle
 from treadle.utils.data import DataLoader, Dataset
 
+def tell():
+    os.write(1, f"pid {os.getpid()}\\n".encode())  # in one piece: three processes share the pipe
+
 class Slow(Dataset):
     def __len__(self):
         return 1000
     def __getitem__(self, index):
         if index == 2:
-            print("pid", os.getpid(), flush=True)
+            tell()
         time.sleep(0.2)
         return index
 
 if __name__ == "__main__":
     for batch in DataLoader(Slow(), num_workers=2):
-        print("pid", os.getpid(), flush=True)
+        tell()
 """
 
 
