@@ -3,16 +3,16 @@
 #include "aten/ops/_batch_norm_backward.h"
 #include "aten/ops/_layer_norm_backward.h"
 #include "aten/ops/add.h"
-#include "aten/ops/conj.h"
 #include "aten/ops/binary_cross_entropy.h"
 #include "aten/ops/clamp_min.h"
+#include "aten/ops/conj.h"
 #include "aten/ops/div.h"
 #include "aten/ops/log.h"
-#include "aten/ops/rsub.h"
 #include "aten/ops/mean.h"
 #include "aten/ops/mul.h"
 #include "aten/ops/reshape.h"
 #include "aten/ops/rsqrt.h"
+#include "aten/ops/rsub.h"
 #include "aten/ops/sub.h"
 #include "aten/ops/sum.h"
 #include "aten/ops/transpose.h"
@@ -103,7 +103,8 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_backward(const Tensor& grad, const
 namespace {
 
 // The share of the reduced loss's gradient that one element gets: 1 is the mean.
-Tensor per_element(const Tensor& grad, const Tensor& self, const Tensor& weight, int64_t reduction) {
+Tensor per_element(const Tensor& grad, const Tensor& self, const Tensor& weight,
+                   int64_t reduction) {
   Tensor share = weight.defined() ? aten::mul(grad, weight) : grad;
   return reduction == 1 ? aten::div(share, Scalar(static_cast<double>(self.numel()))) : share;
 }
@@ -122,8 +123,7 @@ Tensor binary_cross_entropy_grad_target(const Tensor& grad, const Tensor& self,
   const auto bounded_log = [](const Tensor& x) {
     return aten::clamp_min(aten::log(x), Scalar(-100));
   };
-  const Tensor slope =
-      aten::sub(bounded_log(aten::rsub(self, Scalar(1))), bounded_log(self));
+  const Tensor slope = aten::sub(bounded_log(aten::rsub(self, Scalar(1))), bounded_log(self));
   return aten::mul(per_element(grad, self, weight, reduction), slope);
 }
 

@@ -28,8 +28,8 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_backward(const Tensor& grad, const
                                                        const Tensor& rstd, const Tensor& weight,
                                                        double eps, std::array<bool, 3> mask);
 
-// Gradients of binary_cross_entropy, finite at probabilities of 0 and 1: the slope (p - y) / (p (1 - p)) is taken with a
-// denominator of at least 1e-12, the logarithms stay above -100.
+// Gradients of binary_cross_entropy, finite at probabilities of 0 and 1: the slope (p - y) / (p (1
+// - p)) is taken with a denominator of at least 1e-12, the logarithms stay above -100.
 Tensor binary_cross_entropy_grad_input(const Tensor& grad, const Tensor& self, const Tensor& target,
                                        const Tensor& weight, int64_t reduction);
 Tensor binary_cross_entropy_grad_target(const Tensor& grad, const Tensor& self,

@@ -1,9 +1,7 @@
 // Losses out of other operators; nll_loss has a kernel of its own.
 #include "aten/ops/abs.h"
-#include "aten/ops/any.h"
-#include "aten/ops/item.h"
-#include "aten/ops/logical_or.h"
 #include "aten/ops/add.h"
+#include "aten/ops/any.h"
 #include "aten/ops/binary_cross_entropy.h"
 #include "aten/ops/binary_cross_entropy_with_logits.h"
 #include "aten/ops/clamp.h"
@@ -14,11 +12,13 @@
 #include "aten/ops/gt.h"
 #include "aten/ops/huber_loss.h"
 #include "aten/ops/index_select.h"
+#include "aten/ops/item.h"
 #include "aten/ops/kl_div.h"
 #include "aten/ops/l1_loss.h"
 #include "aten/ops/log.h"
 #include "aten/ops/log1p.h"
 #include "aten/ops/log_softmax.h"
+#include "aten/ops/logical_or.h"
 #include "aten/ops/lt.h"
 #include "aten/ops/mean.h"
 #include "aten/ops/movedim.h"
@@ -92,11 +92,10 @@ Tensor binary_cross_entropy(const Tensor& self, const Tensor& target, const Tens
   probabilities("binary_cross_entropy", self, target);
   if (!self.is_meta() && self.numel() > 0) {
     const NoGrad no_grad;
-    const Tensor outside =
-        aten::logical_or(aten::lt(self, Scalar(0)), aten::gt(self, Scalar(1)));
-    check<ErrorKind::Runtime>(
-        !aten::item(aten::any(outside)).to<bool>(),
-        "binary_cross_entropy: expected every element of the input between 0 and 1, got one outside");
+    const Tensor outside = aten::logical_or(aten::lt(self, Scalar(0)), aten::gt(self, Scalar(1)));
+    check<ErrorKind::Runtime>(!aten::item(aten::any(outside)).to<bool>(),
+                              "binary_cross_entropy: expected every element of the input between 0 "
+                              "and 1, got one outside");
   }
   const auto bounded_log = [](const Tensor& x) {
     return aten::clamp_min(aten::log(x), Scalar(-100));

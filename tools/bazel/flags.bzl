@@ -6,6 +6,12 @@ KERNEL_COPTS = select({
     "//conditions:default": ["-O3"],
 })
 
+# Generated kernels: for every instruction set, or for quick builds only for the one that every machine has.
+TARGET_COPTS = select({
+    "//tools/bazel:one_target": ["-DTREADLE_ONE_TARGET"],
+    "//conditions:default": [],
+})
+
 # A shared library that lacks a symbol is an error when it is made, not when it is loaded. Sanitized code
 # takes its run-time library from the program.
 NO_UNDEFINED = select({

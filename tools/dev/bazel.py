@@ -26,7 +26,13 @@ class Config:
 
     @property
     def options(self) -> list[str]:
-        return [f"--config={self.name}"] if self.name else []
+        options = [f"--config={self.name}"] if self.name else []
+        # TREADLE_TARGETS=sse4: vector code for one instruction set, three times quicker to compile.
+        if targets := os.environ.get("TREADLE_TARGETS"):
+            if targets != "sse4":
+                raise DevError(f"expected TREADLE_TARGETS=sse4, got TREADLE_TARGETS={targets}")
+            options.append(f"--define=treadle_targets={targets}")
+        return options
 
     @property
     def package(self) -> Path:

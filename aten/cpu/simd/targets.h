@@ -11,8 +11,17 @@
 #endif
 #define HWY_BASELINE_TARGETS HWY_SSE4
 #define HWY_DISABLED_TARGETS (HWY_SCALAR | HWY_EMU128 | HWY_SSSE3 | HWY_AVX3_DL)
+#ifdef TREADLE_ONE_TARGET  // a quick build: SSE4 stands in for the others
+#define HWY_COMPILE_ONLY_STATIC
+#endif
 
 namespace treadle::simd {
+
+#ifdef TREADLE_ONE_TARGET
+namespace N_SSE4 {}
+namespace N_AVX2 = N_SSE4;
+namespace N_AVX3 = N_SSE4;
+#endif
 
 inline constexpr int kTargets = 3;  // SSE4, AVX2, AVX3: the order of every table by target
 
