@@ -7,7 +7,9 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "core/error.h"
@@ -32,6 +34,34 @@ inline void require_length(const char* op, const char* argument, const OptionalI
 // NotImplementedError "conv2d: expected self of a dtype in (float32, float64), got int64".
 [[noreturn]] void wrong_dtype(const char* op, const char* argument, const char* dtypes,
                               ScalarType got);
+
+// Whether the dtype's bit is in the row's mask.
+constexpr bool has_dtype(uint32_t row, ScalarType dtype) {
+  return (row >> static_cast<uint32_t>(dtype) & 1) != 0;
+}
+
+// An argument's value as messages show it: texts in quotes.
+template <class T>
+std::string shown(const T& value) {
+  if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+    return str("'", std::string_view(value), "'");
+  } else if constexpr (std::is_same_v<T, std::optional<std::string_view>>) {
+    return value ? shown(*value) : "None";
+  } else {
+    return str(value);
+  }
+}
+
+// `one_of(side, "left", "right")`; an absent text is one of any.
+inline bool one_of(std::string_view value, std::initializer_list<std::string_view> texts) {
+  for (std::string_view text : texts)
+    if (text == value) return true;
+  return false;
+}
+inline bool one_of(const std::optional<std::string_view>& value,
+                   std::initializer_list<std::string_view> texts) {
+  return !value || one_of(*value, texts);
+}
 
 // Comparisons hold for a list when they hold for each entry, and for an absent optional always.
 template <class T>

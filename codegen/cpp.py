@@ -149,12 +149,14 @@ def linked_kernel(e: Entry) -> Optional[tuple[str, str]]:
 
 
 _SCALAR_TYPE_NAMES = {
-    "bool": "Bool", "uint8": "UInt8", "int8": "Int8", "int16": "Int16", "int32": "Int32", "int64": "Int64",
+    "bool": "Bool", "uint8": "UInt8", "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64",
+    "int8": "Int8", "int16": "Int16", "int32": "Int32", "int64": "Int64",
     "float16": "Float16", "bfloat16": "BFloat16", "float32": "Float32", "float64": "Float64",
     "complex64": "Complex64", "complex128": "Complex128",
 }  # fmt: skip
 _CPP_TYPES = {
-    "bool": "bool", "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t",
+    "bool": "bool", "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t",
+    "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t",
     "float16": "Half", "bfloat16": "BFloat16", "float32": "float", "float64": "double",
     "complex64": "std::complex<float>", "complex128": "std::complex<double>",
 }  # fmt: skip
@@ -341,11 +343,23 @@ def check_condition(tree: Tree) -> str:
     def resolve(t: Tree) -> Optional[str]:
         if t["op"] == "name" and t["name"] in _SCALAR_TYPE_NAMES:
             return f"ScalarType::{_SCALAR_TYPE_NAMES[t['name']]}"
+        if t["op"] == "call" and t["fn"] == "one_of":
+            name, *texts = (cpp_expr(a) for a in t["args"])
+            return f"contract::one_of({name}, {{{', '.join(texts)}}})"
         if t["op"] == "binary" and t["operator"] in _CALLS:
             return f"contract::{_CALLS[t['operator']]}({cpp_expr(t['lhs'], resolve)}, {cpp_expr(t['rhs'], resolve)})"
         return None
 
     return cpp_expr(tree, resolve)
+
+
+def check_text(tree: Tree, text: str) -> str:
+    """A condition as messages and pages write it: "side in ('left', 'right')" for a choice of texts."""
+    if tree["op"] == "call" and tree["fn"] == "one_of":
+        name, *texts = tree["args"]
+        words = ", ".join(f"'{t['value']}'" for t in texts)
+        return f"{name['name']} in ({words})"
+    return text
 
 
 def check_subjects(tree: Tree) -> list[str]:
@@ -394,13 +408,31 @@ def contract_lines(e: Entry, form: Form) -> list[str]:
             # An empty list is a length of its own where it is the default (stride=[]).
             guard = f"if (!{n}.empty()) " if a.default and a.default.value == [] else ""
             lines.append(f'{guard}contract::require_length({name}, "{a.name}", {n}, {a.type.list_size});')
+    # Operators with kernels look them up by dtype, and are refused there.
+    if e.kind in ("composite", "view") and e.dtypes and e.dtype_of:
+        lines += _dtype_lines(e, name)
     for c in e.check:
-        got = ", ".join(f'{{"{s}", str({s})}}' for s in check_subjects(c.tree))
-        condition = c.text.replace("\\", "\\\\").replace('"', '\\"')
+        got = ", ".join(f'{{"{s}", contract::shown({s})}}' for s in check_subjects(c.tree))
+        condition = check_text(c.tree, c.text).replace("\\", "\\\\").replace('"', '\\"')
         lines.append(
             f'if (!({check_condition(c.tree)})) [[unlikely]] contract::fail({name}, "{condition}", {{{got}}});'
         )
     return lines
+
+
+def _dtype_lines(e: Entry, name: str) -> list[str]:
+    """The row of an operator without kernels: one test of a bit."""
+    a = e.arg(e.dtype_of or "")
+    row = e.dtypes_on("CPU")
+    if not row or a.type.base != "Tensor":
+        return []
+    mask = sum(1 << i for i, dtype in enumerate(_SCALAR_TYPE_NAMES) if dtype in row)
+    n = cpp_name(a.name)
+    subject = f"{n}[0]" if a.type.is_tensor_list else n
+    guard = f"!{n}.empty() && " if a.type.is_tensor_list else f"{n}.defined() && " if a.type.optional else ""
+    test = f"{guard}!contract::has_dtype(0x{mask:x}u, {subject}.dtype())"
+    row_text = ", ".join(row)
+    return [f'if ({test}) [[unlikely]] contract::wrong_dtype({name}, "{a.name}", "{row_text}", {subject}.dtype());']
 
 
 def _schema_name(e: Entry, name: str) -> str:

@@ -127,6 +127,7 @@ class Entry:
     dispatch: tuple[Dispatch, ...]
     shape: Optional[Expr]
     check: tuple[Expr, ...]
+    unlimited: tuple[str, ...]  # arguments of which every value is fine
     pointwise: Optional[Expr]
     reduce: Optional[Mapping[str, Expr]]
     promote: Optional[str]
@@ -249,6 +250,7 @@ def _entry(j: Mapping[str, Any]) -> Entry:
         dispatch=tuple(Dispatch(d["key"], d["kernel"], d.get("line", 0)) for d in j["dispatch"]),
         shape=_expr(j["shape"]),
         check=tuple(e for e in (_expr(c) for c in j["check"]) if e),
+        unlimited=tuple(j.get("unlimited", ())),
         pointwise=_expr(j["pointwise"]),
         reduce={k: _expr(v) for k, v in j["reduce"].items()} if j["reduce"] else None,  # type: ignore[misc]
         promote=j.get("promote"),

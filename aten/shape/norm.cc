@@ -41,10 +41,13 @@ std::array<TensorSpec, 3> batch_norm(const char* op, const Tensor& input, const 
 }
 
 std::array<TensorSpec, 3> batch_norm_grad(const char* op, const Tensor& grad, const Tensor& input,
-                                          const Tensor& mean, const Tensor& var) {
+                                          const Tensor& weight, const Tensor& mean,
+                                          const Tensor& var) {
   check<ErrorKind::Runtime>(
       input.dim() >= 2 && grad.sizes() == input.sizes() && grad.dtype() == input.dtype(), op,
       ": expected grad and input of one shape and dtype, got ", grad, " and ", input);
+  per_channel(op, "weight", weight, input.sizes()[1]);
+  same_dtype(op, "weight", weight, input);
   per_channel(op, "mean", mean, input.sizes()[1]);
   per_channel(op, "var", var, input.sizes()[1]);
   check<ErrorKind::Runtime>(mean.dtype() == statistics_type(input) && var.dtype() == mean.dtype(),
@@ -78,9 +81,9 @@ std::array<TensorSpec, 3> layer_norm(const char* op, const Tensor& input, IntLis
 }
 
 std::array<TensorSpec, 3> layer_norm_grad(const char* op, const Tensor& grad, const Tensor& input,
-                                          IntList normalized_shape, const Tensor& mean,
-                                          const Tensor& rstd) {
-  const auto forward = layer_norm(op, input, normalized_shape, Tensor(), Tensor());
+                                          IntList normalized_shape, const Tensor& weight,
+                                          const Tensor& mean, const Tensor& rstd) {
+  const auto forward = layer_norm(op, input, normalized_shape, weight, Tensor());
   check<ErrorKind::Runtime>(grad.sizes() == input.sizes() && grad.dtype() == input.dtype(), op,
                             ": expected grad and input of one shape and dtype, got ", grad, " and ",
                             input);

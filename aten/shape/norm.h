@@ -10,13 +10,14 @@ std::array<TensorSpec, 3> batch_norm(const char* op, const Tensor& input, const 
                                      const Tensor& bias);
 // -> gradients of input, weight and bias.
 std::array<TensorSpec, 3> batch_norm_grad(const char* op, const Tensor& grad, const Tensor& input,
-                                          const Tensor& mean, const Tensor& var);
+                                          const Tensor& weight, const Tensor& mean,
+                                          const Tensor& var);
 // The last dimensions of input are normalized_shape -> output, mean and rstd over them (kept with
 // size 1).
 std::array<TensorSpec, 3> layer_norm(const char* op, const Tensor& input, IntList normalized_shape,
                                      const Tensor& weight, const Tensor& bias);
 std::array<TensorSpec, 3> layer_norm_grad(const char* op, const Tensor& grad, const Tensor& input,
-                                          IntList normalized_shape, const Tensor& mean,
-                                          const Tensor& rstd);
+                                          IntList normalized_shape, const Tensor& weight,
+                                          const Tensor& mean, const Tensor& rstd);
 
 }  // namespace treadle::shape

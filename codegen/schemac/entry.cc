@@ -231,7 +231,12 @@ class EntryReader {
         Expression check = expression(text);
         check_names(check, scope("check"), diagnostics_);
         check_condition(check, op(), diagnostics_);
-        op().checks.push_back(std::move(check));
+        if (check.tree->kind == schema::ExprKind::Call && check.tree->text == "any") {
+          for (const schema::Expr& name : check.tree->children)
+            op().unlimited.push_back(name->text);
+        } else {
+          op().checks.push_back(std::move(check));
+        }
       } catch (const SchemaError& problem) {
         diagnostics_.add(problem.diagnostic());
       }

@@ -229,6 +229,7 @@ Json operator_of(const Operator& op) {
           {"dispatch", dispatch_of(op)},
           {"shape", shape_of(op)},
           {"check", checks_of(op)},
+          {"unlimited", op.unlimited},
           {"pointwise", expression(op.pointwise)},
           {"reduce", reduce_of(op)},
           {"promote", optional(op.promote)},

@@ -88,6 +88,8 @@ struct Operator {
   bool data_dependent = false;
   std::optional<Expression> shape;
   std::vector<Expression> checks;
+  // Arguments of which the entry says that every value is fine: check: [any(alpha)].
+  std::vector<std::string> unlimited;
   std::optional<Expression> pointwise;
   std::optional<Reduction> reduce;
   std::optional<std::string> promote;

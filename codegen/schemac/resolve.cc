@@ -62,6 +62,32 @@ bool is_condition(const ExprNode& node, const Operator& op) {
   }
 }
 
+// What is wrong with a call in a condition, as the hint that says how it is written; nullptr if it
+// is right.
+const char* problem_of_call(const ExprNode& call, const Operator& op, bool outermost) {
+  const auto& children = call.children;
+  const auto is_argument = [&](const schema::Expr& child) {
+    return child->kind == ExprKind::Name && op.schema.find_argument(child->text);
+  };
+  if (call.text == "any") {
+    const bool names = std::all_of(children.begin(), children.end(), is_argument);
+    return outermost && names && !children.empty()
+               ? nullptr
+               : "write it alone, with names of arguments, as in 'any(alpha, beta)'";
+  }
+  if (call.text == "one_of") {
+    const bool texts = children.size() >= 2 && is_argument(children[0]) &&
+                       op.schema.find_argument(children[0]->text)->type.base == BaseType::Str &&
+                       std::all_of(children.begin() + 1, children.end(), [](const auto& child) {
+                         return child->kind == ExprKind::String;
+                       });
+    return texts ? nullptr
+                 : "it takes an argument of type str and the texts it may be, as in "
+                   "'one_of(side, \"left\", \"right\")'";
+  }
+  return "the functions of conditions are 'any' and 'one_of'";
+}
+
 bool has_element_value(const schema::Type& type) {
   if (type.list) return false;
   switch (type.base) {
@@ -109,6 +135,13 @@ void check_names(const Expression& expression, const Scope& scope, Diagnostics& 
 }
 
 void check_condition(const Expression& expression, const Operator& op, Diagnostics& diagnostics) {
+  visit(expression.tree, [&](const ExprNode& node) {
+    if (node.kind != ExprKind::Call) return;
+    if (const char* problem = problem_of_call(node, op, &node == expression.tree.get())) {
+      diagnostics.add(expression.source.diagnostic(
+          node.offset, "call of '" + node.text + "' in check of " + op.name(), problem));
+    }
+  });
   if (is_condition(*expression.tree, op)) return;
   diagnostics.add(expression.source.diagnostic(
       expression.tree->offset,

@@ -11,17 +11,18 @@ using Words = std::vector<std::string>;
 
 const std::vector<std::pair<std::string, Words>>& dtype_classes() {
   static const std::vector<std::pair<std::string, Words>> table = {
-      {"integral", {"uint8", "int8", "int16", "int32", "int64"}},
+      {"integral", {"uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"}},
       {"floating", {"float16", "bfloat16", "float32", "float64"}},
       {"complex", {"complex64", "complex128"}},
       {"real",
-       {"uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"}},
+       {"uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16",
+        "bfloat16", "float32", "float64"}},
       {"number",
-       {"uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64",
-        "complex64", "complex128"}},
+       {"uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16",
+        "bfloat16", "float32", "float64", "complex64", "complex128"}},
       {"any",
-       {"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32",
-        "float64", "complex64", "complex128"}}};
+       {"bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16",
+        "bfloat16", "float32", "float64", "complex64", "complex128"}}};
   return table;
 }
 
