@@ -1,0 +1,183 @@
+"""Speed on much data, float32, as ratios against NumPy in one run (and PyTorch where it is installed).
+
+Pointwise operators on 10M elements are also given as a share of the machine's copy bandwidth: the
+bytes that must be read and written, per second, over those of a plain copy. Medians of interleaved
+repetitions, at one and at two threads.
+
+    ./dev bench throughput
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any, Callable, Optional
+
+import numpy as np
+import treadle
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+N, ROWS, COLUMNS = 10_000_000, 4096, 1024
+REPEATS, LEAST_SECONDS = 9, 0.02
+Run = Callable[[], object]
+
+
+@dataclass
+class Case:
+    """One operator: `streams` is how many times N float32 values are read or written, 0 if computing
+    is the bound; `call(library, data)` makes the function to time; `numpy` is its counterpart.
+    """
+
+    name: str
+    call: Callable[[Any, dict[str, Any]], Run]
+    numpy: Optional[Callable[[dict[str, Any]], Run]]
+    streams: int = 0
+
+
+def softmax(x: np.ndarray) -> np.ndarray:
+    e = np.exp(x - x.max(1, keepdims=True))
+    e /= e.sum(1, keepdims=True)
+    return e
+
+
+def layer_norm(x: np.ndarray) -> np.ndarray:
+    mean = x.mean(1, keepdims=True)
+    centred = x - mean
+    return centred / np.sqrt((centred * centred).mean(1, keepdims=True) + 1e-5)
+
+
+def gelu(x: np.ndarray) -> np.ndarray:
+    return 0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x * x * x)))
+
+
+def cases() -> list[Case]:
+    def simple(name: str, call: Any, numpy: Any, streams: int = 0) -> Case:
+        return Case(name, lambda m, d: lambda: call(m, d), lambda d: lambda: numpy(d), streams)
+
+    return [
+        simple("copy", lambda m, d: d["out"].copy_(d["a"]), lambda d: np.copyto(d["out"], d["a"]), 2),
+        simple("add", lambda m, d: m.add(d["a"], d["b"], out=d["out"]), lambda d: np.add(d["a"], d["b"], out=d["out"]), 3),
+        simple("add, scalar", lambda m, d: m.add(d["a"], 2.0, out=d["out"]), lambda d: np.add(d["a"], np.float32(2), out=d["out"]), 2),
+        simple("add, in place", lambda m, d: d["out"].add_(d["a"]), lambda d: np.add(d["out"], d["a"], out=d["out"]), 3),
+        simple("mul", lambda m, d: m.mul(d["a"], d["b"], out=d["out"]), lambda d: np.multiply(d["a"], d["b"], out=d["out"]), 3),
+        simple("neg", lambda m, d: m.neg(d["a"], out=d["out"]), lambda d: np.negative(d["a"], out=d["out"]), 2),
+        simple("relu", lambda m, d: m.relu(d["a"]), lambda d: np.maximum(d["a"], 0)),
+        simple("maximum", lambda m, d: m.maximum(d["a"], d["b"], out=d["out"]), lambda d: np.maximum(d["a"], d["b"], out=d["out"]), 3),
+        simple("sqrt", lambda m, d: m.sqrt(d["p"], out=d["out"]), lambda d: np.sqrt(d["p"], out=d["out"]), 2),
+        simple("where", lambda m, d: m.where(d["mask"], d["a"], d["b"]), lambda d: np.where(d["mask"], d["a"], d["b"])),
+        simple("a > b", lambda m, d: d["a"] > d["b"], lambda d: d["a"] > d["b"]),
+        simple("exp", lambda m, d: m.exp(d["a"], out=d["out"]), lambda d: np.exp(d["a"], out=d["out"])),
+        simple("log", lambda m, d: m.log(d["p"], out=d["out"]), lambda d: np.log(d["p"], out=d["out"])),
+        simple("tanh", lambda m, d: m.tanh(d["a"], out=d["out"]), lambda d: np.tanh(d["a"], out=d["out"])),
+        simple("sin", lambda m, d: m.sin(d["a"], out=d["out"]), lambda d: np.sin(d["a"], out=d["out"])),
+        simple("pow", lambda m, d: m.pow(d["p"], d["b"], out=d["out"]), lambda d: np.power(d["p"], d["b"], out=d["out"])),
+        simple("gelu (tanh)", lambda m, d: m.nn.functional.gelu(d["a"], approximate="tanh"), lambda d: gelu(d["a"])),
+        simple("sigmoid", lambda m, d: m.sigmoid(d["a"]), lambda d: 1 / (1 + np.exp(-d["a"]))),
+        simple("sum", lambda m, d: d["a"].sum(), lambda d: d["a"].sum()),
+        simple("mean", lambda m, d: d["a"].mean(), lambda d: d["a"].mean()),
+        simple("max", lambda m, d: d["a"].max(), lambda d: d["a"].max()),
+        simple("argmax", lambda m, d: d["a"].argmax(), lambda d: d["a"].argmax()),
+        simple("sum, rows", lambda m, d: d["x"].sum(1), lambda d: d["x"].sum(1)),
+        simple("sum, columns", lambda m, d: d["x"].sum(0), lambda d: d["x"].sum(0)),
+        simple("max, columns", lambda m, d: m.amax(d["x"], 0), lambda d: d["x"].max(0)),
+        simple("argmax, rows", lambda m, d: d["x"].argmax(1), lambda d: d["x"].argmax(1)),
+        simple("argmax, columns", lambda m, d: d["x"].argmax(0), lambda d: d["x"].argmax(0)),
+        simple("var, rows", lambda m, d: d["x"].var(1), lambda d: d["x"].var(1, ddof=1)),
+        simple("var, columns", lambda m, d: d["x"].var(0), lambda d: d["x"].var(0, ddof=1)),
+        simple("softmax, rows", lambda m, d: m.softmax(d["x"], 1), lambda d: softmax(d["x"])),
+        simple("layer_norm, rows", lambda m, d: m.nn.functional.layer_norm(d["x"], (COLUMNS,)), lambda d: layer_norm(d["x"])),
+        simple("cumsum", lambda m, d: m.cumsum(d["a"], 0, out=d["out"]), lambda d: np.cumsum(d["a"], out=d["out"])),
+        simple("cumsum, rows", lambda m, d: d["x"].cumsum(1), lambda d: d["x"].cumsum(1)),
+        simple("cumsum, columns", lambda m, d: d["x"].cumsum(0), lambda d: d["x"].cumsum(0)),
+        simple("sort, 1M", lambda m, d: d["s"].sort(), lambda d: np.sort(d["s"])),
+        simple("sort, rows", lambda m, d: d["x"].sort(1), lambda d: np.sort(d["x"], 1)),
+        simple("argsort, 1M", lambda m, d: d["s"].argsort(), lambda d: np.argsort(d["s"])),
+        simple("topk, rows", lambda m, d: d["x"].topk(8, 1), lambda d: np.partition(d["x"], COLUMNS - 8, 1)[:, -8:]),
+        simple("transposed copy", lambda m, d: d["x"].T.contiguous() if m is treadle else d["x"].t().contiguous(), lambda d: np.ascontiguousarray(d["x"].T)),
+        simple("index: rows of a list", lambda m, d: d["x"][d["rows"]], lambda d: d["x"][d["rows"]]),
+        simple("index: elements of a list", lambda m, d: d["a"][d["many"]], lambda d: d["a"][d["many"]]),
+        simple("index: mask", lambda m, d: d["a"][d["mask"]], lambda d: d["a"][d["mask"]]),
+        simple("index: write elements", lambda m, d: d["out"].__setitem__(d["many"], 1.0), lambda d: d["out"].__setitem__(d["many"], 1.0)),
+        simple("index: write mask", lambda m, d: d["out"].__setitem__(d["mask"], 1.0), lambda d: d["out"].__setitem__(d["mask"], 1.0)),
+        simple("gather, rows", lambda m, d: m.gather(d["x"], 1, d["xi"]), lambda d: np.take_along_axis(d["x"], d["xi"], 1)),
+        simple("nonzero", lambda m, d: d["mask"].nonzero(), lambda d: np.argwhere(d["mask"])),
+        simple("cat", lambda m, d: m.cat([d["x"], d["x"]], 0), lambda d: np.concatenate([d["x"], d["x"]], 0)),
+        simple("matmul, 1024", lambda m, d: d["m"] @ d["m"], lambda d: d["m"] @ d["m"]),
+    ]
+
+
+def arrays() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    data = {
+        "a": rng.standard_normal(N, np.float32),
+        "b": rng.standard_normal(N, np.float32),
+        "x": rng.standard_normal((ROWS, COLUMNS), np.float32),
+        "s": rng.standard_normal(1_000_000, np.float32),
+        "m": rng.standard_normal((1024, 1024), np.float32),
+        "rows": rng.integers(0, ROWS, ROWS),
+        "many": rng.integers(0, N, 1_000_000),
+        "xi": rng.integers(0, COLUMNS, (ROWS, COLUMNS)),
+        "mask": rng.random(N) < 0.3,
+    }
+    data["p"] = np.abs(data["a"]) + np.float32(0.01)
+    data["out"] = np.zeros(N, np.float32)
+    return data
+
+
+def medians(candidates: dict[str, Run]) -> dict[str, float]:
+    """Seconds per call of each candidate."""
+    counts = {}
+    for name, f in candidates.items():
+        f()
+        start = time.perf_counter()
+        f()
+        counts[name] = max(1, int(LEAST_SECONDS / max(time.perf_counter() - start, 1e-9)))
+    times: dict[str, list[float]] = {name: [] for name in candidates}
+    for _ in range(REPEATS):
+        for name, f in candidates.items():
+            start = time.perf_counter()
+            for _ in range(counts[name]):
+                f()
+            times[name].append((time.perf_counter() - start) / counts[name])
+    return {name: statistics.median(t) for name, t in times.items()}
+
+
+def main() -> None:
+    chosen = sys.argv[1] if len(sys.argv) > 1 else ""
+    data = arrays()
+    libraries: dict[str, Any] = {"treadle": treadle}
+    if torch:
+        libraries["pytorch"] = torch
+    tensors = {
+        name: {k: m.from_numpy(v.copy()) for k, v in data.items()} for name, m in libraries.items()
+    }
+    for threads in (1, 2):
+        for m in libraries.values():
+            m.set_num_threads(threads)
+        print(f"\nfloat32, {threads} thread{'s' if threads > 1 else ''}; NumPy has one")
+        print(f"{'':28s}{'time':>10s}{'/ NumPy':>9s}{'/ PyTorch':>11s}{'of copy bandwidth':>19s}")
+        for case in cases():
+            if chosen not in case.name:
+                continue
+            runs = {name: case.call(m, tensors[name]) for name, m in libraries.items()}
+            runs["numpy"] = case.numpy(data)
+            # A copy beside each, since the bandwidth of a shared machine drifts.
+            if case.streams:
+                runs["copy"] = lambda: np.copyto(data["out"], data["a"])
+            t = medians(runs)
+            ours = t["treadle"]
+            line = f"{case.name:28s}{ours * 1e3:7.2f} ms{ours / t['numpy']:9.2f}"
+            line += f"{ours / t['pytorch']:11.2f}" if torch else f"{'':11s}"
+            if case.streams:
+                line += f"{case.streams * t['copy'] / 2 / ours:19.2f}"
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
