@@ -19,7 +19,7 @@ bool fits(double v) {
     return true;
   } else if constexpr (std::is_integral_v<T>) {
     const double limit = std::ldexp(1.0, std::numeric_limits<T>::digits);
-    const double low = std::is_signed_v<T> ? -limit - (sizeof(T) < 8 ? 1.0 : 0.0) : -limit;
+    const double low = sizeof(T) == 8 ? -0x1p63 : std::is_signed_v<T> ? -limit - 1.0 : -limit;
     if (std::isnan(v)) return true;
     return v < limit && (sizeof(T) < 8 && std::is_signed_v<T> ? v > low : v >= low);
   } else {
@@ -68,7 +68,9 @@ T Scalar::checked_to(const char* what) const {
   } else {
     if (is_complex()) ok = imag_ == 0;
     if constexpr (std::is_integral_v<T>)
-      ok = ok && (is_integral() ? fits<T>(i_) : fits<T>(d_));
+      ok = ok && (unsigned_       ? std::is_same_v<T, uint64_t> || std::is_same_v<T, bool>
+                  : is_integral() ? fits<T>(i_)
+                                  : fits<T>(d_));
     else
       ok = ok && !overflows_floating<T>(to<double>());
   }
@@ -79,6 +81,9 @@ T Scalar::checked_to(const char* what) const {
 
 template bool Scalar::checked_to<bool>(const char*) const;
 template uint8_t Scalar::checked_to<uint8_t>(const char*) const;
+template uint16_t Scalar::checked_to<uint16_t>(const char*) const;
+template uint32_t Scalar::checked_to<uint32_t>(const char*) const;
+template uint64_t Scalar::checked_to<uint64_t>(const char*) const;
 template int8_t Scalar::checked_to<int8_t>(const char*) const;
 template int16_t Scalar::checked_to<int16_t>(const char*) const;
 template int32_t Scalar::checked_to<int32_t>(const char*) const;
@@ -95,7 +100,7 @@ ScalarType Scalar::type() const {
     case Kind::Bool:
       return ScalarType::Bool;
     case Kind::Int:
-      return ScalarType::Int64;
+      return unsigned_ ? ScalarType::UInt64 : ScalarType::Int64;
     case Kind::Double:
       return default_dtype();
     case Kind::Complex:
@@ -108,6 +113,8 @@ Scalar Scalar::operator-() const {
   switch (kind_) {
     case Kind::Bool:
     case Kind::Int:
+      // The negative of 2^63 or more is a floating number, but for that of 2^63 itself.
+      if (unsigned_ && i_ != INT64_MIN) return Scalar(-to<double>());
       return Scalar(static_cast<int64_t>(-static_cast<uint64_t>(i_)));
     case Kind::Double:
       return Scalar(-d_);
@@ -122,7 +129,7 @@ std::string to_string(const Scalar& s) {
     case Scalar::Kind::Bool:
       return s.to<bool>() ? "True" : "False";
     case Scalar::Kind::Int:
-      return std::to_string(s.to<int64_t>());
+      return s.exceeds_int64() ? std::to_string(s.to<uint64_t>()) : std::to_string(s.to<int64_t>());
     case Scalar::Kind::Double:
       return str(s.to<double>());
     case Scalar::Kind::Complex:

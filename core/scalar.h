@@ -20,7 +20,9 @@ class Scalar {
   constexpr Scalar(bool v) : i_(v), kind_(Kind::Bool) {}  // NOLINT
   template <class T>
   requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) constexpr Scalar(T v)
-      : i_(static_cast<int64_t>(v)), kind_(Kind::Int) {}                  // NOLINT
+      : i_(static_cast<int64_t>(v)),
+        kind_(Kind::Int),
+        unsigned_(std::is_unsigned_v<T> && i_ < 0) {}                     // NOLINT
   constexpr Scalar(double v) : d_(v), kind_(Kind::Double) {}              // NOLINT
   constexpr Scalar(float v) : d_(v), kind_(Kind::Double) {}               // NOLINT
   Scalar(Half v) : d_(static_cast<float>(v)), kind_(Kind::Double) {}      // NOLINT
@@ -34,6 +36,8 @@ class Scalar {
   constexpr bool is_integral() const { return kind_ <= Kind::Int; }  // bool included
   constexpr bool is_floating() const { return kind_ == Kind::Double; }
   constexpr bool is_complex() const { return kind_ == Kind::Complex; }
+  // An integer of 2^63 or more, which only uint64 holds.
+  constexpr bool exceeds_int64() const { return unsigned_; }
 
   // Converts as a C++ static_cast would, but never undefined: a floating value outside an integer's
   // range wraps or saturates, a complex loses its imaginary part.
@@ -42,16 +46,20 @@ class Scalar {
     if constexpr (is_complex_type<T>) {
       using R = typename T::value_type;
       if (kind_ == Kind::Complex) return T(static_cast<R>(d_), static_cast<R>(imag_));
-      return T(kind_ == Kind::Double ? static_cast<R>(d_) : static_cast<R>(i_), R(0));
+      return T(kind_ == Kind::Double ? static_cast<R>(d_) : integer_as<R>(), R(0));
     } else if constexpr (std::is_same_v<T, bool>) {
       if (kind_ == Kind::Complex) return d_ != 0 || imag_ != 0;
       return kind_ == Kind::Double ? d_ != 0 : i_ != 0;
+    } else if constexpr (std::is_same_v<T, uint64_t>) {
+      if (kind_ >= Kind::Double && d_ >= 9223372036854775808.0)
+        return d_ < 18446744073709551616.0 ? static_cast<uint64_t>(d_) : UINT64_MAX;
+      return static_cast<uint64_t>(is_integral() ? i_ : saturate(d_));
     } else if constexpr (std::is_integral_v<T>) {
       return static_cast<T>(is_integral() ? i_ : saturate(d_));
     } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-      return T(is_integral() ? static_cast<float>(i_) : static_cast<float>(d_));
+      return T(is_integral() ? integer_as<float>() : static_cast<float>(d_));
     } else {
-      return is_integral() ? static_cast<T>(i_) : static_cast<T>(d_);
+      return is_integral() ? integer_as<T>() : static_cast<T>(d_);
     }
   }
   // As to<T>(), but RuntimeError when the value does not fit (integers out of range, a complex to a
@@ -67,6 +75,10 @@ class Scalar {
   bool equal(double v) const { return is_complex() ? (d_ == v && imag_ == 0) : to<double>() == v; }
 
  private:
+  template <class R>
+  constexpr R integer_as() const {
+    return unsigned_ ? static_cast<R>(static_cast<uint64_t>(i_)) : static_cast<R>(i_);
+  }
   static int64_t saturate(double v) {
     if (!(v == v)) return INT64_MIN;
     if (v >= 9223372036854775808.0) return INT64_MAX;
@@ -79,6 +91,7 @@ class Scalar {
   };
   double imag_ = 0;
   Kind kind_;
+  bool unsigned_ = false;  // i_ holds the bits of a number of 2^63 or more
 };
 
 std::string to_string(const Scalar& s);  // as Python prints it: True, 3, 0.5, (1+2j)

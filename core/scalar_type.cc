@@ -11,8 +11,8 @@ namespace treadle {
 namespace {
 
 constexpr std::array<std::string_view, kNumScalarTypes> kNames = {
-    "bool",    "uint8",    "int8",    "int16",   "int32",     "int64",
-    "float16", "bfloat16", "float32", "float64", "complex64", "complex128"};
+    "bool",  "uint8",   "uint16",   "uint32",  "uint64",  "int8",      "int16",     "int32",
+    "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"};
 
 // Other names that PyTorch and NumPy know the types by.
 struct Alias {
@@ -26,6 +26,9 @@ constexpr Alias kAliases[] = {
     {"cfloat", ScalarType::Complex64}, {"cdouble", ScalarType::Complex128},
 };
 
+// Where two dtypes have no common one.
+constexpr auto kNoCommon = static_cast<ScalarType>(kNumScalarTypes);
+
 constexpr ScalarType promote(ScalarType a, ScalarType b) {
   if (a == b) return a;
   if (is_complex(a) || is_complex(b)) return std::max(to_complex(a), to_complex(b));
@@ -37,7 +40,10 @@ constexpr ScalarType promote(ScalarType a, ScalarType b) {
   if (is_floating(a)) return a;
   if (is_floating(b)) return b;
   const ScalarType low = std::min(a, b), high = std::max(a, b);
-  return low == ScalarType::UInt8 && high == ScalarType::Int8 ? ScalarType::Int16 : high;
+  if (low == ScalarType::Bool || is_signed(low) || !is_signed(high)) return high;
+  if (low == ScalarType::UInt64) return kNoCommon;
+  // Of two integers of one width, the signed one comes four later; the next wider, five.
+  return std::max(high, static_cast<ScalarType>(static_cast<int>(low) + 5));
 }
 
 constexpr auto kPromotion = [] {
@@ -55,7 +61,10 @@ std::atomic<ScalarType> g_default_dtype{ScalarType::Float32};
 }  // namespace
 
 ScalarType promote_types(ScalarType a, ScalarType b) {
-  return kPromotion[static_cast<size_t>(a)][static_cast<size_t>(b)];
+  const ScalarType common = kPromotion[static_cast<size_t>(a)][static_cast<size_t>(b)];
+  check<ErrorKind::Type>(common != kNoCommon, "expected dtypes with a common one, got ", name_of(a),
+                         " and ", name_of(b), "; cast one of them first, with .to()");
+  return common;
 }
 
 bool can_cast(ScalarType from, ScalarType to) {

@@ -19,6 +19,9 @@ namespace treadle {
 enum class ScalarType : uint8_t {
   Bool,
   UInt8,
+  UInt16,
+  UInt32,
+  UInt64,
   Int8,
   Int16,
   Int32,
@@ -30,14 +33,15 @@ enum class ScalarType : uint8_t {
   Complex64,
   Complex128,
 };
-inline constexpr int kNumScalarTypes = 12;
-inline constexpr int kMaxScalarTypes = 16;  // width of a kernel table's row; room for types to come
+inline constexpr int kNumScalarTypes = 15;
+inline constexpr int kMaxScalarTypes = 24;  // width of a kernel table's row; room for types to come
 
 template <class... Ts>
 struct TypeList {};
 // Order is that of ScalarType.
-using AllTypes = TypeList<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, Half, BFloat16, float,
-                          double, std::complex<float>, std::complex<double>>;
+using AllTypes =
+    TypeList<bool, uint8_t, uint16_t, uint32_t, uint64_t, int8_t, int16_t, int32_t, int64_t, Half,
+             BFloat16, float, double, std::complex<float>, std::complex<double>>;
 
 template <ScalarType S>
 struct CppTypeOf;
@@ -55,6 +59,18 @@ struct CppTypeOf<ScalarType::Bool> {
 template <>
 struct CppTypeOf<ScalarType::UInt8> {
   using type = uint8_t;
+};
+template <>
+struct CppTypeOf<ScalarType::UInt16> {
+  using type = uint16_t;
+};
+template <>
+struct CppTypeOf<ScalarType::UInt32> {
+  using type = uint32_t;
+};
+template <>
+struct CppTypeOf<ScalarType::UInt64> {
+  using type = uint64_t;
 };
 template <>
 struct CppTypeOf<ScalarType::Int8> {
@@ -106,6 +122,18 @@ struct ScalarTypeOf<bool> {
 template <>
 struct ScalarTypeOf<uint8_t> {
   static constexpr ScalarType value = ScalarType::UInt8;
+};
+template <>
+struct ScalarTypeOf<uint16_t> {
+  static constexpr ScalarType value = ScalarType::UInt16;
+};
+template <>
+struct ScalarTypeOf<uint32_t> {
+  static constexpr ScalarType value = ScalarType::UInt32;
+};
+template <>
+struct ScalarTypeOf<uint64_t> {
+  static constexpr ScalarType value = ScalarType::UInt64;
 };
 template <>
 struct ScalarTypeOf<int8_t> {
@@ -185,8 +213,8 @@ struct RealType<std::complex<T>> {
 template <class T>
 using real_type = typename RealType<T>::type;
 
-inline constexpr std::array<uint8_t, kMaxScalarTypes> kItemSize = {1, 1, 1, 2,  4, 8, 2, 2,
-                                                                   4, 8, 8, 16, 0, 0, 0, 0};
+inline constexpr std::array<uint8_t, kMaxScalarTypes> kItemSize = {1, 1, 2, 4, 8, 1, 2, 4,
+                                                                   8, 2, 2, 4, 8, 8, 16};
 constexpr int64_t item_size(ScalarType t) { return kItemSize[static_cast<size_t>(t)]; }
 
 constexpr bool is_complex(ScalarType t) {
@@ -199,7 +227,7 @@ constexpr bool is_floating(ScalarType t) {
 constexpr bool is_integral(ScalarType t, bool with_bool) {
   return (t >= ScalarType::UInt8 && t <= ScalarType::Int64) || (with_bool && t == ScalarType::Bool);
 }
-constexpr bool is_signed(ScalarType t) { return t != ScalarType::Bool && t != ScalarType::UInt8; }
+constexpr bool is_signed(ScalarType t) { return t >= ScalarType::Int8; }
 // The real type of a complex type (complex64 -> float32); any other type itself.
 constexpr ScalarType to_real(ScalarType t) {
   return t == ScalarType::Complex64    ? ScalarType::Float32
@@ -211,7 +239,9 @@ constexpr ScalarType to_complex(ScalarType t) {
                                                                  : ScalarType::Complex64;
 }
 
-// PyTorch's promotion lattice for two tensors of the same rank category.
+// PyTorch's promotion lattice for two tensors of the same rank category. An unsigned and a signed
+// integer give the smallest signed one that holds both; no integer holds both uint64 and a signed
+// one, which is a TypeError.
 ScalarType promote_types(ScalarType a, ScalarType b);
 // Whether a value of type `from` may be written to a tensor of type `to` (kind does not go down:
 // complex -> floating -> integral -> bool).

@@ -40,6 +40,10 @@ using OptLayout = std::optional<Layout>;
 using OptDevice = std::optional<Device>;
 using OptBool = std::optional<bool>;
 
+__int128 exact(const Scalar& s) {
+  return s.exceeds_int64() ? static_cast<__int128>(s.to<uint64_t>()) : s.to<int64_t>();
+}
+
 int64_t range_length(const Scalar& start, const Scalar& end, const Scalar& step) {
   const auto inconsistent = [&](bool ok) {
     check<ErrorKind::Runtime>(
@@ -51,8 +55,7 @@ int64_t range_length(const Scalar& start, const Scalar& end, const Scalar& step)
                             ", step = ", step);
   check<ErrorKind::Runtime>(!step.equal(0), "arange: expected step != 0, got step = ", step);
   if (start.is_integral() && end.is_integral() && step.is_integral()) {
-    const __int128 by = step.to<int64_t>(),
-                   span = static_cast<__int128>(end.to<int64_t>()) - start.to<int64_t>();
+    const __int128 by = exact(step), span = exact(end) - exact(start);
     inconsistent(span == 0 || (span > 0) == (by > 0));
     const __int128 length = (span + by - (by > 0 ? 1 : -1)) / by;
     check<ErrorKind::Runtime>(length <= INT64_MAX,

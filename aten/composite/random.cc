@@ -46,6 +46,12 @@ IntegerRange exact_integers(ScalarType dtype) {
       return {0, 1};
     case ScalarType::UInt8:
       return {0, 255};
+    case ScalarType::UInt16:
+      return {0, UINT16_MAX};
+    case ScalarType::UInt32:
+      return {0, UINT32_MAX};
+    case ScalarType::UInt64:  // as far as an argument can say
+      return {0, INT64_MAX};
     case ScalarType::Int8:
       return {-128, 127};
     case ScalarType::Int16:

@@ -36,6 +36,9 @@ inline To convert_element(From v) {
     return To(static_cast<float>(v));
   } else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
     constexpr From kEnd = static_cast<From>(9223372036854775808.0);
+    if constexpr (std::is_same_v<To, uint64_t>) {
+      if (v >= kEnd) return v < 2 * kEnd ? static_cast<uint64_t>(v) : UINT64_MAX;
+    }
     const int64_t wide = v >= -kEnd && v < kEnd ? static_cast<int64_t>(v)
                          : v >= kEnd            ? INT64_MAX
                                                 : INT64_MIN;

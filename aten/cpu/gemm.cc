@@ -171,6 +171,12 @@ void gemm(MatrixView<T> a, MatrixView<T> b, T* c, int64_t ldc, T alpha, T beta) 
 
 template void gemm(MatrixView<bool>, MatrixView<bool>, bool*, int64_t, bool, bool);
 template void gemm(MatrixView<uint8_t>, MatrixView<uint8_t>, uint8_t*, int64_t, uint8_t, uint8_t);
+template void gemm(MatrixView<uint16_t>, MatrixView<uint16_t>, uint16_t*, int64_t, uint16_t,
+                   uint16_t);
+template void gemm(MatrixView<uint32_t>, MatrixView<uint32_t>, uint32_t*, int64_t, uint32_t,
+                   uint32_t);
+template void gemm(MatrixView<uint64_t>, MatrixView<uint64_t>, uint64_t*, int64_t, uint64_t,
+                   uint64_t);
 template void gemm(MatrixView<int8_t>, MatrixView<int8_t>, int8_t*, int64_t, int8_t, int8_t);
 template void gemm(MatrixView<int16_t>, MatrixView<int16_t>, int16_t*, int64_t, int16_t, int16_t);
 template void gemm(MatrixView<int32_t>, MatrixView<int32_t>, int32_t*, int64_t, int32_t, int32_t);

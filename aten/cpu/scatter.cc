@@ -188,6 +188,8 @@ T divide_by_count(T sum, int64_t count) {
   if constexpr (std::is_same_v<T, bool>)
     return sum;
   else if constexpr (std::is_integral_v<T>) {
+    if constexpr (std::is_unsigned_v<T>)
+      return static_cast<T>(uint64_t{sum} / static_cast<uint64_t>(count));
     const int64_t s = static_cast<int64_t>(sum);
     return static_cast<T>(s / count - (s % count < 0));
   } else {

@@ -83,7 +83,7 @@ const Tensor* find_simple(Promote promote, TensorRefs inputs, ArrayRef<Scalar> s
   }
   const int rank = kind_rank(dtype);
   for (const Scalar& s : scalars) {
-    if (scalar_rank(s) > rank) return nullptr;
+    if (scalar_rank(s) > rank || s.exceeds_int64()) return nullptr;
   }
   if (rank < 2 && promote == Promote::Float) return nullptr;
   // 16-bit comparisons round their scalars first, which is left to the general path.
@@ -169,6 +169,18 @@ void require_kernel(const PointwiseOp& op, Device device, ScalarType cell) {
   no_kernel(*op.op, device, Layout::Strided, cell);
 }
 
+// An integer of 2^63 or more fits no integer dtype but uint64.
+void require_numbers_fit(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars,
+                         ScalarType compute) {
+  if (!is_integral(compute, false) || compute == ScalarType::UInt64) return;
+  bool fits = true;
+  for (const Scalar& s : scalars) fits = fits && !s.exceeds_int64();
+  for (const Tensor* t : inputs)
+    fits = fits && !(t->impl()->is_wrapped_number() && t->dtype() == ScalarType::UInt64);
+  check<ErrorKind::Runtime>(fits, op.name, ": expected a number that fits ", name_of(compute),
+                            ", got one of 2^63 or more");
+}
+
 // One call, of any form, with everything about it decided.
 struct Prepared {
   Types types;
@@ -202,6 +214,7 @@ Prepared prepare(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scal
   p.device = device_of(op.name, inputs);
   p.shape = broadcast_shape(op.name, inputs);
   for (const Tensor* t : inputs) p.same_shapes = p.same_shapes && t->sizes() == IntList(p.shape);
+  require_numbers_fit(op, inputs, scalars, p.types.compute);
   // A number beside the operands must be of their kind: alpha of an integer sum is an integer.
   const int rank = kind_rank(p.types.cell);
   for (size_t s = 0; s < scalars.size(); ++s) {

@@ -30,7 +30,10 @@ void choose_types(const ReduceOp& op, ScalarType self, std::optional<ScalarType>
       plan.result = self;
       break;
     case ReducePromote::Sum:
-      plan.result = dtype ? *dtype : is_integral(self, true) ? ScalarType::Int64 : self;
+      plan.result = dtype                        ? *dtype
+                    : self == ScalarType::UInt64 ? self
+                    : is_integral(self, true)    ? ScalarType::Int64
+                                                 : self;
       break;
     case ReducePromote::Float:
       plan.result = dtype.value_or(self);

@@ -11,7 +11,7 @@ namespace treadle {
 // How the input's dtype decides the dtype of the result.
 enum class ReducePromote : uint8_t {
   Same,   // the input's (amax, amin)
-  Sum,    // integers and bool become int64 (sum, prod)
+  Sum,    // integers and bool become int64, but uint64 stays (sum, prod)
   Float,  // must be floating or complex (mean)
   Bool,   // bool, but uint8 for uint8 (any, all); computed on truth values
 };

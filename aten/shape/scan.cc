@@ -5,7 +5,8 @@ namespace treadle::shape {
 
 TensorSpec scan(const char* op, const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
   wrap_dim(op, dim, self.dim());
-  const ScalarType own = is_integral(self.dtype(), true) ? ScalarType::Int64 : self.dtype();
+  const bool widens = is_integral(self.dtype(), true) && self.dtype() != ScalarType::UInt64;
+  const ScalarType own = widens ? ScalarType::Int64 : self.dtype();
   return {DimVector(self.sizes()), dtype.value_or(own), self.device()};
 }
 

@@ -109,9 +109,9 @@ std::span<const std::string> constants(BaseType base) {
   static const std::array<std::string, 2> reductions = {"Mean", "Sum"};
   static const std::array<std::string, 2> floats = {"inf", "nan"};
   static const std::vector<std::string> dtypes = {
-      "bool",     "uint8",   "int8",    "int16",  "int32",     "int64",     "float16",
-      "bfloat16", "float32", "float64", "byte",   "char",      "short",     "int",
-      "long",     "half",    "float",   "double", "complex64", "complex128"};
+      "bool",  "uint8",   "uint16",   "uint32",  "uint64",  "int8",      "int16",     "int32",
+      "int64", "float16", "bfloat16", "float32", "float64", "byte",      "char",      "short",
+      "int",   "long",    "half",     "float",   "double",  "complex64", "complex128"};
   static const std::array<std::string, 4> formats = {"contiguous_format", "preserve_format",
                                                      "channels_last", "channels_last_3d"};
   static const std::array<std::string, 6> layouts = {"strided",    "sparse_coo", "sparse_csr",

@@ -43,6 +43,20 @@ int64_t long_value(const char* op, PyObject* o) {
   return value;
 }
 
+// An int of 64 bits, with or without a sign.
+Scalar long_scalar(const char* op, PyObject* o) {
+  int over = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(o, &over);
+  if (over > 0) {
+    const unsigned long long bits = PyLong_AsUnsignedLongLong(o);
+    if (bits != static_cast<unsigned long long>(-1) || !PyErr_Occurred())
+      return Scalar(static_cast<uint64_t>(bits));
+  }
+  if (over) overflow(op, o);
+  if (value == -1 && PyErr_Occurred()) throw PythonError{};
+  return Scalar(static_cast<int64_t>(value));
+}
+
 }  // namespace
 
 bool is_numpy_scalar(PyObject* o) {
@@ -115,7 +129,7 @@ bool to_boolean(PyObject* o) {
 Scalar to_scalar(const char* op, PyObject* o) {
   if (PyFloat_Check(o)) return Scalar(PyFloat_AS_DOUBLE(o));
   if (PyBool_Check(o)) return Scalar(o == Py_True);
-  if (PyLong_Check(o)) return Scalar(long_value(op, o));
+  if (PyLong_Check(o)) return long_scalar(op, o);
   if (PyComplex_Check(o))
     return Scalar(std::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o)));
   if (is_tensor(o)) return element(op, unwrap(o));
@@ -143,7 +157,9 @@ PyObject* wrap(const Scalar& value) {
     case Scalar::Kind::Bool:
       return to_bool(value.to<bool>());
     case Scalar::Kind::Int:
-      return Object(PyLong_FromLongLong(value.to<int64_t>())).release();
+      return Object(value.exceeds_int64() ? PyLong_FromUnsignedLongLong(value.to<uint64_t>())
+                                          : PyLong_FromLongLong(value.to<int64_t>()))
+          .release();
     case Scalar::Kind::Double:
       return Object(PyFloat_FromDouble(value.to<double>())).release();
     case Scalar::Kind::Complex:

@@ -20,7 +20,7 @@ DLDataType to_dl(ScalarType dtype) {
   uint8_t code = 0;
   if (dtype == ScalarType::Bool)
     code = 6;
-  else if (dtype == ScalarType::UInt8)
+  else if (is_integral(dtype, false) && !is_signed(dtype))
     code = 1;
   else if (dtype == ScalarType::BFloat16)
     code = 4;

@@ -45,19 +45,23 @@ ScalarType dtype_of_format(const char* format, Py_ssize_t size) {
   if (text == "d") return ScalarType::Float64;
   if (text == "Zf") return ScalarType::Complex64;
   if (text == "Zd") return ScalarType::Complex128;
-  if (text == "B") return ScalarType::UInt8;
   if (text.size() == 1 && kSigned.find(text[0]) != std::string_view::npos) {
     if (size == 1) return ScalarType::Int8;
     if (size == 2) return ScalarType::Int16;
     if (size == 4) return ScalarType::Int32;
     if (size == 8) return ScalarType::Int64;
   }
-  const bool is_unsigned = text.size() == 1 && kUnsigned.find(text[0]) != std::string_view::npos;
+  if (text.size() == 1 && kUnsigned.find(text[0]) != std::string_view::npos) {
+    if (size == 1) return ScalarType::UInt8;
+    if (size == 2) return ScalarType::UInt16;
+    if (size == 4) return ScalarType::UInt32;
+    if (size == 8) return ScalarType::UInt64;
+  }
   fail<ErrorKind::Type>(
-      "from_numpy: expected elements of a type that is a dtype (bool, uint8, int8 to int64, "
-      "float16 to "
-      "float64, complex64, complex128, native byte order), got ",
-      is_unsigned ? str("uint", int64_t{size * 8}) : str("format '", format ? format : "", "'"));
+      "from_numpy: expected elements of a type that is a dtype (bool, uint8 to uint64, int8 to "
+      "int64, "
+      "float16 to float64, complex64, complex128, native byte order), got format '",
+      format ? format : "", "'");
 }
 
 const char* numpy_name(ScalarType dtype) {

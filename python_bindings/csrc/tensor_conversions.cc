@@ -125,9 +125,9 @@ PyObject* type(PyObject* self, PyObject* args) {
     PyObject* wanted = Py_None;
     if (!PyArg_ParseTuple(args, "|O:type", &wanted)) throw PythonError{};
     if (wanted == Py_None) {
-      static constexpr const char* kNames[] = {"Bool",  "Byte",   "Char",         "Short",
-                                               "Int",   "Long",   "Half",         "BFloat16",
-                                               "Float", "Double", "ComplexFloat", "ComplexDouble"};
+      static constexpr const char* kNames[] = {
+          "Bool", "Byte", "UInt16",   "UInt32", "UInt64", "Char",         "Short",        "Int",
+          "Long", "Half", "BFloat16", "Float",  "Double", "ComplexFloat", "ComplexDouble"};
       return unicode(str("treadle.", kNames[static_cast<size_t>(t.dtype())], "Tensor")).release();
     }
     std::optional<ScalarType> dtype = as_dtype(wanted);

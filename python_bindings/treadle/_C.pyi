@@ -219,6 +219,9 @@ preserve_format: memory_format
 channels_last: memory_format
 channels_last_3d: memory_format
 uint8: dtype
+uint16: dtype
+uint32: dtype
+uint64: dtype
 int8: dtype
 int16: dtype
 int32: dtype

@@ -19,6 +19,9 @@ _FLOATS = {
 }
 _INTS = {
     _C.uint8: (8, False),
+    _C.uint16: (16, False),
+    _C.uint32: (32, False),
+    _C.uint64: (64, False),
     _C.int8: (8, True),
     _C.int16: (16, True),
     _C.int32: (32, True),

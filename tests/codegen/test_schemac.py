@@ -25,6 +25,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 CASES = sorted((HERE / "diagnostics").glob("*.case"))
 
+_INTEGERS = ["uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"]
 FUNCTIONS = "native_functions.yaml"
 DERIVATIVES = "derivatives.yaml"
 INCOMPLETE = "schemac: needs --functions and --out, or --aten alone"
@@ -307,7 +308,7 @@ def test_dtypes_are_expanded_in_one_order(tmp_path: Path) -> None:
     )
     assert [op["dtypes"] for op in ops] == [
         {"all": ["bool", "float16", "bfloat16", "float32", "float64"]},
-        {"all": ["uint8", "int8", "int16", "int32", "int64", "complex64", "complex128"]},
+        {"all": [*_INTEGERS, "complex64", "complex128"]},
         {"CPU": ["float32", "float64"], "CUDA": ["float16", "bfloat16", "float32", "float64"]},
         None,
     ]

@@ -47,7 +47,7 @@ def _bounds(
     usual = (-9, 9)
     if dtype == treadle.bool:
         usual = (0, 2)
-    elif dtype == treadle.uint8:
+    elif not dtype.is_signed:
         usual = (0, 10)
     low = usual[0] if low is None else low
     high = usual[1] if high is None else high

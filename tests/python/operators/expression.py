@@ -191,7 +191,10 @@ def evaluate(tree: Mapping[str, Any], names: Mapping[str, Any]) -> Any:
         value = evaluate(tree["of"], names)
         return np.logical_not(value) if tree["operator"] == "!" else -value
     if op == "select":
-        return np.where(*(evaluate(tree[k], names) for k in ("cond", "then", "else")))
+        cond, *choices = (evaluate(tree[k], names) for k in ("cond", "then", "else"))
+        if all(type(c) is int and 0 <= c < 256 for c in choices):
+            choices = [np.uint8(c) for c in choices]  # the type that raises no other
+        return np.where(cond, *choices)
     raise AssertionError(f"the reference cannot evaluate {tree}")
 
 

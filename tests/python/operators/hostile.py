@@ -37,7 +37,7 @@ ALLOWED = (
 )
 # Python itself refuses a method's `self` of another type; every other message begins with the
 # operator.
-NAMED = re.compile(r"\w+(\(\))?: ")
+NAMED = re.compile(r"[\w.]+(\(\))?: ")
 INTERNAL_NAMES = re.compile(
     r"treadle::|aten::|std::|terminate|0x[0-9a-f]{6,}|internal error|bad_alloc|\bImpl\b"
 )
@@ -111,7 +111,7 @@ INT_LISTS = _values(
 )
 FLOATS = _values(float("inf"), float("-inf"), 10**400, -1.0, "0.5", [0.5], 1e308, np.float32(2))
 SCALARS = _values(
-    float("inf"), 10**30, -1, 0, [1], "1", np.complex64(1j), 2**63 - 1, -(2**63), 1e308
+    float("inf"), 10**30, -1, 0, [1], "1", np.complex64(1j), 2**63 - 1, -(2**63), 2**64 - 1, 1e308
 )
 BOOLS = _values(2, "True", [True], np.bool_(True))
 TYPES = _values("float32", int, float, 7, np.float32, "nonsense", np.dtype("int8"))
@@ -128,6 +128,8 @@ TENSORS: list[Bad] = [
     ("int64", lambda: treadle.arange(12).reshape(3, 4)),
     ("bool", lambda: treadle.ones(3, 4, dtype=treadle.bool)),
     ("uint8", lambda: treadle.ones(3, 4, dtype=treadle.uint8)),
+    ("uint16", lambda: treadle.ones(3, 4, dtype=treadle.uint16)),
+    ("uint64", lambda: treadle.full((3, 4), 2**64 - 1, dtype=treadle.uint64)),
     ("complex64", lambda: treadle.ones(3, 4, dtype=treadle.complex64)),
     ("bfloat16", lambda: treadle.ones(3, 4, dtype=treadle.bfloat16)),
     ("meta", lambda: treadle.ones(3, 4, device="meta")),

@@ -23,6 +23,9 @@ import treadle
 NUMPY_TYPES = {
     "bool": np.bool_,
     "uint8": np.uint8,
+    "uint16": np.uint16,
+    "uint32": np.uint32,
+    "uint64": np.uint64,
     "int8": np.int8,
     "int16": np.int16,
     "int32": np.int32,
@@ -64,6 +67,10 @@ class Maker:
     def is_integral(self) -> bool:
         return "int" in self.dtype
 
+    @property
+    def is_unsigned(self) -> bool:
+        return self.dtype.startswith("uint")
+
     def __call__(self, shape: tuple[int, ...], low: float = -2.0, high: float = 2.0) -> np.ndarray:
         """Values in [low, high) of the dtype; integers keep the range but span at least -4..4 (0..4
         unsigned).
@@ -71,7 +78,7 @@ class Maker:
         if self.dtype == "bool":
             return np.asarray(self.rng.random(shape) < 0.5)
         if self.is_integral:
-            below = 0 if self.dtype == "uint8" else min(-4, int(low))
+            below = 0 if self.is_unsigned else min(-4, int(low))
             first = below if low < 0 else max(1, int(np.ceil(low)))
             return np.asarray(
                 self.rng.integers(first, max(5, int(high)), shape), dtype=NUMPY_TYPES[self.dtype]
@@ -88,7 +95,7 @@ class Maker:
         count = int(np.prod(shape))
         if self.dtype == "bool":
             return self(shape)
-        values = self.rng.permutation(count) - (0 if self.dtype == "uint8" else count // 2)
+        values = self.rng.permutation(count) - (0 if self.is_unsigned else count // 2)
         scale = 0.25 if self.is_floating else 1
         return (values * scale).reshape(shape).astype(NUMPY_TYPES[self.dtype])
 
