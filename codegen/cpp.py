@@ -424,7 +424,7 @@ def _dtype_lines(e: Entry, name: str) -> list[str]:
     """The row of an operator without kernels: one test of a bit."""
     a = e.arg(e.dtype_of or "")
     row = e.dtypes_on("CPU")
-    if not row or a.type.base != "Tensor":
+    if not row or a.type.base != "Tensor" or len(row) == len(_SCALAR_TYPE_NAMES):
         return []
     mask = sum(1 << i for i, dtype in enumerate(_SCALAR_TYPE_NAMES) if dtype in row)
     n = cpp_name(a.name)

@@ -149,11 +149,11 @@ def _read(a: Arg, index: int) -> str:
     if t.list and t.base == "bool":
         return f"call.booleans<{t.list_size}>({index}{', ' + default if default else ''})"
     if t.list and t.base == "float":
-        if t.optional or default not in (None, "{}"):
+        if default not in (None, "std::nullopt" if t.optional else "{}"):
             raise ValueError(
                 f"argument {a.name}: the bindings know no type {t.text} with this default"
             )
-        return f"call.reals({index})"
+        return f"call.{'maybe_' if t.optional else ''}reals({index})"
     prefix = "maybe_" if t.optional else ""
     given = [str(index)] + ([str(t.list_size or 0)] if t.list else [])
     if default is not None and not (t.optional and default == "std::nullopt"):

@@ -92,8 +92,6 @@ class Renderer:
     def render(self, template: str, source: str, command: str, **context: Any) -> str:
         comment = "#" if template.endswith(".pyi.j2") else "//"
         text = self.env.get_template(template).render(model=self.model, **context)
-        if template.endswith(".md.j2"):
-            return f"<!-- {banner(source, template, command, '').strip()} -->\n" + text
         return banner(source, template, command, comment) + text
 
     def header(self, name: str) -> str:
@@ -141,7 +139,6 @@ WHOLE = {
     "tensor_methods.h.j2": "aten/tensor_methods.h",
     "binding_shards.cc.j2": "python_bindings/binding_shards.cc",
     "_operators.pyi.j2": "treadle/_operators.pyi",
-    "operators.md.j2": "docs/operators.md",
 }
 
 

@@ -5,6 +5,7 @@
 
 #include "aten/composite/named_errors.h"
 #include "aten/shape/views.h"
+#include "core/checked.h"
 #include "core/tensor.h"
 
 namespace treadle::views {
@@ -23,6 +24,13 @@ Tensor alias_as(const Tensor& self, ScalarType dtype, IntList sizes, IntList str
   return Tensor(std::move(impl));
 }
 
+// A stride times a factor, an offset moved by some strides. These overflow only where the tensor has
+// no elements or one index along the dimension: there any number would do.
+int64_t times(int64_t stride, int64_t factor) { return (Checked(stride) * factor).value_or(1); }
+int64_t moved(int64_t offset, int64_t steps, int64_t stride) {
+  return (Checked(steps) * stride + offset).value_or(offset);
+}
+
 Tensor squeeze_where(const Tensor& self, const DimVector& dims) {
   DimVector sizes, strides;
   for (int64_t d = 0; d < self.dim(); ++d) {
@@ -37,11 +45,12 @@ Tensor squeeze_where(const Tensor& self, const DimVector& dims) {
 }  // namespace
 
 Tensor as_strided_from(const Tensor& self, IntList size, IntList stride, int64_t offset) {
-  int64_t from_start;
+  const Checked from_start = Checked(self.storage_offset()) + offset;
   check<ErrorKind::Runtime>(
-      !__builtin_add_overflow(self.storage_offset(), offset, &from_start),
-      "as_strided: expected an offset inside the storage, got offset = ", offset);
-  return named("as_strided", [&] { return alias_with_geometry(self, size, stride, from_start); });
+      from_start.fits(), "as_strided: expected an offset inside the storage, got offset = ",
+      offset);
+  return named("as_strided",
+               [&] { return alias_with_geometry(self, size, stride, from_start.value()); });
 }
 
 Tensor alias(const Tensor& self) { return same_geometry(self); }
@@ -70,11 +79,10 @@ Tensor view_dtype(const Tensor& self, ScalarType dtype) {
       self.strides());
   if (from > to) {
     const int64_t ratio = from / to;
-    int64_t unused;
-    check<ErrorKind::Runtime>(!__builtin_mul_overflow(sizes.back(), ratio, &unused),
+    check<ErrorKind::Runtime>((Checked(sizes.back()) * ratio).fits(),
                               "view: expected a size that can be counted in ", dtype,
                               ", got sizes = ", self.sizes());
-    for (size_t d = 0; d + 1 < strides.size(); ++d) strides[d] *= ratio;
+    for (size_t d = 0; d + 1 < strides.size(); ++d) strides[d] = times(strides[d], ratio);
     sizes.back() *= ratio;
     return alias_as(self, dtype, sizes, strides, self.storage_offset() * ratio);
   }
@@ -148,10 +156,8 @@ Tensor squeeze(const Tensor& self, IntList dim) {
 Tensor unsqueeze(const Tensor& self, int64_t dim) {
   const size_t d = static_cast<size_t>(wrap_dim("unsqueeze", dim, self.dim() + 1));
   DimVector sizes(self.sizes()), strides(self.strides());
-  // What a contiguous tensor of the new shape has there. It moves over one index only, so any
-  // number would do.
-  int64_t stride = 1;
-  if (d < strides.size() && __builtin_mul_overflow(sizes[d], strides[d], &stride)) stride = 1;
+  // What a contiguous tensor of the new shape has there.
+  const int64_t stride = d < strides.size() ? times(strides[d], sizes[d]) : 1;
   sizes.insert(d, 1);
   strides.insert(d, stride);
   return alias_with_geometry(self, sizes, strides, self.storage_offset());
@@ -165,7 +171,8 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
   check<ErrorKind::Index>(index >= -size && index < size, "select: expected index in [", -size,
                           ", ", size, ") for dimension ", d, ", got index = ", index);
   DimVector sizes(self.sizes()), strides(self.strides());
-  const int64_t offset = self.storage_offset() + (index < 0 ? index + size : index) * strides[d];
+  const int64_t offset =
+      moved(self.storage_offset(), index < 0 ? index + size : index, strides[d]);
   sizes.erase(d);
   strides.erase(d);
   // Without elements there is no place to point to.
@@ -185,10 +192,10 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
   const int64_t first = clamp(start.value_or(0)), last = std::max(first, clamp(end.value_or(size)));
   DimVector sizes(self.sizes()), strides(self.strides());
   const int64_t length = last == first ? 0 : (last - first - 1) / step + 1;
-  const int64_t offset = self.storage_offset() + first * strides[d];
+  const int64_t offset = moved(self.storage_offset(), first, strides[d]);
   sizes[d] = length;
   // A step beyond the end is never taken, whatever it is.
-  if (length > 1) strides[d] *= step;
+  if (length > 1) strides[d] = times(strides[d], step);
   return alias_with_geometry(self, sizes, strides,
                              length == 0 || self.numel() == 0 ? self.storage_offset() : offset);
 }
@@ -204,7 +211,9 @@ Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) 
   const int64_t length = std::max<int64_t>(
       0, offset >= 0 ? std::min(rows, columns - offset) : std::min(rows + offset, columns));
   int64_t start = self.storage_offset();
-  if (length > 0) start += offset >= 0 ? offset * self.strides()[b] : -offset * self.strides()[a];
+  if (length > 0)
+    start = offset >= 0 ? moved(start, offset, self.strides()[b])
+                        : moved(start, -offset, self.strides()[a]);
   DimVector sizes, strides;
   for (int64_t d = 0; d < self.dim(); ++d) {
     if (d == a || d == b) continue;
@@ -212,7 +221,7 @@ Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) 
     strides.push_back(self.strides()[d]);
   }
   sizes.push_back(length);
-  strides.push_back(self.strides()[a] + self.strides()[b]);
+  strides.push_back((Checked(self.strides()[a]) + self.strides()[b]).value_or(1));
   return alias_with_geometry(self, sizes, strides,
                              self.numel() == 0 ? self.storage_offset() : start);
 }
@@ -227,7 +236,7 @@ Tensor unfold(const Tensor& self, int64_t dimension, int64_t size, int64_t step)
   if (self.dim() > 0) {
     const int64_t windows = (whole - size) / step + 1;
     sizes[d] = windows;
-    if (windows > 1) strides[d] *= step;
+    if (windows > 1) strides[d] = times(strides[d], step);
   }
   sizes.push_back(size);
   strides.push_back(stride);
@@ -238,7 +247,7 @@ Tensor view_as_real(const Tensor& self) {
   check<ErrorKind::Runtime>(self.is_complex(), "view_as_real: expected a complex tensor, got ",
                             self.dtype());
   DimVector sizes(self.sizes()), strides(self.strides());
-  for (int64_t& s : strides) s *= 2;
+  for (int64_t& s : strides) s = times(s, 2);
   sizes.push_back(2);
   strides.push_back(1);
   return alias_as(self, to_real(self.dtype()), sizes, strides, self.storage_offset() * 2);

@@ -69,15 +69,17 @@ const int64_t* stride_of_item(ScalarType t) {
 const Tensor* find_simple(Promote promote, TensorRefs inputs, ArrayRef<Scalar> scalars,
                           uint32_t promoting) {
   const Tensor* shape = inputs[0];
-  if (!shape->defined()) return nullptr;
+  if (contract::kChecked && !shape->defined()) return nullptr;
   const ScalarType dtype = shape->dtype();
   for (const Tensor* input : inputs) {
     const TensorImpl* const t = input->impl();
-    if (t == nullptr || t->dtype() != dtype || !t->is_contiguous() || !t->device().is_cpu() ||
-        t->layout() != Layout::Strided || t->is_wrapped_number()) {
+    if (contract::kChecked && (t == nullptr || !t->device().is_cpu() ||
+                               t->layout() != Layout::Strided)) {
       return nullptr;
     }
-    if (t == shape->impl() || t->sizes() == shape->sizes() || t->dim() == 0) continue;
+    if (t->dtype() != dtype || !t->is_contiguous() || t->is_wrapped_number()) return nullptr;
+    if (t == shape->impl() || t->dim() == 0) continue;
+    if (!contract::kChecked || t->sizes() == shape->sizes()) continue;
     if (shape->dim() != 0) return nullptr;
     shape = input;
   }
@@ -375,10 +377,10 @@ void run_general(const PointwiseOp& op, const Prepared& p, TensorRefs inputs,
   reinterpret_cast<PointwiseKernel*>(kernel)(call);
 }
 
-// Writes `out` (of the result's shape), through a temporary where its memory meets an input's in a
-// way not seen through.
-void write_to(const PointwiseOp& op, const char* shown_name, const Prepared& p, TensorRefs inputs,
-              ArrayRef<Scalar> scalars, uint32_t promoting, const Tensor& out) {
+// Whether the result must be made apart from the target and copied: its memory meets an input's in
+// a way not seen through, or the kernel may throw. RuntimeError where they overlap in part.
+bool needs_temporary(const PointwiseOp& op, const char* shown_name, const Prepared& p,
+                     TensorRefs inputs, const Tensor& out) {
   bool temporary = may_stop_half_way(op, p.types);
   for (const Tensor* t : inputs) {
     const Overlap o = overlap_of(out, *t);
@@ -388,11 +390,19 @@ void write_to(const PointwiseOp& op, const char* shown_name, const Prepared& p, 
                               "clone() one of them first");
     temporary = temporary || o == Overlap::Unknown;
   }
+  return temporary;
+}
+
+// Writes `out`, which gets the result's shape once nothing can fail any more.
+void write_to(const PointwiseOp& op, const Prepared& p, TensorRefs inputs, ArrayRef<Scalar> scalars,
+              uint32_t promoting, const Tensor& out, bool temporary) {
   if (temporary && !p.device.is_meta()) {
     const Tensor fresh = new_result(p, inputs);
     run_general(op, p, inputs, scalars, promoting, fresh);
+    resize_out(op.name, out, p.shape);
     copy_strided(out, fresh);
   } else {
+    resize_out(op.name, out, p.shape);
     run_general(op, p, inputs, scalars, promoting, out);
   }
   out.impl()->bump_version();
@@ -422,9 +432,12 @@ void pointwise_out(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> sc
   const Prepared p = prepare(op, inputs, scalars, promoting);
   require_kernel(op, p.device, p.types.cell);
   require_out(op.name, TensorSpec{p.shape, p.types.result, p.device}, out);
-  resize_out(op.name, out, p.shape);
-  require_writable(op.name, out);
-  write_to(op, op.name, p, inputs, scalars, promoting, out);
+  if (out.sizes() == IntList(p.shape))
+    require_writable(op.name, out);
+  else
+    require_resized_apart(op.name, p.shape, out, inputs);
+  const bool temporary = needs_temporary(op, op.name, p, inputs, out);
+  write_to(op, p, inputs, scalars, promoting, out, temporary);
 }
 
 void pointwise_inplace(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars,
@@ -456,7 +469,8 @@ void pointwise_inplace(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar
                             ": expected a result that can be written to self of dtype ",
                             self.dtype(), ", got ", p.types.result);
   require_writable(name.c_str(), self);
-  write_to(shown, name.c_str(), p, inputs, scalars, promoting, self);
+  const bool temporary = needs_temporary(shown, name.c_str(), p, inputs, self);
+  write_to(shown, p, inputs, scalars, promoting, self, temporary);
 }
 
 }  // namespace treadle

@@ -88,8 +88,8 @@ void check_completeness(const Operator& op, Diagnostics& diagnostics) {
   if (op.doc.empty()) {
     report("has no 'doc'", "say in a sentence what it computes; its reference page begins with it");
   }
-  const bool has_row = op.kind != Kind::Composite && op.kind != Kind::View;
-  if (has_row && op.dtypes.empty()) {
+  const bool has_kernels = op.kind != Kind::Composite && op.kind != Kind::View;
+  if (has_kernels && op.dtypes.empty()) {
     report("has no 'dtypes'", "write the row, as in 'dtypes: {all: [bool, real]}'");
   }
   const Names checked = checked_names(op);

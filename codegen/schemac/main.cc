@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "codegen/schemac/aten.h"
+#include "codegen/schemac/completeness.h"
 #include "codegen/schemac/derivatives.h"
 #include "codegen/schemac/diagnostics.h"
 #include "codegen/schemac/functions.h"
@@ -103,6 +104,10 @@ int compile(const Options& options) {
     // Without the operators, all that could be said of their derivatives is that they are unknown.
     if (functions && derivatives)
       read_derivatives(*derivatives, functions_path, model, diagnostics);
+  }
+  // Of entries that are wrong it cannot be said what they leave open.
+  if (diagnostics.empty()) {
+    for (const Operator& op : model.operators) check_completeness(op, diagnostics);
   }
   if (report(diagnostics, {functions_path, derivatives_path})) return 1;
   write_if_changed(options.at("--out"), to_json(model, functions_path, derivatives_path));

@@ -83,19 +83,23 @@ Object import_attribute(const char* module, const char* name);
 // (no memory, sizes that overflow) does not know it: `op`, where given, goes before a message that
 // names none.
 void set_python_exception(const char* op = nullptr) noexcept;
+// The same for an error that is known to be one of Treadle's, without throwing it again.
+void set_python_exception(const Error& error, const char* op) noexcept;
 
 // Runs `f`; a C++ exception becomes a Python one, told by the null or -1 that is returned.
 template <class F>
 inline auto guarded(F&& f, const char* op = nullptr) noexcept -> decltype(f()) {
   try {
     return f();
+  } catch (const Error& error) {
+    set_python_exception(error, op);
   } catch (...) {
     set_python_exception(op);
-    if constexpr (std::is_pointer_v<decltype(f())>)
-      return nullptr;
-    else
-      return -1;
   }
+  if constexpr (std::is_pointer_v<decltype(f())>)
+    return nullptr;
+  else
+    return -1;
 }
 
 // Turns the Python exception that is set into a C++ one that keeps its type and traceback, for

@@ -1,7 +1,8 @@
 """Questions to the library from the command line.
 
 python -m treadle explain add      what an operator is, and where each part of it is written
-python -m treadle ops              every operator with its dtypes on each device
+python -m treadle ops --table      every operator with its dtypes on each device
+python -m treadle ops --count      how many operators there are, and what each has
 """
 
 from __future__ import annotations
@@ -21,19 +22,39 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
         "explain", help="what an operator is, and where each part of it is written"
     )
     explain.add_argument("name", help="add, add_, add.Tensor, aten::add.Tensor")
-    commands.add_parser("ops", help="every operator with its dtypes on each device")
+    ops = commands.add_parser("ops", help="every operator with its dtypes on each device")
+    what = ops.add_mutually_exclusive_group()
+    what.add_argument("--table", action="store_true", help="operator x dtype x device (default)")
+    what.add_argument("--count", action="store_true", help="how many, and what each of them has")
+    form = ops.add_mutually_exclusive_group()
+    form.add_argument("--markdown", action="store_true", help="the table for a page")
+    form.add_argument("--json", action="store_true", help="the table for programs")
     args = parser.parse_args(argv)
 
-    from treadle import _explain
-
     try:
-        print(_explain.operators_table() if args.command == "ops" else _explain.describe(args.name))
+        print(_ops(args) if args.command == "ops" else _explain(args.name))
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1
     except BrokenPipeError:  # `... | head`
         sys.stderr.close()
     return 0
+
+
+def _ops(args: argparse.Namespace) -> str:
+    from treadle import _operator_table
+
+    if args.count:
+        return _operator_table.count()
+    if args.markdown:
+        return _operator_table.as_markdown()
+    return _operator_table.as_json() if args.json else _operator_table.as_text()
+
+
+def _explain(name: str) -> str:
+    from treadle import _explain
+
+    return _explain.describe(name)
 
 
 if __name__ == "__main__":

@@ -286,22 +286,3 @@ def _kernel_dtype(entry: Operator, tensors: Sequence[_C.Tensor]) -> str:
         if entry["promote"] == "float" and not (dtype.is_floating_point or dtype.is_complex):
             dtype = _C.get_default_dtype()
     return str(dtype).rpartition(".")[2]
-
-
-# ---- the list ------------------------------------------------------------------------------------
-
-
-def operators_table() -> str:
-    """Every operator with the dtypes of its kernels on each device."""
-    lines = []
-    for entry in model()["operators"]:
-        full = _full_name(entry, entry["forms"][0])
-        cells: dict = {}
-        for cell in _C._describe_operator(full)["cells"]:
-            cells.setdefault(cell["device"], []).append(cell["dtype"])
-        rows = [f"{device}: {' '.join(dtypes)}" for device, dtypes in cells.items()] or [
-            f"{entry['kind']}: any"
-        ]
-        for i, row in enumerate(rows):
-            lines.append(f"{full.partition('::')[2] if i == 0 else '':<40}{row}")
-    return "\n".join(lines)

@@ -26,17 +26,14 @@ def test_has_samples_and_reference(op: Operator) -> None:
     expression).
     """
     assert has_samples(op), f"{op.id} has no samples: add them to tests/python/operators/families/"
-    dtype = (op.dtypes or ("float32",))[0]
-    assert op.random or any(
-        s.expect is not None for s in samples_of(op, dtype)
-    ), f"{op.id} has no reference"
+    assert cases.has_reference(op), f"{op.id} has no reference"
 
 
 def test_samples_belong_to_operators() -> None:
     assert not set(REGISTRY) - set(by_id()), "samples of operators that the model does not have"
 
 
-@pytest.mark.parametrize("op, dtype", PAIRS)
+@pytest.mark.parametrize("op, dtype", cases.cells())
 def test_reference(op: Operator, dtype: str) -> None:
     for n, sample in enumerate(samples_of(op, dtype)):
         result = call(op, sample, dtype)

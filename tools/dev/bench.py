@@ -30,6 +30,8 @@ def main(args: argparse.Namespace) -> int:
         for name in programs:
             say(f"benchmarks/{name}")
             status |= run([str(output / "benchmarks" / name)])
+    if any(script.stem == "contract_cost" for script in scripts):
+        bazel.build(config, "//benchmarks:contract_free.so")
     for script in scripts:
         say(f"benchmarks/{script.name}")
         variables = python_environment(config, package)

@@ -26,8 +26,34 @@ def has_samples(op: Operator) -> bool:
     return op.kind == "pointwise" or op.id in REGISTRY
 
 
+def has_reference(op: Operator) -> bool:
+    """Whether NumPy says what it returns; of a random operator it can only say the shape."""
+    if not has_samples(op):
+        return False
+    dtype = (op.dtypes or ("float32",))[0]
+    return op.random or any(s.expect is not None for s in samples_of(op, dtype))
+
+
 def dtypes_of(op: Operator) -> tuple[str, ...]:
-    return op.dtypes or UNDECLARED.get(op.id, ())
+    """The dtypes that every test is run for: all that have kernels of their own.
+
+    What is made of other operators is the front door of kernels that are tested themselves; for it
+    the few dtypes stand in that its samples name. Its results are compared in all of them (cells).
+    """
+    few = UNDECLARED.get(op.id, ())
+    if op.kind not in ("composite", "view") or not op.dtypes:
+        return op.dtypes or few
+    return tuple(d for d in few if d in op.dtypes) or op.dtypes[:1]
+
+
+def cells() -> list:
+    """(operator, dtype) for every declared cell of the table."""
+    return [
+        pytest.param(op, d, id=f"{op.id}-{d}")
+        for op in operators()
+        if in_suite(op) and has_samples(op)
+        for d in op.dtypes or dtypes_of(op)
+    ]
 
 
 def samples_of(op: Operator, dtype: str, seed: int = 0) -> Iterator[Sample]:

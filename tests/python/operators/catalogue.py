@@ -13,7 +13,7 @@ from typing import Any, Callable, Mapping
 import treadle
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Operator:
     """One entry of native_functions.yaml."""
 
@@ -37,6 +37,13 @@ class Operator:
     @property
     def internal(self) -> bool:
         return "internal" in self.json["tags"] or "no_python" in self.json["tags"]
+
+    @property
+    def public(self) -> bool:
+        """Whether programs call it: neither a part of other operators nor the gradient of one."""
+        return not (
+            self.internal or self.name.startswith("_") or self.name.endswith("_backward")
+        )
 
     @property
     def random(self) -> bool:

@@ -227,10 +227,10 @@ for _name in ("clamp", "clip"):
     @samples(_name, dtypes=REAL)
     def clamp(make: Maker) -> Iterator[Sample]:
         for shape in [(3, 4), (), (0, 4)]:
-            yield Sample(make(shape), -1, 1, expect=_clamped)
+            yield Sample(make(shape), 0 if make.is_unsigned else -1, 1, expect=_clamped)
         yield Sample(make((3, 4)), min=0, expect=_clamped)
         yield Sample(make((3, 4)), max=1, expect=_clamped)
-        yield Sample(make((3, 4)), 1, -1, expect=_clamped)
+        yield Sample(make((3, 4)), 1, 0 if make.is_unsigned else -1, expect=_clamped)
         if make.is_floating:
             yield Sample(make((3, 4)), None, 0.5, expect=_clamped)
 
@@ -258,15 +258,19 @@ samples("masked_fill.Scalar", dtypes=("bool", *NUMBERS))(_masked_fill(lambda mak
 samples("masked_fill.Tensor", dtypes=("bool", *NUMBERS))(_masked_fill(lambda make: make(())))
 
 
+LARGEST = {
+    **{d: float(np.finfo(d).max) for d in ("float16", "float32", "float64")},
+    "bfloat16": 3.3895313892515355e38,
+}
+
+
 @samples("nan_to_num", dtypes=REAL)
 def nan_to_num(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
-        if x.dtype.kind in "iu":
+        if x.dtype.kind in "biu":
             return x
-        limits = np.finfo(make.dtype)
-        high, low = float(limits.max) if posinf is None else posinf, (
-            float(limits.min) if neginf is None else neginf
-        )
+        most = LARGEST[make.dtype]
+        high, low = most if posinf is None else posinf, -most if neginf is None else neginf
         return np.nan_to_num(x, nan=nan or 0.0, posinf=high, neginf=low)
 
     yield Sample(_with_specials(make), grad=False, expect=expect)

@@ -45,8 +45,17 @@ samples("normal_")(_filler(1.0, 2.0))
 samples("exponential_")(_filler(1.5))
 samples("bernoulli_.float")(_filler(0.3))
 samples("random_", dtypes=("uint8", "int64", "float32", "bool"))(_filler())
-samples("random_.to", dtypes=("uint8", "int64", "float32"))(_filler(7))
-samples("random_.from", dtypes=("int8", "int64", "float32"))(_filler(-7, 7))
+
+
+@samples("random_.to", dtypes=("uint8", "int64", "float32"))
+def random_to(make: Maker) -> Iterator[Sample]:
+    yield from _filler(2 if make.dtype == "bool" else 7)(make)
+
+
+@samples("random_.from", dtypes=("int8", "int64", "float32"))
+def random_from(make: Maker) -> Iterator[Sample]:
+    low, high = (0, 2) if make.dtype == "bool" else (1, 7) if make.is_unsigned else (-7, 7)
+    yield from _filler(low, high)(make)
 
 
 @samples("bernoulli_.Tensor", dtypes=("float32", "float64", "int64", "bool"))

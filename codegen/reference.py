@@ -1,0 +1,215 @@
+"""The reference pages of the operators: an index, a page for each name, the table of dtypes.
+
+    python codegen/reference.py --model opmodel.json --examples examples.json --table table.md --out-dir build/docs
+
+`./dev docs` makes the examples and the table with the built package, and then runs this. Pages are
+templates over the model, like the code; what they say in words is written here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Iterable, Mapping
+
+import cpp
+import model as operator_model
+import python_filters
+from model import Entry, Form, Model
+from render import environment, write_if_changed
+
+_KINDS = {
+    "pointwise": "pointwise, computed for each element",
+    "reduce": "a reduction, which folds elements along dimensions",
+    "kernel": "a kernel that writes results of known shape",
+    "returns": "a kernel that makes results whose shape depends on values",
+    "view": "a view, which shares memory and runs no kernel",
+    "composite": "made of other operators",
+    "mutating": "writes to its argument",
+}
+_CLASSES = {
+    "any": "all dtypes",
+    "number": "all dtypes but bool",
+    "real": "integers and floating point",
+    "integral": "integers",
+    "floating": "floating point",
+    "complex": "complex",
+}
+_OPERATORS = {"==": "is", "!=": "is not", ">": "is above", ">=": "is at least", "<": "is below", "<=": "is at most"}
+
+
+def is_public(e: Entry) -> bool:
+    internal = {"internal", "no_python"} & set(e.tags)
+    return not (internal or e.name.startswith("_") or e.name.endswith("_backward"))
+
+
+# ---- what a page says ----------------------------------------------------------------------------
+
+
+def python_calls(e: Entry) -> list[str]:
+    """`treadle.add(input, other, *, alpha=1, out=None) -> Tensor`, and the methods."""
+    lines = []
+    module = f"{e.python_module}." if e.python_module else ""
+    module = "nn.functional." if module == "nn." else module
+    for f in e.forms:
+        if f.form == "out":
+            continue
+        s = python_filters._signature(e, f)
+        if s.is_function:
+            lines.append(f"treadle.{module}{f.name}{python_filters.text_signature(s)} -> {s.result_type}")
+        if s.is_method:
+            text = python_filters.text_signature(s, "$self").replace("($self, ", "(").replace("($self)", "()")
+            lines.append(f"Tensor.{f.name}{text} -> {s.result_type}")
+    return lines
+
+
+def cpp_call(f: Form, e: Entry) -> str:
+    name = e.name + "_out" if f.form == "out" else f.name
+    return f"{cpp.returns_of(e, f)} treadle::aten::{name}({cpp.with_defaults(e, f)})"
+
+
+def kind_text(e: Entry) -> str:
+    return _KINDS[e.kind]
+
+
+def _condition_words(c: operator_model.Expr) -> str:
+    tree = c.tree or {}
+    text = f"`{cpp.check_text(tree, c.text)}`"
+    if tree.get("op") == "binary" and tree["operator"] in _OPERATORS and tree["lhs"]["op"] in ("name", "method"):
+        left, right = cpp.cpp_expr(tree["lhs"]), c.text.partition(f" {tree['operator']} ")[2]
+        if tree["lhs"]["op"] == "name" or not tree["lhs"]["args"]:
+            return f"`{left}` {_OPERATORS[tree['operator']]} `{right}`"
+    return text
+
+
+def contract_words(e: Entry) -> list[str]:
+    lines = []
+    for a in e.args:
+        if a.type.is_tensor and a.type.optional:
+            lines.append(f"`{a.name}` may be None.")
+        if a.type.list and a.type.list_size and a.type.list_size > 1:
+            lines.append(f"`{a.name}` has {a.type.list_size} entries, or is one number for all of them.")
+    lines += [f"{_condition_words(c)}." for c in e.check]
+    if e.unlimited:
+        names = ", ".join(f"`{n}`" for n in e.unlimited)
+        lines.append(f"{names}: every value.")
+    if e.shape and e.shape.tree:
+        lines.append(f"The shapes fit by the rule `{e.shape.text}`.")
+    elif e.kind == "pointwise" and len(e.tensor_args) > 1:
+        names = ", ".join(f"`{a.name}`" for a in e.tensor_args)
+        lines.append(f"The shapes of {names} broadcast.")
+    elif e.kind == "composite" and not lines:
+        lines.append("What the operators it is made of accept.")
+    return lines
+
+
+def dtype_words(e: Entry) -> str:
+    if not e.dtypes:
+        return "those of the operators it is made of." if e.kind == "composite" else "all."
+    parts = [", ".join(names) + ("" if device == "all" else f" on {device}") for device, names in e.dtypes.items()]
+    return "; ".join(parts) + (f"; selected by `{e.dtype_of}`." if len(e.tensor_args) > 1 and e.dtype_of else ".")
+
+
+def result_words(e: Entry) -> str:
+    if e.kind == "pointwise":
+        how = {
+            "float": "integers become the default floating dtype",
+            "compare": "a bool for each element",
+            "bool": "a bool for each element",
+            "real": "the real dtype of a complex one",
+        }.get(e.promote or "", "the common dtype of the operands")
+        return f"the broadcast shape; {how}. Strides keep the order of the operands' (channels last stays channels last)."
+    if e.kind == "reduce":
+        how = {"sum": "integers and bool become int64", "bool": "bool", "float": "a floating dtype"}
+        return f"the shape without the reduced dimensions (of size 1 with `keepdim`); {how.get(e.promote or '', 'the dtype of the operand')}."
+    if e.kind == "view":
+        return "shares the memory of the argument."
+    if e.kind == "returns":
+        return "its shape depends on the values; there is none on the meta device."
+    if e.kind == "mutating":
+        return "the argument itself, written."
+    if e.kind == "kernel":
+        return f"contiguous, of the shape and dtype that `{e.shape.text}` gives." if e.shape else "contiguous."
+    return "as its parts give it."
+
+
+def derivative_words(e: Entry) -> str:
+    d = e.derivative
+    if d is None:
+        return "follows from its parts." if e.kind in ("composite", "view") else "none."
+    without = f" None for {', '.join(f'`{n}`' for n in d.non_differentiable)}." if d.non_differentiable else ""
+    if not d.formulas:
+        return "none: the result does not depend smoothly on the arguments."
+    return f"by the formulas of {e.file.rpartition('/')[0]}derivatives.yaml:{d.line}.{without}"
+
+
+def derivative_formulas(e: Entry) -> list[str]:
+    return [f"{', '.join(f.targets)}: {f.text}" for f in e.derivative.formulas] if e.derivative else []
+
+
+def first_sentence(entries: Iterable[Entry]) -> str:
+    doc = " ".join(next(e.doc for e in entries if e.doc).split())
+    end = doc.find(". ")
+    return doc if end < 0 else doc[: end + 1]
+
+
+# ---- pages ---------------------------------------------------------------------------------------
+
+
+def _sections(model: Model, names: Iterable[str]) -> list[tuple[str, list[str]]]:
+    """Names under the headings of the file, `# ---- Indexing ----`, in its order."""
+    source = Path(model.functions)
+    headings: list[tuple[int, str]] = []
+    if source.exists():
+        for number, line in enumerate(source.read_text().splitlines(), 1):
+            if line.startswith("# ----"):
+                headings.append((number, line.strip("#- ")))
+    found: dict[str, list[str]] = {}
+    for name in names:
+        line = model.by_name[name][0].line
+        title = next((t for n, t in reversed(headings) if n <= line), "Operators")
+        found.setdefault(title, []).append(name)
+    return sorted(((t, sorted(n)) for t, n in found.items()))
+
+
+def pages(model: Model, examples: Mapping[str, str], table: str) -> Iterable[tuple[str, str]]:
+    """(path, text) of every page."""
+    env = environment()
+    for f in (python_calls, cpp_call, kind_text, contract_words, dtype_words, result_words, derivative_words,
+              derivative_formulas, first_sentence):  # fmt: skip
+        env.filters[f.__name__] = f
+    public = {n: tuple(e for e in es if is_public(e)) for n, es in model.by_name.items()}
+    public = {n: es for n, es in public.items() if es}
+    count = sum(map(len, public.values()))
+    index = env.get_template("operators.md.j2")
+    yield "index.md", index.render(model=model, pages=public, count=count, sections=_sections(model, public))
+    page = env.get_template("operator_page.md.j2")
+    for name, entries in sorted(public.items()):
+        yield f"operators/{name}.md", page.render(name=name, entries=entries, examples=examples)
+    yield "table.md", (
+        "# Dtypes of the operators\n\nA cross: the dtype is declared, the tests of the operator pass with it. Any other is "
+        f"refused with an exception that names the row. `python -m treadle ops --table` prints the same.\n\n{table}\n"
+    )
+
+
+def main(argv: list[str]) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--examples", required=True)
+    parser.add_argument("--table", required=True)
+    parser.add_argument("--out-dir", required=True)
+    args = parser.parse_args(argv)
+    out = Path(args.out_dir)
+    examples = json.loads(Path(args.examples).read_text())
+    made = {out / path: text for path, text in pages(operator_model.load(args.model), examples, Path(args.table).read_text())}
+    for path, text in made.items():
+        write_if_changed(path, text)
+    for old in out.rglob("*.md"):
+        if old not in made:
+            old.unlink()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,256 @@
+"""What `out=` may be and what becomes of it, for every operator that takes one; and which strides a
+result has. docs/contract.md states the rules.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import numpy as np
+import pytest
+import treadle
+
+from operators.cases import dtypes_of, has_samples, in_suite, samples_of
+from operators.catalogue import Operator, operators
+from operators.check import same_bits, tensors
+from operators.sample import Sample, map_arrays, to_tensor
+
+PREFERRED = ("float32", "float64", "int64", "bool", "complex64", "int32")
+UNINITIALISED = ("empty", "new_empty", "resize")
+WITH_OUT = [
+    o
+    for o in operators()
+    if in_suite(o) and has_samples(o) and o.has_form("out") and not o.name.startswith(UNINITIALISED)
+]
+
+
+class Case:
+    """One call of an operator, made anew each time, and what it returns without `out=`."""
+
+    def __init__(self, op: Operator, sample: Sample, dtype: str):
+        self.op, self.sample, self.dtype = op, sample, dtype
+        self.wanted = tensors(self.call())
+
+    def arguments(self) -> tuple[list[Any], dict[str, Any]]:
+        convert: Callable[[np.ndarray], Any] = lambda a: to_tensor(a, self.dtype)
+        args = map_arrays(list(self.sample.args), convert)
+        return args, {k: map_arrays(v, convert) for k, v in self.sample.kwargs.items()}
+
+    def call(self, args: Any = None, **extra: Any) -> Any:
+        positional, named = self.arguments()
+        treadle.manual_seed(0)
+        return self.op.function(*(positional if args is None else args), **named, **extra)
+
+    def into(self, outs: list[treadle.Tensor], args: Any = None) -> None:
+        self.call(args, out=outs[0] if len(outs) == 1 else tuple(outs))
+
+
+def cases_of(op: Operator, most: int = 4) -> list[Case]:
+    declared = dtypes_of(op)
+    dtype = next((d for d in PREFERRED if d in declared), declared[0])
+    found = [Case(op, s, dtype) for s in samples_of(op, dtype)]
+    # One of each number of dimensions, those with elements first.
+    found.sort(key=lambda c: not all(t.numel() for t in c.wanted))
+    shapes: dict[Any, Case] = {}
+    for case in found:
+        shapes.setdefault(tuple(t.dim() for t in case.wanted), case)
+    return list(shapes.values())[:most]
+
+
+def garbage(shape: tuple[int, ...], dtype: treadle.dtype) -> treadle.Tensor:
+    """A tensor whose values are wrong for every result."""
+    return treadle.full(shape, 77 if dtype != treadle.bool else True).to(dtype)
+
+
+@pytest.mark.parametrize("op", WITH_OUT, ids=repr)
+@pytest.mark.parametrize("elements", ["none", "too few", "too many"])
+def test_an_out_of_another_shape_is_resized(op: Operator, elements: str) -> None:
+    for case in cases_of(op):
+        shapes = {
+            "none": lambda t: (0,),
+            "too few": lambda t: (1,) * (t.dim() + 1),
+            "too many": lambda t: (3, t.numel() + 5),
+        }
+        outs = [garbage(shapes[elements](t), t.dtype) for t in case.wanted]
+        kept = [o.data_ptr() for o in outs]
+        case.into(outs)
+        assert same_bits(outs, case.wanted)
+        assert all(o.is_contiguous() for o in outs)
+        for out, place in zip(outs, kept):
+            # Memory that suffices is kept; a tensor without elements has no address.
+            assert elements != "too many" or not out.numel() or out.data_ptr() == place
+
+
+@pytest.mark.parametrize("op", WITH_OUT, ids=repr)
+def test_an_out_of_the_right_shape_keeps_memory_and_strides(op: Operator) -> None:
+    for case in cases_of(op):
+        memories, outs = [], []
+        for t in case.wanted:
+            memories.append(garbage((*t.shape, 2), t.dtype))
+            outs.append(memories[-1].select(-1, 1))
+        strides = [o.stride() for o in outs]
+        versions = [o._version for o in outs]
+        case.into(outs)
+        assert same_bits([o.contiguous() for o in outs], case.wanted)
+        assert [o.stride() for o in outs] == strides
+        assert all(o._version > v for o, v in zip(outs, versions))
+        for memory, t in zip(memories, case.wanted):
+            beside = memory.select(-1, 0).contiguous()
+            assert same_bits(beside, garbage(tuple(t.shape), t.dtype)), "only `out` is written"
+
+
+@pytest.mark.parametrize("op", WITH_OUT, ids=repr)
+def test_a_result_is_cast_to_the_dtype_of_out_or_refused(op: Operator) -> None:
+    case = cases_of(op)[0]
+    for dtype in (treadle.bool, treadle.int32, treadle.float64, treadle.complex128):
+        outs = [garbage(tuple(t.shape), dtype) for t in case.wanted]
+        if op.json["promote"] == "sum":
+            case.into(outs)  # computed in the dtype of `out`, as if it were asked for by dtype=
+            assert [o.dtype for o in outs] == [dtype] * len(outs)
+        elif all(treadle.can_cast(t.dtype, dtype) for t in case.wanted):
+            case.into(outs)
+            # A kernel may compute in the dtype of `out`, which is then the more exact.
+            for o, t in zip(outs, case.wanted):
+                treadle.testing.assert_close(
+                    o, t.to(dtype), rtol=1e-4, atol=1e-4, equal_nan=True
+                )
+        else:
+            before = [o.clone() for o in outs]
+            with pytest.raises(RuntimeError, match=r"^[\w.]+: expected .*dtype"):
+                case.into(outs)
+            assert same_bits(outs, before)
+
+
+@pytest.mark.parametrize("op", WITH_OUT, ids=repr)
+def test_an_out_on_another_device_is_refused(op: Operator) -> None:
+    case = cases_of(op)[0]
+    if not tensors(case.arguments()[0]):
+        return  # a factory makes its result where `out` is
+    outs = [treadle.empty(tuple(t.shape), dtype=t.dtype, device="meta") for t in case.wanted]
+    with pytest.raises(RuntimeError, match=r"^[\w.]+: expected .*(on|device).*(cpu|meta)"):
+        case.into(outs)
+
+
+@pytest.mark.parametrize("op", WITH_OUT, ids=repr)
+def test_an_out_that_is_an_argument_gets_the_result(op: Operator) -> None:
+    """Reading comes before writing: an argument given as `out` too is as good as any."""
+    for case in cases_of(op):
+        if len(case.wanted) != 1:
+            continue
+        args, _ = case.arguments()
+        for i, a in enumerate(args):
+            same = isinstance(a, treadle.Tensor) and (a.shape, a.dtype) == (
+                case.wanted[0].shape,
+                case.wanted[0].dtype,
+            )
+            if same:
+                fresh, _ = case.arguments()
+                case.into([fresh[i]], fresh)
+                assert same_bits(fresh[i], case.wanted[0]), f"argument {i}"
+
+
+@pytest.mark.parametrize("op", WITH_OUT, ids=repr)
+def test_an_out_that_overlaps_an_argument_in_part(op: Operator) -> None:
+    """Either an exception and nothing written, or the right result; never a mixture."""
+    for case in cases_of(op):
+        if len(case.wanted) != 1 or case.wanted[0].numel() < 2:
+            continue
+        wanted = case.wanted[0]
+        args, _ = case.arguments()
+        for i, a in enumerate(args):
+            if not isinstance(a, treadle.Tensor) or a.dtype != wanted.dtype or a.numel() < 2:
+                continue
+            memory = garbage((max(a.numel(), wanted.numel()) + 1,), a.dtype)
+            given = memory[: a.numel()].copy_(a.reshape(-1)).view(a.shape)
+            before = memory.clone()
+            out = memory[1 : 1 + wanted.numel()].view(wanted.shape)
+            moved = [*args[:i], given, *args[i + 1 :]]
+            try:
+                case.into([out], moved)
+            except RuntimeError as error:
+                assert "memory" in str(error)
+                assert same_bits(memory, before)
+            else:
+                assert same_bits(out, wanted)
+
+
+@pytest.mark.parametrize("op", WITH_OUT, ids=repr)
+def test_an_out_whose_elements_share_memory_is_refused(op: Operator) -> None:
+    for case in cases_of(op):
+        if len(case.wanted) != 1 or case.wanted[0].numel() < 2:
+            continue
+        t = case.wanted[0]
+        out = garbage((1,) * t.dim(), t.dtype).expand(t.shape)
+        with pytest.raises(RuntimeError, match="do not share memory"):
+            case.into([out])
+        assert same_bits(out, garbage(tuple(t.shape), t.dtype))
+
+
+@pytest.mark.parametrize("op", WITH_OUT, ids=repr)
+def test_an_out_that_requires_grad_is_refused(op: Operator) -> None:
+    case = cases_of(op)[0]
+    if not all(t.is_floating_point() for t in case.wanted):
+        return
+    outs = [garbage(tuple(t.shape), t.dtype).requires_grad_() for t in case.wanted]
+    with pytest.raises(RuntimeError, match=r"^\w+: .*requires? grad"):
+        case.into(outs)
+
+
+# ---- strides of results --------------------------------------------------------------------------
+
+IMAGE = (2, 3, 4, 5)
+UNARY = [
+    o
+    for o in operators()
+    if o.kind == "pointwise" and in_suite(o) and "float32" in o.dtypes and len(o.args) == 1
+]
+
+
+def image(order: tuple[int, ...] = (0, 2, 3, 1)) -> treadle.Tensor:
+    """A tensor of shape IMAGE whose dimensions lie in memory in the given order."""
+    memory = treadle.rand([IMAGE[d] for d in order])
+    back = [order.index(d) for d in range(4)]
+    return memory.permute(*back)
+
+
+@pytest.mark.parametrize("op", UNARY, ids=repr)
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 3, 1), (3, 1, 0, 2)], ids=repr)
+def test_pointwise_results_keep_the_order_of_strides(
+    op: Operator, order: tuple[int, ...]
+) -> None:
+    x = image(order)
+    assert op.function(x).stride() == x.stride()
+
+
+def test_pointwise_results_of_two_operands() -> None:
+    last = image()
+    assert last.is_contiguous(memory_format=treadle.channels_last)
+    assert (last + last).stride() == last.stride()
+    assert (last + 1).stride() == last.stride()
+    assert (last + treadle.rand(3, 1, 1)).stride() == last.stride()
+    assert (last * image((0, 1, 2, 3))).stride() == last.stride(), "the first operand decides"
+    assert (image((0, 1, 2, 3)) * last).is_contiguous()
+    assert treadle.where(last > 0.5, last, last).stride() == last.stride()
+
+
+def test_gaps_and_expanded_dimensions_are_not_kept() -> None:
+    gaps = treadle.rand(4, 6)[:, ::2]
+    assert (gaps + 1).stride() == (3, 1)
+    wide = treadle.rand(4, 1).expand(4, 3)
+    assert (wide + 1).is_contiguous()
+    turned = treadle.rand(6, 4)[::2].t()
+    assert (turned + 1).stride() == (1, 4)
+    assert (treadle.rand(0, 3).t() + 1).shape == (3, 0)
+
+
+def test_copies_keep_the_order_or_take_the_one_asked_for() -> None:
+    x = image()
+    assert x.clone().stride() == x.stride()
+    assert treadle.empty_like(x).stride() == x.stride()
+    assert treadle.zeros_like(x).stride() == x.stride()
+    assert x.contiguous().is_contiguous()
+    assert x.to(treadle.float64).stride() == x.stride()
+    assert x.clone(memory_format=treadle.contiguous_format).is_contiguous()
+    plain = image((0, 1, 2, 3))
+    last = plain.contiguous(memory_format=treadle.channels_last)
+    assert last.stride() == x.stride() and same_bits(last.contiguous(), plain)
