@@ -1,0 +1,14 @@
+"""python -m fuzz.replay FILE: runs a script under the limits that workers have."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+
+import treadle  # noqa: F401: imported before the limits apply
+
+from . import limits
+
+if __name__ == "__main__":
+    limits.apply()
+    runpy.run_path(sys.argv[1], run_name="__main__")

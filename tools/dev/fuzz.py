@@ -1,0 +1,47 @@
+"""./dev fuzz: calls every operator with arguments that fit, that just do not, and that make no
+sense.
+
+The fuzzer is tests/fuzz; docs/fuzzing.md is about it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+import bazel
+import environment
+import tests
+from ui import ROOT, run
+
+# Options that go to the fuzzer as they are.
+PASSED = ("calls", "seed", "first", "op", "minutes", "workers", "replay", "hang")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--calls", metavar="N", type=int, help="how many (default 50000)")
+    parser.add_argument("--seed", metavar="S", type=int, help="which; drawn if not given")
+    parser.add_argument("--first", metavar="N", type=int, help="the number of the first call")
+    parser.add_argument("--op", metavar="NAME", help="one operator only")
+    parser.add_argument("--minutes", metavar="M", type=float, help="stop after so long")
+    parser.add_argument("--workers", metavar="N", type=int, help="processes (default: one a core)")
+    parser.add_argument("--hang", metavar="S", type=float, help="seconds after which a call hangs")
+    parser.add_argument("--replay", metavar="FILE", help="run the script of a finding again")
+    parser.add_argument("--asan", action="store_true", help="with the address and UB sanitizers")
+
+
+def main(args: argparse.Namespace) -> int:
+    environment.prepare()
+    config = bazel.Config("asan" if args.asan else "")
+    package = bazel.build_package(config)
+    command = [str(environment.PYTHON), "-m", "fuzz"]
+    for name in PASSED:
+        if (value := getattr(args, name)) is not None:
+            command += [f"--{name}", str(value)]
+    variables = tests.python_environment(config, package)
+    places = [str(package), str(ROOT / "tests"), str(ROOT / "tests" / "python")]
+    variables["PYTHONPATH"] = os.pathsep.join(places)
+    if args.asan:
+        # The sanitizers reserve more addresses than any limit: large allocations fail by this one.
+        variables["ASAN_OPTIONS"] += ":max_allocation_size_mb=512"
+    return run(command, env=variables)
