@@ -20,6 +20,15 @@ Tensor new_output(const TensorSpec& spec) {
 
 }  // namespace
 
+void require_resized_apart(const char* op, IntList sizes, const Tensor& out,
+                           ArrayRef<const Tensor*> inputs) {
+  for (const Tensor* in : inputs) {
+    check<ErrorKind::Runtime>(!in->defined() || in->storage() != out.storage(), op,
+                              ": expected an out of shape ", sizes,
+                              ", for it shares memory with an input, got ", out.sizes());
+  }
+}
+
 void require_out(const char* op, const TensorSpec& spec, const Tensor& out) {
   check<ErrorKind::Type>(out.defined(), op, ": expected a tensor for argument 'out', got None");
   check<ErrorKind::Runtime>(out.device() == spec.device, op, ": expected out on ", spec.device,
@@ -29,24 +38,36 @@ void require_out(const char* op, const TensorSpec& spec, const Tensor& out) {
                             " can be cast to, got ", name_of(out.dtype()));
 }
 
-void resize_out(const char* op, const Tensor& out, IntList sizes) {
-  if (out.sizes() == sizes) return;
+namespace {
+
+// The bytes that the storage of `out` needs for these sizes; throws where `out` cannot have them.
+int64_t require_resizable(const char* op, const Tensor& out, IntList sizes) {
+  check<ErrorKind::Runtime>(out.storage()->writable(), op,
+                            ": expected memory that may be written, got a read-only tensor");
   check<ErrorKind::Runtime>(!out.requires_grad(), op, ": expected an out of shape ", sizes,
                             ", for one that requires grad cannot be resized, got ", out.sizes());
   const int64_t item = out.element_size();
   const int64_t first = out.storage_offset() * item;
   const int64_t bytes = checked_numel(sizes, item) * item;
-  const int64_t held = static_cast<int64_t>(out.storage()->nbytes());
-  if (bytes > held - first) {
-    check<ErrorKind::Runtime>(
-        out.is_meta() || out.storage()->owns_memory(), op, ": expected an out of shape ", sizes,
-        ", for its memory is not the library's and cannot grow, got ", out.sizes());
-    int64_t needed;
-    check<ErrorKind::Runtime>(!__builtin_add_overflow(first, bytes, &needed), op,
-                              ": expected an out that can grow to ", sizes,
-                              ", got a storage offset of ", out.storage_offset());
+  int64_t needed;
+  check<ErrorKind::Runtime>(!__builtin_add_overflow(first, bytes, &needed), op,
+                            ": expected an out that can grow to ", sizes,
+                            ", got a storage offset of ", out.storage_offset());
+  check<ErrorKind::Runtime>(needed <= static_cast<int64_t>(out.storage()->nbytes()) ||
+                                out.is_meta() || out.storage()->owns_memory(),
+                            op, ": expected an out of shape ", sizes,
+                            ", for its memory is not the library's and cannot grow, got ",
+                            out.sizes());
+  return needed;
+}
+
+}  // namespace
+
+void resize_out(const char* op, const Tensor& out, IntList sizes) {
+  if (out.sizes() == sizes) return;
+  const int64_t needed = require_resizable(op, out, sizes);
+  if (needed > static_cast<int64_t>(out.storage()->nbytes()))
     out.storage()->resize(static_cast<size_t>(needed));
-  }
   out.impl()->set_contiguous_sizes(sizes);
 }
 
@@ -56,15 +77,17 @@ Output::Output(const char* op, const TensorSpec& spec, const Tensor& out,
                ArrayRef<const Tensor*> inputs)
     : given_(out) {
   require_out(op, spec, out);
-  // An `out` that is also an input keeps its values until the kernel has read them.
   const bool same_shape = out.sizes() == IntList(spec.sizes);
-  if (!same_shape && meets(out, inputs)) {
-    fail<ErrorKind::Runtime>(op, ": expected an out of shape ", spec.sizes,
-                             ", for it shares memory with an input, got ", out.sizes());
+  if (same_shape) {
+    require_writable(op, out);
+  } else {
+    require_resized_apart(op, spec.sizes, out, inputs);
+    require_resizable(op, out, spec.sizes);
   }
-  resize_out(op, out, spec.sizes);
-  require_writable(op, out);
-  const bool direct = out.dtype() == spec.dtype && out.is_contiguous() && !meets(out, inputs);
+  // An `out` of another shape gets it in finish(): a kernel that throws leaves it as it was. One
+  // that is also an input keeps its values until the kernel has read them.
+  const bool direct =
+      same_shape && out.dtype() == spec.dtype && out.is_contiguous() && !meets(out, inputs);
   tensor_ = direct ? out : new_output(spec);
 }
 
@@ -76,9 +99,9 @@ Output Output::copy_of(const char*, const TensorSpec& spec, const Tensor& source
 
 Output Output::copy_of(const char* op, const TensorSpec& spec, const Tensor& source,
                        const Tensor& out, ArrayRef<const Tensor*> inputs) {
-  // `source` may be `out` itself; other overlaps give a temporary, so reading it here comes before
-  // any write.
+  // Always a temporary: the kernel may throw when the copy is made.
   Output o(op, spec, out, inputs);
+  if (o.tensor_.is_same(out)) o.tensor_ = new_output(spec);
   copy_strided(o.tensor_, source);
   return o;
 }
@@ -103,7 +126,10 @@ Output Output::in_place(const char* op, const TensorSpec& spec, const Tensor& se
 
 const Tensor& Output::finish() {
   if (!given_.defined()) return tensor_;
-  if (!tensor_.is_same(given_)) copy_strided(given_, tensor_);
+  if (!tensor_.is_same(given_)) {
+    resize_out("out", given_, tensor_.sizes());
+    copy_strided(given_, tensor_);
+  }
   given_.impl()->bump_version();
   return given_;
 }

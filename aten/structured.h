@@ -26,8 +26,8 @@ class Output {
   // Functional form: a new tensor.
   explicit Output(const TensorSpec& spec);
   // out= form: `out` itself when it can be written directly; a temporary, copied to `out` by
-  // finish(), when it is not contiguous or overlaps an input. Resizes `out` when its shape differs:
-  // an error unless it has no elements or its storage is resizable (as PyTorch: allowed).
+  // finish(), when it is not contiguous, overlaps an input or has another shape, which finish()
+  // gives it then: an error unless its storage is resizable.
   // RuntimeError when device or dtype does not fit (the spec's dtype must be castable to out's).
   Output(const char* op, const TensorSpec& spec, const Tensor& out, ArrayRef<const Tensor*> inputs);
 
@@ -55,6 +55,9 @@ class Output {
 // Checks of an `out` argument, which throw before anything is written: it is a tensor on the spec's
 // device, and the spec's dtype can be cast to its.
 void require_out(const char* op, const TensorSpec& spec, const Tensor& out);
+// RuntimeError when an `out` that is to be given these sizes shares its storage with an input.
+void require_resized_apart(const char* op, IntList sizes, const Tensor& out,
+                           ArrayRef<const Tensor*> inputs);
 // Gives `out` these sizes, contiguous, growing its storage where needed; nothing when it has them
 // already. RuntimeError for memory that cannot grow.
 void resize_out(const char* op, const Tensor& out, IntList sizes);

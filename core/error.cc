@@ -34,6 +34,18 @@ void append(std::string& out, double value) {
   if (fixed && text.find('.') == std::string_view::npos) out += ".0";
 }
 
-void throw_error(ErrorKind kind, std::string message) { throw Error(kind, message); }
+void throw_error(ErrorKind kind, std::string message) {
+  // A shape of a thousand dimensions is not for reading: its middle is left out.
+  constexpr size_t kMost = 1000, kStart = 600, kEnd = 300;
+  if (message.size() > kMost) {
+    // Not in the middle of a character of several bytes.
+    const auto continues = [&](size_t at) { return (message[at] & 0xC0) == 0x80; };
+    size_t start = kStart, end = message.size() - kEnd;
+    while (start > 0 && continues(start)) --start;
+    while (end < message.size() && continues(end)) ++end;
+    message = message.substr(0, start) + " ... " + message.substr(end);
+  }
+  throw Error(kind, message);
+}
 
 }  // namespace treadle::detail

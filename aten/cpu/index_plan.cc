@@ -10,8 +10,10 @@
 namespace treadle::cpu {
 namespace {
 
-// Offsets of all elements of the dimensions `dims`, the last fastest.
+// Offsets of all elements of the dimensions `dims`, the last fastest; none where `t` is empty,
+// whatever the sizes of these dimensions.
 std::vector<int64_t> dim_offsets(const Tensor& t, IntList dims) {
+  if (t.numel() == 0) return {};
   std::vector<int64_t> offsets = {0};
   for (const int64_t d : dims) {
     const int64_t size = t.size(d);

@@ -2,6 +2,7 @@
 // run and its result handed back.
 #pragma once
 
+#include <algorithm>
 #include <tuple>
 #include <vector>
 
@@ -53,7 +54,10 @@ void add_generated_functions(PyObject* module);
 // Letting other threads run costs about as much as adding two small tensors, so a call does it only
 // for much work: this many elements in its arguments, or asked for by size.
 inline constexpr int64_t kWorthReleasing = 32768;
-inline int64_t work(const Tensor& t) { return t.defined() ? t.numel() : 0; }
+// More than enough is as much as just enough: sums of it do not overflow.
+inline int64_t work(const Tensor& t) {
+  return t.defined() ? std::min(t.numel(), kWorthReleasing + 1) : 0;
+}
 inline int64_t work(const std::vector<Tensor>& list) {
   int64_t sum = 0;
   for (const Tensor& t : list) sum += work(t);
@@ -62,7 +66,7 @@ inline int64_t work(const std::vector<Tensor>& list) {
 inline int64_t work(const DimVector& sizes) {
   int64_t product = 1;
   for (const int64_t n : sizes) {
-    if (n > kWorthReleasing) return n;
+    if (n > kWorthReleasing) return kWorthReleasing + 1;
     product = product > kWorthReleasing ? product : product * (n > 0 ? n : 1);
   }
   return product;
