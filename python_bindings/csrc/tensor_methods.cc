@@ -134,6 +134,8 @@ PyObject* deepcopy(PyObject* self, PyObject* memo) {
 // A tensor of one number formats as the number does.
 PyObject* format(PyObject* self, PyObject* spec) {
   return guarded([&]() -> PyObject* {
+    check<ErrorKind::Type>(PyUnicode_Check(spec), "__format__: expected a str, got ",
+                           Py_TYPE(spec)->tp_name);
     const Tensor& t = unwrap(self);
     if (t.dim() == 0 && !t.is_meta()) {
       Object value(wrap(element("format", t)));

@@ -28,8 +28,8 @@ NAMED = r"[\w.]+(\(\))?: "
 INTERNAL = (
     r"treadle::|aten::|std::|terminate|0x[0-9a-f]{6,}|internal error|INTERNAL|bad_alloc|\bImpl\b|"
     r"\bu?int\d+_t\b|\bsize_t\b|\bC (long|int|double)\b|long long|pybind|PyObject|"
-    r"__cxx|basic_string|vector<|optional<|Invoked with|incompatible function arguments|\.(cc|cpp|h|hpp|so)\b|"
-    r"/(usr|home|work|tmp|root)/|Traceback|Assertion|not a bug"
+    r"__cxx|basic_string|vector<|optional<|Invoked with|incompatible function arguments|"
+    r"\.(cc|cpp|h|hpp|so)\b|/(usr|home|work|tmp|root)/|Traceback|Assertion|not a bug"
 )
 _NAMED, _INTERNAL = re.compile(NAMED), re.compile(INTERNAL)
 # What a caller's own object raised comes through as it is.

@@ -2,6 +2,7 @@
 
     ./dev demo            build the wheel, install it, train a network on handwritten digits
     ./dev test            C++, generator and Python tests
+    ./dev fuzz            call every operator with hostile arguments
     ./dev build           build the package into build/python
     ./dev show add        what is generated for an operator
 """
@@ -14,7 +15,9 @@ import sys
 import bazel
 import bench
 import demo
+import docs
 import environment
+import fuzz
 import shell
 import show
 import sources
@@ -32,10 +35,12 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("demo", help="build and install the wheel, train on handwritten digits")
     test = commands.add_parser("test", help="run the C++, generator and Python tests")
     tests.add_arguments(test)
+    fuzz.add_arguments(commands.add_parser("fuzz", help="call every operator with hostile arguments"))
     build = commands.add_parser("build", help="build the Python package into build/python")
     build.add_argument("--wheel", action="store_true", help="pack the wheel too")
     build.add_argument("--asan", action="store_true", help="with sanitizers: build/python-asan")
     bench.add_arguments(commands.add_parser("bench", help="run the benchmarks"))
+    commands.add_parser("docs", help="make the reference pages in build/docs")
     commands.add_parser("format", help="format the sources")
     commands.add_parser("lint", help="check the sources")
     shown = commands.add_parser("show", help="print what is generated for an operator")
@@ -66,8 +71,12 @@ def main() -> int:
         return tests.main(args)
     if args.command == "build":
         return build_command(args)
+    if args.command == "fuzz":
+        return fuzz.main(args)
     if args.command == "bench":
         return bench.main(args)
+    if args.command == "docs":
+        return docs.main()
     if args.command == "format":
         return sources.format_tree()
     if args.command == "lint":
