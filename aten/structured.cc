@@ -144,20 +144,28 @@ void* kernel_or_boxed(const Operator& op, Device device, Layout layout, ScalarTy
 }
 
 Device common_device(const char* op, ArrayRef<const Tensor*> tensors, ArrayRef<const char*> names) {
-  size_t first = tensors.size();
-  Device result = kCPU;
+  const auto mismatch = [&](size_t i, size_t k) {
+    fail<ErrorKind::Runtime>(op, ": expected all tensors on one device, got ", names[i], " on ",
+                             tensors[i]->device(), " and ", names[k], " on ", tensors[k]->device());
+  };
+  const size_t none = tensors.size();
+  size_t first = none, number = none;  // a 0-dim tensor of the CPU is taken for a number
+  bool all_numbers = true;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& t = *tensors[i];
-    if (!t.defined() || (t.dim() == 0 && t.is_cpu())) continue;
-    if (first == tensors.size()) {
-      first = i;
-      result = t.device();
+    if (!t.defined()) continue;
+    all_numbers = all_numbers && t.dim() == 0;
+    if (t.dim() == 0 && t.is_cpu()) {
+      number = i;
       continue;
     }
-    check<ErrorKind::Runtime>(t.device() == result, op,
-                              ": expected all tensors on one device, got ", names[first], " on ",
-                              result, " and ", names[i], " on ", t.device());
+    if (first == none) first = i;
+    if (t.device() != tensors[first]->device()) mismatch(first, i);
   }
+  if (first == none) return kCPU;
+  const Device result = tensors[first]->device();
+  // Where no tensor has a dimension, none is a number beside the others.
+  if (all_numbers && number != none && !result.is_cpu()) mismatch(first, number);
   return result;
 }
 

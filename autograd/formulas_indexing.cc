@@ -5,6 +5,7 @@
 #include "aten/ops/_index_put_integer.h"
 #include "aten/ops/arange.h"
 #include "aten/ops/bincount.h"
+#include "aten/ops/conj.h"
 #include "aten/ops/constant_pad_nd.h"
 #include "aten/ops/div.h"
 #include "aten/ops/eq.h"
@@ -13,13 +14,13 @@
 #include "aten/ops/index_select.h"
 #include "aten/ops/masked_fill.h"
 #include "aten/ops/mul.h"
+#include "aten/ops/narrow.h"
 #include "aten/ops/ne.h"
 #include "aten/ops/new_zeros.h"
 #include "aten/ops/ones_like.h"
 #include "aten/ops/reshape.h"
 #include "aten/ops/scatter.h"
 #include "aten/ops/scatter_add.h"
-#include "aten/ops/scatter_reduce.h"
 #include "aten/ops/split_with_sizes.h"
 #include "aten/ops/sum.h"
 #include "aten/ops/to.h"
@@ -39,12 +40,6 @@ Tensor summed_to(const Tensor& t, IntList sizes) {
     if (d < lead || (sizes[d - lead] == 1 && t.size(d) != 1)) dims.push_back(d);
   }
   return dims.empty() ? t : aten::reshape(aten::sum(t, OptionalIntList(dims), true), sizes);
-}
-
-[[noreturn]] void no_product_gradient() {
-  fail<ErrorKind::NotImplemented>(
-      "scatter: expected reduce 'add' where a gradient is needed, got 'multiply'; use "
-      "scatter_reduce");
 }
 
 Tensor as_dtype_of(const Tensor& condition, const Tensor& t) {
@@ -77,9 +72,11 @@ ProductParts product_parts(const Tensor& self, int64_t dim, const Tensor& index,
                            bool include_self) {
   const Tensor own_zeros =
       include_self ? as_dtype_of(aten::eq(self, 0), self) : aten::zeros_like(self);
+  const Tensor factors = aten::masked_fill(src, aten::eq(src, 0), 1);
+  Tensor start = aten::masked_fill(self, aten::eq(self, 0), 1);
+  if (!include_self) start = aten::scatter(start, dim, index, 1);
   return {aten::scatter_add(own_zeros, dim, index, as_dtype_of(aten::eq(src, 0), src)),
-          aten::scatter_reduce(aten::masked_fill(self, aten::eq(self, 0), 1), dim, index,
-                               aten::masked_fill(src, aten::eq(src, 0), 1), "prod", include_self)};
+          aten::scatter(start, dim, index, factors, "multiply")};
 }
 
 // The product of all factors but `factor`, from the number of zeros among all and the product of
@@ -122,6 +119,15 @@ Tensor overwritten_by_scatter(const Tensor& grad, int64_t dim, const Tensor& ind
   return aten::ne(aten::gather(written, dim, index), order);
 }
 
+// The part of `src` that `index` covers.
+Tensor covered_by(const Tensor& src, IntList sizes) {
+  Tensor part = src;
+  if (part.sizes() == sizes || part.sizes().size() != sizes.size()) return part;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    part = aten::narrow(part, static_cast<int64_t>(d), 0, sizes[d]);
+  return part;
+}
+
 // What lies outside `index` in a larger `src` got no part in the result.
 Tensor padded_to(const Tensor& inside, IntList sizes) {
   if (inside.sizes() == sizes) return inside;
@@ -133,6 +139,16 @@ Tensor padded_to(const Tensor& inside, IntList sizes) {
     padding.push_back(sizes[d] - inside.sizes()[d]);
   }
   return aten::constant_pad_nd(inside, padding);
+}
+
+// The gradient of the factors of scattered products.
+Tensor product_src_backward(const Tensor& grad, const Tensor& self, int64_t dim,
+                            const Tensor& index, const Tensor& src, bool include_self) {
+  const Tensor part = covered_by(src, index.sizes());
+  const ProductParts parts = product_parts(self, dim, index, part, include_self);
+  const Tensor others = product_without(part, aten::gather(parts.zeros, dim, index),
+                                        aten::gather(parts.product, dim, index));
+  return padded_to(aten::mul(aten::gather(grad, dim, index), aten::conj(others)), src.sizes());
 }
 
 }  // namespace
@@ -191,15 +207,21 @@ Tensor scatter_src_backward(const Tensor& grad, IntList sizes, int64_t dim, cons
   return padded_to(aten::masked_fill(inside, overwritten_by_scatter(grad, dim, index), 0), sizes);
 }
 
-Tensor scatter_reduce_self_backward(const Tensor& grad, std::string_view reduce) {
-  if (reduce != "add") no_product_gradient();
-  return grad;
+Tensor scatter_reduce_self_backward(const Tensor& grad, const Tensor& self, int64_t dim,
+                                    const Tensor& index, const Tensor& src,
+                                    std::string_view reduce) {
+  if (reduce == "add" || index.numel() == 0) return grad;
+  const Tensor part = covered_by(src, index.sizes());
+  const ProductParts parts = product_parts(self, dim, index, part, true);
+  return aten::mul(grad, aten::conj(product_without(self, parts.zeros, parts.product)));
 }
 
-Tensor scatter_reduce_src_backward(const Tensor& grad, IntList sizes, int64_t dim,
-                                   const Tensor& index, std::string_view reduce) {
-  if (reduce != "add") no_product_gradient();
-  return scatter_add_src_backward(grad, sizes, dim, index);
+Tensor scatter_reduce_src_backward(const Tensor& grad, const Tensor& self, int64_t dim,
+                                   const Tensor& index, const Tensor& src,
+                                   std::string_view reduce) {
+  if (reduce == "add" || index.numel() == 0)
+    return scatter_add_src_backward(grad, src.sizes(), dim, index);
+  return product_src_backward(grad, self, dim, index, src, true);
 }
 
 Tensor scatter_value_reduce_backward(const Tensor& grad, int64_t dim, const Tensor& index,
@@ -216,12 +238,13 @@ Tensor scatter_reduce_two_self_backward(const Tensor& grad, const Tensor& self, 
   if (index.numel() == 0) return grad;
   if (!include_self) return aten::scatter(grad, dim, index, 0);
   if (reduce == "sum") return grad;
-  if (reduce == "mean") return aten::div(grad, mean_counts(grad, dim, index, src, true));
+  const Tensor part = covered_by(src, index.sizes());
+  if (reduce == "mean") return aten::div(grad, mean_counts(grad, dim, index, part, true));
   if (reduce == "prod") {
-    const ProductParts parts = product_parts(self, dim, index, src, true);
+    const ProductParts parts = product_parts(self, dim, index, part, true);
     return aten::mul(grad, product_without(self, parts.zeros, parts.product));
   }
-  const Tensor share = shared_among_equals(grad, self, dim, index, src, true, result);
+  const Tensor share = shared_among_equals(grad, self, dim, index, part, true, result);
   return aten::mul(as_dtype_of(aten::eq(self, result), grad), share);
 }
 
@@ -231,22 +254,15 @@ Tensor scatter_reduce_two_src_backward(const Tensor& grad, const Tensor& self, i
                                        const Tensor& result) {
   if (index.numel() == 0) return aten::zeros_like(src);
   if (reduce == "sum") return scatter_add_src_backward(grad, src.sizes(), dim, index);
-  check<ErrorKind::Runtime>(
-      index.sizes() == src.sizes(),
-      "scatter_reduce: expected index and src of one shape where a gradient is needed, got ",
-      index.sizes(), " and ", src.sizes());
-  if (reduce == "mean")
-    return aten::gather(aten::div(grad, mean_counts(grad, dim, index, src, include_self)), dim,
-                        index);
-  if (reduce == "prod") {
-    const ProductParts parts = product_parts(self, dim, index, src, include_self);
-    return aten::mul(aten::gather(grad, dim, index),
-                     product_without(src, aten::gather(parts.zeros, dim, index),
-                                     aten::gather(parts.product, dim, index)));
+  if (reduce == "prod") return product_src_backward(grad, self, dim, index, src, include_self);
+  const Tensor part = covered_by(src, index.sizes());
+  if (reduce == "mean") {
+    const Tensor means = aten::div(grad, mean_counts(grad, dim, index, part, include_self));
+    return padded_to(aten::gather(means, dim, index), src.sizes());
   }
-  const Tensor share = shared_among_equals(grad, self, dim, index, src, include_self, result);
-  return aten::mul(as_dtype_of(aten::eq(src, aten::gather(result, dim, index)), grad),
-                   aten::gather(share, dim, index));
+  const Tensor share = shared_among_equals(grad, self, dim, index, part, include_self, result);
+  const Tensor chosen = as_dtype_of(aten::eq(part, aten::gather(result, dim, index)), grad);
+  return padded_to(aten::mul(chosen, aten::gather(share, dim, index)), src.sizes());
 }
 
 Tensor embedding_double_backward(const Tensor& grad, const Tensor& indices, int64_t padding_idx,

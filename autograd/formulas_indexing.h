@@ -27,9 +27,11 @@ Tensor gather_backward(const Tensor& grad, IntList sizes, int64_t dim, const Ten
 Tensor scatter_add_src_backward(const Tensor& grad, IntList sizes, int64_t dim,
                                 const Tensor& index);
 Tensor scatter_src_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index);
-Tensor scatter_reduce_self_backward(const Tensor& grad, std::string_view reduce);
-Tensor scatter_reduce_src_backward(const Tensor& grad, IntList sizes, int64_t dim,
-                                   const Tensor& index, std::string_view reduce);
+Tensor scatter_reduce_self_backward(const Tensor& grad, const Tensor& self, int64_t dim,
+                                    const Tensor& index, const Tensor& src,
+                                    std::string_view reduce);
+Tensor scatter_reduce_src_backward(const Tensor& grad, const Tensor& self, int64_t dim,
+                                   const Tensor& index, const Tensor& src, std::string_view reduce);
 Tensor scatter_value_reduce_backward(const Tensor& grad, int64_t dim, const Tensor& index,
                                      const Scalar& value, std::string_view reduce);
 Tensor scatter_reduce_two_self_backward(const Tensor& grad, const Tensor& self, int64_t dim,

@@ -65,12 +65,6 @@ Tensor scaled(const Tensor& grad, const Scalar& factor) {
   return factor.equal(1) ? grad : aten::mul(grad, factor.conj());
 }
 
-Tensor conv_bias_grad(const Tensor& grad) {
-  const int64_t batched[] = {0, 2, 3}, single[] = {1, 2};
-  return grad.dim() == 4 ? aten::sum(grad, IntList(batched, 3))
-                         : aten::sum(grad, IntList(single, 2));
-}
-
 std::tuple<Tensor, Tensor, Tensor> batch_norm_backward(const Tensor& grad, const Tensor& input,
                                                        const Tensor& weight, const Tensor& mean,
                                                        const Tensor& var, double eps,

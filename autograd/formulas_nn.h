@@ -1,4 +1,4 @@
-// Helpers for the formulas of matrix products, convolution and normalisation.
+// Helpers for the formulas of matrix products and normalisation.
 #pragma once
 
 #include <array>
@@ -13,9 +13,6 @@ Tensor adjoint(const Tensor& t);
 // grad * conj(factor); the gradient itself for a factor of 1.
 Tensor scaled(const Tensor& grad, const Scalar& factor);
 inline Tensor none_tensor() { return {}; }
-
-// Sum of an output gradient ([N,] O, H, W) over everything but the channels.
-Tensor conv_bias_grad(const Tensor& grad);
 
 // Gradients of input, weight and bias, those that `mask` asks for. While gradients are recorded
 // they are composed of differentiable operators; otherwise one kernel computes them.

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "aten/ops/abs.h"
+#include "aten/ops/add.h"
 #include "aten/ops/any.h"
 #include "aten/ops/cat.h"
 #include "aten/ops/conj.h"
@@ -14,6 +15,9 @@
 #include "aten/ops/exp.h"
 #include "aten/ops/flip.h"
 #include "aten/ops/item.h"
+#include "aten/ops/le.h"
+#include "aten/ops/log.h"
+#include "aten/ops/logcumsumexp.h"
 #include "aten/ops/masked_fill.h"
 #include "aten/ops/mean.h"
 #include "aten/ops/mul.h"
@@ -60,8 +64,8 @@ Tensor direction(const Tensor& t) {
   return t.is_complex() ? divided(t, aten::abs(t)) : aten::sign(t);
 }
 
-// d/dx_k of sum_i g_i (x_0 ... x_i) = (x_0 ... x_{k-1}) * sum_{i >= k} g_i (x_{k+1} ... x_i),
-// element by element.
+// d/dx_k of sum_i g_i (x_0 ... x_i) = (x_0 ... x_{k-1}) * sum_{i >= k} g_i
+// (x_{k+1} ... x_i), element by element.
 Tensor cumprod_backward_slow(const Tensor& grad, const Tensor& self, int64_t dim) {
   const int64_t size = self.size(dim);
   const Tensor one = aten::ones_like(aten::narrow(self, dim, 0, 1));
@@ -95,6 +99,23 @@ Tensor cumprod_backward(const Tensor& grad, const Tensor& self, int64_t dim, con
                               : aten::div(reverse_cumsum(aten::mul(grad, aten::conj(result)), dim),
                                           aten::conj(factors));
   return aten::to(gradient, self.dtype());
+}
+
+// exp(x_k) * sum_{i >= k} g_i exp(-result_i): the positive and the negative
+// part of the gradient apart, as logarithms, so that nothing overflows.
+Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& result,
+                             int64_t dim) {
+  if (grad.numel() == 0 || grad.dim() == 0) return grad;
+  const auto share = [&](const Tensor& part) {
+    const Tensor none = aten::le(part, 0);
+    const Tensor logs = aten::masked_fill(aten::log(aten::masked_fill(part, none, 1)), none, -kInf);
+    const Tensor sums =
+        aten::flip(aten::logcumsumexp(aten::flip(aten::sub(logs, result), {dim}), dim), {dim});
+    const Tensor empty = aten::eq(sums, -kInf);
+    return aten::masked_fill(aten::exp(aten::add(aten::masked_fill(sums, empty, 0), self)), empty,
+                             0);
+  };
+  return aten::sub(share(grad), share(aten::neg(grad)));
 }
 
 Tensor var_backward(const Tensor& grad, const Tensor& self, OptionalIntList dims,

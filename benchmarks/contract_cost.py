@@ -34,7 +34,12 @@ for _ in range(int(sys.argv[1])):
 
 def instructions(calls: int, preload: str = "") -> int:
     """Instructions of a process that makes so many calls."""
-    environment = {**os.environ, "LD_PRELOAD": preload, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
+    environment = {
+        **os.environ,
+        "LD_PRELOAD": preload,
+        "PYTHONHASHSEED": "0",
+        "OMP_NUM_THREADS": "1",
+    }
     with tempfile.TemporaryDirectory() as folder:
         command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out"]
         done = subprocess.run(

@@ -47,6 +47,35 @@ def chain(module: object, x: object, n: int = 100) -> Callable[[], object]:
     return run
 
 
+def caught(f: Callable[[], object]) -> Callable[[], object]:
+    """A call that raises, and the handler that goes on."""
+
+    def run() -> None:
+        try:
+            f()
+        except Exception:
+            return
+        raise AssertionError("no exception")
+
+    return run
+
+
+def refused() -> dict[str, Callable[[], object]]:
+    """Calls outside the contract, by what is wrong with them."""
+    x, y = treadle.ones(3), treadle.ones(4)
+    image, weight = treadle.ones(1, 1, 4, 4), treadle.ones(1, 1, 2, 2)
+    far, a, b = treadle.tensor([7]), np.ones(3, np.float32), np.ones(4, np.float32)
+    return {
+        "numpy shapes": lambda: np.add(a, b),
+        "treadle a condition": lambda: treadle.conv2d(image, weight, stride=(0, 1)),
+        "treadle shapes": lambda: treadle.add(x, y),
+        "treadle a dimension": lambda: x.sum(2),
+        "treadle an index": lambda: treadle.index_select(x, 0, far),
+        "treadle a dtype": lambda: treadle.bitwise_and(x, x),
+        "treadle too many arguments": lambda: treadle.exp(x, 1, 2),
+    }
+
+
 def report(title: str, times: dict[str, float], base: str) -> None:
     print(f"\n{title}")
     for name, t in times.items():
@@ -69,6 +98,9 @@ def main() -> None:
         calls["pytorch a + b"] = lambda: pa + pb
         calls["pytorch a + b, gradient recorded"] = lambda: pg + pb
     report("one float32 element, from Python", medians(calls), "numpy a + b")
+
+    errors = {name: caught(f) for name, f in refused().items()}
+    report("a call outside the contract, raised and caught", medians(errors, 500), "numpy shapes")
 
     per_op = {"numpy a * b": medians({"x": lambda: na * nb})["x"]}
     x = treadle.ones(1, requires_grad=True)

@@ -22,14 +22,16 @@ _PLAIN = {
 }
 _LIST = {"int": "IntList", "SymInt": "IntList", "float": "DoubleList", "Tensor": "TensorList"}
 
-KEYWORDS = frozenset(
-    "and or not xor default class template this new delete register union bool int float double void if for while".split()
+# Keywords, and the functions the bindings call beside their arguments.
+RESERVED = frozenset(
+    "and or not xor default class template this new delete register union bool int float double void if for while "
+    "wrap run call".split()
 )
 
 
 def cpp_name(name: str) -> str:
     """A schema argument's name as a C++ identifier."""
-    return name + "_" if name in KEYWORDS else name
+    return name + "_" if name in RESERVED else name
 
 
 def arg_type(t: Type) -> str:

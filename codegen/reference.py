@@ -1,6 +1,7 @@
 """The reference pages of the operators: an index, a page for each name, the table of dtypes.
 
-    python codegen/reference.py --model opmodel.json --examples examples.json --table table.md --out-dir build/docs
+    python codegen/reference.py --model opmodel.json --examples examples.json --table table.md \\
+        --out-dir build/docs
 
 `./dev docs` makes the examples and the table with the built package, and then runs this. Pages are
 templates over the model, like the code; what they say in words is written here.
@@ -37,7 +38,14 @@ _CLASSES = {
     "floating": "floating point",
     "complex": "complex",
 }
-_OPERATORS = {"==": "is", "!=": "is not", ">": "is above", ">=": "is at least", "<": "is below", "<=": "is at most"}
+_OPERATORS = {
+    "==": "is",
+    "!=": "is not",
+    ">": "is above",
+    ">=": "is at least",
+    "<": "is below",
+    "<=": "is at most",
+}
 
 
 def is_public(e: Entry) -> bool:
@@ -58,9 +66,15 @@ def python_calls(e: Entry) -> list[str]:
             continue
         s = python_filters._signature(e, f)
         if s.is_function:
-            lines.append(f"treadle.{module}{f.name}{python_filters.text_signature(s)} -> {s.result_type}")
+            lines.append(
+                f"treadle.{module}{f.name}{python_filters.text_signature(s)} -> {s.result_type}"
+            )
         if s.is_method:
-            text = python_filters.text_signature(s, "$self").replace("($self, ", "(").replace("($self)", "()")
+            text = (
+                python_filters.text_signature(s, "$self")
+                .replace("($self, ", "(")
+                .replace("($self)", "()")
+            )
             lines.append(f"Tensor.{f.name}{text} -> {s.result_type}")
     return lines
 
@@ -77,7 +91,11 @@ def kind_text(e: Entry) -> str:
 def _condition_words(c: operator_model.Expr) -> str:
     tree = c.tree or {}
     text = f"`{cpp.check_text(tree, c.text)}`"
-    if tree.get("op") == "binary" and tree["operator"] in _OPERATORS and tree["lhs"]["op"] in ("name", "method"):
+    if (
+        tree.get("op") == "binary"
+        and tree["operator"] in _OPERATORS
+        and tree["lhs"]["op"] in ("name", "method")
+    ):
         left, right = cpp.cpp_expr(tree["lhs"]), c.text.partition(f" {tree['operator']} ")[2]
         if tree["lhs"]["op"] == "name" or not tree["lhs"]["args"]:
             return f"`{left}` {_OPERATORS[tree['operator']]} `{right}`"
@@ -90,7 +108,9 @@ def contract_words(e: Entry) -> list[str]:
         if a.type.is_tensor and a.type.optional:
             lines.append(f"`{a.name}` may be None.")
         if a.type.list and a.type.list_size and a.type.list_size > 1:
-            lines.append(f"`{a.name}` has {a.type.list_size} entries, or is one number for all of them.")
+            lines.append(
+                f"`{a.name}` has {a.type.list_size} entries, or is one number for all of them."
+            )
     lines += [f"{_condition_words(c)}." for c in e.check]
     if e.unlimited:
         names = ", ".join(f"`{n}`" for n in e.unlimited)
@@ -108,8 +128,13 @@ def contract_words(e: Entry) -> list[str]:
 def dtype_words(e: Entry) -> str:
     if not e.dtypes:
         return "those of the operators it is made of." if e.kind == "composite" else "all."
-    parts = [", ".join(names) + ("" if device == "all" else f" on {device}") for device, names in e.dtypes.items()]
-    return "; ".join(parts) + (f"; selected by `{e.dtype_of}`." if len(e.tensor_args) > 1 and e.dtype_of else ".")
+    parts = [
+        ", ".join(names) + ("" if device == "all" else f" on {device}")
+        for device, names in e.dtypes.items()
+    ]
+    return "; ".join(parts) + (
+        f"; selected by `{e.dtype_of}`." if len(e.tensor_args) > 1 and e.dtype_of else "."
+    )
 
 
 def result_words(e: Entry) -> str:
@@ -120,10 +145,12 @@ def result_words(e: Entry) -> str:
             "bool": "a bool for each element",
             "real": "the real dtype of a complex one",
         }.get(e.promote or "", "the common dtype of the operands")
-        return f"the broadcast shape; {how}. Strides keep the order of the operands' (channels last stays channels last)."
+        order = "Strides keep the order of the operands' (channels last stays channels last)."
+        return f"the broadcast shape; {how}. {order}"
     if e.kind == "reduce":
         how = {"sum": "integers and bool become int64", "bool": "bool", "float": "a floating dtype"}
-        return f"the shape without the reduced dimensions (of size 1 with `keepdim`); {how.get(e.promote or '', 'the dtype of the operand')}."
+        dtype = how.get(e.promote or "", "the dtype of the operand")
+        return f"the shape without the reduced dimensions (of size 1 with `keepdim`); {dtype}."
     if e.kind == "view":
         return "shares the memory of the argument."
     if e.kind == "returns":
@@ -131,7 +158,11 @@ def result_words(e: Entry) -> str:
     if e.kind == "mutating":
         return "the argument itself, written."
     if e.kind == "kernel":
-        return f"contiguous, of the shape and dtype that `{e.shape.text}` gives." if e.shape else "contiguous."
+        return (
+            f"contiguous, of the shape and dtype that `{e.shape.text}` gives."
+            if e.shape
+            else "contiguous."
+        )
     return "as its parts give it."
 
 
@@ -139,20 +170,39 @@ def derivative_words(e: Entry) -> str:
     d = e.derivative
     if d is None:
         return "follows from its parts." if e.kind in ("composite", "view") else "none."
-    without = f" None for {', '.join(f'`{n}`' for n in d.non_differentiable)}." if d.non_differentiable else ""
+    without = (
+        f" None for {', '.join(f'`{n}`' for n in d.non_differentiable)}."
+        if d.non_differentiable
+        else ""
+    )
     if not d.formulas:
         return "none: the result does not depend smoothly on the arguments."
     return f"by the formulas of {e.file.rpartition('/')[0]}derivatives.yaml:{d.line}.{without}"
 
 
 def derivative_formulas(e: Entry) -> list[str]:
-    return [f"{', '.join(f.targets)}: {f.text}" for f in e.derivative.formulas] if e.derivative else []
+    return (
+        [f"{', '.join(f.targets)}: {f.text}" for f in e.derivative.formulas] if e.derivative else []
+    )
 
 
 def first_sentence(entries: Iterable[Entry]) -> str:
     doc = " ".join(next(e.doc for e in entries if e.doc).split())
     end = doc.find(". ")
     return doc if end < 0 else doc[: end + 1]
+
+
+WORDS = (
+    python_calls,
+    cpp_call,
+    kind_text,
+    contract_words,
+    dtype_words,
+    result_words,
+    derivative_words,
+    derivative_formulas,
+    first_sentence,
+)
 
 
 # ---- pages ---------------------------------------------------------------------------------------
@@ -177,25 +227,29 @@ def _sections(model: Model, names: Iterable[str]) -> list[tuple[str, list[str]]]
 def pages(model: Model, examples: Mapping[str, str], table: str) -> Iterable[tuple[str, str]]:
     """(path, text) of every page."""
     env = environment()
-    for f in (python_calls, cpp_call, kind_text, contract_words, dtype_words, result_words, derivative_words,
-              derivative_formulas, first_sentence):  # fmt: skip
+    for f in WORDS:
         env.filters[f.__name__] = f
     public = {n: tuple(e for e in es if is_public(e)) for n, es in model.by_name.items()}
     public = {n: es for n, es in public.items() if es}
     count = sum(map(len, public.values()))
     index = env.get_template("operators.md.j2")
-    yield "index.md", index.render(model=model, pages=public, count=count, sections=_sections(model, public))
+    yield "index.md", index.render(
+        model=model, pages=public, count=count, sections=_sections(model, public)
+    )
     page = env.get_template("operator_page.md.j2")
     for name, entries in sorted(public.items()):
         yield f"operators/{name}.md", page.render(name=name, entries=entries, examples=examples)
     yield "table.md", (
-        "# Dtypes of the operators\n\nA cross: the dtype is declared, the tests of the operator pass with it. Any other is "
-        f"refused with an exception that names the row. `python -m treadle ops --table` prints the same.\n\n{table}\n"
+        "# Dtypes of the operators\n\nA cross: the dtype is declared, the tests of the operator pass "
+        "with it. Any other is refused with an exception that names the row. "
+        f"`python -m treadle ops --table` prints the same.\n\n{table}\n"
     )
 
 
 def main(argv: list[str]) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--model", required=True)
     parser.add_argument("--examples", required=True)
     parser.add_argument("--table", required=True)
@@ -203,7 +257,12 @@ def main(argv: list[str]) -> None:
     args = parser.parse_args(argv)
     out = Path(args.out_dir)
     examples = json.loads(Path(args.examples).read_text())
-    made = {out / path: text for path, text in pages(operator_model.load(args.model), examples, Path(args.table).read_text())}
+    made = {
+        out / path: text
+        for path, text in pages(
+            operator_model.load(args.model), examples, Path(args.table).read_text()
+        )
+    }
     for path, text in made.items():
         write_if_changed(path, text)
     for old in out.rglob("*.md"):

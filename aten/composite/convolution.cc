@@ -1,78 +1,112 @@
-// Convolution with named padding, pooling without indices, and constant padding.
+// Convolutions of one, two and three dimensions by name: each is `convolution` with its settings.
+#include "aten/ops/convolution.h"
+
+#include "aten/composite/renamed_errors.h"
 #include "aten/ops/constant_pad_nd.h"
-#include "aten/ops/conv2d.h"
-#include "aten/ops/copy_.h"
-#include "aten/ops/max_pool2d.h"
-#include "aten/ops/max_pool2d_with_indices.h"
-#include "aten/ops/narrow.h"
-#include "aten/ops/new_full.h"
 #include "core/error.h"
 
 namespace treadle::composite {
+namespace {
 
+constexpr int64_t kNone[] = {0, 0, 0};
+
+Tensor plain(const char* op, const Tensor& input, const Tensor& weight, const Tensor& bias,
+             IntList stride, IntList padding, IntList dilation, int64_t groups) {
+  return renamed(op, "convolution", [&] {
+    return aten::convolution(input, weight, bias, stride, padding, dilation, false,
+                             IntList(kNone, stride.size()), groups);
+  });
+}
+
+Tensor transposed(const char* op, const Tensor& input, const Tensor& weight, const Tensor& bias,
+                  IntList stride, IntList padding, IntList output_padding, int64_t groups,
+                  IntList dilation) {
+  return renamed(op, "convolution", [&] {
+    return aten::convolution(input, weight, bias, stride, padding, dilation, true, output_padding,
+                             groups);
+  });
+}
+
+// Padding by name: "valid" is none, "same" makes the output as large as the input.
+Tensor padded(const char* op, const Tensor& input, const Tensor& weight, const Tensor& bias,
+              IntList stride, std::string_view padding, IntList dilation, int64_t groups) {
+  const size_t spatial = stride.size();
+  const IntList none(kNone, spatial);
+  if (padding == "valid") return plain(op, input, weight, bias, stride, none, dilation, groups);
+  for (const int64_t s : stride) {
+    check<ErrorKind::Value>(
+        s == 1, op, ": expected a stride of 1 with padding \"same\", got stride = ", stride);
+  }
+  check<ErrorKind::Runtime>(weight.sizes().size() == spatial + 2, op, ": expected weight with ",
+                            spatial + 2, " dimensions, got shape ", weight.sizes());
+  DimVector half(spatial), sides(2 * spatial);
+  bool odd = false;
+  for (size_t d = 0; d < spatial; ++d) {
+    int64_t both = 0;
+    check<ErrorKind::Runtime>(
+        !__builtin_mul_overflow(dilation[d], weight.sizes()[d + 2] - 1, &both) && both >= 0, op,
+        ": expected sizes below 2^63 and a kernel that is not empty, got dilation = ", dilation,
+        " and weight shape ", weight.sizes());
+    half[d] = both / 2;
+    odd = odd || both % 2;
+    // An odd total puts the extra element behind; pads begin with the last dimension.
+    sides[2 * (spatial - 1 - d)] = both / 2;
+    sides[2 * (spatial - 1 - d) + 1] = both - both / 2;
+  }
+  if (!odd) return plain(op, input, weight, bias, stride, half, dilation, groups);
+  check<ErrorKind::Runtime>(input.sizes().size() >= spatial + 1, op, ": expected input with ",
+                            spatial + 1, " or ", spatial + 2, " dimensions, got shape ",
+                            input.sizes());
+  const Tensor wide =
+      renamed(op, "constant_pad_nd", [&] { return aten::constant_pad_nd(input, sides); });
+  return plain(op, wide, weight, bias, stride, none, dilation, groups);
+}
+
+}  // namespace
+
+Tensor conv1d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
+              IntList padding, IntList dilation, int64_t groups) {
+  return plain("conv1d", input, weight, bias, stride, padding, dilation, groups);
+}
+Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
+              IntList padding, IntList dilation, int64_t groups) {
+  return plain("conv2d", input, weight, bias, stride, padding, dilation, groups);
+}
+Tensor conv3d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
+              IntList padding, IntList dilation, int64_t groups) {
+  return plain("conv3d", input, weight, bias, stride, padding, dilation, groups);
+}
+
+Tensor conv1d_padding(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
+                      std::string_view padding, IntList dilation, int64_t groups) {
+  return padded("conv1d", input, weight, bias, stride, padding, dilation, groups);
+}
 Tensor conv2d_padding(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
                       std::string_view padding, IntList dilation, int64_t groups) {
-  check<ErrorKind::Value>(padding == "valid" || padding == "same",
-                          "conv2d: expected padding \"valid\" or \"same\", got \"", padding, "\"");
-  const int64_t none[] = {0, 0};
-  if (padding == "valid") return aten::conv2d(input, weight, bias, stride, none, dilation, groups);
-  check<ErrorKind::Value>(
-      stride[0] == 1 && stride[1] == 1,
-      "conv2d: expected stride = (1, 1) with padding \"same\", got stride = ", stride);
-  check<ErrorKind::Runtime>(
-      weight.dim() == 4, "conv2d: expected weight with 4 dimensions, got shape ", weight.sizes());
-  int64_t both[2];
-  bool odd = false;
-  for (size_t d = 0; d < 2; ++d) {
-    check<ErrorKind::Runtime>(
-        !__builtin_mul_overflow(dilation[d], weight.sizes()[d + 2] - 1, &both[d]) && both[d] >= 0,
-        "conv2d: expected sizes below 2^63, got dilation = ", dilation);
-    odd = odd || both[d] % 2;
-  }
-  const int64_t half[] = {both[0] / 2, both[1] / 2};
-  if (!odd) return aten::conv2d(input, weight, bias, stride, half, dilation, groups);
-  // An odd total puts the extra element behind.
-  const Tensor padded =
-      aten::constant_pad_nd(input, {half[1], both[1] - half[1], half[0], both[0] - half[0]});
-  return aten::conv2d(padded, weight, bias, stride, none, dilation, groups);
+  return padded("conv2d", input, weight, bias, stride, padding, dilation, groups);
+}
+Tensor conv3d_padding(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
+                      std::string_view padding, IntList dilation, int64_t groups) {
+  return padded("conv3d", input, weight, bias, stride, padding, dilation, groups);
 }
 
-Tensor max_pool2d(const Tensor& self, IntList kernel_size, IntList stride, IntList padding,
-                  IntList dilation, bool ceil_mode) {
-  return std::get<0>(
-      aten::max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode));
+Tensor conv_transpose1d(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                        IntList stride, IntList padding, IntList output_padding, int64_t groups,
+                        IntList dilation) {
+  return transposed("conv_transpose1d", input, weight, bias, stride, padding, output_padding,
+                    groups, dilation);
 }
-
-Tensor constant_pad_nd(const Tensor& self, IntList pad, const Scalar& value) {
-  check<ErrorKind::Runtime>(pad.size() % 2 == 0 && pad.size() / 2 <= self.sizes().size(),
-                            "constant_pad_nd: expected pad as (before, after) pairs for at most ",
-                            self.dim(), " dimensions, got pad = ", pad);
-  DimVector sizes(self.sizes());
-  Tensor kept = self;
-  for (size_t i = 0; i < pad.size() / 2; ++i) {
-    const size_t d = sizes.size() - 1 - i;
-    const int64_t before = pad[2 * i], after = pad[2 * i + 1];
-    int64_t size;
-    check<ErrorKind::Runtime>(
-        !__builtin_add_overflow(sizes[d], before, &size) &&
-            !__builtin_add_overflow(size, after, &size) && size >= 0,
-        "constant_pad_nd: expected a size that stays non-negative, got pad = ", pad, " for shape ",
-        self.sizes());
-    // Negative entries cut.
-    const int64_t start = std::min(std::max<int64_t>(0, -before), sizes[d]);
-    const int64_t length = std::max<int64_t>(0, sizes[d] - start - std::max<int64_t>(0, -after));
-    kept = aten::narrow(kept, static_cast<int64_t>(d), start, length);
-    sizes[d] = size;
-  }
-  const Tensor out = aten::new_full(self, sizes, value);
-  Tensor inside = out;
-  for (size_t i = 0; i < pad.size() / 2; ++i) {
-    const int64_t d = static_cast<int64_t>(sizes.size() - 1 - i);
-    inside = aten::narrow(inside, d, std::min(std::max<int64_t>(0, pad[2 * i]), inside.size(d)),
-                          kept.size(d));
-  }
-  aten::copy_(inside, kept);
-  return out;
+Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                        IntList stride, IntList padding, IntList output_padding, int64_t groups,
+                        IntList dilation) {
+  return transposed("conv_transpose2d", input, weight, bias, stride, padding, output_padding,
+                    groups, dilation);
+}
+Tensor conv_transpose3d(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                        IntList stride, IntList padding, IntList output_padding, int64_t groups,
+                        IntList dilation) {
+  return transposed("conv_transpose3d", input, weight, bias, stride, padding, output_padding,
+                    groups, dilation);
 }
 
 }  // namespace treadle::composite

@@ -1,4 +1,5 @@
 // Losses out of other operators; nll_loss has a kernel of its own.
+#include "aten/composite/loss_reduction.h"
 #include "aten/ops/abs.h"
 #include "aten/ops/add.h"
 #include "aten/ops/any.h"
@@ -20,7 +21,6 @@
 #include "aten/ops/log_softmax.h"
 #include "aten/ops/logical_or.h"
 #include "aten/ops/lt.h"
-#include "aten/ops/mean.h"
 #include "aten/ops/movedim.h"
 #include "aten/ops/mse_loss.h"
 #include "aten/ops/mul.h"
@@ -32,22 +32,12 @@
 #include "aten/ops/rsub.h"
 #include "aten/ops/smooth_l1_loss.h"
 #include "aten/ops/sub.h"
-#include "aten/ops/sum.h"
 #include "aten/ops/where.h"
 #include "aten/ops/zeros_like.h"
 #include "core/error.h"
 
 namespace treadle::composite {
 namespace {
-
-enum Reduction : int64_t { kNone = 0, kMean = 1, kSum = 2 };
-
-Tensor reduced(const char* op, const Tensor& loss, int64_t reduction) {
-  check<ErrorKind::Value>(reduction >= kNone && reduction <= kSum, op,
-                          ": expected reduction 0 (none), 1 (mean) or 2 (sum), got ", reduction);
-  if (reduction == kNone) return loss;
-  return reduction == kMean ? aten::mean(loss) : aten::sum(loss);
-}
 
 void probabilities(const char* op, const Tensor& self, const Tensor& target) {
   check<ErrorKind::Value>(self.sizes() == target.sizes(), op,

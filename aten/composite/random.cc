@@ -36,7 +36,8 @@ using OptDevice = std::optional<Device>;
 using OptBool = std::optional<bool>;
 using OptFormat = std::optional<MemoryFormat>;
 
-// The integers, all in a row from 0 up and from 0 down, that a dtype holds exactly.
+// The integers, all in a row from 0 up and from 0 down, that a dtype holds
+// exactly.
 struct IntegerRange {
   int64_t low, high;
 };
@@ -155,6 +156,36 @@ Tensor randint_like(const Tensor& self, int64_t low, int64_t high, OptDtype dtyp
 Tensor randint_like(const Tensor& self, int64_t high, OptDtype dtype, OptLayout layout,
                     OptDevice device, OptBool pin_memory, OptFormat memory_format) {
   return composite::randint_like(self, 0, high, dtype, layout, device, pin_memory, memory_format);
+}
+
+Tensor rand_like(const Tensor& self, const Generator& generator, OptDtype dtype, OptLayout layout,
+                 OptDevice device, OptBool pin_memory, OptFormat memory_format) {
+  return fresh(aten::uniform_(
+      aten::empty_like(self, dtype, layout, device, pin_memory, memory_format), 0, 1, generator));
+}
+Tensor randn_like(const Tensor& self, const Generator& generator, OptDtype dtype, OptLayout layout,
+                  OptDevice device, OptBool pin_memory, OptFormat memory_format) {
+  return fresh(aten::normal_(
+      aten::empty_like(self, dtype, layout, device, pin_memory, memory_format), 0, 1, generator));
+}
+Tensor randint_like(const Tensor& self, int64_t low, int64_t high, const Generator& generator,
+                    OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory,
+                    OptFormat memory_format) {
+  const Tensor result = aten::empty_like(self, dtype, layout, device, pin_memory, memory_format);
+  return fresh(composite::random_(result, low, std::optional(high), generator));
+}
+Tensor randint_like(const Tensor& self, int64_t high, const Generator& generator, OptDtype dtype,
+                    OptLayout layout, OptDevice device, OptBool pin_memory,
+                    OptFormat memory_format) {
+  return composite::randint_like(self, 0, high, generator, dtype, layout, device, pin_memory,
+                                 memory_format);
+}
+Tensor randint_like(const Tensor& self, const Tensor& high, OptDtype dtype, OptLayout layout,
+                    OptDevice device, OptBool pin_memory, OptFormat memory_format) {
+  const int64_t above = aten::item(high).to<int64_t>();
+  check<ErrorKind::Runtime>(above > 0, "randint_like: expected high > 0, got high = ", above);
+  return composite::randint_like(self, 0, above, nullptr, dtype, layout, device, pin_memory,
+                                 memory_format);
 }
 
 Tensor randperm(int64_t n, const Generator& generator, OptDtype dtype, OptLayout layout,

@@ -3,14 +3,18 @@
 #include "aten/ops/amin.h"
 #include "aten/ops/aminmax.h"
 #include "aten/ops/count_nonzero.h"
+#include "aten/ops/div.h"
 #include "aten/ops/isnan.h"
+#include "aten/ops/logical_not.h"
 #include "aten/ops/max.h"
 #include "aten/ops/maximum.h"
 #include "aten/ops/min.h"
 #include "aten/ops/minimum.h"
+#include "aten/ops/nanmean.h"
 #include "aten/ops/nansum.h"
 #include "aten/ops/ne.h"
 #include "aten/ops/sum.h"
+#include "aten/ops/to.h"
 #include "aten/ops/where.h"
 
 namespace treadle::composite {
@@ -45,6 +49,18 @@ Tensor nansum(const Tensor& self, OptionalIntList dim, bool keepdim,
               std::optional<ScalarType> dtype) {
   if (is_integral(self.dtype(), true)) return aten::sum(self, dim, keepdim, dtype);
   return aten::sum(aten::where(aten::isnan(self), Scalar(0), self), dim, keepdim, dtype);
+}
+
+Tensor nanmean(const Tensor& self, OptionalIntList dim, bool keepdim,
+               std::optional<ScalarType> dtype) {
+  const ScalarType type = dtype.value_or(self.dtype());
+  check<ErrorKind::Runtime>(is_floating(type) || is_complex(type),
+                            "nanmean: expected self of a floating or complex dtype, or such a "
+                            "dtype argument, got ",
+                            type);
+  const Tensor numbers = aten::logical_not(aten::isnan(self));
+  const Tensor count = aten::sum(numbers, dim, keepdim, std::nullopt);
+  return aten::div(aten::nansum(self, dim, keepdim, dtype), aten::to(count, type));
 }
 
 Tensor count_nonzero(const Tensor& self, IntList dim) {

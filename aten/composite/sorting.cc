@@ -1,9 +1,12 @@
 // Operators that follow from sort, median and searchsorted.
 #include <limits>
 
+#include "aten/ops/_sort_values.h"
 #include "aten/ops/argsort.h"
 #include "aten/ops/bucketize.h"
 #include "aten/ops/median.h"
+#include "aten/ops/msort.h"
+#include "aten/ops/nanmedian.h"
 #include "aten/ops/new_full.h"
 #include "aten/ops/reshape.h"
 #include "aten/ops/searchsorted.h"
@@ -44,6 +47,19 @@ Tensor bucketize(const Tensor& self, const Tensor& boundaries, bool out_int32, b
   check<ErrorKind::Runtime>(boundaries.dim() == 1,
                             "bucketize: expected 1-dim boundaries, got shape ", boundaries.sizes());
   return aten::searchsorted(boundaries, self, out_int32, right);
+}
+
+Tensor msort(const Tensor& self) { return aten::_sort_values(self, 0, false); }
+
+Tensor nanmedian(const Tensor& self) {
+  if (self.numel() > 0) return std::get<0>(aten::nanmedian(aten::reshape(self, {-1}), 0));
+  check<ErrorKind::Runtime>(self.is_floating_point(),
+                            "nanmedian: expected a tensor with elements, got ", self);
+  return aten::new_full(self, {}, Scalar(std::numeric_limits<double>::quiet_NaN()));
+}
+
+Tensor bucketize_scalar(const Scalar& self, const Tensor& boundaries, bool out_int32, bool right) {
+  return composite::bucketize(aten::new_full(boundaries, {}, self), boundaries, out_int32, right);
 }
 
 }  // namespace treadle::composite

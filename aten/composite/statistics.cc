@@ -137,16 +137,6 @@ Tensor linalg_vector_norm(const Tensor& self, const Scalar& ord, OptionalIntList
 }
 
 Tensor norm_all(const Tensor& self, const Scalar& p) { return aten::linalg_vector_norm(self, p); }
-Tensor norm_dim(const Tensor& self, const std::optional<Scalar>& p, IntList dim, bool keepdim) {
-  return aten::linalg_vector_norm(self, p.value_or(2), OptionalIntList(dim), keepdim);
-}
-Tensor norm_dim_dtype(const Tensor& self, const std::optional<Scalar>& p, IntList dim, bool keepdim,
-                      ScalarType dtype) {
-  return aten::linalg_vector_norm(self, p.value_or(2), OptionalIntList(dim), keepdim, dtype);
-}
-Tensor norm_all_dtype(const Tensor& self, const std::optional<Scalar>& p, ScalarType dtype) {
-  return aten::linalg_vector_norm(self, p.value_or(2), std::nullopt, false, dtype);
-}
 
 Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend,
             const Tensor& append) {

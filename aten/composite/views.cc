@@ -24,8 +24,8 @@ Tensor alias_as(const Tensor& self, ScalarType dtype, IntList sizes, IntList str
   return Tensor(std::move(impl));
 }
 
-// A stride times a factor, an offset moved by some strides. These overflow only where the tensor has
-// no elements or one index along the dimension: there any number would do.
+// A stride times a factor, an offset moved by some strides. These overflow only where the tensor
+// has no elements or one index along the dimension: there any number would do.
 int64_t times(int64_t stride, int64_t factor) { return (Checked(stride) * factor).value_or(1); }
 int64_t moved(int64_t offset, int64_t steps, int64_t stride) {
   return (Checked(steps) * stride + offset).value_or(offset);
@@ -47,8 +47,8 @@ Tensor squeeze_where(const Tensor& self, const DimVector& dims) {
 Tensor as_strided_from(const Tensor& self, IntList size, IntList stride, int64_t offset) {
   const Checked from_start = Checked(self.storage_offset()) + offset;
   check<ErrorKind::Runtime>(
-      from_start.fits(), "as_strided: expected an offset inside the storage, got offset = ",
-      offset);
+      from_start.fits(),
+      "as_strided: expected an offset inside the storage, got offset = ", offset);
   return named("as_strided",
                [&] { return alias_with_geometry(self, size, stride, from_start.value()); });
 }
@@ -171,8 +171,7 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
   check<ErrorKind::Index>(index >= -size && index < size, "select: expected index in [", -size,
                           ", ", size, ") for dimension ", d, ", got index = ", index);
   DimVector sizes(self.sizes()), strides(self.strides());
-  const int64_t offset =
-      moved(self.storage_offset(), index < 0 ? index + size : index, strides[d]);
+  const int64_t offset = moved(self.storage_offset(), index < 0 ? index + size : index, strides[d]);
   sizes.erase(d);
   strides.erase(d);
   // Without elements there is no place to point to.

@@ -52,6 +52,9 @@ Tensor squeeze_(const Tensor& self) {
 Tensor squeeze_(const Tensor& self, int64_t dim) {
   return take_geometry("squeeze_", self, views::squeeze(self, dim));
 }
+Tensor squeeze_(const Tensor& self, IntList dim) {
+  return take_geometry("squeeze_", self, views::squeeze(self, dim));
+}
 Tensor unsqueeze_(const Tensor& self, int64_t dim) {
   return take_geometry("unsqueeze_", self, views::unsqueeze(self, dim));
 }

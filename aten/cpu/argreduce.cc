@@ -2,6 +2,7 @@
 //
 // The first of equal elements wins, and the first NaN wins over everything.
 #include "aten/cpu/dim_slices.h"
+#include "aten/cpu/extreme_search.h"
 #include "aten/ops/argmax.h"
 #include "aten/ops/argmin.h"
 #include "aten/ops/contiguous.h"
@@ -46,6 +47,10 @@ bool replaces(C a, C b) {
 template <class Order, class T>
 Best<compute_type<T>> best_of_run(const T* values, int64_t count) {
   using C = compute_type<T>;
+  if constexpr (simd::kHasExtremeSearch<T>) {
+    const int64_t at = simd::position_of_extreme(values, count, std::is_same_v<Order, Larger>);
+    return {static_cast<C>(values[at]), at};
+  }
   constexpr int kLanes = 16;
   C best[kLanes];
   bool nan[kLanes] = {};

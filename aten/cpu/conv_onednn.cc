@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/parallel.h"
@@ -21,7 +22,7 @@ const dnnl::engine& engine() {
 enum class Task { Forward, ForwardBias, GradInput, GradWeight };
 
 // A primitive with the layouts it wants and, where those are not the plain ones, the reorders to
-// and from them.
+// and from them. Without a primitive: oneDNN has none for this geometry.
 struct Plan {
   dnnl::primitive primitive;
   memory::desc plain[3], wanted[3];  // input, weight, output (or their gradients)
@@ -30,29 +31,63 @@ struct Plan {
   bool reordered[3];
 };
 
-memory::dims dims(std::initializer_list<int64_t> v) { return memory::dims(v); }
+// How far the last window reaches beyond the input; negative where it ends before the input does.
+int64_t padding_behind(const ConvGeometry& g, int d) {
+  return (g.out[d] - 1) * g.stride[d] + g.dilation[d] * (g.kernel[d] - 1) + 1 - g.in[d] -
+         g.padding[d];
+}
+
+// The range in which oneDNN's kernels, which compute addresses in 32 bits, are taken at their word.
+bool in_range(const ConvGeometry& g) {
+  constexpr int64_t kMany = int64_t{1} << 20, kElements = int64_t{1} << 29;
+  if (g.batch > kMany || g.in_channels > kMany || g.out_channels > kMany) return false;
+  for (int d = 0; d < 3; ++d) {
+    const int64_t span = g.dilation[d] * (g.kernel[d] - 1) + 1, behind = padding_behind(g, d);
+    for (const int64_t size : {g.in[d], g.out[d], span, g.stride[d]}) {
+      if (size > kMany) return false;
+    }
+    if (g.padding[d] >= span || behind >= span || behind <= -g.stride[d]) return false;
+  }
+  return g.in_positions() <= kElements && g.out_positions() <= kElements &&
+         g.kernel_elements() <= kElements && g.in_image() <= kElements &&
+         g.out_image() <= kElements && g.weight_elements() <= kElements;
+}
+
+memory::desc contiguous(const memory::dims& sizes) {
+  memory::dims strides(sizes.size());
+  int64_t step = 1;
+  for (size_t d = sizes.size(); d-- > 0; step *= sizes[d]) strides[d] = step;
+  return memory::desc(sizes, memory::data_type::f32, strides);
+}
+memory::desc any_layout(const memory::dims& sizes) {
+  return memory::desc(sizes, memory::data_type::f32, memory::format_tag::any);
+}
 
 std::shared_ptr<const Plan> make_plan(Task task, const ConvGeometry& g) {
-  using Tag = memory::format_tag;
-  const auto f32 = memory::data_type::f32;
-  const memory::dims in = dims({g.batch, g.in_channels, g.in_height, g.in_width});
-  const memory::dims out = dims({g.batch, g.out_channels, g.out_height, g.out_width});
-  const memory::dims w =
-      g.groups == 1 ? dims({g.out_channels, g.in_channels, g.kernel_height, g.kernel_width})
-                    : dims({g.groups, g.out_channels / g.groups, g.in_channels / g.groups,
-                            g.kernel_height, g.kernel_width});
-  const memory::dims strides = dims({g.stride[0], g.stride[1]});
-  const memory::dims dilates = dims({g.dilation[0] - 1, g.dilation[1] - 1});
-  const memory::dims padding = dims({g.padding[0], g.padding[1]});
-  const memory::desc any_in(in, f32, Tag::any), any_w(w, f32, Tag::any),
-      any_out(out, f32, Tag::any);
-
   auto plan = std::make_shared<Plan>();
-  plan->plain[0] = memory::desc(in, f32, Tag::nchw);
-  plan->plain[1] = memory::desc(w, f32, g.groups == 1 ? Tag::oihw : Tag::goihw);
-  plan->plain[2] = memory::desc(out, f32, Tag::nchw);
-  plan->bias = memory::desc(dims({g.out_channels}), f32, Tag::x);
+  if (!in_range(g)) return plan;
+  memory::dims in{g.batch, g.in_channels}, out{g.batch, g.out_channels}, w, strides, dilates,
+      before, behind;
+  if (g.groups == 1) {
+    w = {g.out_channels, g.in_channels};
+  } else {
+    w = {g.groups, g.out_channels / g.groups, g.in_channels / g.groups};
+  }
+  for (int d = 3 - g.spatial; d < 3; ++d) {
+    in.push_back(g.in[d]);
+    out.push_back(g.out[d]);
+    w.push_back(g.kernel[d]);
+    strides.push_back(g.stride[d]);
+    dilates.push_back(g.dilation[d] - 1);
+    before.push_back(g.padding[d]);
+    behind.push_back(padding_behind(g, d));
+  }
+  plan->plain[0] = contiguous(in);
+  plan->plain[1] = contiguous(w);
+  plan->plain[2] = contiguous(out);
+  plan->bias = contiguous({g.out_channels});
 
+  const memory::desc any_in = any_layout(in), any_w = any_layout(w), any_out = any_layout(out);
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   const auto algorithm = dnnl::algorithm::convolution_direct;
@@ -60,12 +95,16 @@ std::shared_ptr<const Plan> make_plan(Task task, const ConvGeometry& g) {
   const auto forward_desc =
       task == Task::ForwardBias
           ? dnnl::convolution_forward::desc(training, algorithm, any_in, any_w, plan->bias, any_out,
-                                            strides, dilates, padding, padding)
+                                            strides, dilates, before, behind)
           : dnnl::convolution_forward::desc(training, algorithm, any_in, any_w, any_out, strides,
-                                            dilates, padding, padding);
+                                            dilates, before, behind);
   const dnnl::convolution_forward::primitive_desc forward(forward_desc, attr, engine());
+  // Reference loops are slower than the caller's own matrix products.
+  const auto is_fast = [](const auto& d) {
+    return std::string_view(d.impl_info_str()).find("ref") == std::string_view::npos;
+  };
   if (task == Task::Forward || task == Task::ForwardBias) {
-    plan->primitive = dnnl::convolution_forward(forward);
+    if (is_fast(forward)) plan->primitive = dnnl::convolution_forward(forward);
     plan->wanted[0] = forward.src_desc();
     plan->wanted[1] = forward.weights_desc();
     plan->wanted[2] = forward.dst_desc();
@@ -73,9 +112,9 @@ std::shared_ptr<const Plan> make_plan(Task task, const ConvGeometry& g) {
   } else if (task == Task::GradInput) {
     const dnnl::convolution_backward_data::primitive_desc d(
         dnnl::convolution_backward_data::desc(algorithm, any_in, any_w, any_out, strides, dilates,
-                                              padding, padding),
+                                              before, behind),
         attr, engine(), forward);
-    plan->primitive = dnnl::convolution_backward_data(d);
+    if (is_fast(d)) plan->primitive = dnnl::convolution_backward_data(d);
     plan->wanted[0] = d.diff_src_desc();
     plan->wanted[1] = d.weights_desc();
     plan->wanted[2] = d.diff_dst_desc();
@@ -83,9 +122,9 @@ std::shared_ptr<const Plan> make_plan(Task task, const ConvGeometry& g) {
   } else {
     const dnnl::convolution_backward_weights::primitive_desc d(
         dnnl::convolution_backward_weights::desc(algorithm, any_in, any_w, any_out, strides,
-                                                 dilates, padding, padding),
+                                                 dilates, before, behind),
         attr, engine(), forward);
-    plan->primitive = dnnl::convolution_backward_weights(d);
+    if (is_fast(d)) plan->primitive = dnnl::convolution_backward_weights(d);
     plan->wanted[0] = d.src_desc();
     plan->wanted[1] = d.diff_weights_desc();
     plan->wanted[2] = d.diff_dst_desc();
@@ -102,6 +141,16 @@ std::shared_ptr<const Plan> make_plan(Task task, const ConvGeometry& g) {
   return plan;
 }
 
+// A geometry that oneDNN refuses has a plan without a primitive.
+std::shared_ptr<const Plan> plan_or_none(Task task, const ConvGeometry& g) {
+  try {
+    return make_plan(task, g);
+  } catch (const dnnl::error& e) {
+    if (e.status == dnnl_out_of_memory) throw;
+    return std::make_shared<const Plan>();
+  }
+}
+
 std::shared_ptr<const Plan> plan_for(Task task, const ConvGeometry& g) {
   static std::mutex mutex;
   static std::map<std::pair<Task, ConvGeometry>, std::shared_ptr<const Plan>> plans;
@@ -109,15 +158,17 @@ std::shared_ptr<const Plan> plan_for(Task task, const ConvGeometry& g) {
   const std::lock_guard lock(mutex);
   if (const auto it = plans.find({task, g}); it != plans.end()) return it->second;
   if (plans.size() >= kMaxPlans) plans.clear();
-  return plans[{task, g}] = make_plan(task, g);
+  return plans[{task, g}] = plan_or_none(task, g);
 }
 
 // `written` (0 input, 1 weight, 2 output) is the result; the other two are operands.
-void run(Task task, const ConvGeometry& g, int written, const int arguments[3],
+bool run(Task task, const ConvGeometry& g, int written, const int arguments[3],
          float* const data[3], const float* bias) {
   try {
+    bool done = false;
     single_threaded([&] {
       const auto plan = plan_for(task, g);
+      if (!plan->primitive) return;
       dnnl::stream stream(engine());
       std::unordered_map<int, memory> args;
       memory plain[3], wanted[3];
@@ -134,35 +185,37 @@ void run(Task task, const ConvGeometry& g, int written, const int arguments[3],
       if (plan->reordered[written])
         dnnl::reorder(plan->back[written]).execute(stream, wanted[written], plain[written]);
       stream.wait();
+      done = true;
     });
+    return done;
   } catch (const dnnl::error& e) {
     if (e.status == dnnl_out_of_memory)
-      fail<ErrorKind::OutOfMemory>("conv2d: out of memory for the convolution's work space");
-    fail<ErrorKind::Runtime>("conv2d: the convolution library refused this geometry: ", e.what());
+      fail<ErrorKind::OutOfMemory>("convolution: out of memory for the work space");
+    fail<ErrorKind::Runtime>("convolution: the convolution library failed: ", e.what());
   }
 }
 
 }  // namespace
 
-void conv_forward_onednn(const ConvGeometry& g, const float* input, const float* weight,
+bool conv_forward_onednn(const ConvGeometry& g, const float* input, const float* weight,
                          const float* bias, float* output) {
   constexpr int arguments[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
   float* const data[] = {const_cast<float*>(input), const_cast<float*>(weight), output};
-  run(bias ? Task::ForwardBias : Task::Forward, g, 2, arguments, data, bias);
+  return run(bias ? Task::ForwardBias : Task::Forward, g, 2, arguments, data, bias);
 }
 
-void conv_grad_input_onednn(const ConvGeometry& g, const float* grad, const float* weight,
+bool conv_grad_input_onednn(const ConvGeometry& g, const float* grad, const float* weight,
                             float* grad_input) {
   constexpr int arguments[] = {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST};
   float* const data[] = {grad_input, const_cast<float*>(weight), const_cast<float*>(grad)};
-  run(Task::GradInput, g, 0, arguments, data, nullptr);
+  return run(Task::GradInput, g, 0, arguments, data, nullptr);
 }
 
-void conv_grad_weight_onednn(const ConvGeometry& g, const float* grad, const float* input,
+bool conv_grad_weight_onednn(const ConvGeometry& g, const float* grad, const float* input,
                              float* grad_weight) {
   constexpr int arguments[] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST};
   float* const data[] = {const_cast<float*>(input), grad_weight, const_cast<float*>(grad)};
-  run(Task::GradWeight, g, 1, arguments, data, nullptr);
+  return run(Task::GradWeight, g, 1, arguments, data, nullptr);
 }
 
 }  // namespace treadle::cpu

@@ -14,9 +14,12 @@
 #include <vector>
 
 #include "aten/cpu/dim_slices.h"
+#include "aten/cpu/ordered_writes.h"
 #include "core/tensor.h"
 
 namespace treadle::cpu {
+
+inline constexpr int64_t kAhead = 16;  // entries between asking for an element and using it
 
 struct IndexPlan {
   std::vector<int64_t> outer, index, inner;
@@ -53,6 +56,12 @@ void read_plan(const IndexPlan& plan, const Element* data, Element* out) {
       const int64_t stop = std::min(end, i + entries - e);
       if (slice == 1) {
         const Element* from = data + plan.outer[o] + plan.inner[0];
+        // Memory answers late where entries lie far apart: ask for it ahead.
+        const int64_t ahead = std::min(stop, i + std::max<int64_t>(0, entries - e - kAhead));
+        for (; i < ahead; ++i, ++e) {
+          __builtin_prefetch(from + plan.index[e + kAhead]);
+          out[i] = from[plan.index[e]];
+        }
         for (; i < stop; ++i) out[i] = from[plan.index[e++]];
         continue;
       }
@@ -73,14 +82,23 @@ void read_plan(const IndexPlan& plan, const Element* data, Element* out) {
 
 // write(data element, source element) for the elements of the plan. The entries of `index` run in
 // order, so that what happens to an element that is named twice is the same at any number of
-// threads: only columns and outer dimensions run in parallel. `source` has the plan's elements in
-// order, or one for all if not `many`.
+// threads: only columns and outer dimensions run in parallel, or runs of single elements. `source`
+// has the plan's elements in order, or one for all if not `many`. `data` has `span` elements side
+// by side.
 template <class T, class Write>
-void write_plan(const IndexPlan& plan, T* data, const T* source, bool many, Write write) {
+void write_plan(const IndexPlan& plan, T* data, int64_t span, const T* source, bool many,
+                Write write) {
   const int64_t entries = static_cast<int64_t>(plan.index.size());
   const int64_t slice = plan.slice();
   const int64_t rows = static_cast<int64_t>(plan.inner.size());
   if (entries == 0 || slice == 0) return;
+  if (slice == 1 && plan.outer.size() == 1) {
+    T* const target = data + plan.outer[0] + plan.inner[0];
+    ordered_writes(
+        entries, span, [&](int64_t e) { return plan.index[e]; },
+        [&](int64_t e) { write(target[plan.index[e]], source[many ? e : 0]); });
+    return;
+  }
   // A column is one row of `inner`, or part of the run if there is only one.
   const int64_t width =
       rows > 1 ? 1 : std::clamp<int64_t>(kGrain / entries, 16, std::max<int64_t>(16, plan.run));
@@ -98,6 +116,8 @@ void write_plan(const IndexPlan& plan, T* data, const T* source, bool many, Writ
                    const T* from = many ? source + o * entries * slice + q * plan.run : source;
                    for (int64_t e = 0; e < entries; ++e) {
                      T* const to = target + plan.index[e];
+                     if (e + kAhead < entries)
+                       __builtin_prefetch(target + plan.index[e + kAhead] + first, 1);
                      if (many) {
                        for (int64_t r = first; r < last; ++r) write(to[r], from[r]);
                        from += slice;

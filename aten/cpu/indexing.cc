@@ -23,7 +23,8 @@ void read(const IndexPlan& plan, const Tensor& from, const Tensor& out) {
 
 template <class Element>
 void assign(const IndexPlan& plan, const Tensor& out, const void* source, bool many) {
-  write_plan(plan, static_cast<Element*>(out.data()), static_cast<const Element*>(source), many,
+  write_plan(plan, static_cast<Element*>(out.data()), out.numel(),
+             static_cast<const Element*>(source), many,
              [](Element& target, const Element& value) { target = value; });
 }
 
@@ -41,7 +42,7 @@ void index_put_integer_cpu(const Tensor& /*self*/, TensorList indices, const Ten
       many ? aten::expand(values, shape::index_geometry("index_put", out, indices).result) : values,
       out);
   if (!accumulate) return assign<bits_of<T>>(plan, out, source.data(), many);
-  write_plan(plan, out.data_as<T>(), source.data_as<T>(), many,
+  write_plan(plan, out.data_as<T>(), out.numel(), source.data_as<T>(), many,
              [](T& target, T value) { target = sum_of(target, value); });
 }
 
@@ -56,7 +57,7 @@ void index_add_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, con
   const IndexPlan plan = dim_plan("index_add", out, dim, index, NegativeIndex::Refused);
   const Tensor from = apart_from(source, out);
   const T factor = alpha.to<T>();
-  write_plan(plan, out.data_as<T>(), from.data_as<T>(), true,
+  write_plan(plan, out.data_as<T>(), out.numel(), from.data_as<T>(), true,
              [=](T& target, T value) { target = sum_of(target, product_of(factor, value)); });
 }
 

@@ -1,45 +1,63 @@
-// Sorts keys with their positions: by comparison where there are few, by digits (least significant
-// first) where many.
+// Sorts keys with their positions, stably, by Highway's vectorised quicksort.
+//
+//   with_key_order<KeyType<T>>(count, [&](auto& order) {
+//     for (int64_t i = 0; i < count; ++i) order.set(i, ordered_key(from[i]));
+//     order.sort();
+//     ... from[order.position(0)] is the least ...
+//   });
+//
+// A key and its position make one wide integer, the key in its high half: no two are equal, so that
+// sorting them is stable whatever the sort does, and needs no comparison function.
 #pragma once
 
-#include <algorithm>
-#include <array>
+#include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "aten/cpu/sort_key.h"
+#include "hwy/contrib/sort/vqsort.h"
 
 namespace treadle::cpu {
 
-// Each byte of a key costs a pass over the data and over 256 counts; for fewer elements than this
-// comparing is faster.
-template <class Key>
-inline constexpr size_t kDigitSortFrom = 64 * sizeof(Key);
+// Keys of at most 32 bits, of at most 2^32 elements.
+class NarrowKeyOrder {
+ public:
+  explicit NarrowKeyOrder(int64_t count) : items_(static_cast<size_t>(count)) {}
+  void set(int64_t i, uint32_t key) { items_[i] = uint64_t{key} << 32 | static_cast<uint32_t>(i); }
+  void sort() { sorter_(items_.data(), items_.size(), hwy::SortAscending()); }
+  uint32_t key(int64_t i) const { return static_cast<uint32_t>(items_[i] >> 32); }
+  int64_t position(int64_t i) const { return static_cast<uint32_t>(items_[i]); }
 
-// Sorts `items` by key, equal keys by position; they come in with ascending positions. `spare` is
-// memory to reuse.
-template <class Key>
-void sort_keys(std::vector<KeyAt<Key>>& items, std::vector<KeyAt<Key>>& spare) {
-  if (items.size() < kDigitSortFrom<Key>) {
-    std::sort(items.begin(), items.end());
-    return;
+ private:
+  std::vector<uint64_t> items_;
+  hwy::Sorter sorter_;
+};
+
+class WideKeyOrder {
+ public:
+  explicit WideKeyOrder(int64_t count) : items_(static_cast<size_t>(count)) {}
+  void set(int64_t i, uint64_t key) {
+    items_[i].hi = key;
+    items_[i].lo = static_cast<uint64_t>(i);
   }
-  constexpr int kDigits = sizeof(Key);
-  std::array<std::array<size_t, 256>, kDigits> counts{};
-  for (const auto& item : items) {
-    for (int d = 0; d < kDigits; ++d) ++counts[d][(item.key >> (8 * d)) & 255];
-  }
-  spare.resize(items.size());
-  for (int d = 0; d < kDigits; ++d) {
-    // A digit that all keys share orders nothing.
-    if (counts[d][(items[0].key >> (8 * d)) & 255] == items.size()) continue;
-    size_t start = 0;
-    for (size_t& count : counts[d]) {
-      const size_t n = count;
-      count = start;
-      start += n;
-    }
-    for (const auto& item : items) spare[counts[d][(item.key >> (8 * d)) & 255]++] = item;
-    items.swap(spare);
+  void sort() { sorter_(items_.data(), items_.size(), hwy::SortAscending()); }
+  uint64_t key(int64_t i) const { return items_[i].hi; }
+  int64_t position(int64_t i) const { return static_cast<int64_t>(items_[i].lo); }
+
+ private:
+  std::vector<hwy::uint128_t> items_;
+  hwy::Sorter sorter_;
+};
+
+// f(order), with room for `count` keys.
+template <class Key, class F>
+void with_key_order(int64_t count, F&& f) {
+  if (sizeof(Key) <= 4 && count <= int64_t{std::numeric_limits<uint32_t>::max()}) {
+    NarrowKeyOrder order(count);
+    f(order);
+  } else {
+    WideKeyOrder order(count);
+    f(order);
   }
 }
 

@@ -1,5 +1,6 @@
-// RandomStream: the numbers of one call, by index. Element i depends on the generator's seed, the
-// call's offset and i alone, so any thread may compute it.
+// RandomStream: the numbers of one call, by index. Element i depends on the
+// generator's seed, the call's offset and i alone, so any thread may compute
+// it.
 #pragma once
 
 #include <algorithm>
@@ -21,10 +22,13 @@ class RandomStream {
                               ": expected a generator on the cpu, got one on ", g->device());
     at_ = g->reserve(static_cast<uint64_t>(blocks));
   }
-  std::array<uint32_t, 4> block(int64_t i) const {
-    return philox4x32(at_.seed, at_.offset + static_cast<uint64_t>(i), 0);
+  // Block i; `part` 1, 2, ... continue it for those who need more numbers for
+  // one element.
+  std::array<uint32_t, 4> block(int64_t i, uint64_t part = 0) const {
+    return philox4x32(at_.seed, at_.offset + static_cast<uint64_t>(i), part);
   }
-  // Blocks first, first + 1, ..., four words each; see simd::random_bits for the room needed.
+  // Blocks first, first + 1, ..., four words each; see simd::random_bits for
+  // the room needed.
   void fill(int64_t first, int64_t blocks, uint32_t* words) const {
     simd::random_bits(at_.seed, at_.offset + static_cast<uint64_t>(first), blocks, words);
   }
@@ -37,7 +41,8 @@ class RandomStream {
 template <class T>
 using random_type = std::conditional_t<std::is_same_v<real_type<T>, double>, double, float>;
 
-// How many numbers of type R one block of four words makes: 32 bits for a float, 64 for a double.
+// How many numbers of type R one block of four words makes: 32 bits for a
+// float, 64 for a double.
 template <class R>
 inline constexpr int64_t kPerBlock = std::is_same_v<R, double> ? 2 : 4;
 
@@ -54,8 +59,8 @@ R unit(const uint32_t* words, int64_t k) {
     return uniform_float(words[k]);
 }
 
-// Number k of the words, in (0, 1): the middle of one of 2^23 or 2^52 intervals, so that its
-// logarithm is finite.
+// Number k of the words, in (0, 1): the middle of one of 2^23 or 2^52
+// intervals, so that its logarithm is finite.
 template <class R>
 R open_unit(const uint32_t* words, int64_t k) {
   if constexpr (std::is_same_v<R, double>)
@@ -68,8 +73,8 @@ inline int64_t blocks_for(int64_t n, int64_t per_block) {
   return n / per_block + (n % per_block != 0);
 }
 
-// Calls f(words, first, count) for runs of the elements [0, n): `words` begins with the block of
-// element `first`.
+// Calls f(words, first, count) for runs of the elements [0, n): `words` begins
+// with the block of element `first`.
 inline constexpr int64_t kBlocksPerRun = 256;
 template <int64_t per_block, class F>
 void for_each_run(const RandomStream& stream, int64_t n, F&& f) {
@@ -85,7 +90,8 @@ void for_each_run(const RandomStream& stream, int64_t n, F&& f) {
   });
 }
 
-// Writes out[i] = f(words, k) for every element i of [0, n), where k is its place among the words.
+// Writes out[i] = f(words, k) for every element i of [0, n), where k is its
+// place among the words.
 template <int64_t per_block, class T, class F>
 void generate(const RandomStream& stream, int64_t n, T* out, F&& f) {
   for_each_run<per_block>(stream, n, [&](const uint32_t* words, int64_t first, int64_t count) {

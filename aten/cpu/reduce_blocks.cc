@@ -227,8 +227,18 @@ class Reduction {
       const int64_t last = std::min(end, at + kRowsPerPiece);
       bool fresh = f_.init == nullptr;
       if (!fresh) f_.init(acc, width);
-      for (; at < last; ++at) {
+      while (at < last) {
         const char* row = base + in.offset();
+        if (direct && !fresh && last - at >= kRowsAtOnce) {
+          const void* rows[kRowsAtOnce];
+          for (const void*& each : rows) {
+            each = base + in.offset();
+            in.advance(1);
+          }
+          f_.outer_rows(acc, rows, width);
+          at += kRowsAtOnce;
+          continue;
+        }
         if (fresh) {
           load_(row, stride, acc, item_, width);
         } else if (direct) {
@@ -239,6 +249,7 @@ class Reduction {
         }
         fresh = false;
         in.advance(1);
+        ++at;
       }
       if (!many && at == end) return;
       many = true;

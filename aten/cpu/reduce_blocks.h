@@ -10,6 +10,8 @@
 namespace treadle::simd {
 
 // Accumulators and elements are of the compute type.
+inline constexpr int kRowsAtOnce = 4;
+
 struct ReduceFunctions {
   // acc[i] = the result of no element; null where there is none.
   void (*init)(void* acc, int64_t n) = nullptr;
@@ -17,6 +19,8 @@ struct ReduceFunctions {
   void (*inner)(void* acc, const void* x, int64_t n) = nullptr;
   // acc[i] = step(acc[i], x[i])
   void (*outer)(void* acc, const void* x, int64_t n) = nullptr;
+  // The same for kRowsAtOnce rows one after the other, in one pass over `acc`.
+  void (*outer_rows)(void* acc, const void* const* rows, int64_t n) = nullptr;
   // acc[i] = combine(acc[i], other[i])
   void (*combine)(void* acc, const void* other, int64_t n) = nullptr;
   // acc[i] = final(acc[i], count)

@@ -2,12 +2,13 @@
 //
 // Elements of `out` that are named more than once are written in the order of `index`. What may
 // name the same element differs in `dim` only, so everything else runs in parallel without a change
-// of the result.
+// of the result; with one dimension, runs of neighbouring elements do.
 #include <cmath>
 
 #include "aten/cpu/element_bits.h"
 #include "aten/cpu/index_plan.h"
 #include "aten/cpu/indexed_rows.h"
+#include "aten/cpu/ordered_writes.h"
 #include "aten/cpu/wrapping.h"
 #include "aten/ops/scatter.h"
 #include "aten/ops/scatter_add.h"
@@ -46,6 +47,12 @@ void scatter_rows(const Tensor& out, int64_t dim, const Tensor& index,
   const int64_t source_across = source.strides.back();
   const int64_t* const entries = index.data_as<int64_t>();
   T* const target = static_cast<T*>(out.data());
+  if (sizes.size() == 1) {
+    ordered_writes(
+        width, out.numel(), [&](int64_t k) { return entries[k] * step; },
+        [&](int64_t k) { write(target[entries[k] * step], source.data[k * source_across]); });
+    return;
+  }
   // A group is the rows that may write the same elements; it is taken in order, column block by
   // column block.
   int64_t groups = 1;

@@ -10,6 +10,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include "core/scalar_type.h"
@@ -32,11 +33,17 @@ KeyType<T> ordered_key(T value) {
     return static_cast<Key>(std::is_signed_v<T> ? static_cast<Key>(value) ^ kSign
                                                 : static_cast<Key>(value));
   } else {
-    const auto number = static_cast<compute_type<T>>(value);
-    if (std::isnan(number)) return static_cast<Key>(~Key{0});
-    if (number == 0) return kSign;
+    // On the bits alone, without branches, so that loops over it vectorise.
+    constexpr int kMantissa = sizeof(T) == 8                ? 52
+                              : sizeof(T) == 4              ? 23
+                              : std::is_same_v<T, BFloat16> ? 7
+                                                            : 10;
+    constexpr Key kInfinity = static_cast<Key>((kSign - 1) >> kMantissa << kMantissa);
     const Key bits = std::bit_cast<Key>(value);
-    return static_cast<Key>(bits & kSign ? ~bits : bits | kSign);
+    const Key magnitude = static_cast<Key>(bits & ~kSign);
+    const Key order =
+        static_cast<Key>(magnitude != bits && magnitude != 0 ? ~bits : magnitude | kSign);
+    return magnitude > kInfinity ? static_cast<Key>(~Key{0}) : order;
   }
 }
 
@@ -45,6 +52,34 @@ template <class T>
 KeyType<T> ordered_key(T value, bool descending) {
   const KeyType<T> key = ordered_key(value);
   return static_cast<KeyType<T>>(descending ? ~key : key);
+}
+
+// A key that the value can be had back from: -0 comes before 0, and every NaN is the same one.
+template <class T>
+KeyType<T> value_key(T value, bool descending) {
+  using Key = KeyType<T>;
+  Key key = ordered_key(value);
+  if constexpr (!std::is_integral_v<T>) {
+    constexpr Key kZero = Key{1} << (sizeof(T) * 8 - 1);
+    if (key == kZero && std::bit_cast<Key>(value) != 0) key = kZero - 1;
+  }
+  return static_cast<Key>(descending ? ~key : key);
+}
+
+template <class T>
+T value_of_key(KeyType<T> key, bool descending) {
+  using Key = KeyType<T>;
+  constexpr Key kSign = Key{1} << (sizeof(T) * 8 - 1);
+  if (descending) key = static_cast<Key>(~key);
+  if constexpr (std::is_same_v<T, bool>) {
+    return key != 0;
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(std::is_signed_v<T> ? key ^ kSign : key);
+  } else {
+    if (key == static_cast<Key>(~Key{0}))
+      return static_cast<T>(std::numeric_limits<compute_type<T>>::quiet_NaN());
+    return std::bit_cast<T>(static_cast<Key>(key & kSign ? key ^ kSign : ~key));
+  }
 }
 
 template <class Key>

@@ -14,13 +14,14 @@ std::tuple<Tensor, Tensor, Tensor> unique_cpu(const Tensor& self, bool /*sorted*
   const Tensor input = aten::contiguous(self);
   const T* const from = input.data_as<T>();
   const int64_t count = input.numel();
-  std::vector<KeyAt<KeyType<T>>> items(count), spare;
-  for (int64_t i = 0; i < count; ++i) items[i] = {ordered_key(from[i]), i};
-  sort_keys(items, spare);
+  std::vector<int64_t> order(count);
+  with_key_order<KeyType<T>>(count, [&](auto& keys) {
+    for (int64_t i = 0; i < count; ++i) keys.set(i, ordered_key(from[i]));
+    keys.sort();
+    for (int64_t i = 0; i < count; ++i) order[i] = keys.position(i);
+  });
   // Where a run of equal elements starts. NaN equals nothing, itself included.
-  const auto differ = [&](int64_t i) {
-    return i == 0 || !(from[items[i].at] == from[items[i - 1].at]);
-  };
+  const auto differ = [&](int64_t i) { return i == 0 || !(from[order[i]] == from[order[i - 1]]); };
   std::vector<int64_t> starts;
   for (int64_t i = 0; i < count; ++i) {
     if (differ(i)) starts.push_back(i);
@@ -31,11 +32,11 @@ std::tuple<Tensor, Tensor, Tensor> unique_cpu(const Tensor& self, bool /*sorted*
   const Tensor inverse = empty_cpu(return_inverse ? self.sizes() : IntList({0}), ScalarType::Int64);
   const Tensor counts = empty_cpu({return_counts ? runs : 0}, ScalarType::Int64);
   for (int64_t run = 0; run < runs; ++run) {
-    values.data_as<T>()[run] = from[items[starts[run]].at];
+    values.data_as<T>()[run] = from[order[starts[run]]];
     if (return_counts) counts.data_as<int64_t>()[run] = starts[run + 1] - starts[run];
     if (!return_inverse) continue;
     for (int64_t i = starts[run]; i < starts[run + 1]; ++i)
-      inverse.data_as<int64_t>()[items[i].at] = run;
+      inverse.data_as<int64_t>()[order[i]] = run;
   }
   return {values, inverse, counts};
 }

@@ -1,11 +1,15 @@
-// topk, kthvalue and median: the elements at given places of the order along a dimension, without
-// sorting all of it.
+// topk, kthvalue, median and nanmedian: the elements at given places of the
+// order along a dimension, without sorting all of it.
 #include "aten/ops/topk.h"
+#include <algorithm>
+#include <vector>
+
 #include "aten/cpu/dim_slices.h"
-#include "aten/cpu/key_sort.h"
+#include "aten/cpu/sort_key.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/kthvalue.h"
 #include "aten/ops/median.h"
+#include "aten/ops/nanmedian.h"
 
 namespace treadle::cpu {
 namespace {
@@ -18,6 +22,34 @@ void load_keys(const T* slice, int64_t step, bool descending,
     const int64_t at = static_cast<int64_t>(j);
     items[j] = {ordered_key(slice[at * step], descending), at};
   }
+}
+
+// The first k of a slice in order, where k is small: a heap of the best so far, whose worst few of
+// the others pass. Those are found a block at a time, in code that the compiler can vectorise.
+template <class T>
+void first_of_many(const T* slice, int64_t step, int64_t count, int64_t k, bool descending,
+                   std::vector<KeyAt<KeyType<T>>>& items) {
+  constexpr int64_t kBlock = 64;
+  items.resize(static_cast<size_t>(k));
+  load_keys(slice, step, descending, items);
+  std::make_heap(items.begin(), items.end());
+  for (int64_t first = k; first < count; first += kBlock) {
+    const int64_t last = std::min(count, first + kBlock);
+    KeyType<T> worst = items.front().key;
+    bool any = false;
+    for (int64_t j = first; j < last; ++j) any |= ordered_key(slice[j * step], descending) < worst;
+    if (!any) continue;
+    for (int64_t j = first; j < last; ++j) {
+      // An equal one comes later, and so stays out.
+      const KeyType<T> key = ordered_key(slice[j * step], descending);
+      if (key >= worst) continue;
+      std::pop_heap(items.begin(), items.end());
+      items.back() = {key, j};
+      std::push_heap(items.begin(), items.end());
+      worst = items.front().key;
+    }
+  }
+  std::sort_heap(items.begin(), items.end());
 }
 
 template <class T>
@@ -35,7 +67,8 @@ void topk_cpu(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sor
     for (int64_t i = begin; i < end; ++i) {
       const T* slice = from + (i / s.inner) * s.size * s.inner + i % s.inner;
       load_keys(slice, s.inner, largest, items);
-      if (k * 64 <= s.size) {  // few of many: a heap of k is cheaper than parting the whole
+      if (k * 64 <= s.size) {  // few of many: a heap of k is cheaper than
+                               // parting the whole
         std::partial_sort(items.begin(), items.begin() + k, items.end());
       } else {
         if (k < s.size) std::nth_element(items.begin(), items.begin() + (k - 1), items.end());
@@ -84,7 +117,8 @@ void median_cpu(const Tensor& self, int64_t dim, bool /*keepdim*/, const Tensor&
   select_rank<T>(self, dim, values, indices, [](const auto& items) -> int64_t {
     const int64_t count = static_cast<int64_t>(items.size());
     if constexpr (is_floating_type<T>) {
-      // NaN has the largest key; if there is one, the first of them is the median.
+      // NaN has the largest key; if there is one, the first of them is the
+      // median.
       constexpr auto kNan = static_cast<KeyType<T>>(~KeyType<T>{0});
       const int64_t nans = std::count_if(items.begin(), items.end(),
                                          [](const auto& item) { return item.key == kNan; });
@@ -94,12 +128,28 @@ void median_cpu(const Tensor& self, int64_t dim, bool /*keepdim*/, const Tensor&
   });
 }
 
+template <class T>
+void nanmedian_cpu(const Tensor& self, int64_t dim, bool /*keepdim*/, const Tensor& values,
+                   const Tensor& indices) {
+  select_rank<T>(self, dim, values, indices, [](const auto& items) -> int64_t {
+    int64_t count = static_cast<int64_t>(items.size());
+    if constexpr (is_floating_type<T>) {
+      constexpr auto kNan = static_cast<KeyType<T>>(~KeyType<T>{0});
+      count -= std::count_if(items.begin(), items.end(),
+                             [](const auto& item) { return item.key == kNan; });
+    }
+    return std::max<int64_t>(0, count - 1) / 2;
+  });
+}
+
 const auto topk_registered = register_kernels<aten::ops::topk, DeviceType::CPU>(
     []<class T>() { return &topk_cpu<T>; }, "topk_cpu");
 const auto kthvalue_registered = register_kernels<aten::ops::kthvalue, DeviceType::CPU>(
     []<class T>() { return &kthvalue_cpu<T>; }, "kthvalue_cpu");
 const auto median_registered = register_kernels<aten::ops::median_dim, DeviceType::CPU>(
     []<class T>() { return &median_cpu<T>; }, "median_cpu");
+const auto nanmedian_registered = register_kernels<aten::ops::nanmedian_dim, DeviceType::CPU>(
+    []<class T>() { return &nanmedian_cpu<T>; }, "nanmedian_cpu");
 
 }  // namespace
 }  // namespace treadle::cpu

@@ -2,6 +2,8 @@
 
 #include "aten/shape/creation.h"
 
+#include "aten/shape/views.h"
+
 namespace treadle::shape {
 
 TensorSpec triangle(const char* op, const Tensor& self) {
@@ -22,6 +24,14 @@ TensorSpec multinomial(const char* op, const Tensor& self, int64_t num_samples, 
   DimVector sizes(self.sizes());
   sizes.back() = num_samples;
   return {sizes, ScalarType::Int64, self.device()};
+}
+
+TensorSpec binomial(const char* op, const Tensor& count, const Tensor& prob) {
+  check<ErrorKind::Runtime>(count.dtype() == prob.dtype(), op,
+                            ": expected count and prob of one dtype, got ", count.dtype(), " and ",
+                            prob.dtype());
+  return {broadcast_sizes(op, count.sizes(), prob.sizes()), count.dtype(),
+          common_device(op, {&count, &prob}, {"count", "prob"})};
 }
 
 }  // namespace treadle::shape

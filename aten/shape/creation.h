@@ -1,4 +1,4 @@
-// Shape rules of triangles and of drawing from weights.
+// Shape rules of triangles, of drawing from weights and of drawing counts.
 #pragma once
 
 #include "aten/structured.h"
@@ -7,5 +7,7 @@ namespace treadle::shape {
 
 TensorSpec triangle(const char* op, const Tensor& self);
 TensorSpec multinomial(const char* op, const Tensor& self, int64_t num_samples, bool replacement);
+
+TensorSpec binomial(const char* op, const Tensor& count, const Tensor& prob);
 
 }  // namespace treadle::shape

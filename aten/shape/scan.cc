@@ -10,4 +10,9 @@ TensorSpec scan(const char* op, const Tensor& self, int64_t dim, std::optional<S
   return {DimVector(self.sizes()), dtype.value_or(own), self.device()};
 }
 
+TensorSpec scan_same(const char* op, const Tensor& self, int64_t dim) {
+  wrap_dim(op, dim, self.dim());
+  return {DimVector(self.sizes()), self.dtype(), self.device()};
+}
+
 }  // namespace treadle::shape

@@ -23,6 +23,11 @@ std::array<TensorSpec, 2> values_and_indices(const Tensor& self, const DimVector
 
 }  // namespace
 
+TensorSpec along_dim(const char* op, const Tensor& self, int64_t dim) {
+  wrap_dim(op, dim, self.dim());
+  return values_and_indices(self, DimVector(self.sizes()))[0];
+}
+
 std::array<TensorSpec, 2> sort(const char* op, const Tensor& self, int64_t dim) {
   wrap_dim(op, dim, self.dim());
   return values_and_indices(self, DimVector(self.sizes()));

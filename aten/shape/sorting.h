@@ -5,6 +5,8 @@
 
 namespace treadle::shape {
 
+// Of self's shape; `dim` is one of its dimensions.
+TensorSpec along_dim(const char* op, const Tensor& self, int64_t dim);
 // (values, indices)
 std::array<TensorSpec, 2> sort(const char* op, const Tensor& self, int64_t dim);
 std::array<TensorSpec, 2> topk(const char* op, const Tensor& self, int64_t k, int64_t dim);

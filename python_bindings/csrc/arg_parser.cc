@@ -78,7 +78,8 @@ bool fits(const Param& param, PyObject* o, bool lenient) {
   if (o == Py_None) return param.flags & kNullable || param.kind == Kind::Any;
   switch (param.kind) {
     case Kind::Tensor:
-      return is_tensor(o) || (lenient && is_number(o));
+      // Never for `out` and other tensors that are given by name only.
+      return is_tensor(o) || (lenient && is_number(o) && !(param.flags & kKeyword));
     case Kind::TensorList:
       return all_items(o, [&](PyObject* i) {
         return is_tensor(i) || ((param.flags & kNullableItems) && i == Py_None);

@@ -177,6 +177,9 @@ class Call {
   std::vector<double> reals(size_t i) const {
     return has(i) ? detail::read_doubles(op_, slots_[i]) : std::vector<double>();
   }
+  std::optional<std::vector<double>> maybe_reals(size_t i) const {
+    return maybe(i, std::optional<std::vector<double>>(), [&] { return reals(i); });
+  }
   template <size_t L>
   std::array<bool, L> booleans(size_t i, std::array<bool, L> otherwise = {}) const {
     if (slots_[i]) detail::read_bools(op_, slots_[i], otherwise.data(), L);

@@ -23,6 +23,20 @@ void each_binding(F&& f) {
   }
 }
 
+// Lists of names that end with null.
+bool same_names(const char* const* a, const char* const* b) {
+  for (; *a && *b; ++a, ++b) {
+    if (std::string_view(*a) != *b) return false;
+  }
+  return !*a && !*b;
+}
+
+PyObject* return_types(PyObject*, PyObject*) {
+  return guarded([] { return NamedResult::all_types(); });
+}
+PyMethodDef module_methods[] = {
+    {"_return_types", return_types, METH_NOARGS, "The types of results with named parts."}, {}};
+
 }  // namespace
 
 const Binding& find_binding(std::string_view name) {
@@ -75,6 +89,7 @@ void add_generated_methods(std::vector<PyMethodDef>& methods) {
 }
 
 void add_generated_functions(PyObject* module) {
+  checked(PyModule_AddFunctions(module, module_methods));
   static std::map<std::string, std::vector<PyMethodDef>> tables;  // Python keeps pointers into them
   each_binding([&](const Binding& b) {
     if (b.function) tables[b.module].push_back(definition(b, b.function));
@@ -102,6 +117,11 @@ PyObject* wrap(const std::vector<Tensor>& list) {
 
 PyTypeObject* NamedResult::type() {
   if (type_) return type_;
+  // Overloads of one name share a type: a pickle names it.
+  for (const NamedResult* r = first_; r; r = r->next_) {
+    if (r->type_ && std::string_view(r->name_) == name_ && same_names(r->fields_, fields_))
+      return type_ = r->type_;
+  }
   std::vector<PyStructSequence_Field> fields;
   for (const char* const* f = fields_; *f; ++f) fields.push_back({*f, nullptr});
   const int count = static_cast<int>(fields.size());
@@ -112,6 +132,14 @@ PyTypeObject* NamedResult::type() {
   type_ = PyStructSequence_NewType(&description);
   if (!type_) throw PythonError{};
   return type_;
+}
+
+PyObject* NamedResult::all_types() {
+  Object types(PyDict_New());
+  for (NamedResult* r = first_; r; r = r->next_) {
+    checked(PyDict_SetItemString(types.get(), r->name_, reinterpret_cast<PyObject*>(r->type())));
+  }
+  return types.release();
 }
 
 }  // namespace treadle::python

@@ -112,20 +112,26 @@ PyObject* wrap(std::tuple<Ts...>&& values) {
 class NamedResult {
  public:
   // `fields` ends with null.
-  constexpr NamedResult(const char* name, const char* const* fields)
-      : name_(name), fields_(fields) {}
+  NamedResult(const char* name, const char* const* fields)
+      : name_(name), fields_(fields), next_(first_) {
+    first_ = this;
+  }
   template <class... Ts>
   PyObject* wrap(std::tuple<Ts...>&& values) {
     return wrap_items(Object(PyStructSequence_New(type())), std::move(values),
                       std::index_sequence_for<Ts...>(), true);
   }
+  // Every type by its name, so that pickles find them.
+  static PyObject* all_types();
 
  private:
   PyTypeObject* type();
 
   const char* name_;
   const char* const* fields_;
+  NamedResult* next_;
   PyTypeObject* type_ = nullptr;
+  static inline NamedResult* first_ = nullptr;
 };
 
 // What `requires_grad=` of a function that makes tensors does; defined in autograd_tensor.cc.

@@ -10,6 +10,7 @@ namespace {
 
 PyObject* out_of_memory_type = nullptr;
 PyObject* internal_error_type = nullptr;
+PyObject* linalg_error_type = nullptr;
 
 // A Python exception on its way through C++.
 class CarriedError : public std::exception {
@@ -58,17 +59,20 @@ PyObject* type_for(ErrorKind kind) {
       return PyExc_NotImplementedError;
     case ErrorKind::OutOfMemory:
       return out_of_memory_type;
+    case ErrorKind::LinAlg:
+      return linalg_error_type;
     case ErrorKind::Internal:
       return internal_error_type;
   }
   return PyExc_RuntimeError;
 }
 
-// Whether a message begins with a name: "add: expected ..." or "add(): expected ...".
+// Whether a message begins with a name: "add: expected ...", "linalg.inv: expected ..." or "add():
+// expected ...".
 bool names_operator(std::string_view message) {
   size_t end = 0;
-  while (end < message.size() &&
-         (std::isalnum(static_cast<unsigned char>(message[end])) || message[end] == '_'))
+  while (end < message.size() && (std::isalnum(static_cast<unsigned char>(message[end])) ||
+                                  message[end] == '_' || message[end] == '.'))
     ++end;
   const std::string_view rest = message.substr(end);
   return end > 0 && (rest.starts_with(": ") || rest.starts_with("(): "));
@@ -83,6 +87,10 @@ void set_message(PyObject* type, const char* op, const char* message) {
 
 }  // namespace
 
+void set_python_exception(const Error& error, const char* op) noexcept {
+  set_message(type_for(error.kind()), op, error.what());
+}
+
 void set_python_exception(const char* op) noexcept {
   try {
     throw;
@@ -90,8 +98,10 @@ void set_python_exception(const char* op) noexcept {
   } catch (const CarriedError& e) {
     e.restore();
   } catch (const Error& e) {
-    set_message(type_for(e.kind()), op, e.what());
+    set_python_exception(e, op);
   } catch (const std::bad_alloc&) {
+    set_message(out_of_memory_type, op, "expected to allocate memory, the system refused");
+  } catch (const std::length_error&) {  // a container larger than memory can be
     set_message(out_of_memory_type, op, "expected to allocate memory, the system refused");
   } catch (const std::exception& e) {
     PyErr_Format(internal_error_type, "internal error, please report it: %s", e.what());
@@ -129,8 +139,13 @@ void init_exceptions(PyObject* module) {
   internal_error_type = PyErr_NewExceptionWithDoc(
       "treadle.InternalError", "A broken invariant of Treadle itself: please report it.",
       PyExc_RuntimeError, nullptr);
+  linalg_error_type = PyErr_NewExceptionWithDoc(
+      "treadle.linalg.LinAlgError",
+      "Raised when a matrix has no inverse, no factors of the kind asked for, or no convergence.",
+      PyExc_RuntimeError, nullptr);
   checked(PyModule_AddObjectRef(module, "OutOfMemoryError", out_of_memory_type));
   checked(PyModule_AddObjectRef(module, "InternalError", internal_error_type));
+  checked(PyModule_AddObjectRef(module, "_LinAlgError", linalg_error_type));
 }
 
 }  // namespace treadle::python

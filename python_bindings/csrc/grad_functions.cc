@@ -18,20 +18,22 @@ const Signature backward_signature[] = {{backward_params, 5, 5, -1, true}};
 Function backward_function = {"backward", backward_signature, 1};
 
 PyObject* backward(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  return guarded([&] {
-    Call<5> call(backward_function, nullptr, arguments, count, names);
-    const std::vector<Tensor> tensors = call.tensors(0), gradients = call.tensors(1),
-                              inputs = call.tensors(4);
-    check<ErrorKind::Runtime>(tensors.size() == gradients.size(),
-                              "backward: expected as many grad_tensors as tensors, got ",
-                              gradients.size(), " for ", tensors.size());
-    const bool retain_graph = call.boolean(2), create_graph = call.boolean(3);
-    {
-      const ReleaseGil released;
-      autograd::backward(tensors, gradients, retain_graph, create_graph, inputs);
-    }
-    return none();
-  });
+  return guarded(
+      [&] {
+        Call<5> call(backward_function, nullptr, arguments, count, names);
+        const std::vector<Tensor> tensors = call.tensors(0), gradients = call.tensors(1),
+                                  inputs = call.tensors(4);
+        check<ErrorKind::Runtime>(tensors.size() == gradients.size(),
+                                  "backward: expected as many grad_tensors as tensors, got ",
+                                  gradients.size(), " for ", tensors.size());
+        const bool retain_graph = call.boolean(2), create_graph = call.boolean(3);
+        {
+          const ReleaseGil released;
+          autograd::backward(tensors, gradients, retain_graph, create_graph, inputs);
+        }
+        return none();
+      },
+      "backward");
 }
 
 const Param grad_params[] = {
@@ -46,23 +48,25 @@ const Signature grad_signature[] = {{grad_params, 6, 6, -1, true}};
 Function grad_function = {"grad", grad_signature, 1};
 
 PyObject* grad(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  return guarded([&] {
-    Call<6> call(grad_function, nullptr, arguments, count, names);
-    const std::vector<Tensor> outputs = call.tensors(0), inputs = call.tensors(1),
-                              grad_outputs = call.tensors(2);
-    check<ErrorKind::Runtime>(outputs.size() == grad_outputs.size(),
-                              "grad: expected as many grad_outputs as outputs, got ",
-                              grad_outputs.size(), " for ", outputs.size());
-    const bool retain_graph = call.boolean(3), create_graph = call.boolean(4),
-               allow_unused = call.boolean(5);
-    std::vector<Tensor> found;
-    {
-      const ReleaseGil released;
-      found =
-          autograd::grad(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused);
-    }
-    return wrap(found);
-  });
+  return guarded(
+      [&] {
+        Call<6> call(grad_function, nullptr, arguments, count, names);
+        const std::vector<Tensor> outputs = call.tensors(0), inputs = call.tensors(1),
+                                  grad_outputs = call.tensors(2);
+        check<ErrorKind::Runtime>(outputs.size() == grad_outputs.size(),
+                                  "grad: expected as many grad_outputs as outputs, got ",
+                                  grad_outputs.size(), " for ", outputs.size());
+        const bool retain_graph = call.boolean(3), create_graph = call.boolean(4),
+                   allow_unused = call.boolean(5);
+        std::vector<Tensor> found;
+        {
+          const ReleaseGil released;
+          found = autograd::grad(outputs, inputs, grad_outputs, retain_graph, create_graph,
+                                 allow_unused);
+        }
+        return wrap(found);
+      },
+      "grad");
 }
 
 // Called at both ends of every no_grad() block.

@@ -111,8 +111,8 @@ class Selector {
 
   void select(int64_t index) {
     const int64_t size = selection_.view.size(dim_);
-    check<ErrorKind::Index>(index >= -size && index < size, "index ", index,
-                            " is out of bounds for dimension ", dim_, " with size ", size);
+    check<ErrorKind::Index>(index >= -size && index < size, "index: expected index in [", -size,
+                            ", ", size, ") for dimension ", dim_, ", got index = ", index);
     selection_.view = aten::select(selection_.view, dim_, index);
   }
 
@@ -206,8 +206,8 @@ PyObject* get_item(PyObject* self, PyObject* index) {
     const Tensor& tensor = unwrap(self);
     if (PyLong_CheckExact(index) && tensor.dim() > 0) {  // x[3], the commonest of all
       const int64_t at = to_int("index", index), size = tensor.size(0);
-      check<ErrorKind::Index>(at >= -size && at < size, "index ", at,
-                              " is out of bounds for dimension 0 with size ", size);
+      check<ErrorKind::Index>(at >= -size && at < size, "index: expected index in [", -size, ", ",
+                              size, ") for dimension 0, got index = ", at);
       return wrap(aten::select(tensor, 0, at));
     }
     const Selection selection = select_index(tensor, index);

@@ -18,20 +18,68 @@ import math as _math
 import typing as _typing
 
 from treadle import _C
+from treadle import _array_object as _array_object
 from treadle._C import *  # noqa: F401,F403  the operators and types
 from treadle._dtypes import finfo, iinfo
+from treadle._legacy_types import (
+    BFloat16Tensor,
+    BoolTensor,
+    ByteTensor,
+    CharTensor,
+    DoubleTensor,
+    FloatTensor,
+    HalfTensor,
+    IntTensor,
+    LongTensor,
+    ShortTensor,
+    set_default_tensor_type,
+)
+from treadle._linear_algebra import (
+    block_diag,
+    cartesian_prod,
+    cdist,
+    chain_matmul,
+    einsum,
+    lu,
+    pca_lowrank,
+    svd_lowrank,
+    tensordot,
+)
+from treadle._tensor_methods import install as _install_tensor_methods
+from treadle._variadic import (
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    broadcast_shapes,
+    broadcast_tensors,
+    meshgrid,
+)
 from treadle.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from treadle.functional import (
+    _assert,
+    histogramdd,
     is_complex,
+    is_conj,
     is_floating_point,
+    is_inference,
+    is_neg,
+    is_nonzero,
+    is_same_size,
+    is_signed,
     is_storage,
     is_tensor,
     nonzero,
+    norm,
     numel,
+    sparse_coo_tensor,
     typename,
     unique,
+    unique_consecutive,
+    unravel_index,
 )
 from treadle.random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+
+_install_tensor_methods()
 
 inf = _math.inf
 nan = _math.nan
@@ -39,9 +87,15 @@ pi = _math.pi
 e = _math.e
 newaxis = None
 
+# What is standard among the names here, and all of the standard in array_api.
+__array_api_version__ = "2024.12"
+
 # Modules and names imported at their first use.
 _SUBMODULES = frozenset(
-    ["autograd", "functional", "nn", "optim", "random", "serialization", "testing", "utils"]
+    [
+        "array_api", "autograd", "fft", "functional", "linalg", "nn", "optim", "random",
+        "return_types", "serialization", "signal", "testing", "utils",
+    ]  # fmt: skip
 )
 _LAZY = {
     "load": "treadle.serialization",
@@ -50,6 +104,7 @@ _LAZY = {
     "printoptions": "treadle._tensor_str",
     "set_printoptions": "treadle._tensor_str",
     "explain": "treadle._explain",
+    "__array_namespace_info__": "treadle.array_api",
     "__version__": "treadle._version",
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Tuple, Union
+from typing import Any, NamedTuple, Optional, Sequence, Tuple, Union
 
 from treadle import _C
 from treadle._C import Tensor
@@ -61,18 +61,156 @@ def unique(
     return_counts: bool = False,
     dim: Optional[int] = None,
 ) -> Union[Tensor, Tuple[Tensor, ...]]:
-    """The different values; if asked for, where each element went and how often each value occurs."""
-    if dim is not None:
-        raise NotImplementedError(f"unique: expected dim = None, got dim = {dim}")
-    values, inverse, counts = _C._unique2(input, sorted, return_inverse, return_counts)
+    """The different values, or slices along `dim`; if asked for, where each went and how often each
+    occurs.
+    """
+    if dim is None:
+        found = _C._unique2(input, sorted, return_inverse, return_counts)
+    else:
+        found = _C.unique_dim(input, dim, sorted, return_inverse, return_counts)
+    return _asked_for(found, return_inverse, return_counts)
+
+
+def unique_consecutive(
+    input: Tensor,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: Optional[int] = None,
+) -> Union[Tensor, Tuple[Tensor, ...]]:
+    """The values, or slices along `dim`, that differ from the one before; if asked for, where each
+    went and how many were equal.
+    """
+    found = _C.unique_consecutive(input, return_inverse, return_counts, dim)
+    return _asked_for(found, return_inverse, return_counts)
+
+
+def _asked_for(
+    found: Tuple[Tensor, ...], return_inverse: bool, return_counts: bool
+) -> Union[Tensor, Tuple[Tensor, ...]]:
+    values, inverse, counts = found
     results = [values] + [inverse] * return_inverse + [counts] * return_counts
     return values if len(results) == 1 else tuple(results)
 
 
+def histogramdd(
+    input: Tensor,
+    bins: Any,
+    *,
+    range: Optional[Sequence[float]] = None,
+    weight: Optional[Tensor] = None,
+    density: bool = False,
+) -> Any:
+    """The histogram of points (..., d), and the edges of its bins for each dimension. `bins` is their
+    number, a number for each dimension, or the edges for each.
+    """
+    if isinstance(bins, int):
+        bins = [bins] * input.shape[-1] if input.dim() else [bins]
+    if not all(isinstance(b, Tensor) for b in bins):
+        bins = _C._histogramdd_edges(input, bins, range=range)
+    hist = _C._histogramdd_hist(input, list(bins), weight=weight, density=density)
+    return _HistogramDD(hist, tuple(bins))
+
+
+class _HistogramDD(NamedTuple):
+    hist: Tensor
+    bin_edges: Tuple[Tensor, ...]
+
+
+_HistogramDD.__name__ = _HistogramDD.__qualname__ = "histogramdd"
+
+
+def norm(
+    input: Tensor,
+    p: Any = "fro",
+    dim: Any = None,
+    keepdim: bool = False,
+    out: Optional[Tensor] = None,
+    dtype: Any = None,
+) -> Tensor:
+    """The norm of all elements or over `dim`: a number `p`, 'fro' for 2, 'nuc' for the sum of the
+    singular values of matrices.
+    """
+    given = {} if out is None else {"out": out}
+    if p == "nuc":
+        matrix = (-2, -1) if dim is None else dim
+        return _C._linalg.linalg_matrix_norm(input, "nuc", matrix, keepdim, dtype=dtype, **given)
+    if p is not None and isinstance(p, str):
+        if p != "fro":
+            raise RuntimeError(f"norm: expected p to be a number, 'fro' or 'nuc', got {p!r}")
+        p = 2
+    dims = [dim] if isinstance(dim, int) else dim
+    order = 2 if p is None else p
+    return _C._linalg.linalg_vector_norm(input, order, dims, keepdim, dtype=dtype, **given)
+
+
+def is_nonzero(input: Tensor) -> bool:
+    """Whether the one element of the tensor is not zero."""
+    if input.numel() != 1:
+        raise RuntimeError(f"is_nonzero: expected one element, got shape {tuple(input.shape)}")
+    return bool(input.item() != 0)
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same sizes."""
+    return input.is_same_size(other)
+
+
+def is_signed(input: Tensor) -> bool:
+    """Whether the dtype has negative values."""
+    return input.is_signed()
+
+
+def is_conj(input: Tensor) -> bool:
+    """Whether the tensor is a lazy conjugate, which none is."""
+    return input.is_conj()
+
+
+def is_neg(input: Tensor) -> bool:
+    """Whether the tensor is a lazy negative, which none is."""
+    return input.is_neg()
+
+
+def is_inference(input: Tensor) -> bool:
+    """Whether the tensor was made in inference mode."""
+    return input.is_inference()
+
+
+def unravel_index(indices: Tensor, shape: Any) -> Tuple[Tensor, ...]:
+    """The coordinates, in a tensor of this shape, of positions in it seen as 1-dim."""
+    sizes = [shape] if isinstance(shape, int) else [int(n) for n in shape]
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"unravel_index: expected sizes >= 0, got {tuple(sizes)}")
+    if indices.is_floating_point() or indices.is_complex() or indices.dtype == _C.bool:
+        raise ValueError(f"unravel_index: expected indices of an integer dtype, got {indices.dtype}")
+    coordinates = []
+    step = 1
+    for n in reversed(sizes):
+        size = max(n, 1)
+        coordinates.append(indices.div(step, rounding_mode="floor").remainder(size))
+        step *= size
+    return tuple(reversed(coordinates))
+
+
+def _assert(condition: Any, message: str) -> None:
+    """Raise AssertionError with the message unless the condition holds."""
+    if not isinstance(condition, (bool, Tensor)):
+        raise TypeError(f"_assert: expected a bool or a tensor, got {type(condition).__name__}")
+    if not condition:
+        raise AssertionError(message)
+
+
+def sparse_coo_tensor(*args: Any, **kwargs: Any) -> Tensor:
+    """Raises: there are no sparse tensors yet."""
+    raise NotImplementedError(
+        "sparse_coo_tensor: sparse layouts are not there yet; make the dense tensor, "
+        "as by zeros(size).index_put_(tuple(indices), values, accumulate=True)"
+    )
+
+
 def _install_methods() -> None:
     """The same functions as methods of Tensor."""
-    Tensor.nonzero = nonzero
-    Tensor.unique = unique
+    for function in (nonzero, unique, unique_consecutive, norm, is_nonzero):
+        setattr(Tensor, function.__name__, function)
 
 
 _install_methods()

@@ -96,7 +96,8 @@ class Run:
                     raise RuntimeError(
                         f"a worker {died.how} between calls:\n{died.output[-2000:]}"
                     ) from None
-                self._add(died.number, finding_of(died))
+                if (finding := finding_of(died)) is not None:
+                    self._add(died.number, finding)
                 made, first = died.number + 1 - first, died.number + 1
             with self._lock:
                 self.done += made

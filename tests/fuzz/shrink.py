@@ -13,6 +13,8 @@ from .process import Died, Worker
 from .recipe import Alias, Items, Literal, Node, Recipe, TensorNode
 from .values import Palette
 
+# With the address sanitizer, `new` ends the process where it would raise std::bad_alloc.
+OUT_OF_MEMORY = "AddressSanitizer: allocator is out of memory"
 MOST_ATTEMPTS, MOST_SECONDS = 300, 20.0
 
 
@@ -25,8 +27,10 @@ def judged(worker: Worker, recipe: Recipe) -> Optional[Finding]:
         return finding_of(end)
 
 
-def finding_of(end: Died) -> Finding:
+def finding_of(end: Died) -> Optional[Finding]:
     """A crash or a hang as a finding."""
+    if OUT_OF_MEMORY in end.output:
+        return None
     kind = "hang" if end.how.startswith("hangs") else "crash"
     lines = end.output.splitlines()
     report = [line for line in lines if "ERROR:" in line or "runtime error" in line]

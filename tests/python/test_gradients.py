@@ -43,7 +43,12 @@ def _inputs(sample: Sample, dtype: str) -> tuple[list[treadle.Tensor], Any]:
         return value
 
     def call(op: Operator, *given: treadle.Tensor) -> Any:
-        result = op.function(*fill(args, given), **{k: fill(v, given) for k, v in kwargs.items()})
+        values = list(fill(args, given))
+        if sample.domain is not None:
+            values[0] = sample.domain(values[0])
+        result = op.function(*values, **{k: fill(v, given) for k, v in kwargs.items()})
+        if sample.settle is not None:
+            result = sample.settle(result)
         return tuple(t for t in tensors(result) if t.is_floating_point() or t.is_complex())
 
     return leaves, call

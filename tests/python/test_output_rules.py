@@ -111,9 +111,7 @@ def test_a_result_is_cast_to_the_dtype_of_out_or_refused(op: Operator) -> None:
             case.into(outs)
             # A kernel may compute in the dtype of `out`, which is then the more exact.
             for o, t in zip(outs, case.wanted):
-                treadle.testing.assert_close(
-                    o, t.to(dtype), rtol=1e-4, atol=1e-4, equal_nan=True
-                )
+                treadle.testing.assert_close(o, t.to(dtype), rtol=1e-4, atol=1e-4, equal_nan=True)
         else:
             before = [o.clone() for o in outs]
             with pytest.raises(RuntimeError, match=r"^[\w.]+: expected .*dtype"):
@@ -215,9 +213,7 @@ def image(order: tuple[int, ...] = (0, 2, 3, 1)) -> treadle.Tensor:
 
 @pytest.mark.parametrize("op", UNARY, ids=repr)
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 3, 1), (3, 1, 0, 2)], ids=repr)
-def test_pointwise_results_keep_the_order_of_strides(
-    op: Operator, order: tuple[int, ...]
-) -> None:
+def test_pointwise_results_keep_the_order_of_strides(op: Operator, order: tuple[int, ...]) -> None:
     x = image(order)
     assert op.function(x).stride() == x.stride()
 

@@ -1,5 +1,5 @@
-"""The reference pages, the table and the count: every operator has its page, and what a page shows is
-what the library does.
+"""The reference pages, the table and the count: every operator has its page, and what a page shows
+is what the library does.
 """
 
 from __future__ import annotations
@@ -141,9 +141,7 @@ def test_count_without_a_source_tree(tmp_path: Path) -> None:
 # ---- docstrings ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "op", [o for o in operators() if o.public and has_samples(o)], ids=repr
-)
+@pytest.mark.parametrize("op", [o for o in operators() if o.public and has_samples(o)], ids=repr)
 def test_docstring_has_signature_and_doc(op: Operator) -> None:
     doc = inspect.getdoc(op.function) or ""
     assert f"{op.name}(" in doc and " -> " in doc

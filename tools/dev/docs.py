@@ -1,4 +1,4 @@
-"""./dev docs: makes the reference pages of the operators in build/docs; nothing of them is committed.
+"""./dev docs: makes the reference pages of the operators in build/docs; nothing of it is committed.
 
 The examples on the pages are made from the tests' samples and run by the package just built.
 """

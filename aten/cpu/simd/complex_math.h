@@ -109,6 +109,11 @@ inline Cplx<R> sin(Cplx<R> z) {
   return from_std(std::sin(to_std(z)));
 }
 template <class R>
+inline Cplx<R> sinc(Cplx<R> z) {
+  const Cplx<R> turned = z * Cplx<R>{std::numbers::pi_v<R>, 0};
+  return z.re == 0 && z.im == 0 ? Cplx<R>{1, 0} : sin(turned) / turned;
+}
+template <class R>
 inline Cplx<R> cos(Cplx<R> z) {
   return from_std(std::cos(to_std(z)));
 }

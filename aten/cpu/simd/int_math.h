@@ -50,6 +50,10 @@ constexpr Bool isfinite(Num<T>) {
 }
 
 template <class T>
+constexpr Bool signbit(Num<T> a) {
+  return {a.v < T(0)};
+}
+template <class T>
 constexpr Num<T> abs(Num<T> a) {
   return a.v < T(0) ? -a : a;
 }
@@ -149,6 +153,27 @@ inline Num<T> pow(Num<T> base, Num<T> exponent) {
     }
     return result;
   }
+}
+
+// Not negative, but for what has no opposite: gcd(-128, 0) of int8 is -128.
+template <class T>
+constexpr Num<T> gcd(Num<T> a, Num<T> b) {
+  using U = std::make_unsigned_t<T>;
+  U x = static_cast<U>(abs(a).v), y = static_cast<U>(abs(b).v);
+  while (y != 0) {
+    const U rest = static_cast<U>(x % y);
+    x = y;
+    y = rest;
+  }
+  return {static_cast<T>(x)};
+}
+template <class T>
+constexpr Num<T> lcm(Num<T> a, Num<T> b) {
+  const Num<T> divisor = gcd(a, b);
+  if (divisor.v == T(0)) return divisor;
+  using U = std::make_unsigned_t<T>;
+  const U part = static_cast<U>(static_cast<U>(abs(a).v) / static_cast<U>(divisor.v));
+  return abs(Num<T>{static_cast<T>(part)} * b);
 }
 
 template <class T>

@@ -17,6 +17,7 @@
 #include "aten/cpu/simd/complex_math.h"
 #include "aten/cpu/simd/int_math.h"
 #include "aten/cpu/simd/scalar_math.h"
+#include "aten/cpu/simd/special-inl.h"
 #include "aten/cpu/simd/vec-inl.h"
 #include "hwy/contrib/math/math-inl.h"
 
@@ -86,6 +87,10 @@ HWY_INLINE Mask<T> isinf(Vec<T> x) {
 template <class T>
 HWY_INLINE Mask<T> isfinite(Vec<T> x) {
   return abs(x) < set(kInf<T>);
+}
+template <class T>
+HWY_INLINE Mask<T> signbit(Vec<T> x) {
+  return copysign(set(T(1)), x) < set(T(0));
 }
 template <class T>
 HWY_INLINE Vec<T> sign(Vec<T> x) {
@@ -195,6 +200,12 @@ HWY_INLINE Vec<T> logaddexp(Vec<T> a, Vec<T> b) {
   return where(logical_and(isinf(a), a == b), a, sum);
 }
 
+template <class T>
+HWY_INLINE Vec<T> logaddexp2(Vec<T> a, Vec<T> b) {
+  const Vec<T> rest = log1p(exp2(-abs(a - b))) * set(std::numbers::log2e_v<T>);
+  return where(logical_and(isinf(a), a == b), a, maximum(a, b) + rest);
+}
+
 // ---- trigonometric and hyperbolic
 // -----------------------------------------------------------------------------------------
 
@@ -221,6 +232,13 @@ HWY_INLINE Vec<T> cos(Vec<T> x) {
 template <class T>
 HWY_INLINE Vec<T> tan(Vec<T> x) {
   return map_lanes([](T v) { return std::tan(v); }, x);
+}
+// sin(pi x) / (pi x); whole turns are taken off before the product with pi is rounded.
+template <class T>
+HWY_INLINE Vec<T> sinc(Vec<T> x) {
+  const Vec<T> pi = set(std::numbers::pi_v<T>), turned = x - set(T(2)) * round(x * set(T(0.5)));
+  const Vec<T> y = sin(pi * turned) / (pi * x);
+  return where(x == set(T(0)), set(T(1)), where(isinf(x), set(T(0)), y));
 }
 template <class T>
 HWY_INLINE Vec<T> asin(Vec<T> x) {

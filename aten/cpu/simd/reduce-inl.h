@@ -141,6 +141,20 @@ struct ReduceLoops {
       return Fn::step(acc, x);
     }
   };
+  struct StepRows {
+    template <class W>
+    static HWY_INLINE auto eval(W acc, W a, W b, W c, W d) {
+      return Fn::step(step_one(step_one(step_one(acc, a), b), c), d);
+    }
+    template <class W>
+    static HWY_INLINE W step_one(W acc, W x) {
+      const auto stepped = Fn::step(acc, x);
+      if constexpr (is_vec<W>)
+        return as_value(stepped);
+      else
+        return as_element<W>(stepped);
+    }
+  };
   struct Combine {
     template <class W>
     static HWY_INLINE auto eval(W a, W b) {
@@ -156,6 +170,11 @@ struct ReduceLoops {
   static void outer(void* acc, const void* x, int64_t n) {
     const void* const in[] = {acc, x};
     pointwise_block<Step, T, false, 2, 0>(acc, in, nullptr, n);
+  }
+  static void outer_rows(void* acc, const void* const* rows, int64_t n) {
+    static_assert(kRowsAtOnce == 4);
+    const void* const in[] = {acc, rows[0], rows[1], rows[2], rows[3]};
+    pointwise_block<StepRows, T, false, 5, 0>(acc, in, nullptr, n);
   }
   static void combine(void* acc, const void* other, int64_t n) {
     const void* const in[] = {acc, other};
@@ -177,7 +196,8 @@ constexpr ReduceBlocks reduce_blocks() {
         if constexpr (HWY_TARGET != HWY_AVX3 || is_vec<typename ValueOf<Ts>::type>) {
           using Loops = ReduceLoops<Fn, Ts>;
           ReduceFunctions& f = blocks.by_dtype[static_cast<size_t>(scalar_type_of<Ts>)];
-          f = {nullptr, &Loops::inner, &Loops::outer, &Loops::combine, &Loops::final};
+          f = {nullptr,         &Loops::inner, &Loops::outer, &Loops::outer_rows,
+               &Loops::combine, &Loops::final};
           if constexpr (Loops::kHasInit) f.init = &Loops::init;
         }
       }(),

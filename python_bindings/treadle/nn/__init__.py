@@ -5,9 +5,20 @@ import treadle.nn as nn
 net = nn.Sequential(nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, 10))
 """
 
-from . import functional, init, utils
+from . import attention, functional, init, utils
 from .modules import *  # noqa: F403
 from .modules import __all__ as _module_names
 from .parameter import Buffer, Parameter
+from .uninitialized import UninitializedBuffer, UninitializedParameter
 
-__all__ = [*_module_names, "Buffer", "Parameter", "functional", "init", "utils"]
+__all__ = [
+    *_module_names,
+    "Buffer",
+    "Parameter",
+    "attention",
+    "functional",
+    "init",
+    "utils",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+]

@@ -5,9 +5,10 @@ nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu")
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
-from typing import Optional, Union
+from typing import Any, Callable, Optional, Union
 
 import treadle
 from treadle import Generator, Tensor
@@ -223,3 +224,50 @@ def _orthonormal_columns(matrix: Tensor) -> Tensor:
                 vector.sub_(before.matmul(before.transpose(0, 1).matmul(vector)))
         vector.div_((vector * vector).sum().sqrt())
     return matrix
+
+
+def sparse_(
+    tensor: Tensor, sparsity: float, std: float = 0.01, generator: Optional[Generator] = None
+) -> Tensor:
+    """Normal, but zero in the share `sparsity` of the rows of each column, chosen by chance."""
+    if tensor.dim() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    rows, columns = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    with treadle.no_grad():
+        tensor.normal_(0, std, generator=generator)
+        for column in range(columns):
+            chosen = treadle.randperm(rows, generator=generator)[:zeros]
+            tensor[chosen, column] = 0
+    return tensor
+
+
+def _old_name(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The name that a function had before those that write in place ended in an underscore."""
+    name = function.__name__
+
+    @functools.wraps(function)
+    def renamed(*args: Any, **kwargs: Any) -> Tensor:
+        warnings.warn(
+            f"nn.init.{name[:-1]} is now deprecated in favor of nn.init.{name}.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return function(*args, **kwargs)
+
+    renamed.__name__ = name[:-1]
+    renamed.__doc__ = f"The old name of :func:`{name}`."
+    return renamed
+
+
+uniform = _old_name(uniform_)
+normal = _old_name(normal_)
+constant = _old_name(constant_)
+eye = _old_name(eye_)
+dirac = _old_name(dirac_)
+xavier_uniform = _old_name(xavier_uniform_)
+xavier_normal = _old_name(xavier_normal_)
+kaiming_uniform = _old_name(kaiming_uniform_)
+kaiming_normal = _old_name(kaiming_normal_)
+orthogonal = _old_name(orthogonal_)
+sparse = _old_name(sparse_)

@@ -1,12 +1,12 @@
 """An example of every operator, made from its samples and run: what the reference pages show.
 
-    >>> print(example_of(by_id()["add.Tensor"]))
-    >>> x = treadle.tensor([[0.5, -1.25], [2.0, 0.0]])
-    >>> treadle.add(x, x)
-    tensor([[ 1.0000, -2.5000],
-            [ 4.0000,  0.0000]])
+>>> print(example_of(by_id()["add.Tensor"]))
+>>> x = treadle.tensor([[0.5, -1.25], [2.0, 0.0]])
+>>> treadle.add(x, x)
+tensor([[ 1.0000, -2.5000],
+        [ 4.0000,  0.0000]])
 
-    python -m operators.examples FILE    writes {"add.Tensor": "...", ...} to FILE
+python -m operators.examples FILE    writes {"add.Tensor": "...", ...} to FILE
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ def _candidates(op: Operator, whole: bool = True) -> Iterator[tuple[str, Sample,
     for dtype in chosen[:2]:
         found = list(islice(samples_of(op, dtype), 40))
         for sample in sorted(found, key=_awkwardness):
-            yield from [(dtype, sample, 2), (dtype, sample, None)] if whole else [(dtype, sample, -1)]
+            yield from (
+                [(dtype, sample, 2), (dtype, sample, None)] if whole else [(dtype, sample, -1)]
+            )
 
 
 def _arrays(value: Any) -> list[np.ndarray]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from .catalogue import Operator
 from .sample import Maker, Sample
+from .special_reference import SPECIAL, SPECIAL_DOMAINS
 
 
 def _elementwise(f: Callable[[float], float]) -> Callable[[np.ndarray], np.ndarray]:
@@ -139,6 +140,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "logaddexp": np.logaddexp,
     "nan_to_num": lambda x, n, p, m: np.nan_to_num(x, nan=n, posinf=p, neginf=m),
     "erfinv": _elementwise(lambda y: _inverse(math.erf, y, -6, 6)),
+    **SPECIAL,
 }
 
 
@@ -223,6 +225,7 @@ DOMAINS: Mapping[str, tuple[float, float]] = {
     "shift_left": (0, 4),
     "shift_right": (0, 4),
     "atan2": (0.3, 2),
+    **SPECIAL_DOMAINS,
 }
 
 

@@ -128,6 +128,12 @@ class Sample:
     strides: bool = (
         False  # the result depends on the strides of the arguments: only contiguous ones are tried
     )
+    # Applied to what the operator returned before it is compared or differentiated: takes out what
+    # is not determined, such as the sign of an eigenvector.
+    settle: Optional[Callable[[Any], Any]] = None
+    # Applied to the first argument where derivatives are checked: keeps its finite differences in
+    # the operator's domain, such as Hermitian matrices.
+    domain: Optional[Callable[[treadle.Tensor], treadle.Tensor]] = None
 
     def __init__(
         self,
@@ -138,11 +144,14 @@ class Sample:
         loose: float = 1.0,
         shape_only: bool = False,
         strides: bool = False,
+        settle: Optional[Callable[[Any], Any]] = None,
+        domain: Optional[Callable[[treadle.Tensor], treadle.Tensor]] = None,
         **kwargs: Any,
     ):
         self.args, self.kwargs, self.expect = args, kwargs, expect
         self.grad, self.exact, self.loose = grad, exact, loose
         self.shape_only, self.strides = shape_only, strides
+        self.settle, self.domain = settle, domain
 
 
 def map_arrays(value: Any, f: Callable[[np.ndarray], Any]) -> Any:

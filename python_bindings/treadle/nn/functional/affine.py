@@ -19,28 +19,7 @@ def bilinear(
     input1: Tensor, input2: Tensor, weight: Tensor, bias: Optional[Tensor] = None
 ) -> Tensor:
     """x1 @ weight[k] @ x2 + bias[k] for each output k, over the last dimensions."""
-    if weight.dim() != 3:
-        raise RuntimeError(
-            f"bilinear: expected a weight of 3 dimensions, got size {tuple(weight.shape)}"
-        )
-    outputs, features1, features2 = weight.shape
-    for position, (given, wanted) in enumerate(((input1, features1), (input2, features2)), 1):
-        if given.dim() == 0 or given.shape[-1] != wanted:
-            raise RuntimeError(
-                f"bilinear: expected input{position} with a last dimension of {wanted} for a "
-                f"weight of size {tuple(weight.shape)}, got size {tuple(given.shape)}"
-            )
-    if tuple(input1.shape[:-1]) != tuple(input2.shape[:-1]):
-        raise RuntimeError(
-            "bilinear: expected inputs that agree in all dimensions but the last, got "
-            f"{tuple(input1.shape)} and {tuple(input2.shape)}"
-        )
-    # One matrix product for all outputs: (n, f1) @ (f1, k * f2), then a weighted sum over f2.
-    rows = input1.reshape((-1, features1))
-    half = rows.matmul(weight.permute((1, 0, 2)).reshape((features1, outputs * features2)))
-    products = half.view((-1, outputs, features2)) * input2.reshape((-1, 1, features2))
-    result = products.sum(-1).view((*input1.shape[:-1], outputs))
-    return result if bias is None else result + bias
+    return ops.bilinear(input1, input2, weight, bias)
 
 
 def embedding(
@@ -77,3 +56,72 @@ def _renormalise_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_typ
         norms = rows.abs().pow(norm_type).sum(1, keepdim=True).pow(1.0 / norm_type)
         scale = treadle.where(norms > max_norm, max_norm / (norms + 1e-7), treadle.ones_like(norms))
         weight[used] = rows * scale
+
+
+_BAG_MODES = {"sum": 0, "mean": 1, "max": 2}
+
+
+def embedding_bag(
+    input: Tensor,
+    weight: Tensor,
+    offsets: Optional[Tensor] = None,
+    max_norm: Optional[float] = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Optional[Tensor] = None,
+    include_last_offset: bool = False,
+    padding_idx: Optional[int] = None,
+) -> Tensor:
+    """The sum, mean or maximum of the rows that each bag names: each row of a 2-dim `input` is a bag,
+    or `offsets` says where in a 1-dim one they begin."""
+    import treadle
+
+    if weight.dtype in (treadle.int32, treadle.int64) and input.is_floating_point():
+        input, weight = weight, input  # an old order of the arguments
+    if per_sample_weights is not None and tuple(input.shape) != tuple(per_sample_weights.shape):
+        raise ValueError(
+            f"embedding_bag: If per_sample_weights ({tuple(per_sample_weights.shape)}) is not None, "
+            f"then it must have the same shape as the input ({tuple(input.shape)})"
+        )
+    if input.dim() == 2:
+        if offsets is not None:
+            raise ValueError(
+                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch "
+                f"of fixed length sequences. However, found offsets of type {type(offsets)}"
+            )
+        rows, length = input.shape
+        offsets = treadle.arange(rows, dtype=input.dtype, device=input.device) * length
+        if include_last_offset:
+            offsets = treadle.cat([offsets, offsets.new_full((1,), input.numel())])
+        input = input.reshape((-1,))
+        if per_sample_weights is not None:
+            per_sample_weights = per_sample_weights.reshape((-1,))
+    elif input.dim() == 1:
+        if offsets is None:
+            raise ValueError("offsets has to be a 1D Tensor but got None")
+        if offsets.dim() != 1:
+            raise ValueError("offsets has to be a 1D Tensor")
+    else:
+        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
+    if mode not in _BAG_MODES:
+        raise ValueError("mode has to be one of sum, mean or max")
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError(
+            "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported "
+            f"for mode='sum' (got mode='{mode}')."
+        )
+    if max_norm is not None:
+        _renormalise_rows(weight, input, max_norm, norm_type)
+    return ops.embedding_bag(
+        weight,
+        input,
+        offsets,
+        scale_grad_by_freq,
+        _BAG_MODES[mode],
+        sparse,
+        per_sample_weights,
+        include_last_offset,
+        padding_idx,
+    )[0]

@@ -3,8 +3,9 @@ unit length."""
 
 from __future__ import annotations
 
-from typing import Optional, Sequence
+from typing import Optional, Sequence, Union
 
+import treadle
 from treadle import Tensor
 
 from .._operators import ops
@@ -49,7 +50,63 @@ def layer_norm(
     return ops.layer_norm(input, normalized_shape, weight, bias, eps, False)
 
 
-def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Optional[Tensor] = None,
+    bias: Optional[Tensor] = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalise each group of channels of each sample."""
+    if input.dim() < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
+    return ops.group_norm(input, num_groups, weight, bias, eps, False)
+
+
+def instance_norm(
+    input: Tensor,
+    running_mean: Optional[Tensor] = None,
+    running_var: Optional[Tensor] = None,
+    weight: Optional[Tensor] = None,
+    bias: Optional[Tensor] = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalise each channel of each sample, by its own statistics or the running ones."""
+    if use_input_stats:
+        _require_several_places(input)
+    return ops.instance_norm(
+        input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False
+    )
+
+
+def _require_several_places(input: Tensor) -> None:
+    """A channel of one sample with one value has no variance."""
+    size = tuple(input.shape)
+    if len(size) >= 2 and all(n == 1 for n in size[2:]):
+        raise ValueError(
+            f"Expected more than 1 spatial element when training, got input size {input.shape}"
+        )
+
+
+def rms_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Optional[Tensor] = None,
+    eps: Optional[float] = None,
+) -> Tensor:
+    """Divide by the root of the mean square over the last dimensions."""
+    return ops.rms_norm(input, normalized_shape, weight, eps)
+
+
+def normalize(
+    input: Tensor,
+    p: float = 2.0,
+    dim: Union[int, tuple[int, ...]] = 1,
+    eps: float = 1e-12,
+    out: Optional[Tensor] = None,
+) -> Tensor:
     """Divide by the p-norm along `dim`, or by eps where that is larger."""
-    norm = input.abs().pow(p).sum(dim, keepdim=True).pow(1.0 / p)
-    return input / norm.clamp(min=eps)
+    norm = ops.linalg_vector_norm(input, p, dim, True).clamp(min=eps).expand(input.shape)
+    return treadle.div(input, norm) if out is None else treadle.div(input, norm, out=out)

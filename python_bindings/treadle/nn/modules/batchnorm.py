@@ -14,8 +14,8 @@ from ..parameter import Parameter
 from .module import Module
 
 
-class _BatchNorm(Module):
-    """What the layers share; they differ in the inputs they take."""
+class _NormBase(Module):
+    """The settings, parameters and running statistics of batch and instance normalisation."""
 
     _version = 2
 
@@ -69,6 +69,26 @@ class _BatchNorm(Module):
     def _check_input_dim(self, input: Tensor) -> None:
         raise NotImplementedError
 
+    def _load_from_state_dict(
+        self, state_dict: dict, prefix: str, local_metadata: dict, *lists: Any
+    ) -> None:
+        # Checkpoints from before version 2 do not count batches.
+        version = local_metadata.get("version", None)
+        key = prefix + "num_batches_tracked"
+        if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
+            state_dict[key] = treadle.tensor(0, dtype=treadle.int64)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *lists)
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
+
+
+class _BatchNorm(_NormBase):
+    """What the layers share; they differ in the inputs they take."""
+
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         momentum = 0.0 if self.momentum is None else self.momentum
@@ -89,22 +109,6 @@ class _BatchNorm(Module):
             self.eps,
         )
 
-    def _load_from_state_dict(
-        self, state_dict: dict, prefix: str, local_metadata: dict, *lists: Any
-    ) -> None:
-        # Checkpoints from before version 2 do not count batches.
-        version = local_metadata.get("version", None)
-        key = prefix + "num_batches_tracked"
-        if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
-            state_dict[key] = treadle.tensor(0, dtype=treadle.int64)
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, *lists)
-
-    def extra_repr(self) -> str:
-        return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"track_running_stats={self.track_running_stats}"
-        )
-
 
 class BatchNorm1d(_BatchNorm):
     """For inputs (N, C) or (N, C, L)."""
@@ -120,3 +124,54 @@ class BatchNorm2d(_BatchNorm):
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() != 4:
             raise ValueError(f"expected 4D input (got {input.dim()}D input)")
+
+
+class BatchNorm3d(_BatchNorm):
+    """For volumes (N, C, D, H, W)."""
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() != 5:
+            raise ValueError(f"expected 5D input (got {input.dim()}D input)")
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation over one process, whose batch is the whole batch here."""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: Optional[float] = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        self.process_group = process_group
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() < 2:
+            raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """`module` with every batch normalisation in it replaced by this class."""
+        result = module
+        if isinstance(module, _BatchNorm) and not isinstance(module, SyncBatchNorm):
+            result = cls(
+                module.num_features,
+                module.eps,
+                module.momentum,
+                module.affine,
+                module.track_running_stats,
+                process_group,
+            )
+            result.weight, result.bias = module.weight, module.bias
+            result.running_mean, result.running_var = module.running_mean, module.running_var
+            result.num_batches_tracked = module.num_batches_tracked
+            result.training = module.training
+        for name, child in module.named_children():
+            result.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return result

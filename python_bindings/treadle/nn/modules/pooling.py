@@ -1,26 +1,25 @@
-"""Pooling layers."""
+"""Pooling layers: the largest, the mean or the norm of the values under windows."""
 
 from __future__ import annotations
 
-from typing import Optional, Union
+from typing import Any, Optional, Sequence, Union
 
 from treadle import Tensor
 
 from .. import functional as F
+from ._tuples import tuple_of
 from .module import Module
 
-_IntPair = Union[int, tuple[int, int]]
+_Ints = Union[int, tuple[int, ...]]
 
 
-class MaxPool2d(Module):
-    """The largest value under each window; the windows touch unless stride says otherwise."""
-
+class _MaxPoolNd(Module):
     def __init__(
         self,
-        kernel_size: _IntPair,
-        stride: Optional[_IntPair] = None,
-        padding: _IntPair = 0,
-        dilation: _IntPair = 1,
+        kernel_size: _Ints,
+        stride: Optional[_Ints] = None,
+        padding: _Ints = 0,
+        dilation: _Ints = 1,
         return_indices: bool = False,
         ceil_mode: bool = False,
     ) -> None:
@@ -32,8 +31,8 @@ class MaxPool2d(Module):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def forward(self, input: Tensor) -> Union[Tensor, tuple[Tensor, Tensor]]:
-        return F.max_pool2d(
+    def _pool(self, function: Any, input: Tensor) -> Any:
+        return function(
             input,
             self.kernel_size,
             self.stride,
@@ -50,14 +49,108 @@ class MaxPool2d(Module):
         )
 
 
-class AvgPool2d(Module):
-    """The mean value under each window; the windows touch unless stride says otherwise."""
+class MaxPool1d(_MaxPoolNd):
+    """The largest value under each window of a line; the windows touch unless stride says
+    otherwise."""
+
+    def forward(self, input: Tensor) -> Any:
+        return self._pool(F.max_pool1d, input)
+
+
+class MaxPool2d(_MaxPoolNd):
+    """The largest value under each window of an image; the windows touch unless stride says
+    otherwise."""
+
+    def forward(self, input: Tensor) -> Any:
+        return self._pool(F.max_pool2d, input)
+
+
+class MaxPool3d(_MaxPoolNd):
+    """The largest value under each window of a volume; the windows touch unless stride says
+    otherwise."""
+
+    def forward(self, input: Tensor) -> Any:
+        return self._pool(F.max_pool3d, input)
+
+
+class _MaxUnpoolNd(Module):
+    _dims = 0
+
+    def __init__(
+        self, kernel_size: _Ints, stride: Optional[_Ints] = None, padding: _Ints = 0
+    ) -> None:
+        super().__init__()
+        self.kernel_size = tuple_of(kernel_size, self._dims)
+        self.stride = tuple_of(stride if stride is not None else kernel_size, self._dims)
+        self.padding = tuple_of(padding, self._dims)
+
+    def forward(
+        self, input: Tensor, indices: Tensor, output_size: Optional[Sequence[int]] = None
+    ) -> Tensor:
+        unpool = (F.max_unpool1d, F.max_unpool2d, F.max_unpool3d)[self._dims - 1]
+        return unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpoolNd):
+    """Zeros, with what a MaxPool1d chose where it came from."""
+
+    _dims = 1
+
+
+class MaxUnpool2d(_MaxUnpoolNd):
+    """Zeros, with what a MaxPool2d chose where it came from."""
+
+    _dims = 2
+
+
+class MaxUnpool3d(_MaxUnpoolNd):
+    """Zeros, with what a MaxPool3d chose where it came from."""
+
+    _dims = 3
+
+
+class AvgPool1d(Module):
+    """The mean value under each window of a line; the windows touch unless stride says
+    otherwise."""
 
     def __init__(
         self,
-        kernel_size: _IntPair,
-        stride: Optional[_IntPair] = None,
-        padding: _IntPair = 0,
+        kernel_size: _Ints,
+        stride: Optional[_Ints] = None,
+        padding: _Ints = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
+        super().__init__()
+        self.kernel_size = tuple_of(kernel_size, 1)
+        self.stride = tuple_of(stride if stride is not None else kernel_size, 1)
+        self.padding = tuple_of(padding, 1)
+        self.ceil_mode = ceil_mode
+        self.count_include_pad = count_include_pad
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.avg_pool1d(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.count_include_pad,
+        )
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class _AvgPoolNd(Module):
+    def __init__(
+        self,
+        kernel_size: _Ints,
+        stride: Optional[_Ints] = None,
+        padding: _Ints = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
         divisor_override: Optional[int] = None,
@@ -70,8 +163,8 @@ class AvgPool2d(Module):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.avg_pool2d(
+    def _pool(self, function: Any, input: Tensor) -> Tensor:
+        return function(
             input,
             self.kernel_size,
             self.stride,
@@ -83,3 +176,148 @@ class AvgPool2d(Module):
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool2d(_AvgPoolNd):
+    """The mean value under each window of an image; the windows touch unless stride says
+    otherwise."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._pool(F.avg_pool2d, input)
+
+
+class AvgPool3d(_AvgPoolNd):
+    """The mean value under each window of a volume; the windows touch unless stride says
+    otherwise."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._pool(F.avg_pool3d, input)
+
+
+class _LPPoolNd(Module):
+    def __init__(
+        self,
+        norm_type: float,
+        kernel_size: _Ints,
+        stride: Optional[_Ints] = None,
+        ceil_mode: bool = False,
+    ) -> None:
+        super().__init__()
+        self.norm_type = norm_type
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.ceil_mode = ceil_mode
+
+    def _pool(self, function: Any, input: Tensor) -> Tensor:
+        return function(
+            input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
+        )
+
+    def extra_repr(self) -> str:
+        return (
+            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
+            f"ceil_mode={self.ceil_mode}"
+        )
+
+
+class LPPool1d(_LPPoolNd):
+    """The norm of the values under each window of a line."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._pool(F.lp_pool1d, input)
+
+
+class LPPool2d(_LPPoolNd):
+    """The norm of the values under each window of an image."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._pool(F.lp_pool2d, input)
+
+
+class LPPool3d(_LPPoolNd):
+    """The norm of the values under each window of a volume."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._pool(F.lp_pool3d, input)
+
+
+class _AdaptiveAvgPoolNd(Module):
+    def __init__(self, output_size: Any) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
+    """The mean of each of output_size windows that cover a line evenly."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.adaptive_avg_pool1d(input, self.output_size)
+
+
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
+    """The mean of each of output_size windows that cover an image evenly; None keeps a size."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.adaptive_avg_pool2d(input, self.output_size)
+
+
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
+    """The mean of each of output_size windows that cover a volume evenly; None keeps a size."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.adaptive_avg_pool3d(input, self.output_size)
+
+
+class _AdaptiveMaxPoolNd(Module):
+    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+        super().__init__()
+        self.output_size = output_size
+        self.return_indices = return_indices
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
+    """The largest value of each of output_size windows that cover a line evenly."""
+
+    def forward(self, input: Tensor) -> Any:
+        return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
+    """The largest value of each of output_size windows that cover an image evenly; None keeps a
+    size."""
+
+    def forward(self, input: Tensor) -> Any:
+        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
+    """The largest value of each of output_size windows that cover a volume evenly; None keeps a
+    size."""
+
+    def forward(self, input: Tensor) -> Any:
+        return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
+
+
+class LocalResponseNorm(Module):
+    """Each value divided by a power of the mean square over neighbouring channels."""
+
+    def __init__(
+        self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+    ) -> None:
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

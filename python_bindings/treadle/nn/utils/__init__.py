@@ -1,12 +1,24 @@
-"""Helpers for training: bounds on gradients, and all parameters as one vector."""
+"""Helpers for training: bounds on gradients, all parameters as one vector, normalised weights, and
+sequences of different lengths."""
 
+from . import rnn
 from .clip_grad import clip_grad_norm_, clip_grad_value_, get_total_norm
 from .convert_parameters import parameters_to_vector, vector_to_parameters
+from .spectral_norm import remove_spectral_norm, spectral_norm
+from .weight_norm import remove_weight_norm, weight_norm
+from . import parametrizations, parametrize  # these need the two above
 
 __all__ = [
     "clip_grad_norm_",
     "clip_grad_value_",
     "get_total_norm",
     "parameters_to_vector",
+    "parametrizations",
+    "parametrize",
+    "remove_spectral_norm",
+    "remove_weight_norm",
+    "rnn",
+    "spectral_norm",
     "vector_to_parameters",
+    "weight_norm",
 ]

@@ -52,10 +52,30 @@ def sort(make: Maker) -> Iterator[Sample]:
         yield Sample(make.distinct(shape), dim, descending, expect=_sorted)
         yield Sample(_ties(make, shape), dim, descending, grad=False, expect=_sorted)
     yield Sample(make.distinct((3, 4)), expect=_sorted)
+    yield Sample(_ties(make, (1500,)), grad=False, expect=_sorted)
     if make.dtype in ("float32", "float64"):
         x = make.distinct((7,))
         x[[1, 4]] = np.nan, -np.inf
         yield Sample(x, grad=False, expect=_sorted)
+
+
+@samples("_sort_values")
+def sort_values(make: Maker) -> Iterator[Sample]:
+    expect = lambda x, *arguments: _sorted(x, *arguments)[0]
+    for shape, dim, descending in CALLS:
+        yield Sample(make.distinct(shape), dim, descending, expect=expect)
+        yield Sample(_ties(make, shape), dim, descending, grad=False, expect=expect)
+    yield Sample(make.distinct((1500,)), grad=False, expect=expect)
+    if make.dtype in ("float32", "float64"):
+        x = make.distinct((7,))
+        x[[1, 4]] = np.nan, -np.inf
+        yield Sample(x, grad=False, expect=expect)
+
+
+@samples("msort", dtypes=SOME)
+def msort(make: Maker) -> Iterator[Sample]:
+    for shape in ((3, 4), (5,), (0, 3), (2, 3, 2)):
+        yield Sample(make.distinct(shape), expect=lambda x: np.sort(x, 0))
 
 
 @samples("sort.stable", dtypes=SOME)

@@ -1,0 +1,33 @@
+// ConvGeometry: the sizes of one convolution, for any number of dimensions up to three.
+//
+// The gradient with respect to the input, which is the transposed convolution, and the gradient
+// with respect to the weight have the geometry of the convolution they belong to.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace treadle::cpu {
+
+// Arrays are (depth, height, width); the dimensions that a convolution does not have come first and
+// are of size 1. All tensors are contiguous: input (N, C, in...), weight (O, C / groups,
+// kernel...), output (N, O, out...).
+struct ConvGeometry {
+  using Dims = std::array<int64_t, 3>;
+  int64_t batch, in_channels, out_channels, groups;
+  int spatial;  // how many of the three dimensions the convolution has
+  Dims in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1};
+  Dims stride{1, 1, 1}, padding{0, 0, 0}, dilation{1, 1, 1};
+  friend auto operator<=>(const ConvGeometry&, const ConvGeometry&) = default;
+
+  int64_t in_positions() const { return in[0] * in[1] * in[2]; }
+  int64_t out_positions() const { return out[0] * out[1] * out[2]; }
+  int64_t kernel_elements() const { return kernel[0] * kernel[1] * kernel[2]; }
+  int64_t in_image() const { return in_channels * in_positions(); }
+  int64_t out_image() const { return out_channels * out_positions(); }
+  int64_t weight_elements() const {
+    return out_channels * (in_channels / groups) * kernel_elements();
+  }
+};
+
+}  // namespace treadle::cpu

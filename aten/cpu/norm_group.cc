@@ -1,0 +1,215 @@
+// Group normalisation and root-mean-square normalisation with their gradients.
+//
+// Wu & He, "Group normalization" (2018); Zhang & Sennrich, "Root mean square layer normalization"
+// (2019). A group of channels of one sample is a run of elements, so both work on rows: the group's
+// weight changes with the channel, the other's with the element. Sums run in compute_type over
+// lanes of a fixed number.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "aten/ops/_group_norm_backward.h"
+#include "aten/ops/_rms_norm.h"
+#include "aten/ops/_rms_norm_backward.h"
+#include "aten/ops/contiguous.h"
+#include "aten/ops/native_group_norm.h"
+#include "core/parallel.h"
+
+namespace treadle::cpu {
+namespace {
+
+template <class C, class F>
+C sum_of(int64_t n, F&& term) {
+  constexpr int64_t kLanes = 8;
+  C lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int64_t l = 0; l < kLanes; ++l) lanes[l] += term(i + l);
+  }
+  for (int64_t l = 0; i < n; ++i, ++l) lanes[l] += term(i);
+  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) +
+         ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+}
+
+template <class T>
+compute_type<T> parameter(const Tensor& t, int64_t i, compute_type<T> otherwise) {
+  return t.defined() ? static_cast<compute_type<T>>(t.data_as<T>()[i]) : otherwise;
+}
+Tensor dense(const Tensor& t) { return t.defined() ? aten::contiguous(t) : t; }
+int64_t grain(int64_t length) { return std::max<int64_t>(1, 32768 / std::max<int64_t>(1, length)); }
+
+template <class T>
+void group_norm_cpu(const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t samples,
+                    int64_t channels, int64_t plane, int64_t groups, double eps, const Tensor& out,
+                    const Tensor& mean, const Tensor& rstd) {
+  using C = compute_type<T>;
+  const Tensor in = dense(input), w = dense(weight), b = dense(bias);
+  const int64_t per_group = channels / groups, length = per_group * plane;
+  parallel_for(samples * groups, grain(length), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const T* x = in.data_as<T>() + row * length;
+      T* y = out.data_as<T>() + row * length;
+      const C n = static_cast<C>(length);
+      const C m = sum_of<C>(length, [&](int64_t i) { return static_cast<C>(x[i]); }) / n;
+      const C v = sum_of<C>(length,
+                            [&](int64_t i) {
+                              const C d = static_cast<C>(x[i]) - m;
+                              return d * d;
+                            }) /
+                  n;
+      const C r = C(1) / std::sqrt(v + static_cast<C>(eps));
+      mean.data_as<C>()[row] = m;
+      rstd.data_as<C>()[row] = r;
+      for (int64_t k = 0; k < per_group; ++k) {
+        const int64_t c = row % groups * per_group + k;
+        const C scale = r * parameter<T>(w, c, C(1)), shift = parameter<T>(b, c, C(0));
+        for (int64_t i = k * plane; i < (k + 1) * plane; ++i)
+          y[i] = static_cast<T>((static_cast<C>(x[i]) - m) * scale + shift);
+      }
+    }
+  });
+}
+
+// With xhat = (x - mean) * rstd and h = g * weight:  d x = rstd * (h - mean(h) - xhat * mean(h *
+// xhat)),  d weight = sum of g * xhat,  d bias = sum of g, over samples and plane.
+template <class T>
+void group_norm_backward_cpu(const Tensor& grad, const Tensor& input, const Tensor& weight,
+                             const Tensor& mean, const Tensor& rstd, int64_t samples,
+                             int64_t channels, int64_t plane, int64_t groups,
+                             const Tensor& grad_input, const Tensor& grad_weight,
+                             const Tensor& grad_bias) {
+  using C = compute_type<T>;
+  const Tensor gr = dense(grad), in = dense(input), w = dense(weight), mu = dense(mean),
+               sigma = dense(rstd);
+  const int64_t per_group = channels / groups, length = per_group * plane;
+  // Of each channel of each sample: the sums of g and of g * xhat.
+  std::vector<C> sums(static_cast<size_t>(samples * channels)), dots(sums.size());
+  parallel_for(samples * groups, grain(length), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const T* g = gr.data_as<T>() + row * length;
+      const T* x = in.data_as<T>() + row * length;
+      T* gx = grad_input.data_as<T>() + row * length;
+      const C m = mu.data_as<C>()[row], r = sigma.data_as<C>()[row];
+      C mean_h = 0, slope = 0;
+      for (int64_t k = 0; k < per_group; ++k) {
+        const T *gk = g + k * plane, *xk = x + k * plane;
+        const C sum = sum_of<C>(plane, [&](int64_t i) { return static_cast<C>(gk[i]); });
+        const C dot = sum_of<C>(plane,
+                                [&](int64_t i) {
+                                  return static_cast<C>(gk[i]) * (static_cast<C>(xk[i]) - m);
+                                }) *
+                      r;
+        sums[row * per_group + k] = sum;
+        dots[row * per_group + k] = dot;
+        const C scale = parameter<T>(w, row % groups * per_group + k, C(1));
+        mean_h += scale * sum;
+        slope += scale * dot;
+      }
+      mean_h /= static_cast<C>(length);
+      slope *= r / static_cast<C>(length);
+      for (int64_t k = 0; k < per_group; ++k) {
+        const C scale = parameter<T>(w, row % groups * per_group + k, C(1));
+        for (int64_t i = k * plane; i < (k + 1) * plane; ++i) {
+          gx[i] = static_cast<T>(
+              r * (static_cast<C>(g[i]) * scale - mean_h - (static_cast<C>(x[i]) - m) * slope));
+        }
+      }
+    }
+  });
+  for (int64_t c = 0; c < channels; ++c) {
+    C weight_sum = 0, bias_sum = 0;
+    for (int64_t n = 0; n < samples; ++n) {
+      weight_sum += dots[n * channels + c];
+      bias_sum += sums[n * channels + c];
+    }
+    grad_weight.data_as<T>()[c] = static_cast<T>(weight_sum);
+    grad_bias.data_as<T>()[c] = static_cast<T>(bias_sum);
+  }
+}
+
+struct Rows {
+  int64_t rows, length;
+  Rows(IntList input, IntList normalized) : rows(1), length(1) {
+    for (const int64_t n : normalized) length *= n;
+    for (size_t d = 0; d < input.size() - normalized.size(); ++d) rows *= input[d];
+  }
+};
+
+template <class T>
+void rms_norm_cpu(const Tensor& input, IntList normalized_shape, const Tensor& weight, double eps,
+                  const Tensor& out, const Tensor& rstd) {
+  using C = compute_type<T>;
+  const Rows s(input.sizes(), normalized_shape);
+  const Tensor in = dense(input), w = dense(weight);
+  parallel_for(s.rows, grain(s.length), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const T* x = in.data_as<T>() + row * s.length;
+      T* y = out.data_as<T>() + row * s.length;
+      const C square = sum_of<C>(s.length,
+                                 [&](int64_t i) {
+                                   const C v = static_cast<C>(x[i]);
+                                   return v * v;
+                                 }) /
+                       static_cast<C>(s.length);
+      const C r = C(1) / std::sqrt(square + static_cast<C>(eps));
+      rstd.data_as<C>()[row] = r;
+      if (w.defined()) {
+        const T* wp = w.data_as<T>();
+        for (int64_t i = 0; i < s.length; ++i)
+          y[i] = static_cast<T>(static_cast<C>(x[i]) * r * static_cast<C>(wp[i]));
+      } else {
+        for (int64_t i = 0; i < s.length; ++i) y[i] = static_cast<T>(static_cast<C>(x[i]) * r);
+      }
+    }
+  });
+}
+
+// With xhat = x * rstd and h = g * weight:  d x = rstd * (h - xhat * mean(h * xhat)),  d weight =
+// sum over rows of g * xhat.
+template <class T>
+void rms_norm_backward_cpu(const Tensor& grad, const Tensor& input, IntList normalized_shape,
+                           const Tensor& rstd, const Tensor& weight, const Tensor& grad_input,
+                           const Tensor& grad_weight) {
+  using C = compute_type<T>;
+  const Rows s(input.sizes(), normalized_shape);
+  const Tensor gr = dense(grad), in = dense(input), w = dense(weight), sigma = dense(rstd);
+  parallel_for(s.rows, grain(s.length), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const T* g = gr.data_as<T>() + row * s.length;
+      const T* x = in.data_as<T>() + row * s.length;
+      T* gx = grad_input.data_as<T>() + row * s.length;
+      const C r = sigma.data_as<C>()[row];
+      const auto h = [&](int64_t i) { return static_cast<C>(g[i]) * parameter<T>(w, i, C(1)); };
+      const C slope = sum_of<C>(s.length, [&](int64_t i) { return h(i) * static_cast<C>(x[i]); }) *
+                      r * r / static_cast<C>(s.length);
+      for (int64_t i = 0; i < s.length; ++i)
+        gx[i] = static_cast<T>(r * (h(i) - static_cast<C>(x[i]) * slope));
+    }
+  });
+  // The weight: pieces of columns, every row in order.
+  parallel_for(s.length, 256, [&](int64_t begin, int64_t end) {
+    std::vector<C> sums(static_cast<size_t>(end - begin), C(0));
+    for (int64_t row = 0; row < s.rows; ++row) {
+      const T* g = gr.data_as<T>() + row * s.length;
+      const T* x = in.data_as<T>() + row * s.length;
+      const C r = sigma.data_as<C>()[row];
+      for (int64_t i = begin; i < end; ++i)
+        sums[i - begin] += static_cast<C>(g[i]) * static_cast<C>(x[i]) * r;
+    }
+    std::copy(sums.begin(), sums.end(), grad_weight.data_as<T>() + begin);
+  });
+}
+
+const auto group_registered = register_kernels<aten::ops::native_group_norm, DeviceType::CPU>(
+    []<class T>() { return &group_norm_cpu<T>; }, "group_norm_cpu");
+const auto group_backward_registered =
+    register_kernels<aten::ops::_group_norm_backward, DeviceType::CPU>(
+        []<class T>() { return &group_norm_backward_cpu<T>; }, "group_norm_backward_cpu");
+const auto rms_registered = register_kernels<aten::ops::_rms_norm, DeviceType::CPU>(
+    []<class T>() { return &rms_norm_cpu<T>; }, "rms_norm_cpu");
+const auto rms_backward_registered =
+    register_kernels<aten::ops::_rms_norm_backward, DeviceType::CPU>(
+        []<class T>() { return &rms_norm_backward_cpu<T>; }, "rms_norm_backward_cpu");
+
+}  // namespace
+}  // namespace treadle::cpu

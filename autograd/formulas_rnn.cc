@@ -1,0 +1,44 @@
+#include "autograd/formulas_rnn.h"
+
+#include "aten/ops/_gru_cell_backward.h"
+#include "aten/ops/_lstm_cell_backward.h"
+#include "aten/ops/cat.h"
+#include "aten/ops/chunk.h"
+#include "aten/ops/sigmoid.h"
+#include "aten/ops/tanh.h"
+#include "autograd/ops_syntax.h"
+
+namespace treadle::autograd {
+
+using namespace ops_syntax;  // NOLINT: infix operators of formulas
+
+std::tuple<Tensor, Tensor> lstm_cell_backward(const Tensor& grad_h, const Tensor& grad_c,
+                                              const Tensor& gates, const Tensor& cx,
+                                              const Tensor& cy) {
+  if (!grad_enabled()) return aten::_lstm_cell_backward(grad_h, grad_c, gates, cx, cy);
+  const Scalar one(1);
+  const std::vector<Tensor> parts = aten::chunk(gates, 4, 1);
+  const Tensor i = aten::sigmoid(parts[0]), f = aten::sigmoid(parts[1]), g = aten::tanh(parts[2]),
+               o = aten::sigmoid(parts[3]);
+  const Tensor t = aten::tanh(f * cx + i * g);  // of cy, computed anew so that it is recorded
+  const Tensor dc = grad_c + grad_h * o * (one - t * t);
+  const Tensor grad_gates[] = {dc * g * i * (one - i), dc * cx * f * (one - f),
+                               dc * i * (one - g * g), grad_h * t * o * (one - o)};
+  return {aten::cat(TensorList(grad_gates, 4), 1), dc * f};
+}
+
+std::tuple<Tensor, Tensor, Tensor> gru_cell_backward(const Tensor& grad, const Tensor& input_gates,
+                                                     const Tensor& hidden_gates, const Tensor& hx) {
+  if (!grad_enabled()) return aten::_gru_cell_backward(grad, input_gates, hidden_gates, hx);
+  const Scalar one(1);
+  const std::vector<Tensor> x = aten::chunk(input_gates, 3, 1), h = aten::chunk(hidden_gates, 3, 1);
+  const Tensor r = aten::sigmoid(x[0] + h[0]), z = aten::sigmoid(x[1] + h[1]);
+  const Tensor n = aten::tanh(x[2] + r * h[2]);
+  const Tensor dn = grad * (one - z) * (one - n * n);
+  const Tensor dz = grad * (hx - n) * z * (one - z);
+  const Tensor dr = dn * h[2] * r * (one - r);
+  const Tensor of_input[] = {dr, dz, dn}, of_hidden[] = {dr, dz, dn * r};
+  return {aten::cat(TensorList(of_input, 3), 1), aten::cat(TensorList(of_hidden, 3), 1), grad * z};
+}
+
+}  // namespace treadle::autograd

@@ -1,0 +1,146 @@
+"""Methods of Tensor that are written in Python: element by element work, forms of old programs, and
+what needs a part that this library does not have, which says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Optional, Sequence, Tuple
+
+from treadle import _C, _legacy_types
+from treadle._C import Tensor
+
+_type = Tensor.type
+_set = Tensor.set_
+
+
+def _elements(name: str, *tensors: Tensor) -> None:
+    for t in tensors:
+        if t.device.type != "cpu":
+            raise TypeError(f"{name}: expected tensors on the cpu, got one on {t.device}")
+        if t.requires_grad:
+            raise RuntimeError(f"{name}: expected tensors that do not require grad, got one that does")
+
+
+def _written(self: Tensor, values: Sequence[Any]) -> Tensor:
+    new = _C.tensor(list(values), dtype=self.dtype) if len(values) else self.new_empty((0,))
+    return self.copy_(new.reshape(self.shape))
+
+
+def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
+    """Write callable(x) to every element x."""
+    _elements("apply_", self)
+    return _written(self, [callable(x) for x in self.reshape(-1).tolist()])
+
+
+def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+    """Write callable(x, y) to every element x, with the element y of `tensor`, broadcast."""
+    _elements("map_", self, tensor)
+    other = tensor.expand(self.shape).reshape(-1).tolist()
+    return _written(self, [callable(x, y) for x, y in zip(self.reshape(-1).tolist(), other)])
+
+
+def map2_(
+    self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]
+) -> Tensor:
+    """As map_(), with the elements of two other tensors."""
+    _elements("map2_", self, x, y)
+    lists = (t.expand(self.shape).reshape(-1).tolist() for t in (x, y))
+    return _written(self, [callable(*v) for v in zip(self.reshape(-1).tolist(), *lists)])
+
+
+def type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
+    """The name of the tensor's type; or the tensor as another: a dtype, FloatTensor, or its name."""
+    if dtype is None:
+        return _type(self)
+    kind = _legacy_types.parse_type(dtype) if isinstance(dtype, str) else dtype
+    if isinstance(kind, _legacy_types.LegacyTensorType):
+        return self.to(device=kind.device_type, dtype=kind.dtype, non_blocking=non_blocking)
+    return _type(self, dtype)
+
+
+def set_(
+    self: Tensor,
+    source: Any = None,
+    storage_offset: int = 0,
+    size: Optional[Sequence[int]] = None,
+    stride: Optional[Sequence[int]] = None,
+) -> Tensor:
+    """Make the tensor one over the memory of another, or of a storage, with the given geometry."""
+    if source is None:
+        return _set(self, self.new_empty((0,)))
+    if not isinstance(source, Tensor):
+        source = _C.frombuffer(source, dtype=self.dtype)
+    if size is None:
+        return _set(self, source[storage_offset:] if storage_offset else source)
+    strides = _contiguous(size) if stride is None or len(stride) == 0 else stride
+    return _set(self, source.as_strided(size, strides, storage_offset))
+
+
+def _contiguous(size: Sequence[int]) -> Tuple[int, ...]:
+    strides, step = [], 1
+    for n in reversed(size):
+        strides.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(strides))
+
+
+def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """The tensor itself: no device here copies faster from page-locked memory."""
+    return self
+
+
+def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool = True) -> Tensor:
+    """The tensor itself, as every tensor is dense; converted if a dtype is given."""
+    return self if dtype is None else self.to(dtype)
+
+
+def dim_order(self: Tensor) -> Tuple[int, ...]:
+    """The dimensions from the one with the largest stride to that with the smallest."""
+    return tuple(sorted(range(self.dim()), key=lambda d: -self.stride(d)))
+
+
+def resize(self: Tensor, *sizes: Any) -> Tensor:
+    """A tensor of other sizes over the same memory; the older form of `view` and `resize_`."""
+    given = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    return self.detach().clone().resize_(given)
+
+
+def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
+    """As resize(), with the sizes of another tensor."""
+    return resize(self, tuple(tensor.shape))
+
+
+def _without_sparse(name: str) -> Callable[..., Any]:
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(
+            f"{name}: expected a sparse tensor, or a library that has them; "
+            f"sparse layouts are not there yet, got a dense tensor of shape {tuple(self.shape)}"
+        )
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = "Raises: there are no sparse tensors yet."
+    return method
+
+
+_SPARSE = (
+    "to_sparse to_sparse_coo to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc coalesce "
+    "is_coalesced indices values _indices _values _nnz sparse_mask sparse_dim dense_dim "
+    "crow_indices col_indices ccol_indices row_indices sparse_resize_ sparse_resize_and_clear_"
+).split()
+
+
+def _names(self: Tensor) -> Tuple[None, ...]:
+    """A name for each dimension; there are no named dimensions, so None for each."""
+    return (None,) * self.dim()
+
+
+def install() -> None:
+    """Adds the methods to Tensor."""
+    methods = (
+        apply_, map_, map2_, type, set_, pin_memory, to_dense, dim_order, resize, resize_as
+    )  # fmt: skip
+    for method in methods:
+        setattr(Tensor, method.__name__, method)
+    for name in _SPARSE:
+        setattr(Tensor, name, _without_sparse(name))
+    Tensor.names = property(_names)

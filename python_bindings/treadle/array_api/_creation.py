@@ -1,0 +1,154 @@
+"""New arrays."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import Any, List, Optional, Sequence, Tuple, Union
+
+import treadle
+from treadle import Tensor, _C
+from treadle.array_api._dtypes import Dtype, Number
+
+__all__ = [
+    "arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like",
+    "linspace", "meshgrid", "ones", "ones_like", "tril", "triu", "zeros", "zeros_like",
+]  # fmt: skip
+
+Shape = Union[int, Tuple[int, ...]]
+
+
+def _sizes(shape: Shape) -> Tuple[int, ...]:
+    return tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+
+
+def arange(
+    start: Union[int, float],
+    /,
+    stop: Optional[Union[int, float]] = None,
+    step: Union[int, float] = 1,
+    *,
+    dtype: Optional[Dtype] = None,
+    device: Any = None,
+) -> Tensor:
+    """Numbers from `start` (0 where only one is given) to before `stop`; none where `step` leads away."""
+    start, stop = (0, start) if stop is None else (start, stop)
+    if step != 0 and (stop - start) * step < 0:
+        start = stop
+    return _C.arange(start, stop, step, dtype=dtype, device=device)
+
+
+def asarray(
+    obj: Any,
+    /,
+    *,
+    dtype: Optional[Dtype] = None,
+    device: Any = None,
+    copy: Optional[builtins.bool] = None,
+) -> Tensor:
+    """An array of numbers, nested sequences, buffers or arrays of any library."""
+    return _C.asarray(obj, dtype=dtype, device=device, copy=copy)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: Optional[builtins.bool] = None) -> Tensor:
+    """An array over the memory of another library's, or a copy of it."""
+    array = _C.from_dlpack(x)
+    target = array.device if device is None else treadle.device(device)
+    if copy is False and target != array.device:
+        raise ValueError(f"from_dlpack: expected device {array.device} without a copy, got {target}")
+    return array.to(device=target, dtype=array.dtype, copy=builtins.bool(copy))
+
+
+def empty(shape: Shape, *, dtype: Optional[Dtype] = None, device: Any = None) -> Tensor:
+    """An array whose values are whatever the memory holds."""
+    return _C.empty(_sizes(shape), dtype=dtype, device=device)
+
+
+def zeros(shape: Shape, *, dtype: Optional[Dtype] = None, device: Any = None) -> Tensor:
+    """An array of zeros."""
+    return _C.zeros(_sizes(shape), dtype=dtype, device=device)
+
+
+def ones(shape: Shape, *, dtype: Optional[Dtype] = None, device: Any = None) -> Tensor:
+    """An array of ones."""
+    return _C.ones(_sizes(shape), dtype=dtype, device=device)
+
+
+def full(
+    shape: Shape, fill_value: Number, *, dtype: Optional[Dtype] = None, device: Any = None
+) -> Tensor:
+    """An array of one value, which also says the dtype unless it is given."""
+    return _C.full(_sizes(shape), fill_value, dtype=dtype, device=device)
+
+
+def empty_like(x: Tensor, /, *, dtype: Optional[Dtype] = None, device: Any = None) -> Tensor:
+    """An array of the shape of `x` whose values are whatever the memory holds."""
+    return _C.empty_like(x, dtype=dtype, device=device)
+
+
+def zeros_like(x: Tensor, /, *, dtype: Optional[Dtype] = None, device: Any = None) -> Tensor:
+    """Zeros in the shape of `x`."""
+    return _C.zeros_like(x, dtype=dtype, device=device)
+
+
+def ones_like(x: Tensor, /, *, dtype: Optional[Dtype] = None, device: Any = None) -> Tensor:
+    """Ones in the shape of `x`."""
+    return _C.ones_like(x, dtype=dtype, device=device)
+
+
+def full_like(
+    x: Tensor, /, fill_value: Number, *, dtype: Optional[Dtype] = None, device: Any = None
+) -> Tensor:
+    """One value in the shape of `x`."""
+    return _C.full_like(x, fill_value, dtype=dtype, device=device)
+
+
+def eye(
+    n_rows: int,
+    n_cols: Optional[int] = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: Optional[Dtype] = None,
+    device: Any = None,
+) -> Tensor:
+    """A matrix with ones on diagonal `k`: above the main one where it is positive."""
+    n_cols = n_rows if n_cols is None else n_cols
+    if k == 0:
+        return _C.eye(n_rows, n_cols, dtype=dtype, device=device)
+    matrix = _C.zeros((n_rows, n_cols), dtype=dtype, device=device)
+    if -n_rows < k < n_cols:
+        _C.diagonal(matrix, k).fill_(1)
+    return matrix
+
+
+def linspace(
+    start: Number,
+    stop: Number,
+    /,
+    num: int,
+    *,
+    dtype: Optional[Dtype] = None,
+    device: Any = None,
+    endpoint: builtins.bool = True,
+) -> Tensor:
+    """Exactly `num` numbers equally far apart, the last of them `stop` or the one before."""
+    points = _C.linspace(start, stop, num if endpoint else num + 1, dtype=dtype, device=device)
+    return points if endpoint else points[:-1]
+
+
+def meshgrid(*arrays: Tensor, indexing: str = "xy") -> List[Tensor]:
+    """The values of 1-dim arrays along one dimension each of a common grid."""
+    if len({a.dtype for a in arrays}) > 1:
+        raise ValueError(f"meshgrid: expected arrays of one dtype, got {[a.dtype for a in arrays]}")
+    return list(_C.meshgrid(list(arrays), indexing=indexing)) if arrays else []
+
+
+def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
+    """Zero above diagonal `k`."""
+    return _C.tril(x, k)
+
+
+def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
+    """Zero below diagonal `k`."""
+    return _C.triu(x, k)

@@ -1,0 +1,15 @@
+"""Discrete Fourier transforms, as in torch.fft.
+
+    spectrum = treadle.fft.rfft(signal)
+    signal = treadle.fft.irfft(spectrum, n=signal.shape[-1])
+
+The functions are the operators whose names begin with fft_.
+"""
+
+from __future__ import annotations
+
+from treadle import _C
+
+__all__ = sorted(name[len("fft_") :] for name in dir(_C._fft) if name.startswith("fft_"))
+
+globals().update({name: getattr(_C._fft, f"fft_{name}") for name in __all__})

@@ -1,0 +1,5 @@
+"""Functions on signals, as in torch.signal."""
+
+from treadle.signal import windows
+
+__all__ = ["windows"]

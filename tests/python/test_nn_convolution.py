@@ -1,0 +1,405 @@
+"""Layers of convolution, pooling, padding and resampling: settings, parameters, and that each
+computes what its function does."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+import treadle
+import treadle.nn as nn
+import treadle.nn.functional as F
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    treadle.manual_seed(0)
+
+
+def x(*shape):
+    return treadle.randn(*shape)
+
+
+CONVOLUTIONS = {
+    1: (nn.Conv1d, nn.ConvTranspose1d, F.conv1d, F.conv_transpose1d),
+    2: (nn.Conv2d, nn.ConvTranspose2d, F.conv2d, F.conv_transpose2d),
+    3: (nn.Conv3d, nn.ConvTranspose3d, F.conv3d, F.conv_transpose3d),
+}
+
+
+@pytest.mark.parametrize("dims", (1, 2, 3))
+def test_convolution_layers(dims):
+    plain, transposed, conv, conv_transpose = CONVOLUTIONS[dims]
+    image = x(2, 4, *(6, 5, 7)[:dims])
+    layer = plain(4, 6, 3, stride=2, padding=1, dilation=1, groups=2)
+    assert layer.weight.shape == (6, 2) + (3,) * dims and layer.bias.shape == (6,)
+    assert list(layer.state_dict()) == ["weight", "bias"]
+    assert treadle.equal(
+        layer(image), conv(image, layer.weight, layer.bias, 2, 1, 1, 2)
+    )
+    layer = transposed(4, 6, 3, 2, 1, 1, 2, True, 2)
+    assert layer.weight.shape == (4, 3) + (3,) * dims and layer.bias.shape == (6,)
+    assert treadle.equal(
+        layer(image), conv_transpose(image, layer.weight, layer.bias, 2, 1, 1, 2, 2)
+    )
+    bound = 1 / math.sqrt(4 // 2 * 3**dims)
+    fresh = plain(4, 6, 3, groups=2)
+    assert fresh.weight.abs().max() <= bound and fresh.bias.abs().max() <= bound
+
+
+@pytest.mark.parametrize("dims", (1, 2, 3))
+def test_a_transposed_convolution_undoes_the_shape(dims):
+    plain, transposed, _, _ = CONVOLUTIONS[dims]
+    image = x(1, 2, *(7, 8, 6)[:dims])
+    down = plain(2, 3, 3, stride=2, padding=1)(image)
+    up = transposed(3, 2, 3, stride=2, padding=1)
+    assert up(down, output_size=image.shape[2:]).shape == image.shape
+    assert up(down, output_size=image.shape).shape == image.shape
+    with pytest.raises(ValueError, match="requested an output size"):
+        up(down, output_size=(100,) * dims)
+
+
+@pytest.mark.parametrize("mode", ("reflect", "replicate", "circular"))
+@pytest.mark.parametrize("padding", (1, "same"))
+def test_padding_modes_of_convolution(mode, padding):
+    layer = nn.Conv2d(2, 3, (3, 2), padding=padding, padding_mode=mode)
+    image = x(1, 2, 5, 4)
+    sides = (1, 1, 1, 1) if padding == 1 else (0, 1, 1, 1)
+    wide = F.pad(image, sides, mode=mode)
+    assert treadle.equal(layer(image), F.conv2d(wide, layer.weight, layer.bias))
+    assert f"padding_mode={mode}" in repr(layer)
+
+
+def test_settings_are_checked():
+    with pytest.raises(ValueError, match="groups must be a positive integer"):
+        nn.Conv1d(2, 2, 1, groups=0)
+    with pytest.raises(ValueError, match="in_channels must be divisible by groups"):
+        nn.Conv3d(3, 2, 1, groups=2)
+    with pytest.raises(ValueError, match="out_channels must be divisible by groups"):
+        nn.ConvTranspose1d(2, 3, 1, groups=2)
+    with pytest.raises(ValueError, match="Invalid padding string"):
+        nn.Conv2d(1, 1, 1, padding="full")
+    with pytest.raises(ValueError, match="not supported for strided"):
+        nn.Conv2d(1, 1, 1, padding="same", stride=2)
+    with pytest.raises(ValueError, match="padding_mode must be one of"):
+        nn.Conv2d(1, 1, 1, padding_mode="mirror")
+    with pytest.raises(ValueError, match='Only "zeros"'):
+        nn.ConvTranspose2d(1, 1, 1, padding_mode="reflect")
+
+
+@pytest.mark.parametrize(
+    "layer, text",
+    [
+        (nn.Conv1d(2, 4, 3), "Conv1d(2, 4, kernel_size=(3,), stride=(1,))"),
+        (
+            nn.Conv3d(2, 4, (1, 2, 3), padding=1, groups=2, bias=False),
+            "Conv3d(2, 4, kernel_size=(1, 2, 3), stride=(1, 1, 1), padding=(1, 1, 1), groups=2, "
+            "bias=False)",
+        ),
+        (
+            nn.ConvTranspose2d(2, 4, 3, 2, 1, 1),
+            "ConvTranspose2d(2, 4, kernel_size=(3, 3), stride=(2, 2), padding=(1, 1), "
+            "output_padding=(1, 1))",
+        ),
+        (
+            nn.MaxPool1d(2),
+            "MaxPool1d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)",
+        ),
+        (nn.AvgPool1d(2), "AvgPool1d(kernel_size=(2,), stride=(2,), padding=(0,))"),
+        (nn.AvgPool3d(2), "AvgPool3d(kernel_size=2, stride=2, padding=0)"),
+        (nn.MaxUnpool2d(2), "MaxUnpool2d(kernel_size=(2, 2), stride=(2, 2), padding=(0, 0))"),
+        (nn.AdaptiveAvgPool2d((1, None)), "AdaptiveAvgPool2d(output_size=(1, None))"),
+        (
+            nn.LPPool2d(2, 3),
+            "LPPool2d(norm_type=2, kernel_size=3, stride=None, ceil_mode=False)",
+        ),
+        (nn.ReflectionPad2d(1), "ReflectionPad2d((1, 1, 1, 1))"),
+        (nn.ConstantPad1d((1, 2), 3.5), "ConstantPad1d(padding=(1, 2), value=3.5)"),
+        (nn.ZeroPad2d(1), "ZeroPad2d((1, 1, 1, 1))"),
+        (nn.Upsample(scale_factor=2), "Upsample(scale_factor=2.0, mode='nearest')"),
+        (
+            nn.UpsamplingBilinear2d(size=(3, 4)),
+            "UpsamplingBilinear2d(size=(3, 4), mode='bilinear')",
+        ),
+        (nn.PixelShuffle(2), "PixelShuffle(upscale_factor=2)"),
+        (nn.PixelUnshuffle(2), "PixelUnshuffle(downscale_factor=2)"),
+        (nn.ChannelShuffle(2), "ChannelShuffle(groups=2)"),
+        (nn.Unfold(2), "Unfold(kernel_size=2, dilation=1, padding=0, stride=1)"),
+        (
+            nn.Fold((4, 5), 2),
+            "Fold(output_size=(4, 5), kernel_size=2, dilation=1, padding=0, stride=1)",
+        ),
+        (nn.LocalResponseNorm(2), "LocalResponseNorm(2, alpha=0.0001, beta=0.75, k=1.0)"),
+        (nn.LazyLinear(3), "LazyLinear(in_features=0, out_features=3, bias=True)"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_reprs(layer, text):
+    assert repr(layer) == text
+
+
+@pytest.mark.parametrize("dims", (1, 2, 3))
+def test_pooling_layers(dims):
+    image = x(2, 3, *(6, 7, 8)[:dims])
+    name = f"{dims}d"
+    pair = getattr(nn, "MaxPool" + name)(2, return_indices=True, ceil_mode=True)(image)
+    wanted = getattr(F, f"max_pool{name}")(image, 2, ceil_mode=True, return_indices=True)
+    assert all(treadle.equal(a, b) for a, b in zip(pair, wanted))
+    assert treadle.equal(
+        getattr(nn, "AvgPool" + name)(3, 2, 1, True, False)(image),
+        getattr(F, f"avg_pool{name}")(image, 3, 2, 1, True, False),
+    )
+    assert treadle.equal(
+        getattr(nn, "AdaptiveAvgPool" + name)(2)(image),
+        getattr(F, f"adaptive_avg_pool{name}")(image, 2),
+    )
+    assert treadle.equal(
+        getattr(nn, "AdaptiveMaxPool" + name)(2)(image),
+        getattr(F, f"adaptive_max_pool{name}")(image, 2),
+    )
+    values, indices = getattr(nn, "AdaptiveMaxPool" + name)(1, return_indices=True)(image)
+    flat = image.reshape((2, 3, -1))
+    assert treadle.equal(values.reshape((2, 3)), flat.max(-1)[0])
+    assert treadle.equal(indices.reshape((2, 3)), flat.argmax(-1))
+
+
+def test_a_size_of_none_stays():
+    image = x(2, 3, 5, 6)
+    assert nn.AdaptiveAvgPool2d((None, 2))(image).shape == (2, 3, 5, 2)
+    assert nn.AdaptiveMaxPool3d((1, None, 2))(x(2, 3, 4, 5, 6)).shape == (2, 3, 1, 5, 2)
+
+
+@pytest.mark.parametrize("dims", (1, 2, 3))
+def test_unpooling_puts_back(dims):
+    image = x(2, 3, *(6, 7, 8)[:dims])
+    pool = getattr(nn, f"MaxPool{dims}d")(2, return_indices=True)
+    unpool = getattr(nn, f"MaxUnpool{dims}d")(2)
+    values, indices = pool(image)
+    back = unpool(values, indices, output_size=image.shape)
+    assert back.shape == image.shape
+    assert treadle.equal(back[back != 0], image[back != 0]) and (back != 0).sum() == values.numel()
+    assert treadle.equal(pool(unpool(values.abs(), indices))[0], values.abs())
+    with pytest.raises(ValueError, match="invalid output_size"):
+        unpool(values, indices, output_size=(100,) * dims)
+
+
+def test_norms_of_windows():
+    image = treadle.rand(2, 3, 6, 4)
+    got = nn.LPPool2d(3, (3, 2))(image).numpy()
+    windows = image.numpy().reshape(2, 3, 2, 3, 2, 2)
+    np.testing.assert_allclose(got, (windows**3).sum((3, 5)) ** (1 / 3), rtol=1e-5)
+    line = treadle.rand(2, 3, 6)
+    got = nn.LPPool1d(2, 3)(line).numpy()
+    np.testing.assert_allclose(
+        got, np.sqrt((line.numpy().reshape(2, 3, 2, 3) ** 2).sum(3)), rtol=1e-5
+    )
+    volume = treadle.rand(1, 2, 4, 4, 4)
+    whole = nn.LPPool3d(2, 4)(volume)
+    np.testing.assert_allclose(
+        whole.numpy().reshape(2), np.sqrt((volume.numpy() ** 2).sum((0, 2, 3, 4))), rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize("shape", [(2, 5, 3), (2, 5, 3, 4), (1, 4, 2, 2, 3)])
+@pytest.mark.parametrize("size", (2, 3))
+def test_local_response_norm(shape, size):
+    image = x(*shape)
+    a = image.numpy().astype(np.float64)
+    expected = np.empty_like(a)
+    for c in range(shape[1]):
+        near = a[:, max(0, c - size // 2) : c + (size - 1) // 2 + 1]
+        expected[:, c] = a[:, c] / (2 + 0.1 * (near**2).sum(1) / size) ** 0.75
+    layer = nn.LocalResponseNorm(size, alpha=0.1, k=2.0)
+    np.testing.assert_allclose(layer(image).numpy(), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dims", (1, 2, 3))
+def test_padding_layers(dims):
+    image = x(1, 2, *(4, 5, 6)[:dims])
+    pads = (1, 2, 3, 0, 2, 1)[: 2 * dims]
+    sides = [(0, 0)] * 2 + [(pads[2 * i], pads[2 * i + 1]) for i in range(dims)][::-1]
+    for kind, mode in (("Reflection", "reflect"), ("Replication", "edge"), ("Circular", "wrap")):
+        got = getattr(nn, f"{kind}Pad{dims}d")(pads)(image)
+        np.testing.assert_array_equal(got.numpy(), np.pad(image.numpy(), sides, mode=mode))
+    np.testing.assert_array_equal(
+        getattr(nn, f"ConstantPad{dims}d")(pads, 3.5)(image).numpy(),
+        np.pad(image.numpy(), sides, constant_values=3.5),
+    )
+    np.testing.assert_array_equal(
+        getattr(nn, f"ZeroPad{dims}d")(1)(image).numpy(),
+        np.pad(image.numpy(), [(0, 0)] * 2 + [(1, 1)] * dims),
+    )
+
+
+# ---- resampling --------------------------------------------------------------------------------
+
+
+def test_interpolate():
+    image = x(1, 2, 3, 4)
+    assert F.interpolate(image, scale_factor=2).shape == (1, 2, 6, 8)
+    doubled = np.repeat(np.repeat(image.numpy(), 2, 2), 2, 3)
+    np.testing.assert_array_equal(nn.Upsample(scale_factor=2)(image).numpy(), doubled)
+    np.testing.assert_array_equal(nn.UpsamplingNearest2d(scale_factor=2)(image).numpy(), doubled)
+    corners = nn.UpsamplingBilinear2d(size=(5, 7))(image)
+    np.testing.assert_allclose(corners[..., ::2, ::2].numpy(), image.numpy(), atol=1e-6)
+    area = F.interpolate(x(1, 1, 4, 6), scale_factor=0.5, mode="area")
+    assert area.shape == (1, 1, 2, 3)
+    assert treadle.equal(
+        F.interpolate(image, (2, 2), mode="area"), F.adaptive_avg_pool2d(image, (2, 2))
+    )
+    # A scale that is given counts, unless it is to be computed anew from the sizes.
+    given = F.interpolate(image, scale_factor=1.4, mode="bilinear")
+    anew = F.interpolate(image, scale_factor=1.4, mode="bilinear", recompute_scale_factor=True)
+    assert treadle.equal(anew, F.interpolate(image, (4, 5), mode="bilinear"))
+    assert not treadle.equal(given, anew)
+    with pytest.warns(UserWarning, match="deprecated"):
+        F.upsample(image, scale_factor=2)
+
+
+def test_interpolate_bytes_round():
+    image = treadle.tensor([[[[0, 255], [10, 20]]]], dtype=treadle.uint8)
+    wide = F.interpolate(image.float(), (3, 4), mode="bicubic").round().clamp(0, 255)
+    got = F.interpolate(image, (3, 4), mode="bicubic")
+    assert got.dtype == treadle.uint8 and treadle.equal(got, wide.to(treadle.uint8))
+
+
+@pytest.mark.parametrize(
+    "settings, error, match",
+    [
+        ({}, ValueError, "either size or scale_factor"),
+        ({"size": 2, "scale_factor": 2}, ValueError, "only one of size or scale_factor"),
+        ({"size": (1, 2, 3)}, ValueError, "same number of spatial dimensions"),
+        ({"size": 2, "align_corners": True}, ValueError, "align_corners option"),
+        ({"size": 2, "mode": "trilinear"}, NotImplementedError, "4D input"),
+        ({"size": 2, "mode": "sinc"}, NotImplementedError, "for the modes"),
+        ({"size": 2, "antialias": True}, ValueError, "Anti-alias option"),
+        ({"size": 2, "recompute_scale_factor": True}, ValueError, "not meaningful"),
+        ({"size": 0}, (RuntimeError, ValueError), "output_size > 0"),
+        ({"scale_factor": math.inf}, ValueError, "finite scale factors"),
+        ({"scale_factor": 0.1}, (RuntimeError, ValueError), "output_size > 0"),
+    ],
+    ids=str,
+)
+def test_interpolate_settings_are_checked(settings, error, match):
+    with pytest.raises(error, match=match):
+        F.interpolate(x(1, 1, 3, 3), **settings)
+
+
+def test_grid_sample_by_an_affine_grid():
+    image = x(2, 3, 4, 5)
+    same = treadle.tensor([[1.0, 0, 0], [0, 1, 0]]).expand((2, 2, 3))
+    for corners in (False, True):
+        grid = F.affine_grid(same, image.shape, align_corners=corners)
+        got = F.grid_sample(image, grid, align_corners=corners)
+        np.testing.assert_allclose(got.numpy(), image.numpy(), atol=1e-5)
+    flipped = treadle.tensor([[-1.0, 0, 0], [0, 1, 0]]).expand((2, 2, 3))
+    grid = F.affine_grid(flipped, image.shape, align_corners=False)
+    got = F.grid_sample(image, grid, mode="nearest", align_corners=False)
+    assert treadle.equal(got, image.flip((3,)))
+    with pytest.warns(UserWarning, match="align_corners=False"):
+        F.grid_sample(image, grid)
+    with pytest.raises(ValueError, match="expected mode"):
+        F.grid_sample(image, grid, mode="cubic")
+    with pytest.raises(ValueError, match="expected padding_mode"):
+        F.grid_sample(image, grid, padding_mode="wrap")
+
+
+def test_grid_sample_far_away_and_not_a_number():
+    image = treadle.ones((1, 1, 3, 3))
+    grid = treadle.tensor([[[[math.nan, 0.0], [math.inf, 0.0], [-1e30, 1e30], [0.0, -math.inf]]]])
+    for mode in ("bilinear", "nearest", "bicubic"):
+        for padding in ("zeros", "border", "reflection"):
+            out = F.grid_sample(image, grid, mode, padding, align_corners=False)
+            assert out.shape == (1, 1, 1, 4)
+
+
+def test_shuffles_and_folds():
+    image = x(2, 8, 3, 4)
+    assert treadle.equal(nn.PixelUnshuffle(2)(nn.PixelShuffle(2)(image)), image)
+    assert treadle.equal(
+        nn.ChannelShuffle(2)(image)[:, :4:2], image[:, :2]
+    )
+    columns = nn.Unfold((2, 3), padding=1)(image)
+    assert columns.shape == (2, 8 * 6, 4 * 4)
+    back = nn.Fold((3, 4), (2, 3), padding=1)(columns)
+    counts = nn.Fold((3, 4), (2, 3), padding=1)(treadle.ones_like(columns))
+    np.testing.assert_allclose((back / counts).numpy(), image.numpy(), rtol=1e-5, atol=1e-6)
+    # A convolution is a product with the columns.
+    weight = x(5, 8, 2, 3)
+    product = weight.reshape((5, -1)) @ columns
+    np.testing.assert_allclose(
+        product.reshape((2, 5, 4, 4)).numpy(), F.conv2d(image, weight, padding=1).numpy(),
+        rtol=1e-4, atol=1e-4,
+    )  # fmt: skip
+
+
+# ---- lazy --------------------------------------------------------------------------------------
+
+LAZY = [
+    (lambda: nn.LazyLinear(3), nn.Linear, (4, 7), (3, 7)),
+    (lambda: nn.LazyConv1d(4, 3, groups=2), nn.Conv1d, (2, 6, 5), (4, 3, 3)),
+    (lambda: nn.LazyConv2d(4, 3), nn.Conv2d, (2, 6, 5, 5), (4, 6, 3, 3)),
+    (lambda: nn.LazyConv3d(4, 3, 1, 1), nn.Conv3d, (2, 6, 3, 3, 3), (4, 6, 3, 3, 3)),
+    (lambda: nn.LazyConvTranspose1d(4, 3), nn.ConvTranspose1d, (2, 6, 5), (6, 4, 3)),
+    (lambda: nn.LazyConvTranspose2d(4, 3), nn.ConvTranspose2d, (2, 6, 5, 5), (6, 4, 3, 3)),
+    (lambda: nn.LazyConvTranspose3d(4, 1), nn.ConvTranspose3d, (2, 6, 3, 3, 3), (6, 4, 1, 1, 1)),
+    (lambda: nn.LazyBatchNorm1d(), nn.BatchNorm1d, (4, 3), (3,)),
+    (lambda: nn.LazyBatchNorm2d(), nn.BatchNorm2d, (4, 3, 2, 2), (3,)),
+    (lambda: nn.LazyBatchNorm3d(), nn.BatchNorm3d, (4, 3, 2, 2, 2), (3,)),
+]
+IDS = [plain.__name__ for _, plain, _, _ in LAZY]
+
+
+@pytest.mark.parametrize("make, plain, shape, weight", LAZY, ids=IDS)
+def test_lazy_layers_become_plain(make, plain, shape, weight):
+    layer = make()
+    assert layer.has_uninitialized_params() and isinstance(layer, plain)
+    assert isinstance(layer.weight, nn.UninitializedParameter)
+    with pytest.raises(RuntimeError, match="uninitialized"):
+        layer.weight.shape
+    held = layer.weight
+    output = layer(x(*shape))
+    assert type(layer) is plain and layer.weight is held and type(held) is nn.Parameter
+    assert layer.weight.shape == weight and treadle.isfinite(output).all()
+    assert not layer._forward_pre_hooks and not layer._load_state_dict_pre_hooks
+    output.sum().backward()
+    assert layer.weight.grad.shape == weight
+    again = layer(x(*shape))
+    assert again.shape == output.shape
+
+
+@pytest.mark.parametrize("make, plain, shape, weight", LAZY, ids=IDS)
+def test_lazy_layers_load(make, plain, shape, weight):
+    trained = make()
+    trained(x(*shape))
+    layer = make()
+    layer.load_state_dict(trained.state_dict())
+    assert not layer.has_uninitialized_params() and treadle.equal(layer.weight, trained.weight)
+    given = x(*shape)
+    assert treadle.equal(layer.eval()(given), trained.eval()(given)) and type(layer) is plain
+    # What waits may be saved and loaded too, and copied.
+    waiting = make()
+    waiting.load_state_dict(make().state_dict())
+    twin = copy.deepcopy(waiting)
+    twin(x(*shape))
+    assert type(twin) is plain and waiting.has_uninitialized_params()
+    with pytest.raises(RuntimeError, match="uninitialized"):
+        trained.load_state_dict(make().state_dict())
+
+
+def test_lazy_settings():
+    layer = nn.LazyConv2d(4, 3, 1, 0, 1, 1, False)
+    assert layer.bias is None
+    layer(x(1, 2, 5, 5))
+    assert layer.bias is None and layer.in_channels == 2
+    assert nn.LazyLinear(3, bias=False).bias is None
+    assert nn.LazyLinear(3, dtype=treadle.float64)(x(2, 4).double()).dtype == treadle.float64
+    lazy = nn.Sequential(nn.LazyLinear(3), nn.ReLU(), nn.LazyLinear(2)).double()
+    assert lazy(x(2, 5).double()).shape == (2, 2) and lazy[2].weight.shape == (2, 3)
+    waiting = pickle.loads(pickle.dumps(nn.LazyConv1d(2, 1)))
+    assert waiting(x(1, 3, 4)).shape == (1, 2, 4) and type(waiting) is nn.Conv1d
+    restored = pickle.loads(pickle.dumps(nn.UninitializedParameter(dtype=treadle.float64)))
+    assert isinstance(restored, nn.UninitializedParameter) and restored.dtype == treadle.float64
