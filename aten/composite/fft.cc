@@ -10,6 +10,7 @@
 #include "aten/ops/_fft_r2c.h"
 #include "aten/ops/arange.h"
 #include "aten/ops/cat.h"
+#include "aten/ops/clone.h"
 #include "aten/ops/fft_fft.h"
 #include "aten/ops/fft_fft2.h"
 #include "aten/ops/fft_fftfreq.h"
@@ -70,17 +71,12 @@ Tensor from_half(const char* op, const Tensor& self, FftDims dims, Norm norm, bo
 }
 
 Tensor shifted(const char* op, const Tensor& self, OptionalIntList dim, bool back) {
-  const FftDims dims = [&] {
-    FftDims all;
-    all.dims = wrap_dims(op, dim, self.dim(), false);
-    if (!dim)
-      for (int64_t d = 0; d < self.dim(); ++d) all.dims.push_back(d);
-    return all;
-  }();
-  if (self.dim() == 0) return aten::roll(self, {0}, {});
+  const DimVector dims = wrap_dims(op, dim, self.dim(), false);
+  // Nothing to move; without dims, roll would move all elements as one row.
+  if (dims.empty() || self.dim() == 0) return aten::clone(self);
   DimVector shifts;
-  for (const int64_t d : dims.dims) shifts.push_back((self.size(d) + (back ? 1 : 0)) / 2);
-  return aten::roll(self, shifts, dims.dims);
+  for (const int64_t d : dims) shifts.push_back((self.size(d) + (back ? 1 : 0)) / 2);
+  return aten::roll(self, shifts, dims);
 }
 
 // 0, 1, ... `positive` of them, then `negative` up to -1, in steps of 1 / (n * d).

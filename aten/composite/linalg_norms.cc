@@ -60,7 +60,10 @@ Tensor converted(const char* op, const Tensor& self, std::optional<ScalarType> d
 template <class F>
 Tensor of_singular_values(const Tensor& self, const DimVector& dims, bool keepdim, F&& f) {
   const Tensor moved = aten::movedim(self, IntList(dims), {-2, -1});
-  const Tensor result = f(aten::linalg_svdvals(moved));
+  // There are no decompositions of the 16-bit floats.
+  const bool narrow = self.dtype() == ScalarType::Float16 || self.dtype() == ScalarType::BFloat16;
+  Tensor result = f(aten::linalg_svdvals(narrow ? aten::to(moved, ScalarType::Float32) : moved));
+  if (narrow) result = aten::to(result, self.dtype());
   if (!keepdim) return result;
   const int64_t first = std::min(dims[0], dims[1]), second = std::max(dims[0], dims[1]);
   return aten::unsqueeze(aten::unsqueeze(result, first), second);

@@ -69,7 +69,7 @@ Tensor dot(const Tensor& self, const Tensor& tensor) {
   check<ErrorKind::Runtime>(self.numel() == tensor.numel(),
                             "dot: expected vectors of one length, got ", self.numel(), " and ",
                             tensor.numel());
-  return aten::sum(aten::mul(self, tensor));
+  return aten::sum(aten::mul(self, tensor), self.dtype());
 }
 
 Tensor mv(const Tensor& self, const Tensor& vec) {

@@ -145,7 +145,7 @@ def test_wrong_arguments() -> None:
     ]:
         with pytest.raises(RuntimeError, match="^scaled_dot_product_attention: expected"):
             f(*arguments, **options)
-    with pytest.raises(ValueError, match="dropout_p"):
+    with pytest.raises(RuntimeError, match="expected dropout_p <= 1, got dropout_p = 1.5"):
         f(x, x, x, dropout_p=1.5)
 
 

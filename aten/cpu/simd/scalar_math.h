@@ -19,11 +19,12 @@ R pow(R a, R b) {
   return std::pow(a, b);
 }
 
-// The remainder with the sign of the divisor, as Python's %.
+// The remainder with the sign of the divisor, also where it is zero, as Python's %.
 template <class R>
 R remainder(R a, R b) {
   const R mod = std::fmod(a, b);
-  return mod != 0 && (b < 0) != (mod < 0) ? mod + b : mod;
+  if (mod == 0) return std::copysign(mod, b);
+  return (b < 0) != (mod < 0) ? mod + b : mod;
 }
 
 // floor(a / b) without the rounding of the quotient: floor_divide(1, 0.1) is 9.

@@ -175,10 +175,13 @@ def _bools(*values: Any) -> bool:
     return all(np.asarray(v).dtype == bool for v in values)
 
 
+CONSTANTS: Mapping[str, float] = {"inf": math.inf, "nan": math.nan}
+
+
 def evaluate(tree: Mapping[str, Any], names: Mapping[str, Any]) -> Any:
     op = tree["op"]
     if op == "name":
-        return names[tree["name"]]
+        return names[tree["name"]] if tree["name"] in names else CONSTANTS[tree["name"]]
     if op == "int":
         return int(tree["value"], 0)
     if op == "float":

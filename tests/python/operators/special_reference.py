@@ -19,6 +19,11 @@ def _polynomial(evaluate: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any
     return f
 
 
+def _each(evaluate: Callable[[int, float], float]) -> Callable[[Any, Any], Any]:
+    """For functions that take one integer degree."""
+    return np.vectorize(lambda n, x: evaluate(int(n), x), otypes=[np.float64])
+
+
 def _third(n: Any, x: Any) -> Any:
     """Chebyshev's third kind, by the second."""
     below = np.where(n > 0, special.eval_chebyu(np.maximum(n - 1, 0), x), 0)
@@ -57,8 +62,8 @@ SPECIAL: Mapping[str, Callable[..., Any]] = {
     "chebyshev_u": _polynomial(special.eval_chebyu),
     "chebyshev_v": _polynomial(_third),
     "chebyshev_w": _polynomial(_fourth),
-    "hermite_h": _polynomial(np.vectorize(lambda n, x: special.eval_hermite(int(n), x))),
-    "hermite_he": _polynomial(np.vectorize(lambda n, x: special.eval_hermitenorm(int(n), x))),
+    "hermite_h": _polynomial(_each(special.eval_hermite)),
+    "hermite_he": _polynomial(_each(special.eval_hermitenorm)),
     "laguerre_l": _polynomial(special.eval_laguerre),
     "legendre_p": _polynomial(special.eval_legendre),
     "sinc": np.sinc,

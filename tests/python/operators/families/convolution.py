@@ -34,7 +34,7 @@ def convolve(
         for o in range(w.shape[0]):
             first = o // (w.shape[0] // groups) * w.shape[1]
             part = window[:, first : first + w.shape[1]] * w[o]
-            out[(slice(None), o, *place)] = part.reshape(x.shape[0], part[0].size).sum(1)
+            out[(slice(None), o, *place)] = part.sum(tuple(range(1, part.ndim)))
     assert out is not None
     if b is not None:
         out = out + b.reshape((-1,) + (1,) * dims)
@@ -229,4 +229,4 @@ def im2col(make: Maker) -> Iterator[Sample]:
 @samples("col2im")
 def col2im(make: Maker) -> Iterator[Sample]:
     yield Sample(make((2, 8, 12)), (4, 5), (2, 2), (1, 1), (0, 0), (1, 1), expect=image, loose=4)
-    yield Sample(make((4, 12)), (5, 4), (2, 2), (2, 1), (1, 1), (2, 1), expect=image, loose=4)
+    yield Sample(make((4, 15)), (5, 4), (2, 2), (2, 1), (1, 1), (2, 1), expect=image, loose=4)

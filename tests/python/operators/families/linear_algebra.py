@@ -311,6 +311,7 @@ def ldl_factor(make: Maker) -> Iterator[Sample]:
     for shape in SHAPES:
         x = positive(make, shape)
         x = (x + 10 * np.diag(np.arange(shape[-1], 0, -1))).astype(x.dtype)
+        x = ((x + np.swapaxes(x, -1, -2)) / 2).astype(x.dtype)
         yield Sample(x, settle=_ldl_rebuilt, expect=lambda x: x, grad=False, loose=40)
 
 

@@ -73,7 +73,7 @@ def poisson_nll_loss(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, y: Any, log: bool, full: bool, eps: float, r: int) -> Any:
         loss = np.exp(x) - y * x if log else x - y * np.log(x + eps)
         if full:
-            safe = np.maximum(y, 1.5)
+            safe = np.maximum(y, 1)
             stirling = safe * np.log(safe) - safe + 0.5 * np.log(2 * np.pi * safe)
             loss = loss + np.where(y > 1, stirling, 0)
         return _reduced(loss, r)

@@ -16,7 +16,7 @@ def _per_channel(t: Any, rank: int) -> Any:
 
 
 def _group_norm(x: Any, groups: int, w: Any = None, b: Any = None, eps: float = 1e-5) -> Any:
-    rows = x.reshape(x.shape[0], groups, -1)
+    rows = x.reshape(x.shape[0], groups, int(np.prod(x.shape[1:])) // groups)
     y = (rows - rows.mean(2, keepdims=True)) / np.sqrt(rows.var(2, keepdims=True) + eps)
     y = y.reshape(x.shape)
     y = y if w is None else y * _per_channel(w, x.ndim)

@@ -49,7 +49,7 @@ def pool(x: Any, axes: list, reduce: Callable[[Any, tuple[int, ...], tuple[int, 
     for place in np.ndindex(*size):
         chosen = [axes[d][place[d]] for d in range(dims)]
         grid = np.ix_(*(c[0] for c in chosen))
-        window = x[(..., *grid)].reshape(*x.shape[:-dims], -1)
+        window = x[(..., *grid)].reshape(*x.shape[:-dims], int(np.prod([len(c[0]) for c in chosen])))
         results[place] = reduce(window, tuple(c[1] for c in chosen), plane[grid].reshape(-1))
     first = next(iter(results.values()))
     out = np.zeros((*first.shape, *size), dtype=first.dtype)
