@@ -137,12 +137,15 @@ Tensor from_capsule(PyObject* capsule) {
 
 }  // namespace
 
+void refuse_export(const std::string& message) {
+  PyErr_SetString(PyExc_BufferError, ("__dlpack__: " + message).c_str());
+  throw PythonError{};
+}
+
 PyObject* tensor_to_dlpack(const Tensor& t, bool versioned) {
-  check<ErrorKind::Runtime>(
-      !t.requires_grad(),
-      "__dlpack__: expected a tensor that does not require grad; detach it first");
-  check<ErrorKind::NotImplemented>(
-      t.is_cpu(), "__dlpack__: expected a tensor on the cpu, got one on ", t.device());
+  if (t.requires_grad())
+    refuse_export("expected a tensor that does not require grad; detach it first");
+  if (!t.is_cpu()) refuse_export(str("expected a tensor on the cpu, got one on ", t.device()));
   if (!versioned) {
     auto* managed = make_export<DLManagedTensor>(t);
     PyObject* capsule =
@@ -164,9 +167,9 @@ Tensor tensor_from_dlpack(PyObject* source) {
   if (PyCapsule_CheckExact(source)) return from_capsule(source);
   Object method = Object::maybe(PyObject_GetAttrString(source, "__dlpack__"));
   if (!method) {
-    PyErr_Clear();
-    fail<ErrorKind::Type>("from_dlpack: expected an object with __dlpack__, got ",
-                          type_text(source));
+    PyErr_Format(PyExc_AttributeError, "from_dlpack: expected an object with __dlpack__, got %s",
+                 type_text(source).c_str());
+    throw PythonError{};
   }
   Object none_args(PyTuple_New(0));
   Object keywords(Py_BuildValue("{s:(ii)}", "max_version", 1, 0));

@@ -43,6 +43,8 @@ struct DLManagedTensorVersioned {
   DLTensor tensor;
 };
 
+// Raises BufferError, which is what consumers expect of a tensor that cannot be exported.
+[[noreturn]] void refuse_export(const std::string& message);
 // A capsule over the tensor; versioned if the consumer knows version 1.
 PyObject* tensor_to_dlpack(const Tensor& t, bool versioned);
 // From a capsule, or anything with __dlpack__.

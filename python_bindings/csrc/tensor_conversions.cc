@@ -221,6 +221,15 @@ Function dlpack_function = {"__dlpack__", dlpack_signature, 1};
 PyObject* dlpack(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
     Call<5> call(dlpack_function, self, arguments, count, names);
+    check<ErrorKind::Value>(!call.has(1), "__dlpack__: expected stream = None on the cpu, got ",
+                            call.has(1) ? type_text(call.object(1)) : "");
+    if (call.has(3)) {
+      check<ErrorKind::Type>(PyTuple_Check(call.object(3)) && PyTuple_GET_SIZE(call.object(3)) == 2,
+                             "__dlpack__: expected dl_device to be a pair of ints, got ",
+                             type_text(call.object(3)));
+      const int64_t type = to_int("__dlpack__", PyTuple_GET_ITEM(call.object(3), 0));
+      if (type != 1) refuse_export(str("expected dl_device (1, 0), the cpu, got type ", type));
+    }
     bool versioned = false;
     if (call.has(2)) {
       check<ErrorKind::Type>(PyTuple_Check(call.object(2)) && PyTuple_GET_SIZE(call.object(2)) == 2,

@@ -17,6 +17,14 @@ __all__ = [
 
 Shape = Union[int, Tuple[int, ...]]
 
+# The codes of the struct module; their sizes differ between machines, the buffer says which it is.
+_BUFFER_KINDS = {
+    **dict.fromkeys("bhilqn", "int"),
+    **dict.fromkeys("BHILQN", "uint"),
+    **dict.fromkeys("efd", "float"),
+    "?": "bool",
+}
+
 
 def _sizes(shape: Shape) -> Tuple[int, ...]:
     return tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
@@ -47,7 +55,38 @@ def asarray(
     copy: Optional[builtins.bool] = None,
 ) -> Tensor:
     """An array of numbers, nested sequences, buffers or arrays of any library."""
+    buffer = _buffer_of(obj)
+    if buffer is not None:
+        obj = _from_buffer(buffer, copy)
     return _C.asarray(obj, dtype=dtype, device=device, copy=copy)
+
+
+def _buffer_of(obj: Any) -> Optional[memoryview]:
+    """The memory of an object that has a buffer and no better way to say what it holds."""
+    better = ("__dlpack__", "__array_interface__", "__array__")
+    if isinstance(obj, (list, tuple)) or builtins.any(hasattr(obj, name) for name in better):
+        return None
+    try:
+        return memoryview(obj)
+    except TypeError:
+        return None
+
+
+def _from_buffer(buffer: memoryview, copy: Optional[builtins.bool]) -> Tensor:
+    """The elements of a buffer, as the dtype that it names; without a copy where it may be written."""
+    kind = _BUFFER_KINDS.get(buffer.format.lstrip("@=")[-1:])
+    dtype = getattr(_C, f"{kind}{8 * buffer.itemsize}" if kind != "bool" else "bool", None)
+    if kind is None or dtype is None:
+        raise TypeError(f"asarray: expected a buffer of numbers, got format {buffer.format!r}")
+    if buffer.readonly or not buffer.c_contiguous:
+        if copy is False:
+            raise ValueError("asarray: expected a contiguous buffer that may be written for copy=False")
+        memory: Any = bytearray(buffer.tobytes())
+    else:
+        memory = buffer
+    if buffer.nbytes == 0:
+        return _C.empty(buffer.shape, dtype=dtype)
+    return _C.reshape(_C.frombuffer(memory, dtype=dtype), buffer.shape)
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: Optional[builtins.bool] = None) -> Tensor:

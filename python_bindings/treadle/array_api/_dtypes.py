@@ -91,9 +91,10 @@ def astype(
     x: Tensor, dtype: Dtype, /, *, copy: builtins.bool = True, device: Any = None
 ) -> Tensor:
     """`x` with another dtype; itself, with copy=False, where nothing changes."""
-    if x.dtype.is_complex and not dtype.is_complex:
+    if x.dtype.is_complex and not (dtype.is_complex or dtype == _C.bool):
         raise TypeError(
-            f"astype: expected a complex dtype for a complex array, got {dtype}; see real and imag"
+            f"astype: expected a complex dtype for a complex array, or bool, got {dtype}; see real "
+            "and imag"
         )
     return x.to(device=x.device if device is None else device, dtype=dtype, copy=copy)
 

@@ -43,8 +43,12 @@ def concat(
     return _C.cat(arrays, axis)
 
 
-def expand_dims(x: Tensor, /, *, axis: int = 0) -> Tensor:
-    """`x` with a new dimension of size 1."""
+def expand_dims(x: Tensor, /, axis: int = 0) -> Tensor:
+    """`x` with a new dimension of size 1.
+
+    The standard first had `axis` as a keyword with a default, then as an argument without one; this
+    takes both.
+    """
     return _C.unsqueeze(x, axis)
 
 
@@ -113,18 +117,24 @@ def stack(arrays: Union[Tuple[Tensor, ...], List[Tensor]], /, *, axis: int = 0) 
     return _C.stack(list(arrays), axis)
 
 
+def _from_the_end(indices: Tensor, size: int) -> Tensor:
+    """Indices as int64, negative ones counted from the end."""
+    indices = indices.to(_C.int64)
+    return _C.where(indices < 0, indices + size, indices)
+
+
 def take(x: Tensor, indices: Tensor, /, *, axis: Optional[int] = None) -> Tensor:
     """The slices of `x` along `axis` that `indices` names."""
     if axis is None:
         if x.ndim != 1:
             raise ValueError(f"take: expected an axis for an array of {x.ndim} dimensions, got None")
         axis = 0
-    return _C.index_select(x, axis, indices.to(_C.int64))
+    return _C.index_select(x, axis, _from_the_end(indices, x.shape[axis]))
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     """For each place of `indices`, the element of `x` along `axis` that it names."""
-    return _C.take_along_dim(x, indices.to(_C.int64), axis)
+    return _C.take_along_dim(x, _from_the_end(indices, x.shape[axis]), axis)
 
 
 def tile(x: Tensor, repetitions: Tuple[int, ...], /) -> Tensor:

@@ -54,8 +54,15 @@ def cholesky(x: Tensor, /, *, upper: builtins.bool = False) -> Tensor:
 
 
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The cross product of vectors of 3 elements."""
-    return _linalg.cross(*together("cross", x1, x2), dim=axis)
+    """The cross product of vectors of 3 elements; other dimensions broadcast."""
+    a, b = together("cross", x1, x2)
+    if not -min(a.ndim, b.ndim) <= axis < 0 and a.ndim != b.ndim:
+        raise ValueError(
+            f"cross: expected axis in [{-min(a.ndim, b.ndim)}, -1], got axis = {axis}"
+        )
+    while a.ndim != b.ndim:
+        a, b = (_C.unsqueeze(a, 0), b) if a.ndim < b.ndim else (a, _C.unsqueeze(b, 0))
+    return _linalg.cross(a, b, dim=axis)
 
 
 def det(x: Tensor, /) -> Tensor:
