@@ -98,19 +98,19 @@ def test_packed_gradients() -> None:
 
 
 def test_training_learns_to_add() -> None:
-    """The sum of a sequence, to a small error within 60 steps."""
+    """The sum of a sequence, far better than the best constant guess, within 200 steps."""
     torch.manual_seed(0)
     layer, head = nn.GRU(1, 16, batch_first=True), nn.Linear(16, 1)
     optimizer = torch.optim.Adam([*layer.parameters(), *head.parameters()], lr=0.02)
     x = torch.rand(64, 6, 1)
     losses = []
-    for _ in range(60):
+    for _ in range(200):
         loss = nn.functional.mse_loss(head(layer(x)[0][:, -1]), x.sum(1))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    assert losses[-1] < 0.05 * losses[0]
+    assert losses[-1] < 0.05 * x.sum(1).var().item()
 
 
 @pytest.mark.parametrize(

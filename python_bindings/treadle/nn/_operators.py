@@ -1,7 +1,8 @@
 """The library's operators by name, for the layers of `nn`: `ops.linear(x, w, b)`.
 
-Operators of `nn` live in their own part of the extension module and the rest beside it; a layer
-should not need to know which. A name is looked up once, at its first use.
+Operators of `nn`, `linalg` and other modules live in their own parts of the extension module and
+the rest beside them; a layer should not need to know which. A name is looked up once, at its first
+use.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from typing import Any
 
 from treadle import _C
 
+_PARTS = ("_nn", "_linalg", "_fft", "_special")
+
 
 class _Operators:
     def __getattr__(self, name: str) -> Any:
-        for holder in (getattr(_C, "_nn", None), _C):
+        for holder in (*(getattr(_C, part) for part in _PARTS), _C):
             operator = getattr(holder, name, None)
             if operator is not None:
                 setattr(self, name, operator)
