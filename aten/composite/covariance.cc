@@ -64,6 +64,8 @@ Tensor cov(const Tensor& self, int64_t correction, const Tensor& fweights, const
   Tensor mean, divisor;
   if (weights.defined()) {
     const Tensor sum = aten::sum(weights);
+    check<ErrorKind::Runtime>(sum.is_meta() || !aten::item(sum).equal(0),
+                              "cov: expected weights with a sum > 0, got one of 0");
     mean = aten::div(total(aten::mul(rows, weights), 1), sum);
     // Weights of importance count as fewer observations the more they differ.
     const Tensor lost =
@@ -87,7 +89,8 @@ Tensor cov(const Tensor& self, int64_t correction, const Tensor& fweights, const
           ? aten::div(products, aten::clamp(divisor, Scalar(0)))
           : aten::div(products, Scalar(std::max(0.0, static_cast<double>(rows.size(1)) -
                                                          static_cast<double>(correction))));
-  return self.dim() == 2 ? result : aten::reshape(result, {});
+  // One variable has one variance, a number.
+  return rows.size(0) == 1 ? aten::reshape(result, {}) : result;
 }
 
 Tensor corrcoef(const Tensor& self) {

@@ -24,7 +24,7 @@ namespace {
 // ---- integrals ----
 
 // The areas between neighbouring points, without the factor 1/2 and the
-// distance.
+// distance. Halving comes last, so that sums of integers are exact.
 Tensor pair_sums(const char* op, const Tensor& y, int64_t& dim) {
   check<ErrorKind::Runtime>(y.dim() > 0, op, ": expected y with at least 1 dimension, got shape ",
                             y.sizes());
@@ -36,6 +36,7 @@ Tensor pair_sums(const char* op, const Tensor& y, int64_t& dim) {
   return aten::add(aten::narrow(y, dim, 0, pairs), aten::narrow(y, dim, second, pairs));
 }
 
+// Twice the areas between neighbouring points.
 Tensor areas(const char* op, const Tensor& y, const Tensor& x, int64_t& dim) {
   const Tensor sums = pair_sums(op, y, dim);
   check<ErrorKind::Runtime>(x.dim() > 0, op, ": expected x with at least 1 dimension, got shape ",
@@ -57,11 +58,14 @@ Tensor areas(const char* op, const Tensor& y, const Tensor& x, int64_t& dim) {
                               ", got shapes ", x.sizes(), " and ", y.sizes());
     steps = aten::diff(x, 1, own);
   }
-  return aten::div(aten::mul(sums, steps), Scalar(2));
+  return aten::mul(sums, steps);
 }
 
-Tensor areas(const char* op, const Tensor& y, const Scalar& dx, int64_t& dim) {
-  return aten::div(aten::mul(pair_sums(op, y, dim), dx), Scalar(2));
+// Half the distance between points.
+Scalar half(const char* op, const Scalar& dx) {
+  check<ErrorKind::Runtime>(!dx.is_complex() && !dx.is_bool(), op,
+                            ": expected dx as a real number, got dx = ", dx);
+  return Scalar(dx.to<double>() / 2);
 }
 
 Tensor sum_along(const Tensor& t, int64_t dim) {
@@ -81,26 +85,25 @@ void check_points(const Tensor& self, int64_t dim, int64_t edge_order) {
 }
 
 // The derivative along one dimension, for points `step` apart.
-Tensor derivative(const Tensor& self, int64_t dim, double step, int64_t edge_order) {
+Tensor derivative(const Tensor& self, int64_t dim, const Scalar& step, int64_t edge_order) {
   check_points(self, dim, edge_order);
   const int64_t n = self.size(dim);
   const auto at = [&](int64_t i) { return part(self, dim, i, 1); };
   const auto scaled = [](const Tensor& t, double factor) { return aten::mul(t, Scalar(factor)); };
   Tensor first, last;
   if (edge_order == 1) {
-    first = aten::div(aten::sub(at(1), at(0)), Scalar(step));
-    last = aten::div(aten::sub(at(n - 1), at(n - 2)), Scalar(step));
+    first = aten::div(aten::sub(at(1), at(0)), step);
+    last = aten::div(aten::sub(at(n - 1), at(n - 2)), step);
   } else {
-    first =
-        aten::div(aten::sub(aten::sub(scaled(at(1), 2), scaled(at(0), 1.5)), scaled(at(2), 0.5)),
-                  Scalar(step));
+    first = aten::div(
+        aten::sub(aten::sub(scaled(at(1), 2), scaled(at(0), 1.5)), scaled(at(2), 0.5)), step);
     last = aten::div(
         aten::add(aten::sub(scaled(at(n - 1), 1.5), scaled(at(n - 2), 2)), scaled(at(n - 3), 0.5)),
-        Scalar(step));
+        step);
   }
   if (n == 2) return aten::cat({first, last}, dim);
   const Tensor middle =
-      aten::div(aten::sub(part(self, dim, 2, n - 2), part(self, dim, 0, n - 2)), Scalar(2 * step));
+      scaled(aten::div(aten::sub(part(self, dim, 2, n - 2), part(self, dim, 0, n - 2)), step), 0.5);
   return aten::cat({first, middle, last}, dim);
 }
 
@@ -148,14 +151,15 @@ OptionalIntList one_or_all(const std::optional<int64_t>& dim) {
 }
 
 template <class Spacing>
-std::vector<Tensor> gradients(const Tensor& self, OptionalIntList dim, size_t spacings,
-                              Spacing&& spacing, int64_t edge_order) {
+std::vector<Tensor> gradients(const Tensor& self, OptionalIntList dim,
+                              std::optional<size_t> spacings, Spacing&& spacing,
+                              int64_t edge_order) {
   check<ErrorKind::Runtime>(self.dim() > 0 || (dim && dim->empty()),
                             "gradient: expected at least 1 dimension, got a 0-dim tensor");
   const DimVector dims = dim && dim->empty() ? DimVector() : gradient_dims(self, dim);
-  check<ErrorKind::Runtime>(spacings == 0 || spacings == dims.size(),
+  check<ErrorKind::Runtime>(!spacings || *spacings == dims.size(),
                             "gradient: expected a spacing for each of ", dims.size(),
-                            " dimensions, got ", spacings);
+                            " dimensions, got ", spacings.value_or(0));
   check<ErrorKind::Runtime>(self.dtype() != ScalarType::Bool,
                             "gradient: expected self of a dtype of numbers, got ", self.dtype());
   const Tensor values = is_integral(self.dtype(), true) ? aten::to(self, default_dtype()) : self;
@@ -169,49 +173,51 @@ std::vector<Tensor> gradients(const Tensor& self, OptionalIntList dim, size_t sp
 
 Tensor trapezoid_x(const Tensor& y, const Tensor& x, int64_t dim) {
   const Tensor pieces = areas("trapezoid", y, x, dim);
-  return sum_along(pieces, pieces.dim() - y.dim() + dim);
+  return aten::div(sum_along(pieces, pieces.dim() - y.dim() + dim), Scalar(2));
 }
 Tensor trapezoid_dx(const Tensor& y, const Scalar& dx, int64_t dim) {
-  const Tensor pieces = areas("trapezoid", y, dx, dim);
-  return sum_along(pieces, dim);
+  const Scalar factor = half("trapezoid", dx);
+  const Tensor sums = pair_sums("trapezoid", y, dim);
+  return aten::mul(sum_along(sums, dim), factor);
 }
 Tensor trapz_dx(const Tensor& y, double dx, int64_t dim) {
   return trapezoid_dx(y, Scalar(dx), dim);
 }
 Tensor cumulative_trapezoid_x(const Tensor& y, const Tensor& x, int64_t dim) {
   const Tensor pieces = areas("cumulative_trapezoid", y, x, dim);
-  return aten::cumsum(pieces, pieces.dim() - y.dim() + dim);
+  return aten::div(aten::cumsum(pieces, pieces.dim() - y.dim() + dim), Scalar(2));
 }
 Tensor cumulative_trapezoid_dx(const Tensor& y, const Scalar& dx, int64_t dim) {
-  const Tensor pieces = areas("cumulative_trapezoid", y, dx, dim);
-  return aten::cumsum(pieces, dim);
+  const Scalar factor = half("cumulative_trapezoid", dx);
+  const Tensor sums = pair_sums("cumulative_trapezoid", y, dim);
+  return aten::mul(aten::cumsum(sums, dim), factor);
 }
 
 std::vector<Tensor> gradient_scalarint(const Tensor& self, const std::optional<Scalar>& spacing,
                                        std::optional<int64_t> dim, int64_t edge_order) {
-  const double step = spacing ? spacing->to<double>() : 1;
+  const Scalar step = spacing.value_or(Scalar(1));
   return gradients(
-      self, one_or_all(dim), 0, [=](size_t) { return step; }, edge_order);
+      self, one_or_all(dim), std::nullopt, [=](size_t) { return step; }, edge_order);
 }
 std::vector<Tensor> gradient_scalararray(const Tensor& self, const Scalar& spacing, IntList dim,
                                          int64_t edge_order) {
-  const double step = spacing.to<double>();
   return gradients(
-      self, dim, 0, [=](size_t) { return step; }, edge_order);
+      self, dim, std::nullopt, [=](size_t) { return spacing; }, edge_order);
 }
 std::vector<Tensor> gradient_array(const Tensor& self, IntList dim, int64_t edge_order) {
   return gradients(
-      self, dim, 0, [](size_t) { return 1.0; }, edge_order);
+      self, dim, std::nullopt, [](size_t) { return Scalar(1); }, edge_order);
 }
 std::vector<Tensor> gradient_scalarrayint(const Tensor& self, DoubleList spacing,
                                           std::optional<int64_t> dim, int64_t edge_order) {
   return gradients(
-      self, one_or_all(dim), spacing.size(), [=](size_t i) { return spacing[i]; }, edge_order);
+      self, one_or_all(dim), spacing.size(), [=](size_t i) { return Scalar(spacing[i]); },
+      edge_order);
 }
 std::vector<Tensor> gradient_scalarrayarray(const Tensor& self, DoubleList spacing, IntList dim,
                                             int64_t edge_order) {
   return gradients(
-      self, dim, spacing.size(), [=](size_t i) { return spacing[i]; }, edge_order);
+      self, dim, spacing.size(), [=](size_t i) { return Scalar(spacing[i]); }, edge_order);
 }
 std::vector<Tensor> gradient_tensorarrayint(const Tensor& self, TensorList spacing,
                                             std::optional<int64_t> dim, int64_t edge_order) {

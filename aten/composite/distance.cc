@@ -1,4 +1,5 @@
 // renorm and dist: norms of the slices of a tensor, and of a difference.
+#include "aten/composite/renamed_errors.h"
 #include "aten/ops/add.h"
 #include "aten/ops/dist.h"
 #include "aten/ops/div.h"
@@ -16,7 +17,8 @@
 namespace treadle::composite {
 
 Tensor dist(const Tensor& self, const Tensor& other, const Scalar& p) {
-  return aten::linalg_vector_norm(aten::sub(self, other), p);
+  return renamed("dist", "linalg_vector_norm",
+                 [&] { return aten::linalg_vector_norm(aten::sub(self, other), p); });
 }
 
 Tensor renorm(const Tensor& self, const Scalar& p, int64_t dim, const Scalar& maxnorm) {

@@ -3,11 +3,13 @@
 
 #include <limits>
 
+#include "aten/composite/renamed_errors.h"
 #include "aten/ops/_histogramdd.h"
 #include "aten/ops/_histogramdd_edges.h"
 #include "aten/ops/_histogramdd_hist.h"
 #include "aten/ops/amax.h"
 #include "aten/ops/amin.h"
+#include "aten/ops/clone.h"
 #include "aten/ops/diff.h"
 #include "aten/ops/div.h"
 #include "aten/ops/isfinite.h"
@@ -58,8 +60,10 @@ Tensor histogram_of(const char* op, const Tensor& points, TensorList edges, cons
                               ": expected a weight for each of ", points.size(0),
                               " points, got shape ", weight.sizes());
   }
-  Tensor hist =
-      aten::_histogramdd(points, edges, weight.defined() ? aten::reshape(weight, {-1}) : weight);
+  Tensor hist = renamed(op, "_histogramdd", [&] {
+    return aten::_histogramdd(points, edges,
+                              weight.defined() ? aten::reshape(weight, {-1}) : weight);
+  });
   if (!density) return hist;
   hist = aten::div(hist, aten::sum(hist));
   for (size_t d = 0; d < edges.size(); ++d) {
@@ -85,7 +89,7 @@ std::tuple<Tensor, Tensor> histogram_edges(const Tensor& self, const Tensor& bin
   check<ErrorKind::Runtime>(bins.dim() == 1, "histogram: expected 1-dim bins, got shape ",
                             bins.sizes());
   const Tensor points = aten::reshape(self, {self.numel(), 1});
-  return {histogram_of("histogram", points, {bins}, weight, density), bins};
+  return {histogram_of("histogram", points, {bins}, weight, density), aten::clone(bins)};
 }
 
 std::tuple<Tensor, Tensor> histogram_count(const Tensor& self, int64_t bins,

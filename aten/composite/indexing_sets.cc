@@ -1,6 +1,8 @@
 // Indexing made of other indexing: argwhere, nonzero_static, index_reduce, combinations, vander.
 #include <algorithm>
 
+#include "aten/composite/named_errors.h"
+#include "aten/composite/renamed_errors.h"
 #include "aten/ops/argwhere.h"
 #include "aten/ops/cat.h"
 #include "aten/ops/combinations.h"
@@ -74,12 +76,15 @@ Tensor index_reduce(const Tensor& self, int64_t dim, const Tensor& index, const 
       source.sizes() == IntList(expected) && (self.dim() > 0 || index.numel() == 1),
       "index_reduce: expected source of shape ", expected, " for index of length ", index.numel(),
       ", got ", source.sizes());
-  if (self.dim() == 0)
-    return aten::scatter_reduce(self, dim, aten::reshape(index, {}), source, reduce, include_self);
+  check<ErrorKind::Runtime>(source.dtype() == self.dtype(),
+                            "index_reduce: expected source of self's dtype ", self.dtype(),
+                            ", got ", source.dtype());
   DimVector along(static_cast<size_t>(self.dim()), 1);
-  along[d] = index.numel();
-  return aten::scatter_reduce(self, d, aten::expand(aten::reshape(index, along), expected), source,
-                              reduce, include_self);
+  if (self.dim() > 0) along[d] = index.numel();
+  const Tensor places = aten::expand(aten::reshape(index, along), expected);
+  return renamed("index_reduce", "scatter_reduce", [&] {
+    return aten::scatter_reduce(self, d, places, source, reduce, include_self);
+  });
 }
 
 Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
@@ -104,6 +109,7 @@ Tensor vander(const Tensor& x, std::optional<int64_t> N, bool increasing) {
   const ScalarType type = is_integral(x.dtype(), true) ? ScalarType::Int64 : x.dtype();
   const Tensor values = aten::to(x, type);
   if (columns == 0) return aten::new_empty(values, {rows, 0});
+  named("vander", [&] { return checked_numel({rows, columns}, values.element_size()); });
   const Tensor factors = aten::cat({aten::new_ones(values, {rows, 1}),
                                     aten::expand(aten::unsqueeze(values, 1), {rows, columns - 1})},
                                    1);

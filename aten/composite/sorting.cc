@@ -1,6 +1,7 @@
 // Operators that follow from sort, median and searchsorted.
 #include <limits>
 
+#include "aten/iterator/promotion.h"
 #include "aten/ops/_sort_values.h"
 #include "aten/ops/argsort.h"
 #include "aten/ops/bucketize.h"
@@ -9,10 +10,33 @@
 #include "aten/ops/nanmedian.h"
 #include "aten/ops/new_full.h"
 #include "aten/ops/reshape.h"
+#include "aten/ops/scalar_tensor.h"
 #include "aten/ops/searchsorted.h"
 #include "aten/ops/sort.h"
+#include "aten/ops/to.h"
 
 namespace treadle::composite {
+namespace {
+
+// A number is compared in the dtype that arithmetic on both would have: 2.5 lies between the
+// integers 2 and 3.
+Tensor place_of(const Tensor& sequence, const Scalar& number, bool out_int32, bool right,
+                std::optional<std::string_view> side, const Tensor& sorter) {
+  Promotion promotion;
+  promotion.add(sequence);
+  promotion.add(number);
+  const ScalarType type = promotion.result();
+  return aten::searchsorted(aten::to(sequence, type),
+                            aten::scalar_tensor(number, type, std::nullopt, sequence.device()),
+                            out_int32, right, side, sorter);
+}
+
+void require_boundaries(const Tensor& boundaries) {
+  check<ErrorKind::Runtime>(boundaries.dim() == 1,
+                            "bucketize: expected 1-dim boundaries, got shape ", boundaries.sizes());
+}
+
+}  // namespace
 
 std::tuple<Tensor, Tensor> sort_stable(const Tensor& self, std::optional<bool> /*stable*/,
                                        int64_t dim, bool descending) {
@@ -39,13 +63,11 @@ Tensor searchsorted_scalar(const Tensor& sorted_sequence, const Scalar& self, bo
   check<ErrorKind::Runtime>(sorted_sequence.dim() == 1,
                             "searchsorted: expected a 1-dim sequence for a number, got shape ",
                             sorted_sequence.sizes());
-  return aten::searchsorted(sorted_sequence, aten::new_full(sorted_sequence, {}, self), out_int32,
-                            right, side, sorter);
+  return place_of(sorted_sequence, self, out_int32, right, side, sorter);
 }
 
 Tensor bucketize(const Tensor& self, const Tensor& boundaries, bool out_int32, bool right) {
-  check<ErrorKind::Runtime>(boundaries.dim() == 1,
-                            "bucketize: expected 1-dim boundaries, got shape ", boundaries.sizes());
+  require_boundaries(boundaries);
   return aten::searchsorted(boundaries, self, out_int32, right);
 }
 
@@ -59,7 +81,8 @@ Tensor nanmedian(const Tensor& self) {
 }
 
 Tensor bucketize_scalar(const Scalar& self, const Tensor& boundaries, bool out_int32, bool right) {
-  return composite::bucketize(aten::new_full(boundaries, {}, self), boundaries, out_int32, right);
+  require_boundaries(boundaries);
+  return place_of(boundaries, self, out_int32, right, std::nullopt, Tensor());
 }
 
 }  // namespace treadle::composite

@@ -1,5 +1,6 @@
 // Membership and the different slices of a tensor: isin, unique_dim,
 // unique_consecutive.
+#include "aten/iterator/promotion.h"
 #include "aten/ops/_unique_rows.h"
 #include "aten/ops/clamp.h"
 #include "aten/ops/eq.h"
@@ -52,6 +53,25 @@ Unique unique_slices(const char* op, const Tensor& self, int64_t dim, bool sorte
                 return_counts);
 }
 
+// `elements` and `test_elements` compared in the dtype `common`.
+Tensor membership(const Tensor& elements, const Tensor& test_elements, ScalarType common,
+                  bool invert) {
+  check<ErrorKind::NotImplemented>(!is_complex(common), "isin: expected real dtypes, got ", common);
+  check<ErrorKind::Runtime>(elements.device() == test_elements.device(),
+                            "isin: expected both tensors on one device, got ", elements.device(),
+                            " and ", test_elements.device());
+  if (test_elements.numel() == 0)
+    return invert ? aten::ones_like(elements, ScalarType::Bool)
+                  : aten::zeros_like(elements, ScalarType::Bool);
+  const ScalarType type = common == ScalarType::Bool ? ScalarType::UInt8 : common;
+  const Tensor wanted = aten::to(elements, type);
+  const Tensor sorted = std::get<0>(aten::sort(aten::reshape(aten::to(test_elements, type), {-1})));
+  const Tensor place = aten::clamp(aten::searchsorted(sorted, wanted), std::nullopt,
+                                   Scalar(test_elements.numel() - 1));
+  const Tensor found = aten::take(sorted, place);
+  return invert ? aten::ne(found, wanted) : aten::eq(found, wanted);
+}
+
 }  // namespace
 
 Unique unique_dim(const Tensor& self, int64_t dim, bool sorted, bool return_inverse,
@@ -77,21 +97,10 @@ Unique unique_consecutive(const Tensor& self, bool return_inverse, bool return_c
 
 Tensor isin(const Tensor& elements, const Tensor& test_elements, bool /*assume_unique*/,
             bool invert) {
-  const ScalarType common = promote_types(elements.dtype(), test_elements.dtype());
-  check<ErrorKind::NotImplemented>(!is_complex(common), "isin: expected real dtypes, got ", common);
-  check<ErrorKind::Runtime>(elements.device() == test_elements.device(),
-                            "isin: expected both tensors on one device, got ", elements.device(),
-                            " and ", test_elements.device());
-  if (test_elements.numel() == 0)
-    return invert ? aten::ones_like(elements, ScalarType::Bool)
-                  : aten::zeros_like(elements, ScalarType::Bool);
-  const ScalarType type = common == ScalarType::Bool ? ScalarType::UInt8 : common;
-  const Tensor wanted = aten::to(elements, type);
-  const Tensor sorted = std::get<0>(aten::sort(aten::reshape(aten::to(test_elements, type), {-1})));
-  const Tensor place = aten::clamp(aten::searchsorted(sorted, wanted), std::nullopt,
-                                   Scalar(test_elements.numel() - 1));
-  const Tensor found = aten::take(sorted, place);
-  return invert ? aten::ne(found, wanted) : aten::eq(found, wanted);
+  Promotion promotion;
+  promotion.add(elements);
+  promotion.add(test_elements);
+  return membership(elements, test_elements, promotion.result(), invert);
 }
 
 Tensor isin_number(const Tensor& elements, const Scalar& test_element, bool /*assume_unique*/,
@@ -99,11 +108,14 @@ Tensor isin_number(const Tensor& elements, const Scalar& test_element, bool /*as
   return invert ? aten::ne(elements, test_element) : aten::eq(elements, test_element);
 }
 
-Tensor number_isin(const Scalar& element, const Tensor& test_elements, bool assume_unique,
+Tensor number_isin(const Scalar& element, const Tensor& test_elements, bool /*assume_unique*/,
                    bool invert) {
-  const Tensor one =
-      aten::scalar_tensor(element, element.type(), std::nullopt, test_elements.device());
-  return composite::isin(one, test_elements, assume_unique, invert);
+  Promotion promotion;
+  promotion.add(element);
+  promotion.add(test_elements);
+  const ScalarType common = promotion.result();
+  return membership(aten::scalar_tensor(element, common, std::nullopt, test_elements.device()),
+                    test_elements, common, invert);
 }
 
 }  // namespace treadle::composite

@@ -86,7 +86,7 @@ void histogramdd_cpu(const Tensor& self, TensorList bins, const Tensor& weight, 
     for (size_t i = 0; i < edges.back().size(); ++i) {
       check<ErrorKind::Runtime>(
           i == 0 ? edges.back()[0] == edges.back()[0] : edges.back()[i - 1] <= edges.back()[i],
-          "histogramdd: expected bin edges in ascending order, got ", edges.back()[i], " at ", i);
+          "_histogramdd: expected bin edges in ascending order, got ", edges.back()[i], " at ", i);
     }
   }
   const T* const from = input.data_as<T>();

@@ -18,10 +18,7 @@ TensorSpec histc(const char* op, const Tensor& self, int64_t bins, const Scalar&
   return {DimVector{bins}, self.dtype(), self.device()};
 }
 
-// The operators behind it have names of their own that no caller knows.
-TensorSpec histogramdd(const char* /*op*/, const Tensor& self, TensorList bins,
-                       const Tensor& weight) {
-  const char* const op = "histogram";
+TensorSpec histogramdd(const char* op, const Tensor& self, TensorList bins, const Tensor& weight) {
   check<ErrorKind::Runtime>(
       self.dim() == 2 && self.size(1) > 0 && self.size(1) == static_cast<int64_t>(bins.size()), op,
       ": expected edges for each column of the points, got ", bins.size(), " for points of shape ",

@@ -56,9 +56,10 @@ def _along(
 samples("hstack", dtypes=SOME)(
     _along(np.hstack, [(2,), (3,)], [(2, 3), (2, 1)], [(), ()], [(2, 1, 2), (2, 2, 2)])
 )
-samples("vstack", dtypes=SOME)(
-    _along(np.vstack, [(3,), (3,)], [(2, 3), (1, 3)], [(), ()], [(3,), (2, 3)])
-)
+for _name in ("vstack", "row_stack"):
+    samples(_name, dtypes=SOME)(
+        _along(np.vstack, [(3,), (3,)], [(2, 3), (1, 3)], [(), ()], [(3,), (2, 3)])
+    )
 samples("dstack", dtypes=SOME)(
     _along(np.dstack, [(3,), (3,)], [(2, 3), (2, 3)], [(2, 3, 1), (2, 3, 2)], [(), ()])
 )

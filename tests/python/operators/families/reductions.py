@@ -185,6 +185,31 @@ def nansum(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4)), expect=lambda x: np.nansum(x), loose=4)
 
 
+@samples("nanmean", dtypes=("float16", "bfloat16", "float32", "float64", "complex64", "complex128"))
+def nanmean(make: Maker) -> Iterator[Sample]:
+    def expect(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+        numbers = _over(np.sum)(x == x, dim, keepdim)
+        return _over(np.nansum)(x, dim, keepdim) / numbers
+
+    for call in SEVERAL[:11]:
+        yield Sample(make(call[0]), *call[1:], expect=expect, loose=4)
+        x = make(call[0])
+        # All of the first row where rows have 4 elements, and one elsewhere.
+        x.reshape(-1)[:4] = x.reshape(-1)[-1:] = np.nan
+        # Finite differences see nothing of a NaN.
+        yield Sample(x, *call[1:], expect=expect, loose=4, grad=False)
+    yield Sample(make((3, 4)), expect=expect, loose=4)
+    yield Sample(make(()), expect=expect)
+    yield Sample(
+        make((3, 4)),
+        None,
+        True,
+        dtype=treadle.complex128,
+        expect=lambda *args, **options: expect(*args, **options).astype(np.complex128),
+        loose=4,
+    )
+
+
 @samples("count_nonzero.dim_IntList", dtypes=("bool", "int64", "float32", "complex64"))
 def count_nonzero_dims(make: Maker) -> Iterator[Sample]:
     for shape, dims in [((3, 4), [0]), ((2, 3, 4), [0, -1]), ((0, 4), [0])]:
