@@ -65,6 +65,8 @@ void resize_out(const char* op, const Tensor& out, IntList sizes);
 // out= form of an operator that makes its result itself: writes the result to `out` by the rules of
 // Output. RuntimeError when the result carries a gradient, which a given `out` cannot.
 Tensor copy_to_out(const char* op, const Tensor& result, const Tensor& out);
+// The same of several results: every `out` is checked before the first is written.
+void copy_to_outs(const char* op, ArrayRef<const Tensor*> results, ArrayRef<const Tensor*> outs);
 // The in-place form: the result goes to self, whose shape and dtype it must fit.
 Tensor copy_to_self(const char* op, const Tensor& self, const Tensor& result);
 

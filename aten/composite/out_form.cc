@@ -1,17 +1,29 @@
 // The out= and in-place forms of composites: compute, then copy.
+#include <vector>
+
 #include "aten/ops/copy_.h"
 #include "aten/structured.h"
 
 namespace treadle {
 
 Tensor copy_to_out(const char* op, const Tensor& result, const Tensor& out) {
-  check<ErrorKind::Runtime>(
-      !(grad_enabled() && (result.requires_grad() || out.requires_grad())), op,
-      ": expected arguments that do not require grad with out=, got one that does");
-  if (out.is_same(result)) return out;
-  Output target(op, TensorSpec{result.sizes(), result.dtype(), result.device()}, out, {&result});
-  aten::copy_(target.tensor(), result);
-  return target.finish();
+  copy_to_outs(op, {&result}, {&out});
+  return out;
+}
+
+void copy_to_outs(const char* op, ArrayRef<const Tensor*> results, ArrayRef<const Tensor*> outs) {
+  std::vector<Output> targets;
+  targets.reserve(outs.size());
+  for (size_t i = 0; i < outs.size(); ++i) {
+    const Tensor &result = *results[i], &out = *outs[i];
+    check<ErrorKind::Runtime>(
+        !(grad_enabled() && (result.requires_grad() || out.requires_grad())), op,
+        ": expected arguments that do not require grad with out=, got one that does");
+    targets.emplace_back(op, TensorSpec{result.sizes(), result.dtype(), result.device()}, out,
+                         results);
+  }
+  for (size_t i = 0; i < outs.size(); ++i) aten::copy_(targets[i].tensor(), *results[i]);
+  for (Output& target : targets) target.finish();
 }
 
 Tensor copy_to_self(const char* op, const Tensor& self, const Tensor& result) {

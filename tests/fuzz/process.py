@@ -16,8 +16,9 @@ from typing import Any, Optional, Sequence
 
 from .worker import JOURNAL
 
-# Seconds of work after which a call is taken to hang, and of waiting for one that does no work.
-HANG, STUCK = 10.0, 120.0
+# Seconds of work after which a call is taken to hang, of waiting for one that does no work, and of
+# work between calls, where a process that starts imports the references.
+HANG, STUCK, START = 10.0, 120.0, 60.0
 TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -76,8 +77,10 @@ class Worker:
             now = JOURNAL.unpack_from(self.journal)
             if now != last:
                 last, since, worked = now, time.monotonic(), self._work()
-            elif self._work() - worked > self.hang or time.monotonic() - since > STUCK:
-                self._end(f"hangs: no end after {self.hang:.0f} s")
+                continue
+            limit = self.hang if now[0] >= 0 else max(self.hang, START)
+            if self._work() - worked > limit or time.monotonic() - since > STUCK:
+                self._end(f"hangs: no end after {limit:.0f} s")
         try:
             return self.pipe.recv()
         except (EOFError, OSError):
