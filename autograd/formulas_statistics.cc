@@ -106,9 +106,13 @@ Tensor cumprod_backward(const Tensor& grad, const Tensor& self, int64_t dim, con
 Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& result,
                              int64_t dim) {
   if (grad.numel() == 0 || grad.dim() == 0) return grad;
+  // Stands for the logarithm of 0: in every dtype its exponential is 0, and unlike an infinity it
+  // gives no NaN in second derivatives.
+  const Scalar nothing(-65504);
   const auto share = [&](const Tensor& part) {
     const Tensor none = aten::le(part, 0);
-    const Tensor logs = aten::masked_fill(aten::log(aten::masked_fill(part, none, 1)), none, -kInf);
+    const Tensor logs =
+        aten::masked_fill(aten::log(aten::masked_fill(part, none, 1)), none, nothing);
     const Tensor sums =
         aten::flip(aten::logcumsumexp(aten::flip(aten::sub(logs, result), {dim}), dim), {dim});
     const Tensor empty = aten::eq(sums, -kInf);

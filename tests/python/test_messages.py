@@ -387,6 +387,26 @@ GOLDENS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         RuntimeError,
         "bernoulli_: expected p <= 1, got p = 2.0",
     ),
+    "no spacing for a dimension": (
+        lambda: treadle.gradient(ones(3), spacing=[]),
+        RuntimeError,
+        "gradient: expected a spacing for each of 1 dimensions, got 0",
+    ),
+    "quantile outside": (
+        lambda: treadle.quantile(ones(3), treadle.tensor([0.5, 1.5])),
+        RuntimeError,
+        "quantile: expected q in [0, 1], got one that is not",
+    ),
+    "weights of nothing": (
+        lambda: treadle.cov(ones(2, 2), fweights=treadle.tensor([0, 0])),
+        RuntimeError,
+        "cov: expected weights with a sum > 0, got one of 0",
+    ),
+    "edges of bins in disorder": (
+        lambda: treadle.histogram(ones(3), treadle.tensor([0.0, 2.0, 1.0])),
+        RuntimeError,
+        "histogram: expected bin edges in ascending order, got 1.0 at 2",
+    ),
     "gradient of integers": (
         lambda: ones(1, dtype=treadle.int64).requires_grad_(),
         RuntimeError,

@@ -21,16 +21,16 @@ def histc(make: Maker) -> Iterator[Sample]:
         return np.histogram(numbers, bins, (low, high))[0].astype(np.float64)
 
     for shape in [(3, 4), (67,), (), (0,), (2, 1, 5)]:
-        yield Sample(make.distinct(shape), 4, expect=expect)
-        yield Sample(make(shape), 5, -1, 1.5, expect=expect)
-    yield Sample(make((300,)), 7, 0, 1, expect=expect)
-    yield Sample(make((40,)), bins=3, min=-2.5, max=-0.5, expect=expect)
+        yield Sample(make.distinct(shape), 4, grad=False, expect=expect)
+        yield Sample(make(shape), 5, -1, 1.5, grad=False, expect=expect)
+    yield Sample(make((300,)), 7, 0, 1, grad=False, expect=expect)
+    yield Sample(make((40,)), bins=3, min=-2.5, max=-0.5, grad=False, expect=expect)
     # On the edges themselves: each belongs to the bin above, the last one to the last.
     edges = np.array([-1, -0.5, 0, 0.5, 1, 1, 2], dtype=NUMPY_TYPES[make.dtype])
-    yield Sample(edges, 4, -1, 1, expect=expect)
-    yield Sample(np.ones_like(edges), 2, expect=expect)
-    yield Sample(np.ones_like(edges), 2, 3, 3, expect=expect)
-    yield Sample(make.distinct((9,)), expect=expect)
+    yield Sample(edges, 4, -1, 1, grad=False, expect=expect)
+    yield Sample(np.ones_like(edges), 2, grad=False, expect=expect)
+    yield Sample(np.ones_like(edges), 2, 3, 3, grad=False, expect=expect)
+    yield Sample(make.distinct((9,)), grad=False, expect=expect)
     holed = make((9,))
     holed[[1, 4, 5]] = np.nan, np.inf, -np.inf
     yield Sample(holed, 3, -1, 1, grad=False, expect=expect)
