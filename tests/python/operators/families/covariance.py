@@ -39,9 +39,7 @@ def cov(make: Maker) -> Iterator[Sample]:
         much = much.astype(np.float32)
     for shape in [(3, 4), (4,)]:
         for correction in (0, 1):
-            yield Sample(
-                make(shape), correction=correction, fweights=often, expect=_cov, loose=8
-            )
+            yield Sample(make(shape), correction=correction, fweights=often, expect=_cov, loose=8)
             yield Sample(make(shape), correction=correction, aweights=much, expect=_cov, loose=8)
             yield Sample(
                 make(shape),

@@ -62,7 +62,10 @@ def _at_points(cumulative: bool) -> Any:
         yield Sample(_ordinates(make, (2, 5)), _points(make, (5,)), expect=expect, loose=4)
         # Points for the last dimensions only.
         yield Sample(
-            _ordinates(make, (2, 3, 4)), _points(make, (3, 4), 0), dim=1, loose=4,
+            _ordinates(make, (2, 3, 4)),
+            _points(make, (3, 4), 0),
+            dim=1,
+            loose=4,
             expect=lambda y, x, dim: expect(y, np.broadcast_to(x, y.shape), dim),
         )
         yield Sample(
@@ -107,9 +110,7 @@ def _gradient(x: Any, spacing: Any = None, dim: Any = None, edge_order: int = 1)
     dims = list(range(x.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     if not isinstance(spacing, list):
         spacing = [1 if spacing is None else spacing] * len(dims)
-    return [
-        np.gradient(x, s, axis=d, edge_order=edge_order) for d, s in zip(dims, spacing)
-    ]
+    return [np.gradient(x, s, axis=d, edge_order=edge_order) for d, s in zip(dims, spacing)]
 
 
 @samples("gradient.scalarint", dtypes=WIDE)

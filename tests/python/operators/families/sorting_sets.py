@@ -144,9 +144,7 @@ def isin(make: Maker) -> Iterator[Sample]:
         x = np.array([np.nan, np.inf, 1], dtype=NUMPY_TYPES[make.dtype])
         yield Sample(x, x[::-1].copy(), grad=False, expect=_isin)
     if make.dtype == "int64":
-        yield Sample(
-            make((5,)), np.array([0.5, 1, 2]), invert=True, grad=False, expect=_isin
-        )
+        yield Sample(make((5,)), np.array([0.5, 1, 2]), invert=True, grad=False, expect=_isin)
         # A 0-dim tensor is compared in the dtype of the other.
         yield Sample(
             np.array([0.1], dtype=np.float32),
