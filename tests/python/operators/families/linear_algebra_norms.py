@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Iterator
 
 import numpy as np
+import treadle
 from scipy.spatial import distance
 
 from ..sample import Maker, Sample, samples
@@ -74,6 +75,19 @@ def norm_optional(make: Maker) -> Iterator[Sample]:
     yield Sample(
         make((2, 3), 0.5, 2), 1, None, expect=lambda x, *_: np.asarray(np.abs(x).sum()), loose=20
     )
+    # Of a number it is the norm of a vector, over two dimensions too.
+    for p, dim, keepdim in [(2, [0], False), (1, [-1], True), (3, [0, 1], False)]:
+        yield Sample(
+            make((2, 3), 0.5, 2),
+            p,
+            dim,
+            keepdim,
+            dtype=treadle.complex128 if make.is_complex else treadle.float64,
+            expect=lambda x, p, dim, keepdim, dtype: (
+                (abs(x) ** p).sum(axis=tuple(dim), keepdims=keepdim) ** (1 / p)
+            ),
+            loose=20,
+        )
 
 
 @samples("linalg_cond", dtypes=DTYPES)

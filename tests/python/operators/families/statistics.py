@@ -261,22 +261,6 @@ def norm(make: Maker) -> Iterator[Sample]:
     yield Sample(make((5,)), expect=_norm, loose=8)
 
 
-@samples("norm.ScalarOpt_dim", dtypes=FLOATS)
-def norm_dim(make: Maker) -> Iterator[Sample]:
-    for p, dim, keepdim in [(None, [0], False), (1, [-1], True), (3, [0, 1], False)]:
-        yield Sample(make((3, 4), 0.5, 2), p, dim, keepdim, expect=_norm, loose=8)
-
-
-@samples("norm.ScalarOpt_dim_dtype", dtypes=("float32", "float64"))
-def norm_dim_dtype(make: Maker) -> Iterator[Sample]:
-    yield Sample(make((3, 4), 0.5, 2), 2, [1], True, dtype=treadle.float64, expect=_norm, loose=8)
-
-
-@samples("norm.ScalarOpt_dtype", dtypes=("float32", "float64"))
-def norm_dtype(make: Maker) -> Iterator[Sample]:
-    yield Sample(make((3, 4), 0.5, 2), None, dtype=treadle.float64, expect=_norm, loose=8)
-
-
 @samples("diff", dtypes=("bool", "int64", "float32", "float64", "complex128"))
 def diff(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
