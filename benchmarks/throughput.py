@@ -52,6 +52,11 @@ def layer_norm(x: np.ndarray) -> np.ndarray:
     return centred / np.sqrt((centred * centred).mean(1, keepdims=True) + 1e-5)
 
 
+def sorted_with_indices(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    indices = np.argsort(x, -1)
+    return np.take_along_axis(x, indices, -1), indices
+
+
 def gelu(x: np.ndarray) -> np.ndarray:
     return 0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x * x * x)))
 
@@ -95,8 +100,10 @@ def cases() -> list[Case]:
         simple("cumsum", lambda m, d: m.cumsum(d["a"], 0, out=d["out"]), lambda d: np.cumsum(d["a"], out=d["out"])),
         simple("cumsum, rows", lambda m, d: d["x"].cumsum(1), lambda d: d["x"].cumsum(1)),
         simple("cumsum, columns", lambda m, d: d["x"].cumsum(0), lambda d: d["x"].cumsum(0)),
-        simple("sort, 1M", lambda m, d: d["s"].sort(), lambda d: np.sort(d["s"])),
-        simple("sort, rows", lambda m, d: d["x"].sort(1), lambda d: np.sort(d["x"], 1)),
+        simple("sort values, 1M", lambda m, d: m.msort(d["s"]), lambda d: np.sort(d["s"])),
+        simple("sort values, rows", lambda m, d: m.msort(d["x"].T), lambda d: np.sort(d["x"], 1)),
+        simple("sort with indices, 1M", lambda m, d: d["s"].sort(), lambda d: sorted_with_indices(d["s"])),
+        simple("sort with indices, rows", lambda m, d: d["x"].sort(1), lambda d: sorted_with_indices(d["x"])),
         simple("argsort, 1M", lambda m, d: d["s"].argsort(), lambda d: np.argsort(d["s"])),
         simple("topk, rows", lambda m, d: d["x"].topk(8, 1), lambda d: np.partition(d["x"], COLUMNS - 8, 1)[:, -8:]),
         simple("transposed copy", lambda m, d: d["x"].T.contiguous() if m is treadle else d["x"].t().contiguous(), lambda d: np.ascontiguousarray(d["x"].T)),

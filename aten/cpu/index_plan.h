@@ -96,7 +96,10 @@ void write_plan(const IndexPlan& plan, T* data, int64_t span, const T* source, b
     T* const target = data + plan.outer[0] + plan.inner[0];
     ordered_writes(
         entries, span, [&](int64_t e) { return plan.index[e]; },
-        [&](int64_t e) { write(target[plan.index[e]], source[many ? e : 0]); });
+        [&](int64_t e) {
+          if (e + kAhead < entries) __builtin_prefetch(target + plan.index[e + kAhead], 1);
+          write(target[plan.index[e]], source[many ? e : 0]);
+        });
     return;
   }
   // A column is one row of `inner`, or part of the run if there is only one.

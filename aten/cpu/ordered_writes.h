@@ -4,8 +4,9 @@
 //   ordered_writes(entries, out.numel(), [&](int64_t i) { return index[i]; },
 //                  [&](int64_t i) { out[index[i]] += source[i]; });
 //
-// The writes are sorted into runs of neighbouring elements first, in which they keep their order;
-// then each run is one thread's. Neighbours also share a cache, so this pays on one thread too.
+// For many threads the writes are sorted into runs of neighbouring elements first, in which they
+// keep their order; then each run is one thread's. A few threads would be done with the writes
+// before they had sorted them.
 #pragma once
 
 #include <array>
@@ -17,11 +18,13 @@
 namespace treadle::cpu {
 
 inline constexpr int64_t kOrderedRuns = 64;
+inline constexpr int kThreadsToSort = 8;
 
 // target(i) in [0, span) is the element that write(i) writes.
 template <class Target, class Write>
 void ordered_writes(int64_t count, int64_t span, Target target, Write write) {
-  if (count < 4 * kGrain || count > UINT32_MAX || span < kOrderedRuns) {
+  if (num_threads() < kThreadsToSort || count < 4 * kGrain || count > UINT32_MAX ||
+      span < kOrderedRuns) {
     for (int64_t i = 0; i < count; ++i) write(i);
     return;
   }

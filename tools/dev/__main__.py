@@ -14,6 +14,7 @@ import sys
 
 import bazel
 import bench
+import coverage
 import demo
 import docs
 import environment
@@ -40,6 +41,9 @@ def parser() -> argparse.ArgumentParser:
     build.add_argument("--wheel", action="store_true", help="pack the wheel too")
     build.add_argument("--asan", action="store_true", help="with sanitizers: build/python-asan")
     bench.add_arguments(commands.add_parser("bench", help="run the benchmarks"))
+    coverage.add_arguments(
+        commands.add_parser("coverage", help="which of a list of PyTorch's names exist")
+    )
     commands.add_parser("docs", help="make the reference pages in build/docs")
     commands.add_parser("format", help="format the sources")
     commands.add_parser("lint", help="check the sources")
@@ -73,6 +77,8 @@ def main() -> int:
         return build_command(args)
     if args.command == "fuzz":
         return fuzz.main(args)
+    if args.command == "coverage":
+        return coverage.main(args)
     if args.command == "bench":
         return bench.main(args)
     if args.command == "docs":

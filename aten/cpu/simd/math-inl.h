@@ -267,11 +267,24 @@ template <class T>
 HWY_INLINE Vec<T> cosh(Vec<T> x) {
   return map_lanes([](T v) { return std::cosh(v); }, x);
 }
+// Near 0 a polynomial in x^2, fitted to tanh(x) / x on [-0.625, 0.625] with a relative error of
+// 0.07 * 2^-24; further off, 1 - 2 / (exp(2 |x|) + 1), in which nothing cancels.
+HWY_INLINE Vec<float> tanh_float(Vec<float> x) {
+  const Vec<float> size = abs(x), z = x * x;
+  Vec<float> p = set(-5.704985011805e-03f);
+  for (const float c : {2.063908549352e-02f, -5.373971455354e-02f, 1.333144219180e-01f,
+                        -3.333328194177e-01f})
+    p = {hn::MulAdd(p.raw, z.raw, set(c).raw)};
+  const Vec<float> near = {hn::MulAdd((size * z).raw, p.raw, size.raw)};
+  const Vec<float> e = exp(minimum(size + size, set(20.0f)));
+  const Vec<float> far = set(1.0f) - set(2.0f) / (e + set(1.0f));
+  return where(isnan(x), x, copysign(where(size < set(0.625f), near, far), x));
+}
 template <class T>
 HWY_INLINE Vec<T> tanh(Vec<T> x) {
+  if constexpr (sizeof(T) == 4) return tanh_float(x);
   const Vec<T> y = {hn::Tanh(Tag<T>(), fmin(fmax(x, set(T(-40))), set(T(40))).raw)};
-  const Mask<T> tiny = abs(x) < set(sizeof(T) == 4 ? T(1e-5) : T(1e-9));
-  return where(logical_or(isnan(x), tiny), x, y);
+  return where(logical_or(isnan(x), abs(x) < set(T(1e-9))), x, y);
 }
 template <class T>
 HWY_INLINE Vec<T> asinh(Vec<T> x) {
