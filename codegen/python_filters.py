@@ -288,6 +288,13 @@ def text_signature(signature: Signature, receiver: str = "") -> str:
     return f"({', '.join(parts)})"
 
 
+def _filled(doc: str) -> str:
+    """The text in lines that break between words only, so that a word is found in it."""
+    return textwrap.fill(
+        " ".join(doc.split()), 100, break_on_hyphens=False, break_long_words=False
+    )
+
+
 def _doc(name: str, signatures: Iterable[Signature]) -> str:
     signatures = list(signatures)
     first = signatures[0]
@@ -300,7 +307,7 @@ def _doc(name: str, signatures: Iterable[Signature]) -> str:
         if s.entry.doc and s.entry.doc not in seen:
             seen.append(s.entry.doc)
     return "\n".join(
-        lines + [""] + [textwrap.fill(" ".join(d.split()), 100) for d in seen]
+        lines + [""] + [_filled(d) for d in seen]
     ).rstrip()
 
 

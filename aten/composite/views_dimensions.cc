@@ -1,6 +1,6 @@
 // Views with at least so many dimensions, views of pieces along a fixed
 // dimension, and views placed by tensors.
-#include "aten/composite/named_errors.h"
+#include "aten/composite/renamed_errors.h"
 #include "aten/ops/atleast_1d.h"
 #include "aten/ops/atleast_2d.h"
 #include "aten/ops/atleast_3d.h"
@@ -39,12 +39,12 @@ std::vector<Tensor> equal_pieces(const char* op, const Tensor& self, int64_t sec
                                  int64_t dim) {
   check<ErrorKind::Runtime>(self.size(dim) % sections == 0, op, ": expected a size of dimension ",
                             dim, " that ", sections, " sections divide, got shape ", self.sizes());
-  return aten::tensor_split(self, sections, dim);
+  return renamed(op, "tensor_split", [&] { return aten::tensor_split(self, sections, dim); });
 }
 
 int64_t integer_in(const char* op, const char* name, const Tensor& t) {
-  check<ErrorKind::Runtime>(t.numel() == 1 && is_integral(t.dtype(), false), op, ": expected ",
-                            name, " to be an integer tensor of one element, got ", t);
+  check<ErrorKind::Runtime>(t.dim() == 0 && is_integral(t.dtype(), false), op, ": expected ", name,
+                            " to be a 0-dim integer tensor, got ", t);
   return aten::item(t).to<int64_t>();
 }
 
@@ -87,22 +87,22 @@ std::vector<Tensor> dsplit(const Tensor& self, IntList indices) {
 }
 
 std::vector<Tensor> unsafe_chunk(const Tensor& self, int64_t chunks, int64_t dim) {
-  return aten::chunk(self, chunks, dim);
+  return renamed("unsafe_chunk", "chunk", [&] { return aten::chunk(self, chunks, dim); });
 }
 std::vector<Tensor> unsafe_split(const Tensor& self, int64_t split_size, int64_t dim) {
-  return aten::split(self, split_size, dim);
+  return renamed("unsafe_split", "split", [&] { return aten::split(self, split_size, dim); });
 }
 std::vector<Tensor> unsafe_split_with_sizes(const Tensor& self, IntList split_sizes, int64_t dim) {
-  return aten::split_with_sizes(self, split_sizes, dim);
+  return renamed("unsafe_split_with_sizes", "split_with_sizes",
+                 [&] { return aten::split_with_sizes(self, split_sizes, dim); });
 }
 
 std::vector<Tensor> tensor_split_by_tensor(const Tensor& self, const Tensor& indices, int64_t dim) {
   check<ErrorKind::Runtime>(
       indices.dtype() == ScalarType::Int64 && indices.is_cpu() && indices.dim() <= 1,
-      "tensor_split: expected the indices in an int64 "
-      "tensor of at most 1 dimension on the cpu, "
+      "tensor_split: expected the indices in an int64 tensor of at most 1 dimension on the cpu, "
       "got ",
-      indices);
+      indices, " on ", indices.device());
   if (indices.dim() == 0)
     return aten::tensor_split(self, integer_in("tensor_split", "sections", indices), dim);
   const Tensor own = aten::contiguous(indices);
@@ -129,10 +129,10 @@ Tensor sum_to_size(const Tensor& self, IntList size) {
 }
 
 Tensor swapaxes_(const Tensor& self, int64_t axis0, int64_t axis1) {
-  return aten::transpose_(self, axis0, axis1);
+  return renamed("swapaxes_", "transpose_", [&] { return aten::transpose_(self, axis0, axis1); });
 }
 Tensor swapdims_(const Tensor& self, int64_t dim0, int64_t dim1) {
-  return aten::transpose_(self, dim0, dim1);
+  return renamed("swapdims_", "transpose_", [&] { return aten::transpose_(self, dim0, dim1); });
 }
 
 }  // namespace treadle::composite

@@ -2,6 +2,7 @@
 // diagonals written.
 #include <algorithm>
 
+#include "aten/composite/renamed_errors.h"
 #include "aten/ops/as_strided.h"
 #include "aten/ops/as_strided_scatter.h"
 #include "aten/ops/clone.h"
@@ -22,7 +23,10 @@
 namespace treadle::composite {
 namespace {
 
-void write_part(const char* op, const Tensor& part, const Tensor& src) {
+// Writes `src` to the part that `view` shows, an operator whose errors are to name `op` instead.
+template <class F>
+void write_part(const char* op, std::string_view name, F&& view, const Tensor& src) {
+  const Tensor part = renamed(op, name, view);
   check<ErrorKind::Runtime>(part.sizes() == src.sizes(), op, ": expected src of shape ",
                             part.sizes(), ", got ", src.sizes());
   aten::copy_(part, src);
@@ -32,21 +36,25 @@ void write_part(const char* op, const Tensor& part, const Tensor& src) {
 
 Tensor select_scatter(const Tensor& self, const Tensor& src, int64_t dim, int64_t index) {
   const Tensor result = aten::clone(self, MemoryFormat::Contiguous);
-  write_part("select_scatter", aten::select(result, dim, index), src);
+  write_part(
+      "select_scatter", "select", [&] { return aten::select(result, dim, index); }, src);
   return result;
 }
 
 Tensor slice_scatter(const Tensor& self, const Tensor& src, int64_t dim,
                      std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
   const Tensor result = aten::clone(self, MemoryFormat::Contiguous);
-  write_part("slice_scatter", aten::slice(result, dim, start, end, step), src);
+  write_part(
+      "slice_scatter", "slice", [&] { return aten::slice(result, dim, start, end, step); }, src);
   return result;
 }
 
 Tensor diagonal_scatter(const Tensor& self, const Tensor& src, int64_t offset, int64_t dim1,
                         int64_t dim2) {
   const Tensor result = aten::clone(self, MemoryFormat::Contiguous);
-  write_part("diagonal_scatter", aten::diagonal(result, offset, dim1, dim2), src);
+  write_part(
+      "diagonal_scatter", "diagonal", [&] { return aten::diagonal(result, offset, dim1, dim2); },
+      src);
   return result;
 }
 
@@ -62,7 +70,9 @@ Tensor as_strided_scatter(const Tensor& self, const Tensor& src, IntList size, I
   check<ErrorKind::Runtime>(
       offset >= 0, "as_strided_scatter: expected storage_offset >= ", self.storage_offset(),
       ", self's own, got storage_offset = ", storage_offset);
-  write_part("as_strided_scatter", aten::as_strided(result, size, stride, offset), src);
+  write_part(
+      "as_strided_scatter", "as_strided",
+      [&] { return aten::as_strided(result, size, stride, offset); }, src);
   return result;
 }
 

@@ -78,7 +78,11 @@ PyObject* call_operator(const char* name, PyObject* self,
 
 void add_generated_methods(std::vector<PyMethodDef>& methods) {
   std::set<std::string_view> taken;
-  for (const PyMethodDef& m : methods) taken.insert(m.ml_name);
+  // A method written by hand over operators is documented by their entries.
+  for (PyMethodDef& m : methods) {
+    taken.insert(m.ml_name);
+    if (const Binding& b = find_binding(m.ml_name); b.method) m.ml_doc = b.doc;
+  }
   std::vector<PyGetSetDef> properties;
   add_properties(properties);
   add_autograd_properties(properties);

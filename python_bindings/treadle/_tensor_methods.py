@@ -139,6 +139,7 @@ def install() -> None:
     methods = (
         apply_, map_, map2_, type, set_, pin_memory, to_dense, dim_order, resize, resize_as
     )  # fmt: skip
+    set_.__doc__ = f"{_set.__doc__}\n\n{set_.__doc__}"
     for method in methods:
         setattr(Tensor, method.__name__, method)
     for name in _SPARSE:

@@ -8,9 +8,17 @@ from typing import Any, Callable
 
 import numpy as np
 import pytest
+import scipy.stats
 import treadle
 
 COUNT = 60_000
+
+
+def _binomial(count: float, prob: float, generator: Any) -> treadle.Tensor:
+    return treadle.binomial(
+        treadle.full((COUNT,), float(count)), treadle.full((COUNT,), prob), generator=generator
+    )
+
 
 # name: (call, mean, variance)
 FILLS: dict[str, tuple[Callable[[Any], treadle.Tensor], float, float]] = {
@@ -19,6 +27,46 @@ FILLS: dict[str, tuple[Callable[[Any], treadle.Tensor], float, float]] = {
     "exponential_": (lambda g: treadle.empty(COUNT).exponential_(2.0, generator=g), 0.5, 0.25),
     "bernoulli_": (lambda g: treadle.empty(COUNT).bernoulli_(0.3, generator=g), 0.3, 0.21),
     "random_": (lambda g: treadle.empty(COUNT).random_(-2, 4, generator=g), 0.5, 35 / 12),
+    # The arctangent of a Cauchy number is uniformly distributed.
+    "cauchy_": (
+        lambda g: ((treadle.empty(COUNT).cauchy_(3.0, 2.0, generator=g) - 3.0) / 2.0).atan(),
+        0.0,
+        np.pi**2 / 12,
+    ),
+    "log_normal_": (
+        lambda g: treadle.empty(COUNT).log_normal_(0.25, 0.5, generator=g),
+        np.exp(0.375),
+        (np.exp(0.25) - 1) * np.exp(0.75),
+    ),
+    "geometric_": (
+        lambda g: treadle.empty(COUNT).geometric_(0.3, generator=g),
+        1 / 0.3,
+        0.7 / 0.09,
+    ),
+    "poisson of small rates": (
+        lambda g: treadle.poisson(treadle.full((COUNT,), 3.5), generator=g),
+        3.5,
+        3.5,
+    ),
+    "poisson of large rates": (
+        lambda g: treadle.poisson(treadle.full((COUNT,), 40.0), generator=g),
+        40.0,
+        40.0,
+    ),
+    "binomial of few": (lambda g: _binomial(9, 0.3, g), 2.7, 1.89),
+    "binomial of many": (lambda g: _binomial(200, 0.25, g), 50.0, 37.5),
+    "binomial of likely": (lambda g: _binomial(200, 0.75, g), 150.0, 37.5),
+    "rand_like": (
+        lambda g: treadle.rand_like(treadle.empty(COUNT), generator=g),
+        0.5,
+        1 / 12,
+    ),
+    "randn_like": (lambda g: treadle.randn_like(treadle.empty(COUNT), generator=g), 0.0, 1.0),
+    "randint_like": (
+        lambda g: treadle.randint_like(treadle.empty(COUNT), -2, 4, generator=g),
+        0.5,
+        35 / 12,
+    ),
     "rand": (lambda g: treadle.rand(COUNT, generator=g), 0.5, 1 / 12),
     "randn": (lambda g: treadle.randn(COUNT, generator=g), 0.0, 1.0),
     "randint": (lambda g: treadle.randint(0, 10, (COUNT,), generator=g), 4.5, 99 / 12),
@@ -152,6 +200,66 @@ def test_multinomial_without_replacement_draws_each_once() -> None:
     for _ in range(50):
         drawn = treadle.multinomial(weights, 3).numpy()
         np.testing.assert_array_equal(np.sort(drawn, 1), [[1, 2, 3], [0, 2, 3]])
+
+
+def _assert_follows(drawn: np.ndarray, share: Callable[[np.ndarray], np.ndarray]) -> None:
+    """The shares of the counts that are not rare, within six standard errors each."""
+    values, found = np.unique(drawn, return_counts=True)
+    wanted = share(values)
+    common = wanted * COUNT > 50
+    assert wanted[common].sum() > 0.99
+    errors = np.sqrt(wanted * (1 - wanted) / COUNT)
+    assert (np.abs(found / COUNT - wanted) < 6 * errors)[common].all()
+
+
+@pytest.mark.parametrize("rate", [0.2, 3.5, 9.9, 10.0, 40.0])
+def test_poisson_follows_the_distribution(rate: float) -> None:
+    x = treadle.poisson(treadle.full((COUNT,), rate), generator=_generator(2)).numpy()
+    _assert_follows(x, lambda k: scipy.stats.poisson.pmf(k, rate))
+
+
+@pytest.mark.parametrize(
+    "count, prob", [(1, 0.4), (9, 0.3), (50, 0.1), (50, 0.9), (200, 0.25), (200, 0.8), (60, 0.5)]
+)
+def test_binomial_follows_the_distribution(count: int, prob: float) -> None:
+    x = _binomial(count, prob, _generator(2)).numpy()
+    _assert_follows(x, lambda k: scipy.stats.binom.pmf(k, count, np.float32(prob)))
+
+
+def test_geometric_follows_the_distribution() -> None:
+    x = treadle.empty(COUNT, dtype=treadle.int64).geometric_(0.3, generator=_generator(2)).numpy()
+    _assert_follows(x, lambda k: scipy.stats.geom.pmf(k, 0.3))
+
+
+def test_counts_at_the_ends_of_their_parameters() -> None:
+    rates = treadle.tensor([0.0, 1e-30, 1e15], dtype=treadle.float64)
+    nothing, tiny, huge = treadle.poisson(rates).tolist()
+    assert nothing == 0 and tiny == 0 and abs(huge - 1e15) < 1e9
+    count = treadle.tensor([0.0, 7.0, 7.0, 1e15], dtype=treadle.float64)
+    prob = treadle.tensor([0.5, 0.0, 1.0, 0.5], dtype=treadle.float64)
+    none, never, always, half = treadle.binomial(count, prob).tolist()
+    assert (none, never, always) == (0, 0, 7) and abs(half - 5e14) < 1e9
+    # What a dtype cannot hold is its largest value.
+    assert (treadle.empty(100, dtype=treadle.int64).geometric_(1e-300) == 2**63 - 1).all()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: treadle.poisson(treadle.tensor([1.0, -1.0])),
+        lambda: treadle.poisson(treadle.tensor([float("nan")])),
+        lambda: treadle.binomial(treadle.tensor([-1.0]), treadle.tensor([0.5])),
+        lambda: treadle.binomial(treadle.tensor([1.0]), treadle.tensor([1.5])),
+        lambda: treadle.binomial(treadle.tensor([1.0]), treadle.tensor([float("nan")])),
+        lambda: treadle.empty(3).geometric_(1.0),
+        lambda: treadle.empty(3).geometric_(0.0),
+        lambda: treadle.empty(3).cauchy_(0.0, -1.0),
+        lambda: treadle.empty(3).log_normal_(0.0, 0.0),
+    ],
+)
+def test_parameters_of_no_distribution_are_refused(call: Callable[[], Any]) -> None:
+    with pytest.raises((RuntimeError, ValueError), match=r"^\w+: expected "):
+        call()
 
 
 def test_multinomial_follows_the_weights() -> None:

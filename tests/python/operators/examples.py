@@ -11,11 +11,13 @@ python -m operators.examples FILE    writes {"add.Tensor": "...", ...} to FILE
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import sys
 import warnings
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Iterator, Optional
 
@@ -85,9 +87,12 @@ def _statements(
     names = _Names()
     setup: list[str] = ["_ = treadle.manual_seed(0)"] if op.random else []
     texts = []
-    for position, value in enumerate(sample.args):
+    one_by_one = bool(place) and _takes_one_by_one(place, op.name)
+    for position, value in enumerate(sample.as_written or sample.args):
         known = op.args[position]["name"] if position < len(op.args) else "x"
-        texts.append(_argument(value, known, dtype, digits, names, setup))
+        listed = isinstance(value, (list, tuple)) and bool(_arrays(value))
+        for part in value if one_by_one and listed else [value]:
+            texts.append(_argument(part, known, dtype, digits, names, setup))
     for key, value in sample.kwargs.items():
         texts.append(f"{key}={_argument(value, key, dtype, digits, names, setup)}")
     if place:
@@ -173,6 +178,16 @@ def _places(op: Operator) -> Iterator[str]:
             yield f"treadle._C._{module}"
     if "method" in op.json["variants"]:
         yield ""
+
+
+def _takes_one_by_one(place: str, name: str) -> bool:
+    """Whether the function takes its tensors as arguments of their own rather than in a list."""
+    function = attrgetter(".".join([*place.split(".")[1:], name]))(treadle)
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:
+        return False
+    return any(p.kind == p.VAR_POSITIONAL for p in parameters)
 
 
 # ---- running -------------------------------------------------------------------------------------

@@ -134,6 +134,9 @@ class Sample:
     # Applied to the first argument where derivatives are checked: keeps its finite differences in
     # the operator's domain, such as Hermitian matrices.
     domain: Optional[Callable[[treadle.Tensor], treadle.Tensor]] = None
+    # The positional arguments as programs write them, where a function in Python takes them
+    # otherwise than the operator does: for the reference pages.
+    as_written: Optional[tuple[Any, ...]] = None
 
     def __init__(
         self,
@@ -146,12 +149,13 @@ class Sample:
         strides: bool = False,
         settle: Optional[Callable[[Any], Any]] = None,
         domain: Optional[Callable[[treadle.Tensor], treadle.Tensor]] = None,
+        as_written: Optional[tuple[Any, ...]] = None,
         **kwargs: Any,
     ):
         self.args, self.kwargs, self.expect = args, kwargs, expect
         self.grad, self.exact, self.loose = grad, exact, loose
         self.shape_only, self.strides = shape_only, strides
-        self.settle, self.domain = settle, domain
+        self.settle, self.domain, self.as_written = settle, domain, as_written
 
 
 def map_arrays(value: Any, f: Callable[[np.ndarray], Any]) -> Any:

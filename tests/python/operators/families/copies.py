@@ -38,6 +38,14 @@ def copy_(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4)), whole, expect=lambda x, y: y.astype(x.dtype), grad=False)
 
 
+@samples("copy", dtypes=ALL)
+def copy(make: Maker) -> Iterator[Sample]:
+    for a, b in [((3, 4), (3, 4)), ((3, 4), (4,)), ((2, 3), ()), ((), ()), ((0, 4), (1, 4))]:
+        yield Sample(make(a), make(b), expect=lambda x, y: np.broadcast_to(y, x.shape))
+    whole = Maker("int32")((3, 4), 0, 4)
+    yield Sample(make((3, 4)), whole, expect=lambda x, y: y.astype(x.dtype), grad=False)
+
+
 @samples("clone", dtypes=ALL)
 def clone(make: Maker) -> Iterator[Sample]:
     for shape in [(3, 4), (), (0, 2), (67,)]:

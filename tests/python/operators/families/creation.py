@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Callable, Iterator
 
 import numpy as np
@@ -58,6 +59,12 @@ samples("ones", dtypes=MANY)(_factory(1))
 def empty_strided(make: Maker) -> Iterator[Sample]:
     for size, stride in [([2, 3], [1, 2]), ([], []), ([0, 4], [4, 1]), ([2, 2], [0, 1])]:
         yield Sample(size, stride, dtype=_dtype(make), shape_only=True, expect=_filled(make, 0))
+
+
+@samples("empty_permuted", dtypes=MANY)
+def empty_permuted(make: Maker) -> Iterator[Sample]:
+    for size, order in [([2, 3], [1, 0]), ([2, 3, 4], [0, -1, 1]), ([], []), ([0, 4], [1, 0])]:
+        yield Sample(size, order, dtype=_dtype(make), shape_only=True, expect=_filled(make, 0))
 
 
 @samples("full", dtypes=MANY)
@@ -174,6 +181,30 @@ def arange_start_step(make: Maker) -> Iterator[Sample]:
         yield _arange(make, 0.5, 2.0, 0.25)
 
 
+def _range(make: Maker, start: float, end: float, *step: float) -> Sample:
+    def expect(first: float, last: float, by: float = 1, **_: Any) -> Any:
+        count = int((last - first) / by) + 1
+        return (first + by * np.arange(count)).astype(NUMPY_TYPES[make.dtype])
+
+    return Sample(start, end, *step, dtype=_dtype(make), expect=expect)
+
+
+@samples("range", dtypes=REAL)
+def range_(make: Maker) -> Iterator[Sample]:
+    for start, end in [(0, 5), (3, 3), (2, 71)]:
+        yield _range(make, start, end)
+    # Whatever the numbers are, the dtype is the default one.
+    yield Sample(1, 4, expect=lambda a, b: np.arange(1.0, 5.0))
+
+
+@samples("range.step", dtypes=REAL)
+def range_step(make: Maker) -> Iterator[Sample]:
+    for start, end, step in [(0, 9, 3), (0, 10, 3), (5, 1, -2), (4, 4, -1)]:
+        yield _range(make, start, end, step)
+    if make.is_floating:
+        yield _range(make, 0.5, 2.0, 0.25)
+
+
 @samples("linspace", dtypes=REAL)
 def linspace(make: Maker) -> Iterator[Sample]:
     for start, end, steps in [(0, 8, 5), (3, -3, 4), (1, 5, 1), (0, 1, 0), (0, 100, 101)]:
@@ -194,6 +225,35 @@ def logspace(make: Maker) -> Iterator[Sample]:
     for start, end, steps, base in [(0, 3, 4, 2.0), (2, 2, 1, 3.0), (0, 1, 0, 2.0)]:
         yield Sample(start, end, steps, base, dtype=_dtype(make), expect=expect)
     yield Sample(0, 2, 3, dtype=_dtype(make), expect=expect)
+
+
+def _between(make: Maker, powers: bool, of_start: bool, of_end: bool) -> Iterator[Sample]:
+    """Samples of the overloads that take an end of the range, or both, as a tensor."""
+
+    def expect(a: Any, b: Any, n: int, *base: float, dtype: Any) -> Any:
+        values = np.linspace(np.asarray(a).item(), np.asarray(b).item(), n)
+        values = (base[0] if base else 10.0) ** values if powers else values
+        return values.astype(NUMPY_TYPES[make.dtype])
+
+    for start, end, steps, *base in [(0, 4, 5), (0, 2, 3), (1, 5, 1), (0, 1, 0), (0, 3, 4, 2.0)]:
+        if base and not powers:
+            continue
+        yield Sample(
+            np.asarray(start) if of_start else start,
+            np.asarray(float(end)) if of_end else end,
+            steps,
+            *base,
+            dtype=_dtype(make),
+            expect=expect,
+        )
+
+
+for _kinds in ("Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor"):
+    _ends = [kind == "Tensor" for kind in _kinds.split("_")]
+    for _name in ("linspace", "logspace"):
+        samples(f"{_name}.{_kinds}", dtypes=("float32", "float64", "int64"))(
+            partial(_between, powers=_name == "logspace", of_start=_ends[0], of_end=_ends[1])
+        )
 
 
 @samples("eye", dtypes=MANY)

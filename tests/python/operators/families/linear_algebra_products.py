@@ -202,13 +202,15 @@ def tensordot(make: Maker) -> Iterator[Sample]:
         ((), (3,), [], []),
         ((2, 0), (0, 3), [1], [0]),
     ]:
+        x, y = make(a), make(b)
         yield Sample(
-            make(a),
-            make(b),
+            x,
+            y,
             of_a,
             of_b,
             expect=lambda a, b, m, n: np.tensordot(a, b, (m, n)),
             loose=20,
+            as_written=(x, y, (of_a, of_b)),
         )
 
 

@@ -32,10 +32,10 @@ def _random(*args: Any, shape: tuple[int, ...], dtype: str, **kwargs: Any) -> Sa
 SHAPES: tuple[tuple[int, ...], ...] = ((3, 4), (), (0, 4), (70,))
 
 
-def _filler(*args: Any) -> Callable[[Maker], Iterator[Sample]]:
+def _filler(*args: Any, **kwargs: Any) -> Callable[[Maker], Iterator[Sample]]:
     def make_samples(make: Maker) -> Iterator[Sample]:
         for shape in SHAPES:
-            yield _random(make(shape), *args, shape=shape, dtype=make.dtype)
+            yield _random(make(shape), *args, shape=shape, dtype=make.dtype, **kwargs)
 
     return make_samples
 
@@ -43,6 +43,9 @@ def _filler(*args: Any) -> Callable[[Maker], Iterator[Sample]]:
 samples("uniform_")(_filler(-1.0, 2.0))
 samples("normal_")(_filler(1.0, 2.0))
 samples("exponential_")(_filler(1.5))
+samples("cauchy_")(_filler(1.0, 2.0))
+samples("log_normal_")(_filler(0.0, 0.5))
+samples("geometric_")(_filler(0.4))
 samples("bernoulli_.float")(_filler(0.3))
 samples("random_", dtypes=("uint8", "int64", "float32", "bool"))(_filler())
 
@@ -101,6 +104,11 @@ samples("rand_like", dtypes=FLOATS)(_filler())
 samples("randn_like", dtypes=FLOATS)(_filler())
 samples("randint_like", dtypes=INTEGERS)(_filler(9))
 samples("randint_like.low_dtype", dtypes=INTEGERS)(_filler(3, 9))
+samples("randint_like.Tensor", dtypes=INTEGERS)(_filler(np.asarray(9)))
+samples("rand_like.generator", dtypes=FLOATS)(_filler(generator=None))
+samples("randn_like.generator", dtypes=FLOATS)(_filler(generator=None))
+samples("randint_like.generator", dtypes=INTEGERS)(_filler(9, generator=None))
+samples("randint_like.low_generator_dtype", dtypes=INTEGERS)(_filler(3, 9, generator=None))
 
 
 def _permutation(**extra: Any) -> Callable[[Maker], Iterator[Sample]]:
@@ -137,3 +145,17 @@ def normal_float_tensor(make: Maker) -> Iterator[Sample]:
 @samples("normal.Tensor_Tensor", dtypes=FLOATS)
 def normal_tensor_tensor(make: Maker) -> Iterator[Sample]:
     yield _random(make((3, 4)), make((4,), 0.1, 2), shape=(3, 4), dtype=make.dtype)
+
+
+@samples("poisson", dtypes=FLOATS)
+def poisson(make: Maker) -> Iterator[Sample]:
+    for shape in SHAPES:
+        yield _random(make(shape, 0, 30), shape=shape, dtype=make.dtype)
+
+
+@samples("binomial", dtypes=FLOATS)
+def binomial(make: Maker) -> Iterator[Sample]:
+    for count, prob in [((3, 4), (4,)), ((), (70,)), ((), ()), ((0, 4), (4,))]:
+        shape = np.broadcast_shapes(count, prob)
+        trials = np.asarray(np.floor(make(count, 0, 50)))
+        yield _random(trials, make(prob, 0, 1), shape=shape, dtype=make.dtype)

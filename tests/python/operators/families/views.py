@@ -43,7 +43,7 @@ STRIDED = (
     ((3, 4), [], [], 7),
     ((6,), [4, 3], [1, 1]),
 )
-samples("as_strided", dtypes=SOME)(_view(_strided, *STRIDED, strides=True))
+samples("as_strided", "as_strided_copy", dtypes=SOME)(_view(_strided, *STRIDED, strides=True))
 samples("as_strided_", dtypes=METHOD_INPLACE)(_view(_strided, *STRIDED, strides=True))
 
 RESHAPES = (
@@ -54,7 +54,7 @@ RESHAPES = (
     ((0, 4), [4, 0]),
     ((1,), []),
 )
-samples("view", dtypes=SOME)(_view(lambda x, s: x.reshape(s), *RESHAPES))
+samples("view", "view_copy", dtypes=SOME)(_view(lambda x, s: x.reshape(s), *RESHAPES))
 samples("reshape", dtypes=SOME)(_view(lambda x, s: x.reshape(s), *RESHAPES))
 
 
@@ -69,26 +69,41 @@ samples("view_as", dtypes=SOME)(_reshape_like)
 samples("reshape_as", dtypes=SOME)(_reshape_like)
 
 
-@samples("view.dtype", dtypes=("float32", "int32", "float64", "int64"))
+# A dtype for each size of element in bytes.
+OF_SIZE = {1: "int8", 2: "int16", 4: "int32", 8: "int64", 16: "complex128"}
+
+
+@samples("view.dtype", "view_copy.dtype", dtypes=("float32", "int32", "float64", "int64"))
 def view_dtype(make: Maker) -> Iterator[Sample]:
-    bits = np.dtype(NUMPY_TYPES[make.dtype]).itemsize
-    same, half = (treadle.int32, np.int16) if bits == 4 else (treadle.int64, np.int32)
+    """The same bytes, with wider, narrower and equally wide elements."""
+    item = 2 if make.dtype == "bfloat16" else np.dtype(NUMPY_TYPES[make.dtype]).itemsize
 
     def seen_as(x: Any, dtype: treadle.dtype) -> Any:
-        name = str(dtype).removeprefix("treadle.")
-        return x.astype(NUMPY_TYPES[make.dtype]).view(NUMPY_TYPES[name])
+        memory = x.astype(NUMPY_TYPES[make.dtype], order="C")
+        if make.dtype == "bfloat16":  # the upper half of a float32
+            memory = (memory.view(np.uint32) >> 16).astype(np.uint16)
+        return memory.view(NUMPY_TYPES[str(dtype).removeprefix("treadle.")])
 
-    yield Sample(make((3, 4)), same, grad=False, expect=seen_as)
-    yield Sample(make((3, 4)), getattr(treadle, np.dtype(half).name), grad=False, expect=seen_as)
-    yield Sample(make((3, 4)), treadle.uint8, grad=False, expect=seen_as)
-    yield Sample(make((0, 4)), same, grad=False, expect=seen_as)
+    for shape, size in [
+        ((3, 4), item),
+        ((3, 4), item // 2),
+        ((3, 4), 1),
+        ((3, 4), item * 2),
+        ((0, 4), item),
+        ((), item),
+    ]:
+        if size in OF_SIZE:
+            seen = getattr(treadle, OF_SIZE[size])
+            yield Sample(make(shape), seen, grad=False, strides=True, expect=seen_as)
 
 
 SWAPS = (((3, 4), 0, 1), ((2, 3, 4), 0, -1), ((2, 3, 4), -2, -1), ((2, 0), 1, 0), ((3,), 0, 0))
 for _name in ("transpose.int", "swapaxes", "swapdims"):
     samples(_name, dtypes=SOME)(_view(np.swapaxes, *SWAPS))
-samples("transpose_", dtypes=METHOD_INPLACE)(_view(np.swapaxes, *SWAPS))
-samples("t", dtypes=SOME)(_view(np.transpose, ((3, 4),), ((3,),), ((),), ((0, 2),)))
+samples("transpose_copy.int", dtypes=SOME)(_view(np.swapaxes, *SWAPS))
+for _name in ("transpose_", "swapaxes_", "swapdims_"):
+    samples(_name, dtypes=METHOD_INPLACE)(_view(np.swapaxes, *SWAPS))
+samples("t", "t_copy", dtypes=SOME)(_view(np.transpose, ((3, 4),), ((3,),), ((),), ((0, 2),)))
 samples("t_", dtypes=METHOD_INPLACE)(_view(np.transpose, ((3, 4),), ((3,),), ((),)))
 samples("adjoint", dtypes=SOME)(
     _view(
@@ -100,7 +115,7 @@ samples("adjoint", dtypes=SOME)(
         ((0, 2),),
     )
 )
-samples("permute", dtypes=SOME)(
+samples("permute", "permute_copy", dtypes=SOME)(
     _view(
         np.transpose,
         ((2, 3, 4), [2, 0, 1]),
@@ -128,7 +143,7 @@ def _expanded(x: Any, size: Any, **_: Any) -> Any:
 
 
 EXPANSIONS = (((3, 1), [3, 4]), ((3, 1), [2, -1, 5]), ((), [2, 3]), ((1,), [0]), ((0, 1), [0, 3]))
-samples("expand", dtypes=SOME)(_view(_expanded, *EXPANSIONS))
+samples("expand", "expand_copy", dtypes=SOME)(_view(_expanded, *EXPANSIONS))
 samples("broadcast_to", dtypes=SOME)(_view(_expanded, *EXPANSIONS))
 
 
@@ -150,19 +165,22 @@ def _squeezed(x: Any, dims: Any = None) -> Any:
     return x.reshape([n for i, n in enumerate(x.shape) if i not in gone])
 
 
-samples("squeeze", dtypes=SOME)(
+samples("squeeze", "squeeze_copy", dtypes=SOME)(
     _view(_squeezed, ((1, 3, 1),), ((3, 4),), ((),), ((1, 1),), ((0, 1),))
 )
-samples("squeeze.dim", dtypes=SOME)(
+samples("squeeze.dim", "squeeze_copy.dim", dtypes=SOME)(
     _view(_squeezed, ((1, 3, 1), 0), ((1, 3, 1), -1), ((1, 3), 1), ((0, 1), 1))
 )
-samples("squeeze.dims", dtypes=SOME)(
+samples("squeeze.dims", "squeeze_copy.dims", dtypes=SOME)(
     _view(_squeezed, ((1, 3, 1), [0, -1]), ((1, 3, 1), [0, 1]), ((2, 1), []))
 )
 samples("squeeze_", dtypes=METHOD_INPLACE)(_view(_squeezed, ((1, 3, 1),), ((3, 4),), ((),)))
+samples("squeeze_.dims", dtypes=METHOD_INPLACE)(
+    _view(_squeezed, ((1, 3, 1), [0, -1]), ((2, 1), []))
+)
 samples("squeeze_.dim", dtypes=METHOD_INPLACE)(_view(_squeezed, ((1, 3, 1), 0), ((1, 3), -1)))
 UNSQUEEZED = (((3, 4), 0), ((3, 4), -1), ((3, 4), 2), ((), 0), ((), -1), ((0, 2), 1))
-samples("unsqueeze", dtypes=SOME)(_view(np.expand_dims, *UNSQUEEZED))
+samples("unsqueeze", "unsqueeze_copy", dtypes=SOME)(_view(np.expand_dims, *UNSQUEEZED))
 samples("unsqueeze_", dtypes=METHOD_INPLACE)(_view(np.expand_dims, *UNSQUEEZED))
 
 
@@ -211,7 +229,7 @@ def _sliced(x: Any, dim: int = 0, start: Any = None, end: Any = None, step: int 
     return x[(slice(None),) * (dim % x.ndim) + (slice(start, end, step),)]
 
 
-samples("narrow", dtypes=SOME)(
+samples("narrow", "narrow_copy", dtypes=SOME)(
     _view(
         lambda x, d, s, n: _sliced(
             x, d, s % max(x.shape[d], 1) if s < 0 else s, (s % x.shape[d] if s < 0 else s) + n
@@ -223,7 +241,7 @@ samples("narrow", dtypes=SOME)(
         ((5, 4), 1, 2, 0),
     )
 )
-samples("select.int", dtypes=SOME)(
+samples("select.int", "select_copy.int", dtypes=SOME)(
     _view(
         lambda x, d, i: np.take(x, i, d),
         ((3, 4), 0, 1),
@@ -232,7 +250,7 @@ samples("select.int", dtypes=SOME)(
         ((5,), 0, -5),
     )
 )
-samples("slice.Tensor", dtypes=SOME)(
+samples("slice.Tensor", "slice_copy.Tensor", dtypes=SOME)(
     _view(
         _sliced,
         ((5, 4),),
@@ -254,7 +272,19 @@ DIAGONALS = (
     ((2, 3, 4), 1, -1, 0),
     ((0, 3),),
 )
-samples("diagonal", dtypes=SOME)(_view(np.diagonal, *DIAGONALS))
+samples("diagonal", "diagonal_copy", dtypes=SOME)(_view(np.diagonal, *DIAGONALS))
+
+
+@samples("narrow.Tensor", dtypes=SOME)
+def narrow_tensor(make: Maker) -> Iterator[Sample]:
+    for shape, dim, start, length in [((5, 4), 0, 1, 3), ((5, 4), -1, -2, 2), ((5,), 0, 4, 0)]:
+        yield Sample(
+            make(shape),
+            dim,
+            np.asarray(start),
+            length,
+            expect=lambda x, d, s, n: _sliced(x, d, s % x.shape[d], s % x.shape[d] + n),
+        )
 
 
 def _embedded(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
@@ -290,7 +320,7 @@ def _unfolded(x: Any, dim: int, size: int, step: int) -> Any:
     ]
 
 
-samples("unfold", dtypes=SOME)(
+samples("unfold", "unfold_copy", dtypes=SOME)(
     _view(
         _unfolded,
         ((7,), 0, 3, 1),
@@ -314,10 +344,15 @@ def _split(x: Any, size: int, dim: int = 0) -> list[Any]:
     return _pieces(x, [min(size, n - i) for i in range(0, n, size)], dim)
 
 
-samples("split.Tensor", dtypes=SOME)(
+samples("split.Tensor", "unsafe_split.Tensor", "split_copy.Tensor", dtypes=SOME)(
     _view(_split, ((7, 2), 3), ((7, 2), 7), ((2, 6), 2, 1), ((2, 5), 9, -1), ((0, 2), 3))
 )
-for _name in ("split.sizes", "split_with_sizes"):
+for _name in (
+    "split.sizes",
+    "split_with_sizes",
+    "unsafe_split_with_sizes",
+    "split_with_sizes_copy",
+):
     samples(_name, dtypes=SOME)(
         _view(
             lambda x, s, d=0: _pieces(x, s, d),
@@ -334,7 +369,7 @@ def _chunk(x: Any, chunks: int, dim: int = 0) -> list[Any]:
     return [x] * chunks if n == 0 else _split(x, -(-n // chunks), dim)
 
 
-samples("chunk", dtypes=SOME)(
+samples("chunk", "unsafe_chunk", dtypes=SOME)(
     _view(_chunk, ((7, 2), 3), ((6, 2), 3), ((2, 5), 9, 1), ((2, 5), 2, -1), ((0, 2), 3))
 )
 samples("tensor_split.sections", dtypes=SOME)(
@@ -350,27 +385,41 @@ samples("tensor_split.indices", dtypes=SOME)(
         ((5,), []),
     )
 )
-samples("unbind.int", dtypes=SOME)(
+
+
+@samples("tensor_split.tensor_indices_or_sections", dtypes=SOME)
+def tensor_split_tensor(make: Maker) -> Iterator[Sample]:
+    for shape, where, dim in [
+        ((7, 2), 3, 0),
+        ((2, 5), 2, -1),
+        ((2, 5), [1, 1, 4], 1),
+        ((5,), [-2], 0),
+        ((5,), [], 0),
+    ]:
+        yield Sample(make(shape), np.asarray(where, dtype=np.int64), dim, expect=np.array_split)
+
+
+samples("unbind.int", "unbind_copy.int", dtypes=SOME)(
     _view(
         lambda x, d=0: list(np.moveaxis(x, d, 0)), ((3, 2),), ((2, 3), 1), ((2, 3, 4), -1), ((3,),)
     )
 )
-samples("alias", dtypes=SOME)(_view(lambda x: x, ((3, 4),), ((),), ((0,),)))
+samples("alias", "alias_copy", dtypes=SOME)(_view(lambda x: x, ((3, 4),), ((),), ((0,),)))
 
 
-@samples("detach", dtypes=SOME)
+@samples("detach", "detach_copy", dtypes=SOME)
 def detach(make: Maker) -> Iterator[Sample]:
     for shape in [(3, 4), (), (0,)]:
         yield Sample(make(shape), grad=False, expect=lambda x: x)
 
 
-@samples("view_as_real", dtypes=("complex64", "complex128"))
+@samples("view_as_real", "view_as_real_copy", dtypes=("complex64", "complex128"))
 def view_as_real(make: Maker) -> Iterator[Sample]:
     for shape in [(3, 4), (), (0, 2)]:
         yield Sample(make(shape), expect=lambda x: np.stack([x.real, x.imag], -1))
 
 
-@samples("view_as_complex", dtypes=("float32", "float64"))
+@samples("view_as_complex", "view_as_complex_copy", dtypes=("float32", "float64"))
 def view_as_complex(make: Maker) -> Iterator[Sample]:
     for shape in [(3, 2), (2,), (0, 2), (2, 3, 2)]:
         yield Sample(make(shape), strides=True, expect=lambda x: x[..., 0] + 1j * x[..., 1])
