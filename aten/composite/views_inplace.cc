@@ -3,6 +3,7 @@
 // A recorded graph knows tensors by their shapes, so they are for tensors that do not require grad.
 
 #include "aten/composite/named_errors.h"
+#include "aten/composite/renamed_errors.h"
 #include "aten/ops/as_strided_.h"
 #include "aten/ops/resize_.h"
 #include "aten/ops/resize_as_.h"
@@ -41,7 +42,9 @@ Tensor as_strided_(const Tensor& self, IntList size, IntList stride,
 }
 
 Tensor transpose_(const Tensor& self, int64_t dim0, int64_t dim1) {
-  return take_geometry("transpose_", self, views::transpose(self, dim0, dim1));
+  return take_geometry("transpose_", self, renamed("transpose_", "transpose", [&] {
+                         return views::transpose(self, dim0, dim1);
+                       }));
 }
 Tensor t_(const Tensor& self) {
   return self.dim() < 2 ? self : take_geometry("t_", self, views::transpose(self, 0, 1));
@@ -50,13 +53,17 @@ Tensor squeeze_(const Tensor& self) {
   return take_geometry("squeeze_", self, views::squeeze(self));
 }
 Tensor squeeze_(const Tensor& self, int64_t dim) {
-  return take_geometry("squeeze_", self, views::squeeze(self, dim));
+  return take_geometry("squeeze_", self,
+                       renamed("squeeze_", "squeeze", [&] { return views::squeeze(self, dim); }));
 }
 Tensor squeeze_(const Tensor& self, IntList dim) {
-  return take_geometry("squeeze_", self, views::squeeze(self, dim));
+  return take_geometry("squeeze_", self,
+                       renamed("squeeze_", "squeeze", [&] { return views::squeeze(self, dim); }));
 }
 Tensor unsqueeze_(const Tensor& self, int64_t dim) {
-  return take_geometry("unsqueeze_", self, views::unsqueeze(self, dim));
+  return take_geometry("unsqueeze_", self, renamed("unsqueeze_", "unsqueeze", [&] {
+                         return views::unsqueeze(self, dim);
+                       }));
 }
 
 Tensor resize_(const Tensor& self, IntList size, std::optional<MemoryFormat> memory_format) {

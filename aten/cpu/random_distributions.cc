@@ -1,6 +1,7 @@
 // Kernels that write Cauchy, log-normal and geometric numbers, each from one
 // uniform number (the log-normal ones from a normal one).
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "aten/cpu/random_stream.h"
@@ -39,7 +40,8 @@ void log_normal_cpu(const Tensor& self, double mean, double std, const Generator
   });
 }
 
-// The number of trials up to the first success, from 1 on.
+// The number of trials up to the first success, from 1 on; what an integer cannot hold is its
+// largest value.
 template <class T>
 void geometric_cpu(const Tensor& self, double p, const Generator& generator) {
   T* const out = self.data_as<T>();
@@ -49,6 +51,10 @@ void geometric_cpu(const Tensor& self, double p, const Generator& generator) {
   generate<kPerBlock<double>>(stream, n, out, [=](const uint32_t* words, int64_t k, int64_t) {
     const double u = open_unit<double>(words, k);
     const double trials = std::floor(std::log(u) * scale) + 1;
+    if constexpr (std::is_integral_v<T>) {
+      if (trials > static_cast<double>(std::numeric_limits<T>::max()))
+        return std::numeric_limits<T>::max();
+    }
     return Scalar(trials).to<T>();
   });
 }

@@ -77,6 +77,37 @@ def test_reshape_copies_only_where_it_must() -> None:
         x.t().view(6)
 
 
+def test_a_copy_of_a_view_shares_nothing() -> None:
+    x = treadle.arange(6.0).reshape(2, 3)
+    turned = x.t()
+    copies = [
+        treadle.view_copy(x, [6]),
+        treadle.view_copy(turned, [6]),
+        treadle.permute_copy(x, [1, 0]),
+        treadle.alias_copy(x),
+        *treadle.unbind_copy(x),
+        *treadle.split_copy(x, 2, 1),
+    ]
+    before = [c.tolist() for c in copies]
+    x.zero_()
+    assert [c.tolist() for c in copies] == before
+    assert all(c.is_contiguous() and c._version == 0 for c in copies)
+
+
+def test_changing_the_geometry_names_the_method() -> None:
+    x = treadle.ones(2, 3)
+    for name, arguments in [("swapaxes_", (0, 7)), ("transpose_", (0, 7)), ("squeeze_", (7,))]:
+        with pytest.raises(IndexError, match=f"^{name}: "):
+            getattr(x, name)(*arguments)
+    assert x.shape == (2, 3)
+
+
+def test_a_written_diagonal_takes_no_gradient() -> None:
+    x = treadle.ones(4, 3, requires_grad=True)
+    (x * 2).fill_diagonal_(5.0).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), 2 - 2 * np.eye(4, 3))
+
+
 def test_writing_through_an_expanded_view_is_refused() -> None:
     x = treadle.zeros(3)
     with pytest.raises(RuntimeError):
