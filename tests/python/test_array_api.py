@@ -4,6 +4,7 @@ object. What the functions compute is in test_array_api_values.py.
 
 from __future__ import annotations
 
+import array
 import inspect
 import operator
 from typing import Any
@@ -309,7 +310,49 @@ def test_info() -> None:
     assert treadle.__array_namespace_info__().dtypes() == info.dtypes()
 
 
+@pytest.mark.parametrize(
+    "name, parameters",
+    [
+        ("capabilities", "()"),
+        ("default_device", "()"),
+        ("default_dtypes", "(*, device=None)"),
+        ("devices", "()"),
+        ("dtypes", "(*, device=None, kind=None)"),
+    ],
+)
+def test_signature_of_info(name: str, parameters: str) -> None:
+    signature = inspect.signature(getattr(xp.__array_namespace_info__(), name))
+    bare = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
+    assert str(inspect.Signature(bare)) == parameters
+
+
 # ---- the array object ----
+
+
+@pytest.mark.parametrize(
+    "name, parameters",
+    [
+        ("__array_namespace__", "(self, /, *, api_version=None)"),
+        ("to_device", "(self, device, /, *, stream=None)"),
+    ],
+)
+def test_signature_of_method(name: str, parameters: str) -> None:
+    signature = inspect.signature(getattr(treadle.Tensor, name))
+    bare = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
+    assert str(inspect.Signature(bare)) == parameters
+
+
+def test_methods_of_the_array() -> None:
+    names = (
+        "abs add and array_namespace bool complex dlpack dlpack_device eq float floordiv ge "
+        "getitem gt index int invert le lshift lt matmul mod mul ne neg or pos pow rshift setitem "
+        "sub truediv xor"
+    ).split()
+    twofold = "add and floordiv lshift matmul mod mul or pow rshift sub truediv xor".split()
+    names += [f"{side}{name}" for side in "ri" for name in twofold]
+    assert [n for n in names if not hasattr(treadle.Tensor, f"__{n}__")] == []
+    attributes = "T device dtype mT ndim shape to_device".split()
+    assert [n for n in attributes if not hasattr(treadle.Tensor, n)] == []
 
 
 def test_namespace() -> None:
@@ -344,7 +387,8 @@ def test_to_device() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    "add and eq floordiv ge gt le lshift lt matmul mod mul ne or pow rshift sub truediv xor".split(),
+    "add and eq floordiv ge gt le lshift lt matmul mod mul ne or pow rshift sub truediv "
+    "xor".split(),
 )
 def test_operators(name: str) -> None:
     f = getattr(operator, f"{name}_" if name in ("and", "or") else name)
@@ -412,6 +456,97 @@ def test_dlpack() -> None:
     with pytest.raises(ValueError, match="from_dlpack: expected device cpu without a copy"):
         xp.from_dlpack(x, device="meta", copy=False)
     assert x.__dlpack__(max_version=(1, 0), dl_device=(1, 0), copy=True) is not None
+    moved = xp.from_dlpack(x, device="meta")
+    assert moved.device == treadle.device("meta") and moved.shape == x.shape
+    for source in (x, x.numpy()):
+        for copy in (None, False):
+            assert xp.from_dlpack(source, copy=copy).data_ptr() == x.data_ptr()
+        assert xp.from_dlpack(source, copy=True).data_ptr() != x.data_ptr()
+
+
+def test_what_dlpack_refuses() -> None:
+    x = xp.ones(3)
+    with pytest.raises(BufferError, match="__dlpack__: expected dl_device"):
+        x.__dlpack__(dl_device=(2, 0))
+    with pytest.raises(BufferError, match="__dlpack__: expected a tensor on the cpu, got"):
+        x.to_device("meta").__dlpack__()
+    with pytest.raises(BufferError, match="__dlpack__: expected a tensor that does not req"):
+        treadle.ones(3, requires_grad=True).__dlpack__()
+    with pytest.raises(ValueError, match="__dlpack__: expected stream = None on the cpu"):
+        x.__dlpack__(stream=1)
+    for arguments in ({"dl_device": 1}, {"dl_device": (1,)}, {"max_version": 1}):
+        with pytest.raises(TypeError, match="__dlpack__: expected"):
+            x.__dlpack__(**arguments)
+    with pytest.raises(TypeError):
+        x.__dlpack__(None)  # keywords only
+    for nothing in (object(), [1.0], None):
+        with pytest.raises(AttributeError, match="from_dlpack: expected an object with __dlpack__"):
+            xp.from_dlpack(nothing)
+
+
+@pytest.mark.parametrize("code, name", [*zip("bhqBHQfd", DTYPES[1:3] + DTYPES[4:7] + DTYPES[8:11])])
+def test_asarray_of_a_buffer(code: str, name: str) -> None:
+    numbers = array.array(code, [1, 2, 3, 4])
+    x = xp.asarray(numbers)
+    assert x.dtype == getattr(xp, name) and x.tolist() == [1, 2, 3, 4]
+    numbers[0] = 7
+    assert x[0] == 7 and xp.asarray(numbers, copy=False)[0] == 7
+    apart = xp.asarray(numbers, copy=True)
+    numbers[0] = 1
+    assert apart[0] == 7
+    assert xp.asarray(numbers, dtype=xp.complex128).tolist() == [1, 2, 3, 4]
+    with pytest.raises(ValueError, match="asarray: expected"):
+        xp.asarray(numbers, dtype=xp.complex128, copy=False)
+    view = memoryview(numbers)
+    assert xp.asarray(view[::2]).tolist() == [1, 3] and xp.asarray(view[:0]).shape == (0,)
+    assert xp.asarray(view.cast("B").cast(code, (2, 2))).tolist() == [[1, 2], [3, 4]]
+    with pytest.raises(ValueError, match="asarray: expected a contiguous buffer"):
+        xp.asarray(view[::2], copy=False)
+
+
+def test_asarray_of_a_buffer_that_is_no_array_of_numbers() -> None:
+    assert xp.asarray(b"ab").tolist() == [97, 98] and xp.asarray(b"ab").dtype == xp.uint8
+    with pytest.raises(ValueError, match="asarray: expected a contiguous buffer"):
+        xp.asarray(b"ab", copy=False)
+    flags = memoryview(bytearray([1, 0])).cast("?")
+    assert xp.asarray(flags).dtype == xp.bool and xp.asarray(flags).tolist() == [True, False]
+    with pytest.raises(TypeError, match="asarray: expected a buffer of numbers, got format 'c'"):
+        xp.asarray(memoryview(b"ab").cast("c"))
+
+
+def test_asarray_of_numbers_never_shares() -> None:
+    for numbers in (1.5, [1, 2], [[True], [False]]):
+        with pytest.raises(ValueError, match="asarray: expected data that needs no copy"):
+            xp.asarray(numbers, copy=False)
+        assert xp.asarray(numbers, copy=True).tolist() == numbers
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta", treadle.device("cpu")])
+def test_device_of_new_arrays(device: Any) -> None:
+    x = xp.ones((2, 2))
+    wanted = treadle.device(device)
+    for made in (
+        xp.arange(3, device=device),
+        xp.asarray([1.0], device=device),
+        xp.astype(x, xp.float64, device=device),
+        xp.empty(2, device=device),
+        xp.empty_like(x, device=device),
+        xp.eye(2, k=1, device=device),
+        xp.eye(2, device=device),
+        xp.from_dlpack(x, device=device),
+        xp.full(2, 1, device=device),
+        xp.full_like(x, 2, device=device),
+        xp.linspace(0, 1, 3, endpoint=False, device=device),
+        xp.ones(2, device=device),
+        xp.ones_like(x, device=device),
+        xp.zeros(2, device=device),
+        xp.zeros_like(x, device=device),
+        xp.fft.fftfreq(4, device=device),
+        xp.fft.rfftfreq(4, device=device),
+        x.to_device(device),
+    ):
+        assert made.device == wanted
+    assert xp.zeros_like(x.to_device(device)).device == wanted
 
 
 def test_indexing() -> None:

@@ -242,7 +242,8 @@ def test_manipulation(dtype: str) -> None:
         xp.broadcast_arrays(to(x), to(y[:, :1, 0])[..., None]),
         [x, np.broadcast_to(y[:, :1, 0][..., None], x.shape)],
     )
-    for repeats, axis in [(2, None), (3, 1), (0, 0), (np.asarray([1, 0, 2]), 1), (np.asarray(2), 0)]:
+    several = np.asarray([1, 0, 2])
+    for repeats, axis in [(2, None), (3, 1), (0, 0), (several, 1), (np.asarray(2), 0)]:
         agree("repeat", x, repeats, axis=axis)
 
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <complex>
+#include <limits>
 
 #include "aten/cpu/simd/num.h"
 
@@ -81,6 +82,11 @@ inline Cplx<R> exp2(Cplx<R> z) {
 }
 template <class R>
 inline Cplx<R> expm1(Cplx<R> z) {
+  // No direction at an infinite distance: of e^z only the size is known, as in C99's exp.
+  if (std::isinf(z.re) && !std::isfinite(z.im)) {
+    if (z.re < 0) return {-1, std::copysign(R(0), z.im)};
+    return {z.re, std::numeric_limits<R>::quiet_NaN()};
+  }
   const R half = std::sin(z.im / 2), scale = std::exp(z.re);
   return {std::expm1(z.re) * std::cos(z.im) - 2 * half * half,
           z.im == 0 ? z.im : scale * std::sin(z.im)};

@@ -39,7 +39,7 @@ def arange(
     dtype: Optional[Dtype] = None,
     device: Any = None,
 ) -> Tensor:
-    """Numbers from `start` (0 where only one is given) to before `stop`; none where `step` leads away."""
+    """Numbers from `start` (0 where only one is given) to before `stop`, perhaps none."""
     start, stop = (0, start) if stop is None else (start, stop)
     if step != 0 and (stop - start) * step < 0:
         start = stop
@@ -73,14 +73,16 @@ def _buffer_of(obj: Any) -> Optional[memoryview]:
 
 
 def _from_buffer(buffer: memoryview, copy: Optional[builtins.bool]) -> Tensor:
-    """The elements of a buffer, as the dtype that it names; without a copy where it may be written."""
+    """The elements of a buffer, of the dtype that it names; a copy where it may not be written."""
     kind = _BUFFER_KINDS.get(buffer.format.lstrip("@=")[-1:])
     dtype = getattr(_C, f"{kind}{8 * buffer.itemsize}" if kind != "bool" else "bool", None)
     if kind is None or dtype is None:
         raise TypeError(f"asarray: expected a buffer of numbers, got format {buffer.format!r}")
     if buffer.readonly or not buffer.c_contiguous:
         if copy is False:
-            raise ValueError("asarray: expected a contiguous buffer that may be written for copy=False")
+            raise ValueError(
+                "asarray: expected a contiguous buffer that may be written for copy=False"
+            )
         memory: Any = bytearray(buffer.tobytes())
     else:
         memory = buffer
@@ -94,7 +96,9 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Optional[builtins.bool] 
     array = _C.from_dlpack(x)
     target = array.device if device is None else treadle.device(device)
     if copy is False and target != array.device:
-        raise ValueError(f"from_dlpack: expected device {array.device} without a copy, got {target}")
+        raise ValueError(
+            f"from_dlpack: expected device {array.device} without a copy, got {target}"
+        )
     return array.to(device=target, dtype=array.dtype, copy=builtins.bool(copy))
 
 

@@ -21,7 +21,7 @@ class Info:
     """What __array_namespace_info__() returns."""
 
     def capabilities(self) -> Dict[str, Any]:
-        """Whether masks and results whose shape depends on the data are there; the limit of rank."""
+        """Whether there are masks, and results whose shape depends on data; the limit of rank."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
 
     def default_device(self) -> _C.device:

@@ -127,7 +127,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: Optional[int] = None) -> Tensor
     """The slices of `x` along `axis` that `indices` names."""
     if axis is None:
         if x.ndim != 1:
-            raise ValueError(f"take: expected an axis for an array of {x.ndim} dimensions, got None")
+            raise ValueError(f"take: expected an axis for {x.ndim} dimensions, got axis = None")
         axis = 0
     return _C.index_select(x, axis, _from_the_end(indices, x.shape[axis]))
 

@@ -51,10 +51,24 @@ def _round(x: Tensor) -> Tensor:
     return _C.complex(_C.round(x.real), _C.round(x.imag)) if x.dtype.is_complex else _C.round(x)
 
 
+def _by_parts(operator: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
+    """Complex numbers part by part.
+
+    The operator multiplies by `alpha` first, and of an infinity and a zero that makes NaN.
+    """
+
+    def apply(a: Tensor, b: Tensor) -> Tensor:
+        if not a.dtype.is_complex:
+            return operator(a, b)
+        return _C.view_as_complex(operator(_C.view_as_real(a), _C.view_as_real(b)))
+
+    return apply
+
+
 abs = _unary("abs")
 acos = _unary("acos")
 acosh = _unary("acosh")
-add = _binary("add")
+add = _binary("add", _by_parts(_C.add))
 asin = _unary("asin")
 asinh = _unary("asinh")
 atan = _unary("atan")
@@ -113,7 +127,7 @@ sin = _unary("sin")
 sinh = _unary("sinh")
 sqrt = _unary("sqrt")
 square = _unary("square")
-subtract = _binary("subtract")
+subtract = _binary("subtract", _by_parts(_C.subtract))
 tan = _unary("tan")
 tanh = _unary("tanh")
 trunc = _unary("trunc")

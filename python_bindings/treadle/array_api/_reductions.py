@@ -19,7 +19,9 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _reduce(apply: Callable[..., Tensor], x: Tensor, axis: Optional[Axes], keepdims: bool) -> Tensor:
+def _reduce(
+    apply: Callable[..., Tensor], x: Tensor, axis: Optional[Axes], keepdims: builtins.bool
+) -> Tensor:
     """apply(x, dims, keepdim) over the axes."""
     if axis is None:
         return apply(x, tuple(range(x.ndim)), keepdims)
@@ -98,10 +100,14 @@ def var(
     correction: Union[int, float] = 0.0,
     keepdims: builtins.bool = False,
 ) -> Tensor:
-    """The sum of squared deviations from the mean, over the count less `correction`."""
+    """The sum of squared deviations from the mean, over the count less `correction`; NaN where that
+    leaves nothing.
+    """
 
     def apply(x: Tensor, d: Tuple[int, ...], k: builtins.bool) -> Tensor:
-        return _C.var(x, d, correction=correction, keepdim=k)
+        if math.prod(x.shape[a] for a in d) > correction:
+            return _C.var(x, d, correction=correction, keepdim=k)
+        return _C.full_like(_C.sum(x, d, k), math.nan)
 
     return _reduce(apply, x, axis, keepdims)
 
@@ -157,7 +163,9 @@ def _cumulative(
     include_initial: builtins.bool,
 ) -> Tensor:
     if x.ndim == 0 or (axis is None and x.ndim != 1):
-        raise ValueError(f"{name}: expected an axis of an array, got axis = {axis}, shape {tuple(x.shape)}")
+        raise ValueError(
+            f"{name}: expected an axis of an array, got axis = {axis}, shape {tuple(x.shape)}"
+        )
     axis = 0 if axis is None else axis
     result = operator(x, axis, dtype=_total_dtype(x, dtype))
     if not include_initial:

@@ -38,7 +38,7 @@ def nonzero(x: Tensor, /) -> Tuple[Tensor, ...]:
 def searchsorted(
     x1: Tensor, x2: Tensor, /, *, side: str = "left", sorter: Optional[Tensor] = None
 ) -> Tensor:
-    """Where in sorted `x1` the values `x2` belong: before equal ones, or after with side="right"."""
+    """Where in sorted `x1` the values `x2` belong: before equal ones, with side="right" after."""
     sequence, values = together("searchsorted", x1, x2)
     return _C.searchsorted(sequence, values, side=side, sorter=sorter)
 
@@ -104,7 +104,7 @@ def _order(flat: Tensor) -> Tensor:
 
 
 def unique_all(x: Tensor, /) -> unique_all_result:
-    """The different values in order, where each is first, where each element went, how many there are.
+    """The different values in order, where each is first, where each element went, the counts.
 
     No NaN equals another, so that each of them is a value of its own.
     """

@@ -76,7 +76,7 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
 
 
 def eigh(x: Tensor, /) -> EighResult:
-    """Eigenvalues, in ascending order, and eigenvectors of matrices equal to their conjugate transpose."""
+    """Eigenvalues, in ascending order, and eigenvectors of Hermitian matrices."""
     return EighResult(*_linalg.eigh(x))
 
 
