@@ -488,45 +488,31 @@ print("went on")
 
 # ---- Every operator ----
 
-CHUNK = 4000
-
-
-def _run_chunk(first: int, journal: Path) -> tuple[list[str], bool]:
-    """Problems of the calls from `first` on, and whether there are more calls after them."""
-    command = [sys.executable, "-m", "operators.hostile", str(journal)]
-    problems, at, end = [], first, first + CHUNK
-    while at < end and len(problems) < 40:
-        try:
-            done = subprocess.run(
-                [*command, str(at), str(end - at)],
-                cwd=HERE,
-                capture_output=True,
-                text=True,
-                timeout=240,
-            )
-        except subprocess.TimeoutExpired as error:
-            done = subprocess.CompletedProcess(
-                command, "timeout", (error.stdout or b"").decode(), ""
-            )
-        lines = done.stdout.splitlines()
-        problems += [line for line in lines if line != "done"]
-        number = journal.read_text().split(" ", 1) if journal.exists() else None
-        if done.returncode == 0 and lines and lines[-1] == "done":
-            return problems, bool(number and int(number[0]) == end - 1)
-        assert number is not None, done.stderr[-2000:]
-        problems.append(
-            f"{number[1].strip()}: the process ended with {done.returncode}: {done.stderr[-300:]}"
-        )
-        at = int(number[0]) + 1
-    return problems, True
+PARTS = 24
 
 
 @pytest.mark.slow
-def test_every_operator_with_arguments_that_do_not_fit(tmp_path: Path) -> None:
-    problems: list[str] = []
-    first, more = 0, True
-    while more and len(problems) < 40:
-        found, more = _run_chunk(first, tmp_path / f"journal-{first}")
-        problems += found
-        first += CHUNK
+@pytest.mark.parametrize("part", range(PARTS))
+def test_operators_with_arguments_that_do_not_fit(part: int, tmp_path: Path) -> None:
+    journal, problems, first = tmp_path / "journal", [], 0
+    while len(problems) < 40:
+        done = subprocess.run(
+            [sys.executable, "-m", "operators.hostile", str(journal)]
+            + [str(n) for n in (part, PARTS, first)],
+            cwd=HERE,
+            capture_output=True,
+            text=True,
+            timeout=1200,
+        )
+        lines = done.stdout.splitlines()
+        problems += [line for line in lines if line != "done"]
+        if done.returncode == 0 and lines and lines[-1] == "done":
+            break
+        # The call in the journal ended the process: go on after it.
+        assert journal.exists(), done.stderr[-2000:]
+        number, label = journal.read_text().split(" ", 1)
+        problems.append(
+            f"{label.strip()}: the process ended with {done.returncode}: {done.stderr[-300:]}"
+        )
+        first = int(number) + 1
     assert not problems, "\n".join([f"{len(problems)} problems:", *problems[:40]])

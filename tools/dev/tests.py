@@ -135,7 +135,11 @@ def run_python(config: bazel.Config, package: Path, args: argparse.Namespace) ->
         command += ["-k", args.k]
     if args.x:
         command.append("-x")
-    status = run([*command, *(args.paths or ["tests"])], env=python_environment(config, package))
+    if not args.paths:
+        # The whole suite in a process for each core; they share the cores without waiting busily.
+        command += ["-n", "auto", "--dist", "worksteal"]
+    variables = python_environment(config, package) | {"OMP_WAIT_POLICY": "passive"}
+    status = run([*command, *(args.paths or ["tests"])], env=variables)
     count = count_xml(report)
     # 5: nothing was selected, which is no failure when a name was asked for.
     if status not in (0, 5) and not count.failed:

@@ -1,10 +1,11 @@
 """Calls every operator with arguments that do not fit, one at a time: each call raises a Python
 exception or succeeds.
 
-    python -m operators.hostile JOURNAL FIRST COUNT
+    python -m operators.hostile JOURNAL PART PARTS FIRST
 
-runs calls FIRST, FIRST + 1, ... of all of them in this process. JOURNAL always holds the call that
-is being made, so that the process that started this one can tell which call killed it. What is
+runs the calls of every PARTS-th operator from PART on, from call FIRST on, in this process. JOURNAL
+always holds the call that is being made, so that the process that started this one can tell which
+call killed it, and go on after it. What is
 wrong and is no crash (an exception of another type, a message against the rules, something written
 by a call that failed) is printed, one line for each.
 """
@@ -314,8 +315,8 @@ def calls_of(op: Operator) -> Iterator[Call]:
         yield Call(f"{op.id}, out overlaps an argument", op.function, overlapping)
 
 
-def calls() -> Iterator[Call]:
-    for op in operators():
+def calls(part: int, parts: int) -> Iterator[Call]:
+    for op in operators()[part::parts]:
         if in_suite(op) and has_samples(op):
             yield from calls_of(op)
 
@@ -359,14 +360,14 @@ def problem_of(call: Call) -> str:
         return f"{type(error).__name__}: {error}"
 
 
-def main(journal: str, first: int, count: int) -> None:
+def main(journal: str, part: int, parts: int, first: int) -> None:
     warnings.simplefilter("ignore")
     if not os.environ.get("TREADLE_SANITIZERS"):
         # Sizes that fit in the address space and not in memory are to fail here, not to bring the
         # machine down.
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     note = os.open(journal, os.O_RDWR | os.O_CREAT)
-    for number, call in enumerate(itertools.islice(calls(), first, first + count), first):
+    for number, call in enumerate(itertools.islice(calls(part, parts), first, None), first):
         os.pwrite(note, f"{number} {call.label}".encode("utf-8", "replace").ljust(400)[:400], 0)
         problem = problem_of(call)
         if problem:
@@ -380,4 +381,4 @@ def main(journal: str, first: int, count: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], *map(int, sys.argv[2:]))
