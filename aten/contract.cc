@@ -31,9 +31,9 @@ void require_length(const char* op, const char* argument, IntList list, size_t l
                           length == 1 ? " entry" : " entries", ", got ", list);
 }
 
-void wrong_dtype(const char* op, const char* argument, const char* dtypes, ScalarType got) {
-  treadle::fail<ErrorKind::NotImplemented>(op, ": expected ", argument, " of a dtype in (", dtypes,
-                                           "), got ", name_of(got));
+void wrong_dtype(const char* op, const char* subject, const char* dtypes, ScalarType got) {
+  treadle::fail<ErrorKind::NotImplemented>(op, ": expected ", subject, " in (", dtypes, "), got ",
+                                           name_of(got));
 }
 
 }  // namespace treadle::contract

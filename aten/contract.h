@@ -39,8 +39,9 @@ inline void require_length(const char* op, const char* argument, const OptionalI
                            size_t length) {
   if (list) require_length(op, argument, *list, length);
 }
-// NotImplementedError "conv2d: expected self of a dtype in (float32, float64), got int64".
-[[noreturn]] void wrong_dtype(const char* op, const char* argument, const char* dtypes,
+// NotImplementedError "conv2d: expected self of a dtype in (float32, float64), got int64", or
+// "hann_window: expected dtype in (float32, float64), got int64".
+[[noreturn]] void wrong_dtype(const char* op, const char* subject, const char* dtypes,
                               ScalarType got);
 
 // Whether the dtype's bit is in the row's mask.

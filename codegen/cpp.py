@@ -411,7 +411,7 @@ def contract_lines(e: Entry, form: Form) -> list[str]:
             guard = f"if (!{n}.empty()) " if a.default and a.default.value == [] else ""
             lines.append(f'{guard}contract::require_length({name}, "{a.name}", {n}, {a.type.list_size});')
     # Operators with kernels look them up by dtype, and are refused there.
-    if e.kind in ("composite", "view") and e.dtypes and e.dtype_of:
+    if e.kind in ("composite", "view"):
         lines += _dtype_lines(e, name)
     for c in e.check:
         got = ", ".join(f'{{"{s}", contract::shown({s})}}' for s in check_subjects(c.tree))
@@ -424,17 +424,42 @@ def contract_lines(e: Entry, form: Form) -> list[str]:
 
 def _dtype_lines(e: Entry, name: str) -> list[str]:
     """The row of an operator without kernels: one test of a bit."""
-    a = e.arg(e.dtype_of or "")
     row = e.dtypes_on("CPU")
-    if not row or a.type.base != "Tensor" or len(row) == len(_SCALAR_TYPE_NAMES):
+    if not e.dtype_of or len(row) == len(_SCALAR_TYPE_NAMES):
         return []
-    mask = sum(1 << i for i, dtype in enumerate(_SCALAR_TYPE_NAMES) if dtype in row)
+    mask, row_text = _row_mask(row), ", ".join(row)
+
+    def line(guard: str, subject: str, dtype: str) -> str:
+        refused = f'contract::wrong_dtype({name}, "{subject}", "{row_text}", {dtype})'
+        return f"if ({guard}!contract::has_dtype(0x{mask:x}u, {dtype})) [[unlikely]] {refused};"
+
+    a = e.arg(e.dtype_of)
     n = cpp_name(a.name)
-    subject = f"{n}[0]" if a.type.is_tensor_list else n
-    guard = f"!{n}.empty() && " if a.type.is_tensor_list else f"{n}.defined() && " if a.type.optional else ""
-    test = f"{guard}!contract::has_dtype(0x{mask:x}u, {subject}.dtype())"
-    row_text = ", ".join(row)
-    return [f'if ({test}) [[unlikely]] contract::wrong_dtype({name}, "{a.name}", "{row_text}", {subject}.dtype());']
+    if a.type.is_tensor_list:
+        return [line(f"!{n}.empty() && ", f"{a.name} of a dtype", f"{n}[0].dtype()")]
+    if a.type.is_tensor:
+        guard = f"{n}.defined() && " if a.type.optional else ""
+        return [line(guard, f"{a.name} of a dtype", f"{n}.dtype()")]
+    if not a.type.optional:
+        return [line("", a.name, n)]
+    # None stands for the dtype of the first tensor; in a factory for one that is in the row.
+    lines = [line(f"{n} && ", a.name, f"*{n}")]
+    if e.tensor_args:
+        first = e.tensor_args[0].name
+        lines.append(line(f"!{n} && ", f"{first} of a dtype", f"{cpp_name(first)}.dtype()"))
+    return lines
+
+
+def outside_row(e: Entry) -> str:
+    """Whether the dtype that selects the kernel is not in the CPU's row; empty where every dtype is."""
+    row = e.dtypes_on("CPU")
+    if not row or len(row) == len(_SCALAR_TYPE_NAMES):
+        return ""
+    return f"!contract::has_dtype(0x{_row_mask(row):x}u, {key_dtype(e)})"
+
+
+def _row_mask(row: tuple[str, ...]) -> int:
+    return sum(1 << i for i, dtype in enumerate(_SCALAR_TYPE_NAMES) if dtype in row)
 
 
 def _schema_name(e: Entry, name: str) -> str:

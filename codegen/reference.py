@@ -127,7 +127,7 @@ def contract_words(e: Entry) -> list[str]:
 
 def dtype_words(e: Entry) -> str:
     if not e.dtypes:
-        return "those of the operators it is made of." if e.kind == "composite" else "all."
+        return "it takes and makes no tensor."
     parts = [
         ", ".join(names) + ("" if device == "all" else f" on {device}")
         for device, names in e.dtypes.items()

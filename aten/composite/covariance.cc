@@ -47,8 +47,6 @@ Tensor total(const Tensor& t, int64_t dim) {
 }  // namespace
 
 Tensor cov(const Tensor& self, int64_t correction, const Tensor& fweights, const Tensor& aweights) {
-  check<ErrorKind::Runtime>(self.dtype() != ScalarType::Bool,
-                            "cov: expected self of a dtype of numbers, got ", self.dtype());
   check_weights("fweights", fweights, self, true);
   check_weights("aweights", aweights, self, false);
   Tensor rows = self.dim() == 2 ? self : aten::reshape(self, {1, -1});

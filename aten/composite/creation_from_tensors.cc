@@ -65,8 +65,6 @@ Tensor logspace_tensors(const Scalar& start, const Tensor& end, int64_t steps, d
 Tensor range_step(const Scalar& start, const Scalar& end, const Scalar& step, OptDtype dtype,
                   OptLayout layout, OptDevice device, OptBool pin_memory) {
   const FactoryOptions options("range", dtype, layout, device, pin_memory, default_dtype());
-  check<ErrorKind::NotImplemented>(options.dtype != ScalarType::Bool && !is_complex(options.dtype),
-                                   "range: expected a real dtype, got ", options.dtype);
   const double first = start.to<double>(), last = end.to<double>(), by = step.to<double>();
   check<ErrorKind::Runtime>(by != 0, "range: expected step != 0, got step = ", step);
   check<ErrorKind::Runtime>(std::isfinite(first) && std::isfinite(last) && std::isfinite(by) &&

@@ -89,8 +89,6 @@ __int128 lower_count(int64_t row, int64_t col, int64_t offset) {
 
 Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset, bool upper,
                         const FactoryOptions& options) {
-  check<ErrorKind::Type>(options.dtype == ScalarType::Int32 || options.dtype == ScalarType::Int64,
-                         op, ": expected dtype int32 or int64, got ", options.dtype);
   constexpr int64_t kMax = int64_t{1} << 31;
   check<ErrorKind::Value>(row <= kMax && col <= kMax, op,
                           ": expected row and col <= 2^31, got row = ", row, ", col = ", col);
@@ -109,8 +107,6 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, OptDty
   const Scalar kind = widest(widest(start, end), step);
   const ScalarType own = kind.is_integral() ? ScalarType::Int64 : kind.type();
   const FactoryOptions options("arange", dtype, layout, device, pin_memory, own);
-  check<ErrorKind::NotImplemented>(options.dtype != ScalarType::Bool,
-                                   "arange: expected a dtype of numbers, got ", options.dtype);
   return fresh(aten::_linear_(options.empty({range_length(start, end, step)}), start, step));
 }
 

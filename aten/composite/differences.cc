@@ -28,8 +28,6 @@ namespace {
 Tensor pair_sums(const char* op, const Tensor& y, int64_t& dim) {
   check<ErrorKind::Runtime>(y.dim() > 0, op, ": expected y with at least 1 dimension, got shape ",
                             y.sizes());
-  check<ErrorKind::Runtime>(y.dtype() != ScalarType::Bool, op,
-                            ": expected y of a dtype of numbers, got ", y.dtype());
   dim = wrap_dim(op, dim, y.dim());
   const int64_t pairs = std::max<int64_t>(0, y.size(dim) - 1);
   const int64_t second = std::min<int64_t>(1, y.size(dim));
@@ -160,8 +158,6 @@ std::vector<Tensor> gradients(const Tensor& self, OptionalIntList dim,
   check<ErrorKind::Runtime>(!spacings || *spacings == dims.size(),
                             "gradient: expected a spacing for each of ", dims.size(),
                             " dimensions, got ", spacings.value_or(0));
-  check<ErrorKind::Runtime>(self.dtype() != ScalarType::Bool,
-                            "gradient: expected self of a dtype of numbers, got ", self.dtype());
   const Tensor values = is_integral(self.dtype(), true) ? aten::to(self, default_dtype()) : self;
   std::vector<Tensor> results;
   for (size_t i = 0; i < dims.size(); ++i)

@@ -22,9 +22,6 @@ Tensor dist(const Tensor& self, const Tensor& other, const Scalar& p) {
 }
 
 Tensor renorm(const Tensor& self, const Scalar& p, int64_t dim, const Scalar& maxnorm) {
-  check<ErrorKind::NotImplemented>(!is_integral(self.dtype(), true),
-                                   "renorm: expected self of a floating or complex dtype, got ",
-                                   self.dtype());
   const int64_t d = wrap_dim("renorm", dim, self.dim());
   int64_t width = 1;
   for (int64_t i = 0; i < self.dim(); ++i) width *= i == d ? 1 : self.size(i);

@@ -82,8 +82,6 @@ Tensor shifted(const char* op, const Tensor& self, OptionalIntList dim, bool bac
 // 0, 1, ... `positive` of them, then `negative` up to -1, in steps of 1 / (n * d).
 Tensor frequencies(const FactoryOptions& options, int64_t n, double d, int64_t positive,
                    int64_t negative) {
-  check<ErrorKind::Runtime>(is_floating(options.dtype) || is_complex(options.dtype), options.op,
-                            ": expected a floating or complex dtype, got ", options.dtype);
   check<ErrorKind::Value>(d != 0, options.op, ": expected d != 0, got d = ", d);
   // In double precision, so that large counts stay exact.
   const auto range = [&](int64_t from, int64_t to) {

@@ -208,8 +208,12 @@ Tensor pdist(const Tensor& self, double p) {
 }
 
 Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p, double eps, bool keepdim) {
-  return aten::linalg_vector_norm(aten::add(aten::sub(x1, x2), Scalar(eps)), Scalar(p),
-                                  OptionalIntList({-1}), keepdim);
+  // Differences of integers without a sign would wrap.
+  const auto number = [](const Tensor& x) {
+    return is_signed(x.dtype()) ? x : aten::to(x, default_dtype());
+  };
+  return aten::linalg_vector_norm(aten::add(aten::sub(number(x1), number(x2)), Scalar(eps)),
+                                  Scalar(p), OptionalIntList({-1}), keepdim);
 }
 
 Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {

@@ -68,9 +68,11 @@ Tensor added(const char* op, const Tensor& self, const Tensor& product, const Sc
     fits = self.size(-d) == 1 || self.size(-d) == product.size(-d);
   check<ErrorKind::Runtime>(fits, op, ": expected self to broadcast to ", product.sizes(),
                             ", got shape ", self.sizes());
-  const Tensor scaled = alpha.equal(1) ? product : aten::mul(product, alpha);
+  const bool truth = product.dtype() == ScalarType::Bool;  // numbers do not lift it to integers
+  const Scalar factor = truth ? Scalar(alpha.to<bool>()) : alpha;
+  const Tensor scaled = alpha.equal(1) ? product : aten::mul(product, factor);
   if (beta.equal(0)) return scaled;
-  return aten::add(scaled, self, product.dtype() == ScalarType::Bool ? Scalar(true) : beta);
+  return aten::add(scaled, self, truth ? Scalar(true) : beta);
 }
 
 // The cheapest order of a chain of matrices: entry (i, j) says behind which matrix the product of
@@ -222,16 +224,14 @@ Tensor cross(const Tensor& self, const Tensor& other, std::optional<int64_t> dim
 
 Tensor linalg_vander(const Tensor& x, std::optional<int64_t> n) {
   const char* const op = "linalg.vander";
-  check<ErrorKind::Runtime>(x.dim() >= 1 && x.dtype() != ScalarType::Bool, op,
-                            ": expected numbers in at least 1 dimension, got ", x);
+  check<ErrorKind::Runtime>(x.dim() >= 1, op, ": expected at least 1 dimension, got ", x);
   check<ErrorKind::Runtime>(!n || *n >= 1, op, ": expected N > 0, got N = ", n);
   const int64_t columns = n.value_or(x.size(-1));
   DimVector sizes(x.sizes());
   sizes.push_back(columns > 0 ? columns - 1 : 0);
-  const ScalarType dtype = is_integral(x.dtype(), true) ? ScalarType::Int64 : x.dtype();
   const Tensor powers = aten::cumprod(aten::expand(aten::unsqueeze(x, -1), sizes), -1);
   sizes.back() = columns > 0 ? 1 : 0;
-  const Tensor ones = aten::ones(sizes, dtype, std::nullopt, x.device());
+  const Tensor ones = aten::ones(sizes, powers.dtype(), std::nullopt, x.device());
   return aten::cat({ones, powers}, -1);
 }
 

@@ -13,7 +13,6 @@
 #include "aten/ops/gt.h"
 #include "aten/ops/hinge_embedding_loss.h"
 #include "aten/ops/index_select.h"
-#include "aten/ops/linalg_vector_norm.h"
 #include "aten/ops/log.h"
 #include "aten/ops/log1p.h"
 #include "aten/ops/logical_and.h"
@@ -25,6 +24,7 @@
 #include "aten/ops/multilabel_margin_loss.h"
 #include "aten/ops/ne.h"
 #include "aten/ops/neg.h"
+#include "aten/ops/pairwise_distance.h"
 #include "aten/ops/poisson_nll_loss.h"
 #include "aten/ops/pow.h"
 #include "aten/ops/reshape.h"
@@ -48,13 +48,6 @@ Tensor hinge(const Tensor& x) { return aten::clamp_min(x, Scalar(0)); }
 Tensor sum_last(const Tensor& x, bool keepdim = false) {
   const int64_t last[] = {-1};
   return aten::sum(x, IntList(last, 1), keepdim);
-}
-
-// p-norm of a - b + eps over the last dimension.
-Tensor distance(const Tensor& a, const Tensor& b, double p, double eps) {
-  const int64_t last[] = {-1};
-  return aten::linalg_vector_norm(aten::add(aten::sub(a, b), Scalar(eps)), Scalar(p),
-                                  IntList(last, 1));
 }
 
 // Scores (N, C) or (C), and integer targets with the same leading dimension.
@@ -109,9 +102,9 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
       ": expected anchor, positive and negative with the same number of ",
       "dimensions, at least 1, got shapes ", anchor.sizes(), ", ", positive.sizes(), " and ",
       negative.sizes());
-  const Tensor near = distance(anchor, positive, p, eps);
-  Tensor far = distance(anchor, negative, p, eps);
-  if (swap) far = aten::minimum(far, distance(positive, negative, p, eps));
+  const Tensor near = aten::pairwise_distance(anchor, positive, p, eps);
+  Tensor far = aten::pairwise_distance(anchor, negative, p, eps);
+  if (swap) far = aten::minimum(far, aten::pairwise_distance(positive, negative, p, eps));
   return reduced(kOp, hinge(aten::add(aten::sub(near, far), Scalar(margin))), reduction);
 }
 

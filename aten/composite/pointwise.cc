@@ -230,12 +230,16 @@ Tensor selu(const Tensor& self) {
 Tensor celu(const Tensor& self, const Scalar& alpha) {
   return aten::elu(self, alpha, Scalar(1.0), Scalar(1 / alpha.to<double>()));
 }
-Tensor log_sigmoid(const Tensor& self) { return aten::neg(aten::softplus(aten::neg(self))); }
+Tensor log_sigmoid(const Tensor& self) {
+  // Beyond 40, log(1 + exp(x)) is x in every type.
+  return aten::neg(aten::softplus(aten::neg(self), 1, 40));
+}
 Tensor relu6(const Tensor& self) { return aten::hardtanh(self, Scalar(0), Scalar(6)); }
 Tensor mish(const Tensor& self) { return aten::mul(self, aten::tanh(aten::softplus(self))); }
 Tensor logit(const Tensor& self, std::optional<double> eps) {
-  const Tensor x =
-      eps ? aten::clamp_max(aten::clamp_min(self, Scalar(*eps)), Scalar(1 - *eps)) : self;
+  const bool truth = self.dtype() == ScalarType::Bool;  // which has no difference
+  Tensor x = truth ? aten::to(self, default_dtype()) : self;
+  if (eps) x = aten::clamp_max(aten::clamp_min(x, Scalar(*eps)), Scalar(1 - *eps));
   return aten::log(aten::div(x, aten::rsub(x, Scalar(1))));
 }
 

@@ -41,9 +41,6 @@ namespace treadle::composite {
 namespace {
 
 void check_quantile(const char* op, const Tensor& self, const Tensor& q) {
-  check<ErrorKind::Runtime>(
-      self.dtype() == ScalarType::Float32 || self.dtype() == ScalarType::Float64, op,
-      ": expected self of dtype float32 or float64, got ", self.dtype());
   check<ErrorKind::Runtime>(self.numel() > 0, op, ": expected self with elements, got shape ",
                             self.sizes());
   check<ErrorKind::Runtime>(q.dim() <= 1, op, ": expected q with at most 1 dimension, got shape ",

@@ -54,10 +54,6 @@ Tensor nansum(const Tensor& self, OptionalIntList dim, bool keepdim,
 Tensor nanmean(const Tensor& self, OptionalIntList dim, bool keepdim,
                std::optional<ScalarType> dtype) {
   const ScalarType type = dtype.value_or(self.dtype());
-  check<ErrorKind::Runtime>(is_floating(type) || is_complex(type),
-                            "nanmean: expected self of a floating or complex dtype, or such a "
-                            "dtype argument, got ",
-                            type);
   const Tensor numbers = aten::logical_not(aten::isnan(self));
   const Tensor count = aten::sum(numbers, dim, keepdim, std::nullopt);
   return aten::div(aten::nansum(self, dim, keepdim, dtype), aten::to(count, type));

@@ -52,7 +52,9 @@ Tensor isreal(const Tensor& self) {
 }
 
 Tensor ldexp(const Tensor& self, const Tensor& other) {
-  return aten::mul(self, aten::pow(Scalar(2.0), other));
+  const bool truth = other.dtype() == ScalarType::Bool;  // which has no powers
+  return aten::mul(self,
+                   aten::pow(Scalar(2.0), truth ? aten::to(other, ScalarType::UInt8) : other));
 }
 
 Tensor float_power(const Scalar& self, const Tensor& exponent) {

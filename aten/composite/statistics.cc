@@ -48,9 +48,6 @@ Tensor softmax_input(const char* op, const Tensor& self, int64_t dim,
                      std::optional<ScalarType> dtype) {
   wrap_dim(op, dim, self.dim());
   const ScalarType type = dtype.value_or(self.dtype());
-  check<ErrorKind::NotImplemented>(
-      is_floating(type), op, ": expected self of a floating dtype, or such a dtype argument, got ",
-      type);
   return type == self.dtype() ? self : aten::to(self, type);
 }
 

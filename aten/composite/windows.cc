@@ -39,8 +39,6 @@ template <class F>
 Tensor window(const char* op, int64_t length, bool periodic, OptDtype dtype, OptLayout layout,
               OptDevice device, OptBool pin_memory, F&& f) {
   const FactoryOptions options(op, dtype, layout, device, pin_memory, default_dtype());
-  check<ErrorKind::Runtime>(is_floating(options.dtype), op, ": expected a floating dtype, got ",
-                            name_of(options.dtype));
   if (length <= 1) return fresh(aten::fill_(options.empty({length}), 1));
   const Tensor counts = named(
       op, [&] { return aten::arange(length, ScalarType::Float64, std::nullopt, options.device); });

@@ -37,9 +37,6 @@ void choose_types(const ReduceOp& op, ScalarType self, std::optional<ScalarType>
       break;
     case ReducePromote::Float:
       plan.result = dtype.value_or(self);
-      check<ErrorKind::Runtime>(is_floating(plan.result) || is_complex(plan.result), op.name,
-                                ": expected a floating or complex dtype, got ",
-                                name_of(plan.result));
       break;
     case ReducePromote::Bool:
       plan.result = self == ScalarType::UInt8 ? self : ScalarType::Bool;

@@ -64,6 +64,12 @@ Names limited_names(const Operator& op) {
   return names;
 }
 
+bool has_tensors(const schema::FunctionSchema& schema) {
+  const auto is_tensor = [](const auto& value) { return value.type.is_tensor(); };
+  return std::any_of(schema.arguments.begin(), schema.arguments.end(), is_tensor) ||
+         std::any_of(schema.returns.begin(), schema.returns.end(), is_tensor);
+}
+
 bool limited_by_type(const schema::Type& type) {
   switch (type.base) {
     case BaseType::Tensor:
@@ -88,9 +94,10 @@ void check_completeness(const Operator& op, Diagnostics& diagnostics) {
   if (op.doc.empty()) {
     report("has no 'doc'", "say in a sentence what it computes; its reference page begins with it");
   }
-  const bool has_kernels = op.kind != Kind::Composite && op.kind != Kind::View;
-  if (has_kernels && op.dtypes.empty()) {
-    report("has no 'dtypes'", "write the row, as in 'dtypes: {all: [bool, real]}'");
+  if (op.dtypes.empty() && has_tensors(op.schema)) {
+    report("has no 'dtypes'",
+           "write the row, as in 'dtypes: {all: [bool, real]}', or 'dtypes: {all: any}' where every "
+           "dtype is fine");
   }
   const Names checked = checked_names(op);
   const Names limited = limited_names(op);

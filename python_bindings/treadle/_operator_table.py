@@ -131,7 +131,8 @@ def as_json() -> str:
 
 def has_contract(entry: Operator) -> bool:
     """Whether everything that limits a call is written down; schemac accepts no other entry."""
-    limited = entry["kind"] in ("composite", "view") or bool(entry["dtypes"])
+    tensors = any(v["type"]["base"] == "Tensor" for v in entry["args"] + entry["returns"])
+    limited = bool(entry["dtypes"]) or not tensors
     shaped = bool(entry["shape"]) or entry["kind"] not in ("kernel", "returns")
     return limited and shaped
 

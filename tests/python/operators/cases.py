@@ -11,7 +11,7 @@ import pytest
 from . import families
 from .catalogue import Operator, operators
 from .expression import pointwise_samples
-from .sample import REGISTRY, UNDECLARED, Maker, Sample
+from .sample import REGISTRY, Maker, Sample
 
 for module in pkgutil.iter_modules(families.__path__):
     importlib.import_module(f"{families.__name__}.{module.name}")
@@ -30,20 +30,22 @@ def has_reference(op: Operator) -> bool:
     """Whether NumPy says what it returns; of a random operator it can only say the shape."""
     if not has_samples(op):
         return False
-    dtype = (op.dtypes or ("float32",))[0]
-    return op.random or any(s.expect is not None for s in samples_of(op, dtype))
+    return op.random or any(s.expect is not None for s in samples_of(op, op.dtypes[0]))
+
+
+# One dtype of each kind, and the two that gradients are checked in.
+FEW = ("bool", "int64", "bfloat16", "float32", "float64", "complex128")
 
 
 def dtypes_of(op: Operator) -> tuple[str, ...]:
     """The dtypes that every test is run for: all that have kernels of their own.
 
     What is made of other operators is the front door of kernels that are tested themselves; for it
-    the few dtypes stand in that its samples name. Its results are compared in all of them (cells).
+    a few dtypes stand in. Its results are compared in all of them (cells).
     """
-    few = UNDECLARED.get(op.id, ())
-    if op.kind not in ("composite", "view") or not op.dtypes:
-        return op.dtypes or few
-    return tuple(d for d in few if d in op.dtypes) or op.dtypes[:1]
+    if op.kind not in ("composite", "view"):
+        return op.dtypes
+    return tuple(d for d in FEW if d in op.dtypes) or op.dtypes[:1]
 
 
 def cells() -> list:
@@ -52,7 +54,7 @@ def cells() -> list:
         pytest.param(op, d, id=f"{op.id}-{d}")
         for op in operators()
         if in_suite(op) and has_samples(op)
-        for d in op.dtypes or dtypes_of(op)
+        for d in op.dtypes
     ]
 
 

@@ -63,9 +63,7 @@ class Operator:
 
     @cached_property
     def dtypes(self) -> tuple[str, ...]:
-        """Dtypes the entry declares for the CPU; empty when it declares none (composites and
-        views).
-        """
+        """Dtypes the entry declares for the CPU."""
         table = self.json["dtypes"] or {}
         return tuple(table.get("CPU", table.get("all", ())))
 

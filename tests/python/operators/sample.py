@@ -197,21 +197,15 @@ def widen(array: np.ndarray) -> np.ndarray:
 
 SampleFunction = Callable[[Maker], Iterator[Sample]]
 REGISTRY: dict[str, SampleFunction] = {}
-# Dtypes to test for entries that declare none: the front doors of declared ones, so a few are
-# enough.
-UNDECLARED: dict[str, tuple[str, ...]] = {}
 
 
-def samples(
-    *ids: str, dtypes: tuple[str, ...] = ("float32", "float64", "int64")
-) -> Callable[[SampleFunction], SampleFunction]:
+def samples(*ids: str) -> Callable[[SampleFunction], SampleFunction]:
     """Registers a sample function for entries by id ("gather", "sum.dim_IntList")."""
 
     def register(f: SampleFunction) -> SampleFunction:
         for i in ids:
             assert i not in REGISTRY, f"samples of {i} are registered twice"
             REGISTRY[i] = f
-            UNDECLARED[i] = dtypes
         return f
 
     return register

@@ -8,10 +8,8 @@ import numpy as np
 
 from ..sample import Maker, Sample, samples
 
-FLOATS = ("float16", "bfloat16", "float32", "float64")
 
-
-@samples("prelu", dtypes=FLOATS)
+@samples("prelu")
 def prelu(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, w: Any) -> Any:
         if w.size > 1:
@@ -25,7 +23,7 @@ def prelu(make: Maker) -> Iterator[Sample]:
     yield Sample(make((0, 3)), make((3,)), expect=expect, grad=False)
 
 
-@samples("glu", dtypes=FLOATS)
+@samples("glu")
 def glu(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, dim: int = -1) -> Any:
         a, b = np.split(x, 2, dim)
@@ -36,7 +34,7 @@ def glu(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 0)), expect=expect, grad=False)
 
 
-@samples("rrelu", "rrelu_", dtypes=FLOATS)
+@samples("rrelu", "rrelu_")
 def rrelu(make: Maker) -> Iterator[Sample]:
     yield Sample(
         make((3, 4)), 0.1, 0.3, False, expect=lambda x, a, b, t: np.where(x > 0, x, x * (a + b) / 2)
@@ -47,7 +45,7 @@ def rrelu(make: Maker) -> Iterator[Sample]:
     yield Sample(make((30, 4)), 0.1, 0.3, True)
 
 
-@samples("bilinear", dtypes=("float32", "float64"))
+@samples("bilinear")
 def bilinear(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, y: Any, w: Any, b: Any = None) -> Any:
         out = np.einsum("...i,kij,...j->...k", x, w, y)
@@ -61,7 +59,7 @@ def bilinear(make: Maker) -> Iterator[Sample]:
     yield Sample(make((0, 2)), make((0, 3)), make((4, 2, 3)), expect=expect, grad=False)
 
 
-@samples("embedding_bag", dtypes=FLOATS)
+@samples("embedding_bag")
 def embedding_bag(make: Maker) -> Iterator[Sample]:
     def expect(
         weight: Any,

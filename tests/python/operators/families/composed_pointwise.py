@@ -11,9 +11,6 @@ from ..catalogue import by_id
 from ..expression import pointwise_samples
 from ..sample import Maker, Sample, samples
 
-NUMBERS = ("int64", "float32", "float64", "complex128")
-REAL = ("int64", "float32", "float64")
-FLOATS = ("float32", "float64")
 
 # Operators whose other name is an entry of its own: the samples are those of the operator.
 OTHER_NAMES = {
@@ -45,10 +42,9 @@ def _same_as(target: str) -> Callable[[Maker], Iterator[Sample]]:
 
 
 for _name, _target in OTHER_NAMES.items():
-    _dtypes = REAL if _name in ORDERED else NUMBERS
     _binary = _target in ("sub", "mul", "div", "gt", "ge", "lt", "le", "ne")
     for _overload in (".Tensor", ".Scalar") if _binary else ("",):
-        samples(_name + _overload, dtypes=_dtypes)(_same_as(_target + _overload))
+        samples(_name + _overload)(_same_as(_target + _overload))
 
 
 def _quotient(x: Any, y: Any, rounding_mode: Any) -> Any:
@@ -72,8 +68,8 @@ def _divisions(second: Callable[[Maker], Any]) -> Callable[[Maker], Iterator[Sam
 
 
 for _name in ("div", "divide"):
-    samples(_name + ".Tensor_mode", dtypes=REAL)(_divisions(lambda make: make((4,), 0.3, 3)))
-    samples(_name + ".Scalar_mode", dtypes=REAL)(_divisions(lambda make: make.scalar()))
+    samples(_name + ".Tensor_mode")(_divisions(lambda make: make((4,), 0.3, 3)))
+    samples(_name + ".Scalar_mode")(_divisions(lambda make: make.scalar()))
 
 
 def _power(x: Any, y: Any) -> Any:
@@ -81,13 +77,13 @@ def _power(x: Any, y: Any) -> Any:
     return np.power(np.asarray(x, dtype=wide), np.asarray(y, dtype=wide))
 
 
-@samples("float_power.Tensor_Tensor", dtypes=NUMBERS)
+@samples("float_power.Tensor_Tensor")
 def float_power(make: Maker) -> Iterator[Sample]:
     for a, b in [((3, 4), (4,)), ((), ()), ((0, 2), (2,))]:
         yield Sample(make(a, 0.3, 2), make(b, 0.3, 2), expect=_power, loose=4)
 
 
-@samples("float_power.Tensor_Scalar", dtypes=NUMBERS)
+@samples("float_power.Tensor_Scalar")
 def float_power_scalar(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4), 0.3, 2), 2.5, expect=_power, loose=4)
 
@@ -102,10 +98,10 @@ def _unary(
     return make_samples
 
 
-samples("conj", dtypes=NUMBERS)(_unary(lambda x: np.conj(x) if np.iscomplexobj(x) else x))
-samples("positive", dtypes=NUMBERS)(_unary(lambda x: x))
-samples("deg2rad", dtypes=REAL)(_unary(lambda x: x * (math.pi / 180)))
-samples("rad2deg", dtypes=REAL)(_unary(lambda x: x * (180 / math.pi)))
+samples("conj")(_unary(lambda x: np.conj(x) if np.iscomplexobj(x) else x))
+samples("positive")(_unary(lambda x: x))
+samples("deg2rad")(_unary(lambda x: x * (math.pi / 180)))
+samples("rad2deg")(_unary(lambda x: x * (180 / math.pi)))
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
@@ -114,13 +110,13 @@ def _elu(x: Any, alpha: float = 1.0, scale: float = 1.0) -> Any:
     return scale * np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0) / 1.0))
 
 
-samples("selu", dtypes=FLOATS)(_unary(lambda x: _elu(x, 1.6732632423543772, 1.0507009873554805)))
-samples("relu6", dtypes=FLOATS)(_unary(lambda x: np.clip(x, 0, 6), -4, 9))
-samples("log_sigmoid", dtypes=FLOATS)(_unary(lambda x: -np.log1p(np.exp(-x)), -20, 20))
-samples("mish", dtypes=FLOATS)(_unary(lambda x: x * np.tanh(np.log1p(np.exp(x)))))
+samples("selu")(_unary(lambda x: _elu(x, 1.6732632423543772, 1.0507009873554805)))
+samples("relu6")(_unary(lambda x: np.clip(x, 0, 6), -4, 9))
+samples("log_sigmoid")(_unary(lambda x: -np.log1p(np.exp(-x)), -20, 20))
+samples("mish")(_unary(lambda x: x * np.tanh(np.log1p(np.exp(x)))))
 
 
-@samples("celu", dtypes=FLOATS)
+@samples("celu")
 def celu(make: Maker) -> Iterator[Sample]:
     for alpha in (1.0, 0.5, 2.0):
         yield Sample(
@@ -131,7 +127,7 @@ def celu(make: Maker) -> Iterator[Sample]:
     yield Sample(make(()), expect=lambda x: np.where(x > 0, x, np.expm1(x)))
 
 
-@samples("gelu", dtypes=FLOATS)
+@samples("gelu")
 def gelu(make: Maker) -> Iterator[Sample]:
     def tanh(x: Any, approximate: str) -> Any:
         return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
@@ -145,7 +141,7 @@ def gelu(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4)), approximate="tanh", expect=tanh)
 
 
-@samples("logit", dtypes=FLOATS)
+@samples("logit")
 def logit(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4), 0.1, 0.9), expect=lambda x: np.log(x / (1 - x)), loose=4)
 
@@ -168,13 +164,13 @@ for _name, _reference in {
     "isneginf": lambda x: np.asarray(x == -math.inf),
 }.items():
 
-    @samples(_name, dtypes=REAL)
+    @samples(_name)
     def is_infinite(make: Maker, reference: Any = _reference) -> Iterator[Sample]:
         yield Sample(_with_specials(make), grad=False, expect=reference)
         yield Sample(make(()), grad=False, expect=reference)
 
 
-@samples("isclose", dtypes=NUMBERS)
+@samples("isclose")
 def isclose(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4)), make((4,)), grad=False, expect=np.isclose)
     x = make((3, 4))
@@ -197,7 +193,7 @@ def isclose(make: Maker) -> Iterator[Sample]:
         )
 
 
-@samples("allclose", dtypes=NUMBERS)
+@samples("allclose")
 def allclose(make: Maker) -> Iterator[Sample]:
     x = make((3, 4))
     yield Sample(x, x, grad=False, expect=lambda x, y: np.asarray(True))
@@ -205,7 +201,7 @@ def allclose(make: Maker) -> Iterator[Sample]:
     yield Sample(make((0, 4)), make((4,)), grad=False, expect=lambda x, y: np.asarray(True))
 
 
-@samples("equal", dtypes=("bool", *NUMBERS))
+@samples("equal")
 def equal(make: Maker) -> Iterator[Sample]:
     x = make((3, 4))
     yield Sample(x, x, grad=False, expect=lambda x, y: np.asarray(True))
@@ -224,7 +220,7 @@ def _clamped(x: Any, low: Any = None, high: Any = None, min: Any = None, max: An
 
 for _name in ("clamp", "clip"):
 
-    @samples(_name, dtypes=REAL)
+    @samples(_name)
     def clamp(make: Maker) -> Iterator[Sample]:
         for shape in [(3, 4), (), (0, 4)]:
             yield Sample(make(shape), 0 if make.is_unsigned else -1, 1, expect=_clamped)
@@ -234,7 +230,7 @@ for _name in ("clamp", "clip"):
         if make.is_floating:
             yield Sample(make((3, 4)), None, 0.5, expect=_clamped)
 
-    @samples(_name + ".Tensor", dtypes=REAL)
+    @samples(_name + ".Tensor")
     def clamp_tensor(make: Maker) -> Iterator[Sample]:
         yield Sample(make((3, 4)), make((3, 4), -2, 0), make((4,), 0, 2), expect=_clamped)
         yield Sample(make((3, 4)), None, make((4,)), expect=_clamped)
@@ -254,8 +250,8 @@ def _masked_fill(value: Callable[[Maker], Any]) -> Callable[[Maker], Iterator[Sa
     return make_samples
 
 
-samples("masked_fill.Scalar", dtypes=("bool", *NUMBERS))(_masked_fill(lambda make: make.scalar()))
-samples("masked_fill.Tensor", dtypes=("bool", *NUMBERS))(_masked_fill(lambda make: make(())))
+samples("masked_fill.Scalar")(_masked_fill(lambda make: make.scalar()))
+samples("masked_fill.Tensor")(_masked_fill(lambda make: make(())))
 
 
 LARGEST = {
@@ -264,7 +260,7 @@ LARGEST = {
 }
 
 
-@samples("nan_to_num", dtypes=REAL)
+@samples("nan_to_num")
 def nan_to_num(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
         if x.dtype.kind in "biu":

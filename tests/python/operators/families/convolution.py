@@ -9,9 +9,6 @@ import numpy as np
 from ..sample import Maker, Sample, samples
 from ..windows import many, padded, windows
 
-FLOATS = ("float32", "float64")
-ALL = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
-
 
 def convolve(
     x: Any,
@@ -107,13 +104,13 @@ def convolution(make: Maker) -> Iterator[Sample]:
     )  # fmt: skip
 
 
-@samples("conv1d", dtypes=ALL)
+@samples("conv1d")
 def conv1d(make: Maker) -> Iterator[Sample]:
     yield Sample(make((2, 3, 6)), make((4, 3, 3)), make((4,)), expect=convolve, loose=8)
     yield Sample(make((2, 5)), make((2, 1, 2)), None, 2, 1, 2, 2, expect=convolve, loose=8)
 
 
-@samples("conv2d", dtypes=ALL)
+@samples("conv2d")
 def conv2d(make: Maker) -> Iterator[Sample]:
     yield Sample(make((1, 3, 4, 5)), make((2, 3, 3, 2)), make((2,)), expect=convolve, loose=8)
     yield Sample(make((3, 5, 5)), make((2, 3, 3, 3)), expect=convolve, loose=8)
@@ -125,7 +122,7 @@ def conv2d(make: Maker) -> Iterator[Sample]:
     yield Sample(make((0, 2, 4, 4)), make((2, 2, 3, 3)), expect=convolve, grad=False)
 
 
-@samples("conv3d", dtypes=ALL)
+@samples("conv3d")
 def conv3d(make: Maker) -> Iterator[Sample]:
     yield Sample(
         make((1, 2, 3, 3, 4)), make((2, 2, 2, 2, 2)), make((2,)), expect=convolve, loose=8
@@ -136,7 +133,7 @@ def conv3d(make: Maker) -> Iterator[Sample]:
     )  # fmt: skip
 
 
-@samples("conv1d.padding", dtypes=FLOATS)
+@samples("conv1d.padding")
 def conv1d_padding(make: Maker) -> Iterator[Sample]:
     def same(x: Any, w: Any, b: Any, s: Any, p: Any, d: Any) -> Any:
         return convolve(np.pad(x, ((0, 0), (0, 0), (1, 2))), w, b, s, 0, d)
@@ -146,7 +143,7 @@ def conv1d_padding(make: Maker) -> Iterator[Sample]:
     )
 
 
-@samples("conv2d.padding", dtypes=FLOATS)
+@samples("conv2d.padding")
 def conv2d_padding(make: Maker) -> Iterator[Sample]:
     x, w = make((1, 2, 5, 5)), make((2, 2, 3, 3))
     yield Sample(
@@ -162,7 +159,7 @@ def conv2d_padding(make: Maker) -> Iterator[Sample]:
     yield Sample(make((1, 1, 4, 5)), make((2, 1, 2, 4)), None, 1, "same", expect=even, loose=8)
 
 
-@samples("conv3d.padding", dtypes=FLOATS)
+@samples("conv3d.padding")
 def conv3d_padding(make: Maker) -> Iterator[Sample]:
     def same(x: Any, w: Any, b: Any, s: Any, p: Any) -> Any:
         return convolve(x, w, b, s, (1, 0, 1))
@@ -172,13 +169,13 @@ def conv3d_padding(make: Maker) -> Iterator[Sample]:
     )
 
 
-@samples("conv_transpose1d", dtypes=ALL)
+@samples("conv_transpose1d")
 def conv_transpose1d(make: Maker) -> Iterator[Sample]:
     yield Sample(make((2, 3, 4)), make((3, 2, 3)), make((2,)), expect=transpose, loose=8)
     yield Sample(make((2, 4)), make((2, 1, 2)), None, 3, 1, 2, 2, 2, expect=transpose, loose=8)
 
 
-@samples("conv_transpose2d.input", dtypes=ALL)
+@samples("conv_transpose2d.input")
 def conv_transpose2d(make: Maker) -> Iterator[Sample]:
     yield Sample(make((1, 2, 3, 2)), make((2, 3, 2, 3)), make((3,)), expect=transpose, loose=8)
     yield Sample(
@@ -187,7 +184,7 @@ def conv_transpose2d(make: Maker) -> Iterator[Sample]:
     )  # fmt: skip
 
 
-@samples("conv_transpose3d.input", dtypes=ALL)
+@samples("conv_transpose3d.input")
 def conv_transpose3d(make: Maker) -> Iterator[Sample]:
     yield Sample(
         make((1, 2, 2, 3, 2)), make((2, 2, 2, 2, 1)), make((2,)), expect=transpose, loose=8

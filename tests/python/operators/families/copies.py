@@ -22,7 +22,7 @@ def _cast(x: Any, dtype: treadle.dtype) -> Any:
     return x.astype(_as(dtype))
 
 
-@samples("copy_", dtypes=ALL)
+@samples("copy_")
 def copy_(make: Maker) -> Iterator[Sample]:
     for a, b in [
         ((3, 4), (3, 4)),
@@ -38,7 +38,7 @@ def copy_(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4)), whole, expect=lambda x, y: y.astype(x.dtype), grad=False)
 
 
-@samples("copy", dtypes=ALL)
+@samples("copy")
 def copy(make: Maker) -> Iterator[Sample]:
     for a, b in [((3, 4), (3, 4)), ((3, 4), (4,)), ((2, 3), ()), ((), ()), ((0, 4), (1, 4))]:
         yield Sample(make(a), make(b), expect=lambda x, y: np.broadcast_to(y, x.shape))
@@ -46,7 +46,7 @@ def copy(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4)), whole, expect=lambda x, y: y.astype(x.dtype), grad=False)
 
 
-@samples("clone", dtypes=ALL)
+@samples("clone")
 def clone(make: Maker) -> Iterator[Sample]:
     for shape in [(3, 4), (), (0, 2), (67,)]:
         yield Sample(make(shape), expect=lambda x: x, exact=make.dtype != "bfloat16")
@@ -55,7 +55,7 @@ def clone(make: Maker) -> Iterator[Sample]:
     )
 
 
-@samples("contiguous", dtypes=ALL)
+@samples("contiguous")
 def contiguous(make: Maker) -> Iterator[Sample]:
     for shape in [(3, 4), (), (0, 2)]:
         yield Sample(make(shape), expect=lambda x: x)
@@ -71,7 +71,7 @@ def _targets(make: Maker) -> list[treadle.dtype]:
     return [getattr(treadle, n) for n in names]
 
 
-@samples("to.dtype", dtypes=ALL)
+@samples("to.dtype")
 def to_dtype(make: Maker) -> Iterator[Sample]:
     for dtype in _targets(make):
         yield Sample(make((3, 4), 0, 3), dtype, expect=_cast, grad=False, loose=4)
@@ -80,7 +80,7 @@ def to_dtype(make: Maker) -> Iterator[Sample]:
         yield Sample(make((3, 4)), treadle.complex128, expect=_cast)
 
 
-@samples("to.dtype_layout", dtypes=("float32", "int64", "float64"))
+@samples("to.dtype_layout")
 def to_dtype_layout(make: Maker) -> Iterator[Sample]:
     yield Sample(
         make((3, 4)),
@@ -93,19 +93,19 @@ def to_dtype_layout(make: Maker) -> Iterator[Sample]:
     )
 
 
-@samples("to.device", dtypes=("float32", "int64", "float64"))
+@samples("to.device")
 def to_device(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4)), "cpu", treadle.float64, expect=lambda x, *_: x.astype(np.float64))
 
 
-@samples("to.other", dtypes=("float32", "int64"))
+@samples("to.other")
 def to_other(make: Maker) -> Iterator[Sample]:
     yield Sample(
         make((3, 4)), Maker("float64")((2,)), grad=False, expect=lambda x, y: x.astype(np.float64)
     )
 
 
-@samples("type_as", dtypes=("float32", "int64"))
+@samples("type_as")
 def type_as(make: Maker) -> Iterator[Sample]:
     yield Sample(
         make((3, 4)), Maker("float64")((2,)), grad=False, expect=lambda x, y: x.astype(np.float64)
@@ -123,18 +123,18 @@ def _fill(value: Callable[[Maker], Any]) -> Callable[[Maker], Iterator[Sample]]:
 
 
 for _name in ("fill_.Scalar", "fill.Scalar"):
-    samples(_name, dtypes=ALL)(_fill(lambda make: make.scalar()))
+    samples(_name)(_fill(lambda make: make.scalar()))
 for _name in ("fill_.Tensor", "fill.Tensor"):
-    samples(_name, dtypes=ALL)(_fill(lambda make: make(())))
+    samples(_name)(_fill(lambda make: make(())))
 
 
-@samples("zero_", dtypes=ALL)
+@samples("zero_")
 def zero_(make: Maker) -> Iterator[Sample]:
     for shape in [(3, 4), (), (0, 2)]:
         yield Sample(make(shape), expect=lambda x: np.zeros_like(x))
 
 
-@samples("item", dtypes=ALL)
+@samples("item")
 def item(make: Maker) -> Iterator[Sample]:
     for shape in [(), (1,), (1, 1, 1)]:
         yield Sample(make(shape), grad=False, expect=lambda x: x.reshape(()))
@@ -145,7 +145,7 @@ def _resized(x: Any, size: Any) -> Any:
     return x.reshape(-1)[: int(np.prod(size))].reshape(size)
 
 
-@samples("resize_", dtypes=("float32", "int64", "bool"))
+@samples("resize_")
 def resize_(make: Maker) -> Iterator[Sample]:
     for shape, size in [((3, 4), [2, 2]), ((3, 4), [12]), ((3, 4), []), ((3, 4), [0, 5])]:
         yield Sample(make(shape), size, grad=False, strides=True, expect=_resized)
@@ -159,7 +159,7 @@ def resize_(make: Maker) -> Iterator[Sample]:
     )
 
 
-@samples("resize_as_", dtypes=("float32", "int64"))
+@samples("resize_as_")
 def resize_as_(make: Maker) -> Iterator[Sample]:
     yield Sample(
         make((3, 4)),
@@ -170,6 +170,6 @@ def resize_as_(make: Maker) -> Iterator[Sample]:
     )
 
 
-@samples("set_.source_Tensor", dtypes=("float32", "int64"))
+@samples("set_.source_Tensor")
 def set_source(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4)), make((2, 5)), grad=False, strides=True, expect=lambda x, y: y)

@@ -9,7 +9,6 @@ import numpy as np
 
 from ..sample import Maker, Sample, samples
 
-DTYPES = ("int64", "float32", "float64", "complex128")
 SHAPES: tuple[tuple[int, ...], ...] = ((3, 5), (5,), (1, 4), (3, 2), (4, 1), (), (0, 3), (2, 0))
 
 
@@ -25,7 +24,7 @@ def _cov(x: Any, correction: int = 1, fweights: Any = None, aweights: Any = None
     return result.reshape(()) if len(rows) == 1 else result
 
 
-@samples("cov", dtypes=DTYPES)
+@samples("cov")
 def cov(make: Maker) -> Iterator[Sample]:
     for shape in SHAPES:
         yield Sample(make(shape), expect=_cov, loose=4, grad=np.prod(shape) > 1 and shape[-1] > 1)
@@ -52,7 +51,7 @@ def cov(make: Maker) -> Iterator[Sample]:
     yield Sample(make(()), correction=0, fweights=np.array(2), expect=_cov, grad=False)
 
 
-@samples("corrcoef", dtypes=DTYPES)
+@samples("corrcoef")
 def corrcoef(make: Maker) -> Iterator[Sample]:
     def expect(x: Any) -> Any:
         c = np.asarray(_cov(x))
@@ -82,10 +81,7 @@ def _norm(x: Any, p: Any, axis: Any = None) -> Any:
     return (x**p).sum(axis=axis) ** (1 / p)
 
 
-FLOATS = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
-
-
-@samples("dist", dtypes=FLOATS)
+@samples("dist")
 def dist(make: Maker) -> Iterator[Sample]:
     def expect(a: Any, b: Any, p: Any = 2) -> Any:
         return _norm(a - b, p)
@@ -98,7 +94,7 @@ def dist(make: Maker) -> Iterator[Sample]:
     yield Sample(make((0, 3)), make((3,)), expect=expect)
 
 
-@samples("renorm", dtypes=FLOATS)
+@samples("renorm")
 def renorm(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, p: Any, dim: int, most: Any) -> Any:
         slices = np.moveaxis(x, dim, 0).reshape(x.shape[dim], -1)

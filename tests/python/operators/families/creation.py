@@ -10,20 +10,6 @@ import treadle
 
 from ..sample import NUMPY_TYPES, Maker, Sample, samples
 
-MANY = (
-    "bool",
-    "uint8",
-    "int64",
-    "float16",
-    "bfloat16",
-    "float32",
-    "float64",
-    "complex64",
-    "complex128",
-)
-NUMBERS = ("uint8", "int64", "float16", "bfloat16", "float32", "float64", "complex128")
-REAL = ("int32", "int64", "float16", "float32", "float64")
-
 
 def _dtype(make: Maker) -> treadle.dtype:
     return getattr(treadle, make.dtype)
@@ -50,24 +36,24 @@ def _factory(value: Any, **flags: Any) -> Callable[[Maker], Iterator[Sample]]:
     return make_samples
 
 
-samples("empty.memory_format", dtypes=MANY)(_factory(0, shape_only=True))
-samples("zeros", dtypes=MANY)(_factory(0))
-samples("ones", dtypes=MANY)(_factory(1))
+samples("empty.memory_format")(_factory(0, shape_only=True))
+samples("zeros")(_factory(0))
+samples("ones")(_factory(1))
 
 
-@samples("empty_strided", dtypes=MANY)
+@samples("empty_strided")
 def empty_strided(make: Maker) -> Iterator[Sample]:
     for size, stride in [([2, 3], [1, 2]), ([], []), ([0, 4], [4, 1]), ([2, 2], [0, 1])]:
         yield Sample(size, stride, dtype=_dtype(make), shape_only=True, expect=_filled(make, 0))
 
 
-@samples("empty_permuted", dtypes=MANY)
+@samples("empty_permuted")
 def empty_permuted(make: Maker) -> Iterator[Sample]:
     for size, order in [([2, 3], [1, 0]), ([2, 3, 4], [0, -1, 1]), ([], []), ([0, 4], [1, 0])]:
         yield Sample(size, order, dtype=_dtype(make), shape_only=True, expect=_filled(make, 0))
 
 
-@samples("full", dtypes=MANY)
+@samples("full")
 def full(make: Maker) -> Iterator[Sample]:
     for size in SIZES:
         value = make.scalar()
@@ -94,12 +80,12 @@ def _like(value: Any, **flags: Any) -> Callable[[Maker], Iterator[Sample]]:
     return make_samples
 
 
-samples("empty_like", dtypes=MANY)(_like(0, shape_only=True))
-samples("zeros_like", dtypes=MANY)(_like(0))
-samples("ones_like", dtypes=MANY)(_like(1))
+samples("empty_like")(_like(0, shape_only=True))
+samples("zeros_like")(_like(0))
+samples("ones_like")(_like(1))
 
 
-@samples("full_like", dtypes=MANY)
+@samples("full_like")
 def full_like(make: Maker) -> Iterator[Sample]:
     for shape in [(2, 3), ()]:
         yield Sample(
@@ -126,23 +112,23 @@ def _new(value: Any, **flags: Any) -> Callable[[Maker], Iterator[Sample]]:
     return make_samples
 
 
-samples("new_empty", dtypes=MANY)(_new(0, shape_only=True))
-samples("new_zeros", dtypes=MANY)(_new(0))
-samples("new_ones", dtypes=MANY)(_new(1))
+samples("new_empty")(_new(0, shape_only=True))
+samples("new_zeros")(_new(0))
+samples("new_ones")(_new(1))
 
 
-@samples("new_empty_strided", dtypes=MANY)
+@samples("new_empty_strided")
 def new_empty_strided(make: Maker) -> Iterator[Sample]:
     yield Sample(make((2,)), [2, 3], [1, 2], shape_only=True, grad=False, expect=_filled(make, 0))
 
 
-@samples("new_full", dtypes=MANY)
+@samples("new_full")
 def new_full(make: Maker) -> Iterator[Sample]:
     value = make.scalar()
     yield Sample(make((2,)), [2, 3], value, grad=False, expect=_filled(make, value))
 
 
-@samples("scalar_tensor", dtypes=MANY)
+@samples("scalar_tensor")
 def scalar_tensor(make: Maker) -> Iterator[Sample]:
     yield Sample(
         make.scalar(),
@@ -159,7 +145,7 @@ def _arange(make: Maker, *bounds: Any) -> Sample:
     )
 
 
-@samples("arange", dtypes=REAL)
+@samples("arange")
 def arange(make: Maker) -> Iterator[Sample]:
     for end in (5, 0, 70):
         yield _arange(make, end)
@@ -167,13 +153,13 @@ def arange(make: Maker) -> Iterator[Sample]:
     yield Sample(2.5, expect=lambda n: np.arange(n))
 
 
-@samples("arange.start", dtypes=REAL)
+@samples("arange.start")
 def arange_start(make: Maker) -> Iterator[Sample]:
     for start, end in [(2, 7), (-3, 3), (4, 4)]:
         yield _arange(make, start, end)
 
 
-@samples("arange.start_step", dtypes=REAL)
+@samples("arange.start_step")
 def arange_start_step(make: Maker) -> Iterator[Sample]:
     for start, end, step in [(0, 10, 3), (5, -5, -2), (3, 3, 1)]:
         yield _arange(make, start, end, step)
@@ -189,7 +175,7 @@ def _range(make: Maker, start: float, end: float, *step: float) -> Sample:
     return Sample(start, end, *step, dtype=_dtype(make), expect=expect)
 
 
-@samples("range", dtypes=REAL)
+@samples("range")
 def range_(make: Maker) -> Iterator[Sample]:
     for start, end in [(0, 5), (3, 3), (2, 71)]:
         yield _range(make, start, end)
@@ -197,7 +183,7 @@ def range_(make: Maker) -> Iterator[Sample]:
     yield Sample(1, 4, expect=lambda a, b: np.arange(1.0, 5.0))
 
 
-@samples("range.step", dtypes=REAL)
+@samples("range.step")
 def range_step(make: Maker) -> Iterator[Sample]:
     for start, end, step in [(0, 9, 3), (0, 10, 3), (5, 1, -2), (4, 4, -1)]:
         yield _range(make, start, end, step)
@@ -205,7 +191,7 @@ def range_step(make: Maker) -> Iterator[Sample]:
         yield _range(make, 0.5, 2.0, 0.25)
 
 
-@samples("linspace", dtypes=REAL)
+@samples("linspace")
 def linspace(make: Maker) -> Iterator[Sample]:
     for start, end, steps in [(0, 8, 5), (3, -3, 4), (1, 5, 1), (0, 1, 0), (0, 100, 101)]:
         yield Sample(
@@ -217,7 +203,7 @@ def linspace(make: Maker) -> Iterator[Sample]:
         )
 
 
-@samples("logspace", dtypes=("float32", "float64", "int64"))
+@samples("logspace")
 def logspace(make: Maker) -> Iterator[Sample]:
     def expect(a: float, b: float, n: int, base: float = 10.0, **_: Any) -> Any:
         return np.asarray(base ** np.linspace(a, b, n)).astype(NUMPY_TYPES[make.dtype])
@@ -251,12 +237,12 @@ def _between(make: Maker, powers: bool, of_start: bool, of_end: bool) -> Iterato
 for _kinds in ("Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor"):
     _ends = [kind == "Tensor" for kind in _kinds.split("_")]
     for _name in ("linspace", "logspace"):
-        samples(f"{_name}.{_kinds}", dtypes=("float32", "float64", "int64"))(
+        samples(f"{_name}.{_kinds}")(
             partial(_between, powers=_name == "logspace", of_start=_ends[0], of_end=_ends[1])
         )
 
 
-@samples("eye", dtypes=MANY)
+@samples("eye")
 def eye(make: Maker) -> Iterator[Sample]:
     for n in (3, 0, 1):
         yield Sample(
@@ -264,7 +250,7 @@ def eye(make: Maker) -> Iterator[Sample]:
         )
 
 
-@samples("eye.m", dtypes=MANY)
+@samples("eye.m")
 def eye_m(make: Maker) -> Iterator[Sample]:
     for n, m in [(3, 2), (2, 4), (0, 3)]:
         yield Sample(
@@ -303,29 +289,29 @@ def _triangle_indices(reference: Callable[..., Any]) -> Callable[[Maker], Iterat
     return make_samples
 
 
-samples("tril_indices", dtypes=("int32", "int64"))(_triangle_indices(np.tril_indices))
-samples("triu_indices", dtypes=("int32", "int64"))(_triangle_indices(np.triu_indices))
+samples("tril_indices")(_triangle_indices(np.tril_indices))
+samples("triu_indices")(_triangle_indices(np.triu_indices))
 
 
-@samples("complex", dtypes=("float32", "float64"))
+@samples("complex")
 def complex_(make: Maker) -> Iterator[Sample]:
     for a, b in [((2, 3), (2, 3)), ((), ()), ((3, 1), (4,)), ((0,), (0,))]:
         yield Sample(make(a), make(b), expect=lambda re, im: re + 1j * im)
 
 
-@samples("polar", dtypes=("float32", "float64"))
+@samples("polar")
 def polar(make: Maker) -> Iterator[Sample]:
     for a, b in [((2, 3), (2, 3)), ((), ()), ((3, 1), (4,))]:
         yield Sample(make(a, 0.5, 2), make(b), expect=lambda r, phi: r * np.exp(1j * phi))
 
 
-@samples("meshgrid", dtypes=("float64", "int64", "bool"))
+@samples("meshgrid")
 def meshgrid(make: Maker) -> Iterator[Sample]:
     for shapes in [((2,), (3,)), ((4,),), ((2,), (0,), (3,))]:
         yield Sample([make(s) for s in shapes], expect=lambda x: np.meshgrid(*x, indexing="ij"))
 
 
-@samples("meshgrid.indexing", dtypes=("float64", "int64"))
+@samples("meshgrid.indexing")
 def meshgrid_indexing(make: Maker) -> Iterator[Sample]:
     for indexing in ("ij", "xy"):
         for shapes in [((2,), (3,)), ((2,), (3,), (4,))]:

@@ -9,9 +9,6 @@ from scipy import integrate
 
 from ..sample import NUMPY_TYPES, Maker, Sample, samples
 
-DTYPES = ("uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex128")
-# Arguments of derivatives; float16 gives quotients of differences that lost digits.
-WIDE = ("int32", "int64", "float32", "float64", "complex128")
 CALLS: tuple[tuple[tuple[int, ...], int], ...] = (
     ((5,), 0),
     ((3, 4), 0),
@@ -99,10 +96,10 @@ def _at_distance(cumulative: bool) -> Any:
 
 
 for _name in ("trapezoid", "trapz"):
-    samples(_name + ".x", dtypes=DTYPES)(_at_points(cumulative=False))
-    samples(_name + ".dx", dtypes=DTYPES)(_at_distance(cumulative=False))
-samples("cumulative_trapezoid.x", dtypes=DTYPES)(_at_points(cumulative=True))
-samples("cumulative_trapezoid.dx", dtypes=DTYPES)(_at_distance(cumulative=True))
+    samples(_name + ".x")(_at_points(cumulative=False))
+    samples(_name + ".dx")(_at_distance(cumulative=False))
+samples("cumulative_trapezoid.x")(_at_points(cumulative=True))
+samples("cumulative_trapezoid.dx")(_at_distance(cumulative=True))
 
 
 def _gradient(x: Any, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> Any:
@@ -113,7 +110,7 @@ def _gradient(x: Any, spacing: Any = None, dim: Any = None, edge_order: int = 1)
     return [np.gradient(x, s, axis=d, edge_order=edge_order) for d, s in zip(dims, spacing)]
 
 
-@samples("gradient.scalarint", dtypes=WIDE)
+@samples("gradient.scalarint")
 def gradient_of_step(make: Maker) -> Iterator[Sample]:
     for shape, dim in [((5,), None), ((3, 4), None), ((3, 4), -1), ((2, 3, 4), 1), ((3, 0), 0)]:
         for spacing in (None, 2, 0.75):
@@ -127,7 +124,7 @@ def gradient_of_step(make: Maker) -> Iterator[Sample]:
         yield Sample(make((5,)), spacing=0.5 + 1j, expect=_gradient, loose=4)
 
 
-@samples("gradient.scalararray", dtypes=WIDE)
+@samples("gradient.scalararray")
 def gradient_of_step_along(make: Maker) -> Iterator[Sample]:
     for shape, dim in [((5,), [0]), ((3, 4), [1, 0]), ((3, 4, 3), [-1, 0]), ((3, 4), [])]:
         for edge_order in (1, 2):
@@ -137,14 +134,14 @@ def gradient_of_step_along(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4)), spacing=-2, dim=[0], expect=_gradient, loose=4)
 
 
-@samples("gradient.array", dtypes=WIDE)
+@samples("gradient.array")
 def gradient_along(make: Maker) -> Iterator[Sample]:
     for shape, dim in [((5,), [0]), ((3, 4), [1, 0]), ((3, 4, 3), [-1, 0]), ((2, 2), [0, 1])]:
         yield Sample(make(shape), dim=dim, expect=_gradient, loose=4)
     yield Sample(make((3, 4)), dim=[0, -1], edge_order=2, expect=_gradient, loose=4)
 
 
-@samples("gradient.scalarrayint", dtypes=WIDE)
+@samples("gradient.scalarrayint")
 def gradient_of_steps(make: Maker) -> Iterator[Sample]:
     for shape, spacing, dim in [
         ((5,), [0.5], None),
@@ -163,7 +160,7 @@ def gradient_of_steps(make: Maker) -> Iterator[Sample]:
             )
 
 
-@samples("gradient.scalarrayarray", dtypes=WIDE)
+@samples("gradient.scalarrayarray")
 def gradient_of_steps_along(make: Maker) -> Iterator[Sample]:
     for shape, spacing, dim in [
         ((5,), [0.5], [0]),
@@ -185,7 +182,7 @@ def _at_coordinates(make: Maker, shape: tuple[int, ...], dims: Any) -> Any:
     return [_points(make, (shape[d],)) for d in dims]
 
 
-@samples("gradient.tensorarrayint", dtypes=WIDE)
+@samples("gradient.tensorarrayint")
 def gradient_at(make: Maker) -> Iterator[Sample]:
     for shape, dim in [((5,), None), ((3, 4), None), ((3, 4), 1), ((3, 4, 3), -3)]:
         dims = range(len(shape)) if dim is None else [dim]
@@ -201,7 +198,7 @@ def gradient_at(make: Maker) -> Iterator[Sample]:
     yield Sample(make((2,)), spacing=[_points(make, (2,))], expect=_gradient, loose=4)
 
 
-@samples("gradient.tensorarray", dtypes=WIDE)
+@samples("gradient.tensorarray")
 def gradient_at_along(make: Maker) -> Iterator[Sample]:
     for shape, dim in [((5,), [0]), ((3, 4), [1, 0]), ((3, 4, 3), [-3, 2])]:
         for edge_order in (1, 2):

@@ -8,8 +8,6 @@ import numpy as np
 
 from ..sample import NUMPY_TYPES, Maker, Sample, samples
 
-FLOATS = ("float32", "float64")
-
 
 @samples("histc")
 def histc(make: Maker) -> Iterator[Sample]:
@@ -42,7 +40,7 @@ def _histogram(x: Any, bins: Any, range: Any, weight: Any, density: bool) -> Any
     return counts.astype(np.float64), edges
 
 
-@samples("histogram.bins_tensor", dtypes=FLOATS)
+@samples("histogram.bins_tensor")
 def histogram_edges(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, bins: Any, weight: Any = None, density: bool = False) -> Any:
         return _histogram(x, bins, None, weight, density)
@@ -70,7 +68,7 @@ def histogram_edges(make: Maker) -> Iterator[Sample]:
     yield Sample(holed, apart, grad=False, expect=expect)
 
 
-@samples("histogram.bin_ct", dtypes=FLOATS)
+@samples("histogram.bin_ct")
 def histogram_count(make: Maker) -> Iterator[Sample]:
     def expect(
         x: Any, bins: int = 100, range: Any = None, weight: Any = None, density: bool = False

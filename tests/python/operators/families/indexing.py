@@ -8,8 +8,6 @@ import numpy as np
 
 from ..sample import Maker, Sample, samples
 
-SOME = ("bool", "int64", "float32", "float64", "complex128")
-
 
 def _at(indices: Any, ndim: int) -> tuple[Any, ...]:
     full = [slice(None) if i is None else i for i in indices]
@@ -33,7 +31,7 @@ def _indices(make: Maker) -> Iterator[tuple[tuple[int, ...], list[Any]]]:
     yield (5,), [make.index((), 5)]
 
 
-@samples("index.Tensor", dtypes=SOME)
+@samples("index.Tensor")
 def index(make: Maker) -> Iterator[Sample]:
     for shape, indices in _indices(make):
         yield Sample(make(shape), indices, expect=lambda x, i: x[_at(i, x.ndim)])
@@ -59,8 +57,8 @@ def _index_put(make: Maker) -> Iterator[Sample]:
         yield Sample(make(shape), indices, make(taken), True, expect=_put)
 
 
-samples("index_put", dtypes=SOME)(_index_put)
-samples("index_put_", dtypes=SOME)(_index_put)
+samples("index_put")(_index_put)
+samples("index_put_")(_index_put)
 
 
 @samples("index_select")
@@ -161,7 +159,7 @@ def index_fill(make: Maker) -> Iterator[Sample]:
         )
 
 
-@samples("index_fill.int_Tensor", dtypes=SOME)
+@samples("index_fill.int_Tensor")
 def index_fill_tensor(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4)), 1, make.index((2,), 4), make(()), expect=_index_fill)
 
@@ -350,7 +348,7 @@ def scatter_reduce(make: Maker) -> Iterator[Sample]:
                 )
 
 
-@samples("masked_select", dtypes=SOME)
+@samples("masked_select")
 def masked_select(make: Maker) -> Iterator[Sample]:
     for a, b in [((3, 4), (3, 4)), ((3, 4), (4,)), ((4,), (3, 4)), ((0, 2), (2,)), ((), ())]:
         yield Sample(
@@ -360,7 +358,7 @@ def masked_select(make: Maker) -> Iterator[Sample]:
         )
 
 
-@samples("masked_scatter", dtypes=SOME)
+@samples("masked_scatter")
 def masked_scatter(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, mask: Any, source: Any) -> Any:
         out = x.copy()
@@ -387,15 +385,15 @@ def _coordinates(make: Maker) -> Iterator[Sample]:
         yield Sample(make(shape), grad=False, expect=lambda x: np.nonzero(x))
 
 
-samples("nonzero_numpy", dtypes=("float32", "int64"))(_coordinates)
+samples("nonzero_numpy")(_coordinates)
 
 
-@samples("where", dtypes=("bool",))
+@samples("where")
 def where(make: Maker) -> Iterator[Sample]:
     yield from _coordinates(make)
 
 
-@samples("take", dtypes=SOME)
+@samples("take")
 def take(make: Maker) -> Iterator[Sample]:
     for shape, index in [((3, 4), (2, 3)), ((5,), (0,)), ((3, 4), ())]:
         yield Sample(
@@ -408,7 +406,7 @@ def take(make: Maker) -> Iterator[Sample]:
         )
 
 
-@samples("put", dtypes=SOME)
+@samples("put")
 def put(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
         return _put(x.reshape(-1), [index.reshape(-1)], source.reshape(-1), accumulate).reshape(
@@ -420,7 +418,7 @@ def put(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4)), make.index((0,), 12), make((0,)), expect=expect)
 
 
-@samples("take_along_dim", dtypes=SOME)
+@samples("take_along_dim")
 def take_along_dim(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4)), make.index((3, 2), 4), 1, expect=np.take_along_axis)
     yield Sample(
@@ -457,7 +455,7 @@ def embedding_dense_backward(make: Maker) -> Iterator[Sample]:
         yield Sample(make((2, 6, 3)), index, 5, padding, by_frequency, expect=expect, loose=4)
 
 
-@samples("one_hot", dtypes=("int64",))
+@samples("one_hot")
 def one_hot(make: Maker) -> Iterator[Sample]:
     yield Sample(make.index((2, 3), 4), 5, expect=lambda i, n: np.eye(n, dtype=np.int64)[i])
     yield Sample(np.array([0, 3, 1]), expect=lambda i: np.eye(4, dtype=np.int64)[i])
@@ -476,18 +474,18 @@ def flip(make: Maker) -> Iterator[Sample]:
         yield Sample(make(shape), dims, expect=lambda x, d: np.flip(x, tuple(d)))
 
 
-@samples("fliplr", dtypes=SOME)
+@samples("fliplr")
 def fliplr(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4)), expect=np.fliplr)
 
 
-@samples("flipud", dtypes=SOME)
+@samples("flipud")
 def flipud(make: Maker) -> Iterator[Sample]:
     for shape in [(3, 4), (3,)]:
         yield Sample(make(shape), expect=np.flipud)
 
 
-@samples("roll", dtypes=SOME)
+@samples("roll")
 def roll(make: Maker) -> Iterator[Sample]:
     for shape, shifts, dims in [
         ((3, 4), [1], [0]),
@@ -499,7 +497,7 @@ def roll(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4)), 5, expect=lambda x, s: np.roll(x, s))
 
 
-@samples("rot90", dtypes=SOME)
+@samples("rot90")
 def rot90(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4)), expect=np.rot90)
     for k, dims in [(2, [0, 1]), (-1, [0, 1]), (3, [1, 2]), (4, [0, -1])]:
@@ -517,10 +515,10 @@ def _tiled(make: Maker) -> Iterator[Sample]:
         yield Sample(make(shape), times, expect=np.tile)
 
 
-samples("repeat", dtypes=SOME)(_tiled)
+samples("repeat")(_tiled)
 
 
-@samples("tile", dtypes=SOME)
+@samples("tile")
 def tile(make: Maker) -> Iterator[Sample]:
     yield from _tiled(make)
     yield Sample(make((2, 3)), [2], expect=np.tile)
@@ -538,14 +536,14 @@ def repeat_interleave_counts(make: Maker) -> Iterator[Sample]:
         )
 
 
-@samples("repeat_interleave.self_Tensor", dtypes=SOME)
+@samples("repeat_interleave.self_Tensor")
 def repeat_interleave_tensor(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4)), np.array([1, 0, 2]), 0, expect=np.repeat)
     yield Sample(make((3, 4)), np.array([2]), -1, expect=np.repeat)
     yield Sample(make((2, 2)), np.array([1, 2, 0, 1]), expect=np.repeat)
 
 
-@samples("repeat_interleave.self_int", dtypes=SOME)
+@samples("repeat_interleave.self_int")
 def repeat_interleave_int(make: Maker) -> Iterator[Sample]:
     for shape, n, dim in [((3, 4), 2, 0), ((3, 4), 3, -1), ((3, 4), 0, 1), ((0, 2), 2, 0)]:
         yield Sample(make(shape), n, dim, expect=np.repeat)

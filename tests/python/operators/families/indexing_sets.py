@@ -9,19 +9,6 @@ import numpy as np
 
 from ..sample import NUMPY_TYPES, Maker, Sample, samples
 
-EVERY = (
-    "bool",
-    "uint8",
-    "int32",
-    "int64",
-    "float16",
-    "bfloat16",
-    "float32",
-    "float64",
-    "complex64",
-    "complex128",
-)
-SOME = ("bool", "int64", "float32", "float64", "complex128")
 SHAPES: tuple[tuple[int, ...], ...] = ((3, 4), (5,), (0, 3), (2, 3, 2), ())
 
 
@@ -34,14 +21,14 @@ def _coordinates(x: Any) -> Any:
     return np.argwhere(x) if x.ndim else np.zeros((int(x != 0), 0), dtype=np.int64)
 
 
-@samples("argwhere", dtypes=EVERY)
+@samples("argwhere")
 def argwhere(make: Maker) -> Iterator[Sample]:
     for shape in SHAPES:
         yield Sample(_sparse(make, shape), grad=False, expect=_coordinates)
     yield Sample(np.zeros_like(make((2, 3))), grad=False, expect=_coordinates)
 
 
-@samples("nonzero_static", dtypes=EVERY)
+@samples("nonzero_static")
 def nonzero_static(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, size: int, fill_value: int = -1) -> Any:
         found = _coordinates(x)[:size]
@@ -73,7 +60,7 @@ def _index_reduce(
     return out.reshape(x.shape)
 
 
-@samples("index_reduce", dtypes=("uint8", "int64", "bfloat16", "float32", "float64"))
+@samples("index_reduce")
 def index_reduce(make: Maker) -> Iterator[Sample]:
     for reduce, include_self in itertools.product(("prod", "mean", "amax", "amin"), (True, False)):
         for shape, dim, index in [
@@ -118,7 +105,7 @@ def index_reduce(make: Maker) -> Iterator[Sample]:
     )
 
 
-@samples("combinations", dtypes=SOME)
+@samples("combinations")
 def combinations(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, r: int = 2, with_replacement: bool = False) -> Any:
         if r == 0:
@@ -136,7 +123,7 @@ def combinations(make: Maker) -> Iterator[Sample]:
     yield Sample(make((4,)), expect=expect)
 
 
-@samples("vander", dtypes=EVERY)
+@samples("vander")
 def vander(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, n: Any = None, increasing: bool = False, N: Any = None) -> Any:
         return np.vander(x.astype(np.int64) if x.dtype.kind in "biu" else x, n or N, increasing)

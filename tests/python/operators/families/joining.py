@@ -8,8 +8,6 @@ import numpy as np
 
 from ..sample import Maker, Sample, samples
 
-SOME = ("bool", "int64", "bfloat16", "float32", "float64", "complex128")
-
 
 def _cat(make: Maker) -> Iterator[Sample]:
     for shapes, dim in [
@@ -28,10 +26,10 @@ def _cat(make: Maker) -> Iterator[Sample]:
 
 
 for _name in ("cat", "concat", "concatenate"):
-    samples(_name, dtypes=SOME)(_cat)
+    samples(_name)(_cat)
 
 
-@samples("stack", dtypes=SOME)
+@samples("stack")
 def stack(make: Maker) -> Iterator[Sample]:
     for shape, count, dim in [
         ((2, 3), 2, 0),
@@ -53,16 +51,16 @@ def _along(
     return make_samples
 
 
-samples("hstack", dtypes=SOME)(
+samples("hstack")(
     _along(np.hstack, [(2,), (3,)], [(2, 3), (2, 1)], [(), ()], [(2, 1, 2), (2, 2, 2)])
 )
 for _name in ("vstack", "row_stack"):
-    samples(_name, dtypes=SOME)(
+    samples(_name)(
         _along(np.vstack, [(3,), (3,)], [(2, 3), (1, 3)], [(), ()], [(3,), (2, 3)])
     )
-samples("dstack", dtypes=SOME)(
+samples("dstack")(
     _along(np.dstack, [(3,), (3,)], [(2, 3), (2, 3)], [(2, 3, 1), (2, 3, 2)], [(), ()])
 )
-samples("column_stack", dtypes=SOME)(
+samples("column_stack")(
     _along(np.column_stack, [(3,), (3,)], [(3,), (3, 2)], [(2, 3), (2, 1)])
 )

@@ -9,9 +9,8 @@ import treadle
 from scipy.spatial import distance
 
 from ..sample import Maker, Sample, samples
-from .linear_algebra import DTYPES, oblong, regular
+from .linear_algebra import oblong, regular
 
-REAL = ("float32", "float64")
 ORDERS = (1, -1, 2, -2, float("inf"), float("-inf"))
 
 
@@ -27,7 +26,7 @@ def _norm(x: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, **_: 
     return np.asarray(np.linalg.norm(x, ord, axis, keepdim))
 
 
-@samples("linalg_matrix_norm", dtypes=DTYPES)
+@samples("linalg_matrix_norm")
 def matrix_norm(make: Maker) -> Iterator[Sample]:
     for order in ORDERS:
         x = oblong(make, (2, 3, 4))
@@ -35,7 +34,7 @@ def matrix_norm(make: Maker) -> Iterator[Sample]:
             yield Sample(x, order, dim, keepdim, expect=_norm, loose=40)
 
 
-@samples("linalg_matrix_norm.str_ord", dtypes=DTYPES)
+@samples("linalg_matrix_norm.str_ord")
 def matrix_norm_str(make: Maker) -> Iterator[Sample]:
     for order in ("fro", "nuc"):
         for dim, keepdim in [((-2, -1), False), ((0, 2), True), ((2, 1), False)]:
@@ -43,7 +42,7 @@ def matrix_norm_str(make: Maker) -> Iterator[Sample]:
     yield Sample(oblong(make, (3, 2)), expect=lambda x: _norm(x, "fro"), loose=40)
 
 
-@samples("linalg_norm", dtypes=DTYPES)
+@samples("linalg_norm")
 def linalg_norm(make: Maker) -> Iterator[Sample]:
     for shape in [(5,), (3, 2), (2, 3, 2), ()]:
         yield Sample(make(shape, 0.5, 2), expect=_norm, loose=20)
@@ -55,21 +54,21 @@ def linalg_norm(make: Maker) -> Iterator[Sample]:
     yield Sample(make((2, 3), 0.5, 2), dim=[0], expect=_norm, loose=20)
 
 
-@samples("linalg_norm.ord_str", dtypes=DTYPES)
+@samples("linalg_norm.ord_str")
 def linalg_norm_str(make: Maker) -> Iterator[Sample]:
     for order in ("fro", "nuc"):
         yield Sample(oblong(make, (3, 2)), order, expect=_norm, loose=40)
         yield Sample(oblong(make, (2, 3, 2)), order, [-2, -1], True, expect=_norm, loose=40)
 
 
-@samples("norm.str_dim", dtypes=DTYPES)
+@samples("norm.str_dim")
 def norm_str(make: Maker) -> Iterator[Sample]:
     yield Sample(oblong(make, (3, 2)), "nuc", expect=_norm, loose=40)
     yield Sample(oblong(make, (2, 3)), "fro", expect=lambda x, p: _norm(x), loose=40)
     yield Sample(make((2, 3), 0.5, 2), dim=[1], expect=_norm, loose=40)
 
 
-@samples("norm.optional_dim", dtypes=DTYPES)
+@samples("norm.optional_dim")
 def norm_optional(make: Maker) -> Iterator[Sample]:
     yield Sample(make((2, 3), 0.5, 2), None, None, expect=_norm, loose=20)
     yield Sample(
@@ -90,7 +89,7 @@ def norm_optional(make: Maker) -> Iterator[Sample]:
         )
 
 
-@samples("linalg_cond", dtypes=DTYPES)
+@samples("linalg_cond")
 def cond(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, p: Any = None) -> Any:
         return np.asarray(np.linalg.cond(x, p))
@@ -107,7 +106,7 @@ def cond(make: Maker) -> Iterator[Sample]:
     )
 
 
-@samples("linalg_cond.p_str", dtypes=DTYPES)
+@samples("linalg_cond.p_str")
 def cond_str(make: Maker) -> Iterator[Sample]:
     for order in ("fro", "nuc"):
         yield Sample(
@@ -149,7 +148,7 @@ def pdist(make: Maker) -> Iterator[Sample]:
     yield Sample(make((0, 2)), expect=expect)
 
 
-@samples("pairwise_distance", dtypes=REAL)
+@samples("pairwise_distance")
 def pairwise_distance(make: Maker) -> Iterator[Sample]:
     def expect(
         a: Any, b: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
@@ -163,7 +162,7 @@ def pairwise_distance(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4)), make((3, 4)), expect=expect, loose=20)
 
 
-@samples("cosine_similarity", dtypes=REAL)
+@samples("cosine_similarity")
 def cosine_similarity(make: Maker) -> Iterator[Sample]:
     def expect(a: Any, b: Any, dim: int = 1, eps: float = 1e-8) -> Any:
         a, b = np.broadcast_arrays(a, b)

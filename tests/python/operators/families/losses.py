@@ -8,8 +8,6 @@ import numpy as np
 
 from ..sample import Maker, Sample, samples
 
-FLOATS = ("float32", "float64")
-
 
 def _reduced(loss: Any, reduction: int) -> Any:
     return loss if reduction == 0 else loss.mean() if reduction == 1 else loss.sum()
@@ -31,17 +29,17 @@ def _pairwise(elementwise: Callable[..., Any]) -> Callable[[Maker], Iterator[Sam
     return make_samples
 
 
-samples("mse_loss", dtypes=FLOATS)(_pairwise(lambda x, y: (x - y) ** 2))
-samples("l1_loss", dtypes=FLOATS)(_pairwise(lambda x, y: abs(x - y)))
-samples("smooth_l1_loss", dtypes=FLOATS)(
+samples("mse_loss")(_pairwise(lambda x, y: (x - y) ** 2))
+samples("l1_loss")(_pairwise(lambda x, y: abs(x - y)))
+samples("smooth_l1_loss")(
     _pairwise(lambda x, y: np.where(abs(x - y) < 1, (x - y) ** 2 / 2, abs(x - y) - 0.5))
 )
-samples("huber_loss", dtypes=FLOATS)(
+samples("huber_loss")(
     _pairwise(lambda x, y: np.where(abs(x - y) < 1, (x - y) ** 2 / 2, abs(x - y) - 0.5))
 )
 
 
-@samples("binary_cross_entropy", dtypes=FLOATS)
+@samples("binary_cross_entropy")
 def binary_cross_entropy(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, y: Any, w: Any, r: int) -> Any:
         loss = -(y * np.log(x) + (1 - y) * np.log(1 - x))
@@ -56,7 +54,7 @@ def binary_cross_entropy(make: Maker) -> Iterator[Sample]:
     )
 
 
-@samples("binary_cross_entropy_with_logits", dtypes=FLOATS)
+@samples("binary_cross_entropy_with_logits")
 def binary_cross_entropy_with_logits(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, y: Any, w: Any = None, p: Any = None, r: int = 1) -> Any:
         s = 1 / (1 + np.exp(-x))
@@ -75,7 +73,7 @@ def binary_cross_entropy_with_logits(make: Maker) -> Iterator[Sample]:
     )
 
 
-@samples("kl_div", dtypes=FLOATS)
+@samples("kl_div")
 def kl_div(make: Maker) -> Iterator[Sample]:
     yield Sample(
         make((3, 4)),
@@ -105,7 +103,7 @@ def _nll(x: Any, target: Any, weight: Any = None, reduction: int = 1, ignore: in
     return loss.sum() / factor.sum() if reduction == 1 else _reduced(loss, reduction)
 
 
-@samples("nll_loss", dtypes=FLOATS)
+@samples("nll_loss")
 def nll_loss(make: Maker) -> Iterator[Sample]:
     for r in (0, 1, 2):
         yield Sample(make((4, 3)), make.index((4,), 3), None, r, expect=_nll, loose=4)
@@ -122,7 +120,7 @@ def _log_softmax(x: Any, axis: int) -> Any:
     return shifted - np.log(np.exp(shifted).sum(axis, keepdims=True))
 
 
-@samples("cross_entropy_loss", dtypes=FLOATS)
+@samples("cross_entropy_loss")
 def cross_entropy_loss(make: Maker) -> Iterator[Sample]:
     def indices(x: Any, t: Any, w: Any = None, r: int = 1, i: int = -100) -> Any:
         return _nll(_log_softmax(x, 0 if x.ndim == 1 else 1), t, w, r, i)

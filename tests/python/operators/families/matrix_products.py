@@ -8,8 +8,6 @@ import numpy as np
 
 from ..sample import Maker, Sample, samples
 
-ALL = ("float32", "float64", "int64", "complex128")
-
 
 def _product(a: Any, b: Any, *_: Any) -> Any:
     if a.dtype == bool:
@@ -52,7 +50,7 @@ def baddbmm(make: Maker) -> Iterator[Sample]:
         yield Sample(make(shape), make((2, 3, 4)), make((2, 4, 5)), expect=_added, loose=4)
 
 
-@samples("matmul", dtypes=ALL)
+@samples("matmul")
 def matmul(make: Maker) -> Iterator[Sample]:
     shapes = [
         ((3,), (3,)),
@@ -70,22 +68,22 @@ def matmul(make: Maker) -> Iterator[Sample]:
         yield Sample(make(a), make(b), expect=np.matmul, loose=4)
 
 
-@samples("dot", dtypes=ALL)
+@samples("dot")
 def dot(make: Maker) -> Iterator[Sample]:
     yield Sample(make((7,)), make((7,)), expect=lambda a, b: np.sum(a * b), loose=4)
 
 
-@samples("mv", dtypes=ALL)
+@samples("mv")
 def mv(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4)), make((4,)), expect=np.matmul, loose=4)
 
 
-@samples("outer", "ger", dtypes=ALL)
+@samples("outer", "ger")
 def outer(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3,)), make((4,)), expect=lambda a, b: a[:, None] * b)
 
 
-@samples("linear", dtypes=("float32", "float64"))
+@samples("linear")
 def linear(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, w: Any, b: Any = None) -> Any:
         return x @ w.T + (0 if b is None else b)

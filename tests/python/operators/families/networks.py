@@ -8,17 +8,15 @@ import numpy as np
 
 from ..sample import Maker, Sample, samples
 
-FLOATS = ("float32", "float64")
 
-
-@samples("dropout", dtypes=FLOATS)
+@samples("dropout")
 def dropout(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4)), 0.5, False, expect=lambda x, p, t: x)
     yield Sample(make((3, 4)), 1.0, True, expect=lambda x, p, t: x * 0)
     yield Sample(make((50, 40)), 0.3, True)
 
 
-@samples("dropout_", dtypes=FLOATS)
+@samples("dropout_")
 def dropout_inplace(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4)), 0.5, False, expect=lambda x, p, t: x)
     yield Sample(make((3, 4)), 1.0, True, expect=lambda x, p, t: x * 0)
@@ -28,7 +26,7 @@ def _normalised(x: Any, axes: Any, eps: float) -> Any:
     return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps)
 
 
-@samples("batch_norm", dtypes=FLOATS)
+@samples("batch_norm")
 def batch_norm(make: Maker) -> Iterator[Sample]:
     def train(x: Any, w: Any, b: Any, *_: Any) -> Any:
         shape = (1, -1) + (1,) * (x.ndim - 2)
@@ -89,7 +87,7 @@ def native_layer_norm(make: Maker) -> Iterator[Sample]:
     yield Sample(make((2, 3, 4)), [3, 4], None, None, 1e-5, expect=expect, loose=8)
 
 
-@samples("layer_norm", dtypes=FLOATS)
+@samples("layer_norm")
 def layer_norm(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, shape: Any, w: Any = None, b: Any = None) -> Any:
         y = _normalised(x, tuple(range(x.ndim - len(shape), x.ndim)), 1e-5)

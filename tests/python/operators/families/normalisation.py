@@ -8,8 +8,6 @@ import numpy as np
 
 from ..sample import Maker, Sample, samples
 
-FLOATS = ("float16", "bfloat16", "float32", "float64")
-
 
 def _per_channel(t: Any, rank: int) -> Any:
     return t.reshape((1, -1) + (1,) * (rank - 2))
@@ -23,7 +21,7 @@ def _group_norm(x: Any, groups: int, w: Any = None, b: Any = None, eps: float = 
     return y if b is None else y + _per_channel(b, x.ndim)
 
 
-@samples("group_norm", dtypes=FLOATS)
+@samples("group_norm")
 def group_norm(make: Maker) -> Iterator[Sample]:
     yield Sample(make((2, 4, 3)), 2, make((4,)), make((4,)), expect=_group_norm, loose=8)
     yield Sample(make((3, 6)), 3, None, None, 1e-2, expect=_group_norm, loose=8)
@@ -32,7 +30,7 @@ def group_norm(make: Maker) -> Iterator[Sample]:
     yield Sample(make((0, 4, 3)), 2, expect=_group_norm, grad=False)
 
 
-@samples("native_group_norm", dtypes=FLOATS)
+@samples("native_group_norm")
 def native_group_norm(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, w: Any, b: Any, n: int, c: int, hw: int, g: int, eps: float) -> Any:
         rows = x.reshape(n, g, -1)
@@ -46,7 +44,7 @@ def native_group_norm(make: Maker) -> Iterator[Sample]:
     yield Sample(make((2, 6, 2, 2)), None, None, 2, 6, 4, 3, 1e-3, expect=expect, loose=8)
 
 
-@samples("instance_norm", dtypes=FLOATS)
+@samples("instance_norm")
 def instance_norm(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, w: Any, b: Any, mean: Any, var: Any, use: bool, *_: Any) -> Any:
         axes = tuple(range(2, x.ndim))
@@ -79,7 +77,7 @@ def instance_norm(make: Maker) -> Iterator[Sample]:
     )
 
 
-@samples("rms_norm", dtypes=FLOATS)
+@samples("rms_norm")
 def rms_norm(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, shape: Any, w: Any = None, eps: Any = None) -> Any:
         axes = tuple(range(x.ndim - len(shape), x.ndim))
@@ -99,7 +97,7 @@ def _norm_except(v: Any, p: int = 2, dim: int = 0) -> Any:
     return (np.abs(v) ** p).sum(axes, keepdims=True) ** (1 / p)
 
 
-@samples("norm_except_dim", dtypes=("float32", "float64"))
+@samples("norm_except_dim")
 def norm_except_dim(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4)), expect=_norm_except, loose=4)
     yield Sample(make((3, 2, 2)), 2, 1, expect=_norm_except, loose=4)
@@ -107,7 +105,7 @@ def norm_except_dim(make: Maker) -> Iterator[Sample]:
     yield Sample(make((5,)), expect=lambda v: np.abs(v), loose=4)
 
 
-@samples("_weight_norm", dtypes=("float32", "float64"))
+@samples("_weight_norm")
 def weight_norm(make: Maker) -> Iterator[Sample]:
     def expect(v: Any, g: Any, dim: int = 0) -> Any:
         return v * g / _norm_except(v, 2, dim)
@@ -117,21 +115,21 @@ def weight_norm(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 2)), make(()), -1, expect=expect, loose=8)
 
 
-@samples("feature_dropout", "feature_dropout_", dtypes=FLOATS)
+@samples("feature_dropout", "feature_dropout_")
 def feature_dropout(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4)), 0.5, False, expect=lambda x, p, t: x)
     yield Sample(make((3, 4, 2)), 1.0, True, expect=lambda x, p, t: x * 0)
     yield Sample(make((20, 30, 2)), 0.3, True)
 
 
-@samples("alpha_dropout", "alpha_dropout_", dtypes=FLOATS)
+@samples("alpha_dropout", "alpha_dropout_")
 def alpha_dropout(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4)), 0.5, False, expect=lambda x, p, t: x)
     yield Sample(make((3, 4)), 1.0, True, expect=lambda x, p, t: x * 0)
     yield Sample(make((50, 40)), 0.3, True)
 
 
-@samples("feature_alpha_dropout", "feature_alpha_dropout_", dtypes=FLOATS)
+@samples("feature_alpha_dropout", "feature_alpha_dropout_")
 def feature_alpha_dropout(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4)), 0.5, False, expect=lambda x, p, t: x)
     yield Sample(make((3, 4, 2)), 1.0, True, expect=lambda x, p, t: x * 0)

@@ -9,11 +9,6 @@ import numpy as np
 from ..sample import Maker, Sample, samples
 from ..windows import many
 
-REAL = (
-    "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"
-)  # fmt: skip
-FLOATING = ("float16", "bfloat16", "float32", "float64")
-
 
 def sliding(
     size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool
@@ -152,7 +147,7 @@ def _adaptive_samples(make: Maker, dims: int, reduce: Callable, distinct: bool) 
 
 
 def _register(dims: int) -> None:
-    samples(f"max_pool{dims}d", dtypes=REAL)(lambda make: _max_samples(make, dims, False))
+    samples(f"max_pool{dims}d")(lambda make: _max_samples(make, dims, False))
     samples(f"max_pool{dims}d_with_indices")(lambda make: _max_samples(make, dims, True))
     samples(f"avg_pool{dims}d")(lambda make: _avg_samples(make, dims))
     samples(f"adaptive_avg_pool{dims}d")(
@@ -173,14 +168,14 @@ def _unpool(x: Any, indices: Any, size: Any, *_: Any) -> Any:
     return out
 
 
-@samples("max_unpool2d", dtypes=("int64", *FLOATING))
+@samples("max_unpool2d")
 def max_unpool2d(make: Maker) -> Iterator[Sample]:
     at = np.array([[[0, 3], [9, 11]], [[5, 6], [7, 8]]])
     yield Sample(make((2, 2, 2)), at, (3, 4), expect=_unpool)
     yield Sample(make((1, 2, 2, 2)), at[None], (4, 3), expect=_unpool)
 
 
-@samples("max_unpool3d", dtypes=("int64", *FLOATING))
+@samples("max_unpool3d")
 def max_unpool3d(make: Maker) -> Iterator[Sample]:
     at = np.array([[[[0, 3], [9, 23]]]])
     yield Sample(make((1, 1, 2, 2)), at, (2, 3, 4), (2, 2, 2), (0, 0, 0), expect=_unpool)

@@ -11,8 +11,6 @@ import treadle
 
 from ..sample import NUMPY_TYPES, Maker, Sample, samples
 
-FLOATS = ("float16", "bfloat16", "float32", "float64")
-
 
 def _dtype(make: Maker) -> treadle.dtype:
     return getattr(treadle, make.dtype)
@@ -47,32 +45,32 @@ samples("cauchy_")(_filler(1.0, 2.0))
 samples("log_normal_")(_filler(0.0, 0.5))
 samples("geometric_")(_filler(0.4))
 samples("bernoulli_.float")(_filler(0.3))
-samples("random_", dtypes=("uint8", "int64", "float32", "bool"))(_filler())
+samples("random_")(_filler())
 
 
-@samples("random_.to", dtypes=("uint8", "int64", "float32"))
+@samples("random_.to")
 def random_to(make: Maker) -> Iterator[Sample]:
     yield from _filler(2 if make.dtype == "bool" else 7)(make)
 
 
-@samples("random_.from", dtypes=("int8", "int64", "float32"))
+@samples("random_.from")
 def random_from(make: Maker) -> Iterator[Sample]:
     low, high = (0, 2) if make.dtype == "bool" else (1, 7) if make.is_unsigned else (-7, 7)
     yield from _filler(low, high)(make)
 
 
-@samples("bernoulli_.Tensor", dtypes=("float32", "float64", "int64", "bool"))
+@samples("bernoulli_.Tensor")
 def bernoulli_tensor(make: Maker) -> Iterator[Sample]:
     yield _random(make((3, 4)), Maker("float64")((4,), 0, 1), shape=(3, 4), dtype=make.dtype)
 
 
-@samples("bernoulli", dtypes=FLOATS)
+@samples("bernoulli")
 def bernoulli(make: Maker) -> Iterator[Sample]:
     for shape in SHAPES:
         yield _random(make(shape, 0, 1), shape=shape, dtype=make.dtype)
 
 
-@samples("bernoulli.p", dtypes=FLOATS)
+@samples("bernoulli.p")
 def bernoulli_p(make: Maker) -> Iterator[Sample]:
     for shape in SHAPES:
         yield _random(make(shape), 0.3, shape=shape, dtype=make.dtype)
@@ -90,25 +88,40 @@ def _sized(*before: Any, generator: bool = False) -> Callable[[Maker], Iterator[
     return make_samples
 
 
-INTEGERS = ("uint8", "int32", "int64", "float32")
-samples("rand", dtypes=FLOATS)(_sized())
-samples("rand.generator", dtypes=FLOATS)(_sized(generator=True))
-samples("randn", dtypes=FLOATS)(_sized())
-samples("randn.generator", dtypes=FLOATS)(_sized(generator=True))
-samples("randint", dtypes=INTEGERS)(_sized(9))
-samples("randint.generator", dtypes=INTEGERS)(_sized(9, generator=True))
-samples("randint.low", dtypes=INTEGERS)(_sized(3, 9))
-samples("randint.low_generator", dtypes=INTEGERS)(_sized(3, 9, generator=True))
-samples("normal.float_float", dtypes=FLOATS)(_sized(1.0, 2.0))
-samples("rand_like", dtypes=FLOATS)(_filler())
-samples("randn_like", dtypes=FLOATS)(_filler())
-samples("randint_like", dtypes=INTEGERS)(_filler(9))
-samples("randint_like.low_dtype", dtypes=INTEGERS)(_filler(3, 9))
-samples("randint_like.Tensor", dtypes=INTEGERS)(_filler(np.asarray(9)))
-samples("rand_like.generator", dtypes=FLOATS)(_filler(generator=None))
-samples("randn_like.generator", dtypes=FLOATS)(_filler(generator=None))
-samples("randint_like.generator", dtypes=INTEGERS)(_filler(9, generator=None))
-samples("randint_like.low_generator_dtype", dtypes=INTEGERS)(_filler(3, 9, generator=None))
+samples("rand")(_sized())
+samples("rand.generator")(_sized(generator=True))
+samples("randn")(_sized())
+samples("randn.generator")(_sized(generator=True))
+samples("normal.float_float")(_sized(1.0, 2.0))
+samples("rand_like")(_filler())
+samples("randn_like")(_filler())
+samples("rand_like.generator")(_filler(generator=None))
+samples("randn_like.generator")(_filler(generator=None))
+
+
+# (name, how it is called, whether with a lower end, further words)
+for _name, _of, _low, _more in (
+    ("randint", _sized, False, {}),
+    ("randint.generator", _sized, False, {"generator": True}),
+    ("randint.low", _sized, True, {}),
+    ("randint.low_generator", _sized, True, {"generator": True}),
+    ("randint_like", _filler, False, {}),
+    ("randint_like.low_dtype", _filler, True, {}),
+    ("randint_like.generator", _filler, False, {"generator": None}),
+    ("randint_like.low_generator_dtype", _filler, True, {"generator": None}),
+):
+
+    @samples(_name)
+    def integers(
+        make: Maker, of: Any = _of, low: bool = _low, more: dict[str, Any] = _more
+    ) -> Iterator[Sample]:
+        below = 2 if make.dtype == "bool" else 9
+        yield from of(*((below // 3,) if low else ()), below, **more)(make)
+
+
+@samples("randint_like.Tensor")
+def integers_below_a_tensor(make: Maker) -> Iterator[Sample]:
+    yield from _filler(np.asarray(2 if make.dtype == "bool" else 9))(make)
 
 
 def _permutation(**extra: Any) -> Callable[[Maker], Iterator[Sample]]:
@@ -121,8 +134,8 @@ def _permutation(**extra: Any) -> Callable[[Maker], Iterator[Sample]]:
     return make_samples
 
 
-samples("randperm", dtypes=INTEGERS)(_permutation())
-samples("randperm.generator", dtypes=INTEGERS)(_permutation(generator=None))
+samples("randperm")(_permutation())
+samples("randperm.generator")(_permutation(generator=None))
 
 
 @samples("multinomial")
@@ -132,28 +145,28 @@ def multinomial(make: Maker) -> Iterator[Sample]:
     yield _random(make((2, 5), 0.1, 1), 5, shape=(2, 5), dtype="int64")
 
 
-@samples("normal.Tensor_float", dtypes=FLOATS)
+@samples("normal.Tensor_float")
 def normal_tensor_float(make: Maker) -> Iterator[Sample]:
     yield _random(make((3, 4)), 2.0, shape=(3, 4), dtype=make.dtype)
 
 
-@samples("normal.float_Tensor", dtypes=FLOATS)
+@samples("normal.float_Tensor")
 def normal_float_tensor(make: Maker) -> Iterator[Sample]:
     yield _random(0.5, make((3, 4), 0.1, 2), shape=(3, 4), dtype=make.dtype)
 
 
-@samples("normal.Tensor_Tensor", dtypes=FLOATS)
+@samples("normal.Tensor_Tensor")
 def normal_tensor_tensor(make: Maker) -> Iterator[Sample]:
     yield _random(make((3, 4)), make((4,), 0.1, 2), shape=(3, 4), dtype=make.dtype)
 
 
-@samples("poisson", dtypes=FLOATS)
+@samples("poisson")
 def poisson(make: Maker) -> Iterator[Sample]:
     for shape in SHAPES:
         yield _random(make(shape, 0, 30), shape=shape, dtype=make.dtype)
 
 
-@samples("binomial", dtypes=FLOATS)
+@samples("binomial")
 def binomial(make: Maker) -> Iterator[Sample]:
     for count, prob in [((3, 4), (4,)), ((), (70,)), ((), ()), ((0, 4), (4,))]:
         shape = np.broadcast_shapes(count, prob)

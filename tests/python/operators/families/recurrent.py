@@ -8,8 +8,6 @@ import numpy as np
 
 from ..sample import Maker, Sample, samples
 
-FLOATS = ("float16", "bfloat16", "float32", "float64")
-
 
 def _sigmoid(x: Any) -> Any:
     return 1 / (1 + np.exp(-x))
@@ -157,8 +155,8 @@ def _layers(name: str, kind: str, gates: int) -> None:
                 loose=16,
             )
 
-    samples(f"{name}.input", dtypes=FLOATS)(whole)
-    samples(f"{name}.data", dtypes=FLOATS)(packed)
+    samples(f"{name}.input")(whole)
+    samples(f"{name}.data")(packed)
 
 
 _layers("lstm", "lstm", 4)
@@ -181,7 +179,7 @@ def _cell(name: str, kind: str, gates: int) -> None:
             w = _weights(make, gates, 2, 3, biases)
             yield Sample(make((batch, 2), -1, 1), hx, *w, expect=expect, loose=8, grad=batch > 0)
 
-    samples(name, dtypes=FLOATS)(make_samples)
+    samples(name)(make_samples)
 
 
 _cell("lstm_cell", "lstm", 4)

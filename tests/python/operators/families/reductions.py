@@ -9,7 +9,6 @@ import treadle
 
 from ..sample import Maker, Sample, samples
 
-SOME = ("bool", "int64", "float32", "float64")
 # The last is more than one block of a reduction in parallel.
 WHOLE: tuple[tuple[int, ...], ...] = ((3, 4), (), (0, 4), (67,), (2, 1, 5), (300, 231))
 ONE: tuple[tuple[Any, ...], ...] = (
@@ -125,8 +124,8 @@ samples("any.dims")(_of(_truth(np.any), SEVERAL))
 samples("all")(_of(_truth(np.all), WHOLE))
 samples("all.dim")(_of(_truth(np.all), ONE))
 samples("all.dims")(_of(_truth(np.all), SEVERAL))
-samples("max", dtypes=SOME)(_of(np.max, WHOLE, "distinct", filled=True))
-samples("min", dtypes=SOME)(_of(np.min, WHOLE, "distinct", filled=True))
+samples("max")(_of(np.max, WHOLE, "distinct", filled=True))
+samples("min")(_of(np.min, WHOLE, "distinct", filled=True))
 
 
 @samples("sum.dim_IntList")
@@ -152,19 +151,19 @@ def prod(make: Maker) -> Iterator[Sample]:
         yield Sample(x, expect=lambda x: _wide(x).prod())
 
 
-@samples("max.other", dtypes=SOME)
+@samples("max.other")
 def max_other(make: Maker) -> Iterator[Sample]:
     for a, b in [((3, 4), (4,)), ((), ()), ((0, 4), (4,))]:
         yield Sample(make(a), make(b), expect=np.maximum)
 
 
-@samples("min.other", dtypes=SOME)
+@samples("min.other")
 def min_other(make: Maker) -> Iterator[Sample]:
     for a, b in [((3, 4), (4,)), ((), ()), ((0, 4), (4,))]:
         yield Sample(make(a), make(b), expect=np.minimum)
 
 
-@samples("aminmax", dtypes=SOME)
+@samples("aminmax")
 def aminmax(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
         return np.min(x, axis=dim, keepdims=keepdim), np.max(x, axis=dim, keepdims=keepdim)
@@ -174,7 +173,7 @@ def aminmax(make: Maker) -> Iterator[Sample]:
         yield Sample(make.distinct((3, 4)), dim=dim, keepdim=keepdim, expect=expect)
 
 
-@samples("nansum", dtypes=("int64", "float32", "float64"))
+@samples("nansum")
 def nansum(make: Maker) -> Iterator[Sample]:
     for call in SEVERAL[:6]:
         x = make(call[0])
@@ -185,7 +184,7 @@ def nansum(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4)), expect=lambda x: np.nansum(x), loose=4)
 
 
-@samples("nanmean", dtypes=("float16", "bfloat16", "float32", "float64", "complex64", "complex128"))
+@samples("nanmean")
 def nanmean(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
         numbers = _over(np.sum)(x == x, dim, keepdim)
@@ -210,14 +209,14 @@ def nanmean(make: Maker) -> Iterator[Sample]:
     )
 
 
-@samples("count_nonzero.dim_IntList", dtypes=("bool", "int64", "float32", "complex64"))
+@samples("count_nonzero.dim_IntList")
 def count_nonzero_dims(make: Maker) -> Iterator[Sample]:
     for shape, dims in [((3, 4), [0]), ((2, 3, 4), [0, -1]), ((0, 4), [0])]:
         x = np.where(make.mask(shape), make(shape), 0).astype(make(()).dtype)
         yield Sample(x, dims, expect=lambda x, d: np.count_nonzero(x, axis=tuple(d)))
 
 
-@samples("count_nonzero", dtypes=("bool", "int64", "float32", "complex64"))
+@samples("count_nonzero")
 def count_nonzero(make: Maker) -> Iterator[Sample]:
     for shape in [(3, 4), (), (0, 4)]:
         yield Sample(make(shape), expect=lambda x: np.asarray(np.count_nonzero(x)))

@@ -10,9 +10,6 @@ import numpy as np
 
 from ..sample import Maker, Sample, samples
 
-FLOATS = ("float32", "float64")
-FLOATING = ("float16", "bfloat16", *FLOATS)
-NUMBERS = ("uint8", "int64", *FLOATING, "complex64", "complex128")
 MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
@@ -34,7 +31,7 @@ def _padded(x: Any, pad: Any, mode: str) -> Any:
     return out[cut]
 
 
-@samples("constant_pad_nd", dtypes=("bool", *NUMBERS))
+@samples("constant_pad_nd")
 def constant_pad_nd(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, pad: Any, value: Any = 0) -> Any:
         if not pad:
@@ -53,7 +50,7 @@ def constant_pad_nd(make: Maker) -> Iterator[Sample]:
     yield Sample(make((0, 2)), [1, 1], expect=expect, grad=False)
 
 
-@samples("pad", dtypes=NUMBERS)
+@samples("pad")
 def pad(make: Maker) -> Iterator[Sample]:
     yield Sample(
         make((2, 3)), [1, 2], "constant", 1.0,
@@ -78,7 +75,7 @@ def _negative(x: Any, pad: Any, mode: str) -> Any:
     return x[..., at]
 
 
-@samples("_pad_circular", dtypes=NUMBERS)
+@samples("_pad_circular")
 def pad_circular(make: Maker) -> Iterator[Sample]:
     yield Sample(make((2, 3)), [3, 1], expect=lambda x, p: _padded(x, p, "circular"))
 
@@ -92,7 +89,7 @@ def _pad_samples(make: Maker, dims: int, mode: str) -> Iterator[Sample]:
 
 for _dims in (1, 2, 3):
     for _name, _mode in (("reflection", "reflect"), ("replication", "replicate")):
-        samples(f"{_name}_pad{_dims}d", dtypes=NUMBERS)(
+        samples(f"{_name}_pad{_dims}d")(
             lambda make, dims=_dims, mode=_mode: _pad_samples(make, dims, mode)
         )
 
@@ -188,7 +185,7 @@ for _name, _dims, _mode in (
     ("_upsample_bilinear2d_aa", 2, "linear-antialias"),
     ("_upsample_bicubic2d_aa", 2, "cubic-antialias"),
 ):
-    samples(_name, dtypes=("uint8", *FLOATING))(
+    samples(_name)(
         lambda make, dims=_dims, mode=_mode: _upsample_samples(make, dims, mode)
     )
 
@@ -261,13 +258,13 @@ samples("grid_sampler_2d")(lambda make: _sampler_samples(make, 2, (0, 1, 2)))
 samples("grid_sampler_3d")(lambda make: _sampler_samples(make, 3, (0, 1)))
 
 
-@samples("grid_sampler", dtypes=FLOATS)
+@samples("grid_sampler")
 def grid_sampler(make: Maker) -> Iterator[Sample]:
     for dims in (2, 3):
         yield next(iter(_sampler_samples(make, dims, (0,))))
 
 
-@samples("affine_grid_generator", dtypes=FLOATS)
+@samples("affine_grid_generator")
 def affine_grid_generator(make: Maker) -> Iterator[Sample]:
     def expect(theta: Any, size: Any, corners: bool) -> Any:
         axes = []
@@ -286,7 +283,7 @@ def affine_grid_generator(make: Maker) -> Iterator[Sample]:
 # ---- shuffling ---------------------------------------------------------------------------------
 
 
-@samples("pixel_shuffle", dtypes=NUMBERS)
+@samples("pixel_shuffle")
 def pixel_shuffle(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, r: int) -> Any:
         *lead, c, h, w = x.shape
@@ -297,7 +294,7 @@ def pixel_shuffle(make: Maker) -> Iterator[Sample]:
     yield Sample(make((9, 1, 2)), 3, expect=expect)
 
 
-@samples("pixel_unshuffle", dtypes=NUMBERS)
+@samples("pixel_unshuffle")
 def pixel_unshuffle(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, r: int) -> Any:
         *lead, c, h, w = x.shape
@@ -308,7 +305,7 @@ def pixel_unshuffle(make: Maker) -> Iterator[Sample]:
     yield Sample(make((1, 3, 6)), 3, expect=expect)
 
 
-@samples("channel_shuffle", dtypes=NUMBERS)
+@samples("channel_shuffle")
 def channel_shuffle(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, groups: int) -> Any:
         y = x.reshape(x.shape[0], groups, -1, *x.shape[2:])

@@ -8,7 +8,6 @@ import numpy as np
 
 from ..sample import NUMPY_TYPES, Maker, Sample, samples
 
-SOME = ("int64", "float32", "float64")
 CALLS: tuple[tuple[tuple[int, ...], int, bool], ...] = (
     ((3, 4), -1, False),
     ((3, 4), 0, True),
@@ -72,13 +71,13 @@ def sort_values(make: Maker) -> Iterator[Sample]:
         yield Sample(x, grad=False, expect=expect)
 
 
-@samples("msort", dtypes=SOME)
+@samples("msort")
 def msort(make: Maker) -> Iterator[Sample]:
     for shape in ((3, 4), (5,), (0, 3), (2, 3, 2)):
         yield Sample(make.distinct(shape), expect=lambda x: np.sort(x, 0))
 
 
-@samples("sort.stable", dtypes=SOME)
+@samples("sort.stable")
 def sort_stable(make: Maker) -> Iterator[Sample]:
     for shape, dim, descending in CALLS:
         yield Sample(
@@ -98,13 +97,13 @@ def sort_stable(make: Maker) -> Iterator[Sample]:
         )
 
 
-@samples("argsort", dtypes=SOME)
+@samples("argsort")
 def argsort(make: Maker) -> Iterator[Sample]:
     for shape, dim, descending in CALLS:
         yield Sample(_ties(make, shape), dim, descending, grad=False, expect=_order)
 
 
-@samples("argsort.stable", dtypes=SOME)
+@samples("argsort.stable")
 def argsort_stable(make: Maker) -> Iterator[Sample]:
     for shape, dim, descending in CALLS:
         yield Sample(
@@ -166,7 +165,7 @@ def median_dim(make: Maker) -> Iterator[Sample]:
         yield Sample(make.distinct(shape), dim, keepdim, expect=expect)
 
 
-@samples("median", dtypes=SOME)
+@samples("median")
 def median(make: Maker) -> Iterator[Sample]:
     for shape in [(3, 4), (5,), ()]:
         yield Sample(
@@ -211,14 +210,14 @@ def searchsorted(make: Maker) -> Iterator[Sample]:
     yield Sample(line, _ties(make, (0,)), grad=False, expect=expect)
 
 
-@samples("searchsorted.Scalar", dtypes=SOME)
+@samples("searchsorted.Scalar")
 def searchsorted_scalar(make: Maker) -> Iterator[Sample]:
     yield Sample(
         np.sort(make((6,))), make.scalar(), grad=False, expect=lambda r, x: np.searchsorted(r, x)
     )
 
 
-@samples("bucketize.Tensor", dtypes=SOME)
+@samples("bucketize.Tensor")
 def bucketize(make: Maker) -> Iterator[Sample]:
     line = np.sort(_ties(make, (6,)))
     for shape, right in [((3, 4), False), ((3,), True), ((), False)]:

@@ -8,7 +8,6 @@ import numpy as np
 
 from ..sample import NUMPY_TYPES, Maker, Sample, samples
 
-REAL = ("bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64")
 NONE = np.zeros((0,), dtype=np.int64)
 
 
@@ -88,7 +87,7 @@ def nanmedian_dim(make: Maker) -> Iterator[Sample]:
         yield Sample(x, 0, True, grad=False, expect=expect)
 
 
-@samples("nanmedian", dtypes=("uint8", "int64", "float16", "bfloat16", "float32", "float64"))
+@samples("nanmedian")
 def nanmedian(make: Maker) -> Iterator[Sample]:
     def expect(x: Any) -> Any:
         numbers = np.sort(x[x == x])
@@ -108,7 +107,7 @@ def _bucket(x: Any, boundaries: Any, out_int32: bool = False, right: bool = Fals
     return np.searchsorted(boundaries, x, "right" if right else "left")
 
 
-@samples("bucketize.Scalar", dtypes=("uint8", "int32", "int64", "bfloat16", "float32", "float64"))
+@samples("bucketize.Scalar")
 def bucketize_number(make: Maker) -> Iterator[Sample]:
     line = np.sort(_few(make, (6,)))
     for x in (make.scalar(), 0, 1, 2.5, float("inf"), float("nan")):
@@ -122,7 +121,7 @@ def _isin(x: Any, test: Any, assume_unique: bool = False, invert: bool = False) 
     return np.isin(x, test, invert=invert)
 
 
-@samples("isin.Tensor_Tensor", dtypes=REAL)
+@samples("isin.Tensor_Tensor")
 def isin(make: Maker) -> Iterator[Sample]:
     for shape, tests in [
         ((3, 4), (3,)),
@@ -154,7 +153,7 @@ def isin(make: Maker) -> Iterator[Sample]:
         )
 
 
-@samples("isin.Tensor_Scalar", dtypes=REAL)
+@samples("isin.Tensor_Scalar")
 def isin_number(make: Maker) -> Iterator[Sample]:
     for shape in [(3, 4), (), (0, 2)]:
         for number in (make.scalar(), 1, 0.5):
@@ -163,7 +162,7 @@ def isin_number(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3,)), 0, assume_unique=True, grad=False, expect=_isin)
 
 
-@samples("isin.Scalar_Tensor", dtypes=REAL)
+@samples("isin.Scalar_Tensor")
 def number_isin(make: Maker) -> Iterator[Sample]:
     for shape in [(3, 4), (), (0, 2)]:
         for number in (make.scalar(), 1, 0.5):
@@ -185,7 +184,7 @@ def _slices(x: Any, dim: int, inverse: bool, counts: bool) -> Any:
     return values, i.reshape(-1) if inverse else NONE, c if counts else NONE
 
 
-@samples("unique_dim", dtypes=REAL)
+@samples("unique_dim")
 def unique_dim(make: Maker) -> Iterator[Sample]:
     def expect(
         x: Any, dim: int, _: bool = True, inverse: bool = False, counts: bool = False
@@ -230,7 +229,7 @@ def _runs(x: Any, inverse: bool, counts: bool, dim: Any) -> Any:
     return values, number if inverse else NONE, lengths if counts else NONE
 
 
-@samples("unique_consecutive", dtypes=REAL)
+@samples("unique_consecutive")
 def unique_consecutive(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, inverse: bool = False, counts: bool = False, dim: Any = None) -> Any:
         return _runs(x, inverse, counts, dim)
@@ -254,7 +253,7 @@ def unique_consecutive(make: Maker) -> Iterator[Sample]:
         yield Sample(x, True, True, grad=False, expect=expect)
 
 
-@samples("unique_dim_consecutive", dtypes=REAL)
+@samples("unique_dim_consecutive")
 def unique_dim_consecutive(make: Maker) -> Iterator[Sample]:
     def expect(x: Any, dim: int, inverse: bool = False, counts: bool = False) -> Any:
         return _runs(x, inverse, counts, dim)
