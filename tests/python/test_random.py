@@ -300,3 +300,18 @@ def test_dropout_and_its_gradient_drop_the_same_elements() -> None:
 def test_neighbouring_seeds_are_unrelated() -> None:
     a, b = (treadle.randn(COUNT, generator=_generator(s)).numpy() for s in (0, 1))
     assert abs(np.corrcoef(a, b)[0, 1]) < 0.03
+
+
+def test_the_dtype_that_is_asked_for_is_the_one_that_counts() -> None:
+    integers = treadle.arange(5)
+    assert treadle.rand_like(integers, dtype=treadle.float32).dtype == treadle.float32
+    assert treadle.randn_like(integers, dtype=treadle.complex64).dtype == treadle.complex64
+    numbers = treadle.ones(5, dtype=treadle.complex64)
+    assert treadle.randint_like(numbers, 3, dtype=treadle.int8).dtype == treadle.int8
+    row = "float16, bfloat16, float32, float64"
+    with pytest.raises(NotImplementedError) as info:
+        treadle.rand_like(integers)
+    assert str(info.value) == f"rand_like: expected self of a dtype in ({row}), got int64"
+    with pytest.raises(NotImplementedError) as info:
+        treadle.rand_like(integers.to(treadle.float32), dtype=treadle.bool)
+    assert str(info.value) == f"rand_like: expected dtype in ({row}), got bool"

@@ -219,6 +219,9 @@ def _softmaxes(reference: Callable[..., Any]) -> Callable[[Maker], Iterator[Samp
             yield Sample(make(shape), dim, expect=reference, loose=4)
         yield Sample(make((0, 3)), 1, expect=lambda x, d: x)
         yield Sample(make((3, 4)), 1, treadle.float64, expect=reference, loose=4)
+        # The dtype that is asked for is the one that counts.
+        integers = np.arange(12).reshape(3, 4)
+        yield Sample(integers, 1, treadle.float64, grad=False, expect=reference)
 
     return make_samples
 
