@@ -7,7 +7,7 @@ import sys
 
 import treadle  # noqa: F401: imported before the limits apply
 
-from . import limits
+from operators import limits
 
 if __name__ == "__main__":
     limits.apply()

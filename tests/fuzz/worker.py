@@ -18,7 +18,8 @@ import traceback
 from multiprocessing.connection import Connection
 from typing import Optional
 
-from . import limits
+from operators import limits
+
 from .draw import draw
 from .judge import PHASES, Finding, judge
 from .recipe import Recipe

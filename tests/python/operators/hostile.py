@@ -15,14 +15,13 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import resource
 import sys
-import warnings
 from typing import Any, Callable, Iterator
 
 import numpy as np
 import treadle
 
+from . import limits
 from .cases import dtypes_of, has_samples, samples_of, in_suite
 from .catalogue import Operator, operators
 from .sample import Sample, map_arrays, to_tensor
@@ -42,7 +41,6 @@ NAMED = re.compile(r"[\w.]+(\(\))?: ")
 INTERNAL_NAMES = re.compile(
     r"treadle::|aten::|std::|terminate|0x[0-9a-f]{6,}|internal error|bad_alloc|\bImpl\b"
 )
-MEMORY = 6 << 30
 
 # A value that does not fit, by a name to print.
 Bad = tuple[str, Callable[[], Any]]
@@ -361,11 +359,7 @@ def problem_of(call: Call) -> str:
 
 
 def main(journal: str, part: int, parts: int, first: int) -> None:
-    warnings.simplefilter("ignore")
-    if not os.environ.get("TREADLE_SANITIZERS"):
-        # Sizes that fit in the address space and not in memory are to fail here, not to bring the
-        # machine down.
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    limits.apply()
     note = os.open(journal, os.O_RDWR | os.O_CREAT)
     for number, call in enumerate(itertools.islice(calls(part, parts), first, None), first):
         os.pwrite(note, f"{number} {call.label}".encode("utf-8", "replace").ljust(400)[:400], 0)
