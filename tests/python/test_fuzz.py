@@ -124,8 +124,7 @@ def test_finds_shrinks_and_replays(fault: str, tmp_path: Path) -> None:
         "--hang", "1", "--shrink", "10", "--out", "found", "--workers", "2",
     )  # fmt: skip
     assert done.returncode == 1, done.stdout + done.stderr
-    found = sorted((tmp_path / "found").glob("*.py"))
-    scripts = [p for p in found if fault.replace(" ", "-") in p.name]
+    scripts = [p for p in (tmp_path / "found").glob("*.py") if fault.replace(" ", "-") in p.name]
     assert scripts, done.stdout
     # The fault is in the function: the call of another form may be found first.
     scripts.sort(key=lambda p: (", functional:" not in p.read_text(), p.name))
