@@ -63,6 +63,14 @@
 namespace treadle::composite {
 namespace {
 
+// What operators of several steps compute with: float32 for types with 16 bits, whose results are
+// rounded once, at the end.
+Tensor unrounded(const Tensor& self) {
+  const bool short_type =
+      self.dtype() == ScalarType::Float16 || self.dtype() == ScalarType::BFloat16;
+  return short_type ? aten::to(self, ScalarType::Float32) : self;
+}
+
 template <class Other>
 Tensor rounded_quotient(const Tensor& self, const Other& other,
                         std::optional<std::string_view> rounding_mode) {
@@ -145,8 +153,7 @@ Tensor positive(const Tensor& self) { return self; }
 Tensor deg2rad(const Tensor& self) { return aten::mul(self, Scalar(std::numbers::pi / 180)); }
 Tensor rad2deg(const Tensor& self) { return aten::mul(self, Scalar(180 / std::numbers::pi)); }
 
-// ---- choosing
-// -------------------------------------------------------------------------------------------------------------
+// ---- choosing -----------------------------------------------------------------------------------
 
 Tensor clamp(const Tensor& self, const std::optional<Scalar>& min,
              const std::optional<Scalar>& max) {
@@ -183,8 +190,7 @@ Tensor nan_to_num(const Tensor& self, std::optional<double> nan, std::optional<d
   return aten::_nan_to_num(self, nan.value_or(0), posinf.value_or(end), neginf.value_or(-end));
 }
 
-// ---- comparison
-// -----------------------------------------------------------------------------------------------------------
+// ---- comparison ---------------------------------------------------------------------------------
 
 Tensor isposinf(const Tensor& self) {
   return aten::logical_and(aten::isinf(self), aten::gt(self, Scalar(0)));
@@ -215,8 +221,7 @@ bool equal(const Tensor& self, const Tensor& other) {
   return self.sizes() == other.sizes() && aten::item(aten::all(aten::eq(self, other))).to<bool>();
 }
 
-// ---- activations
-// ----------------------------------------------------------------------------------------------------------
+// ---- activations --------------------------------------------------------------------------------
 
 Tensor gelu(const Tensor& self, std::string_view approximate) {
   if (approximate == "none") return aten::_gelu(self);
@@ -235,12 +240,17 @@ Tensor log_sigmoid(const Tensor& self) {
   return aten::neg(aten::softplus(aten::neg(self), 1, 40));
 }
 Tensor relu6(const Tensor& self) { return aten::hardtanh(self, Scalar(0), Scalar(6)); }
-Tensor mish(const Tensor& self) { return aten::mul(self, aten::tanh(aten::softplus(self))); }
+Tensor mish(const Tensor& self) {
+  const Tensor x = unrounded(self);
+  return aten::to(aten::mul(x, aten::tanh(aten::softplus(x))), self.dtype());
+}
 Tensor logit(const Tensor& self, std::optional<double> eps) {
   const bool truth = self.dtype() == ScalarType::Bool;  // which has no difference
-  Tensor x = truth ? aten::to(self, default_dtype()) : self;
+  Tensor x = truth ? aten::to(self, default_dtype()) : unrounded(self);
+  const bool shorter = !truth && x.dtype() != self.dtype();
   if (eps) x = aten::clamp_max(aten::clamp_min(x, Scalar(*eps)), Scalar(1 - *eps));
-  return aten::log(aten::div(x, aten::rsub(x, Scalar(1))));
+  const Tensor y = aten::log(aten::div(x, aten::rsub(x, Scalar(1))));
+  return shorter ? aten::to(y, self.dtype()) : y;
 }
 
 }  // namespace treadle::composite

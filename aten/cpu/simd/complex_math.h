@@ -2,8 +2,11 @@
 // an imaginary part of zero.
 #pragma once
 
+#include <cmath>
 #include <complex>
 #include <limits>
+#include <numbers>
+#include <type_traits>
 
 #include "aten/cpu/simd/num.h"
 
@@ -76,9 +79,18 @@ template <class R>
 inline Cplx<R> exp(Cplx<R> z) {
   return from_std(std::exp(to_std(z)));
 }
+// A type with more digits, for products whose rounding an exponential would magnify.
+template <class R>
+using Wider = std::conditional_t<std::is_same_v<R, float>, double, long double>;
 template <class R>
 inline Cplx<R> exp2(Cplx<R> z) {
-  return exp(z * Cplx<R>{std::numbers::ln2_v<R>, 0});
+  using W = Wider<R>;
+  if (!std::isfinite(z.re) || !std::isfinite(z.im))
+    return exp(Cplx<R>{z.re * std::numbers::ln2_v<R>, z.im * std::numbers::ln2_v<R>});
+  const R angle =
+      static_cast<R>(std::remainder(W(z.im) * std::numbers::ln2_v<W>, 2 * std::numbers::pi_v<W>));
+  const R root = std::exp2(z.re / 2);  // of the modulus, which may overflow before its parts do
+  return {root * std::cos(angle) * root, z.im == 0 ? z.im : root * std::sin(angle) * root};
 }
 template <class R>
 inline Cplx<R> expm1(Cplx<R> z) {
@@ -116,8 +128,11 @@ inline Cplx<R> sin(Cplx<R> z) {
 }
 template <class R>
 inline Cplx<R> sinc(Cplx<R> z) {
-  const Cplx<R> turned = z * Cplx<R>{std::numbers::pi_v<R>, 0};
-  return z.re == 0 && z.im == 0 ? Cplx<R>{1, 0} : sin(turned) / turned;
+  if (z.re == 0 && z.im == 0) return {1, 0};
+  // Half turns are taken off before the product with pi is rounded.
+  const R pi = std::numbers::pi_v<R>, turns = std::nearbyint(z.re);
+  const Cplx<R> sine = sin(Cplx<R>{pi * (z.re - turns), pi * z.im});
+  return (std::fmod(turns, 2) == 0 ? sine : -sine) / Cplx<R>{pi * z.re, pi * z.im};
 }
 template <class R>
 inline Cplx<R> cos(Cplx<R> z) {
@@ -165,11 +180,16 @@ inline Cplx<R> atanh(Cplx<R> z) {
 }
 template <class R>
 inline Cplx<R> sigmoid(Cplx<R> z) {
-  return reciprocal(Cplx<R>{1, 0} + exp(-z));
+  if (z.re < -1) {
+    const Cplx<R> e = exp(z);
+    return e / (Cplx<R>{1, 0} + e);
+  }
+  const Cplx<R> t = tanh(Cplx<R>{z.re / 2, z.im / 2});  // exact to its last digits near the poles
+  return {(1 + t.re) / 2, t.im / 2};
 }
 template <class R>
 inline Cplx<R> silu(Cplx<R> z) {
-  return z / (Cplx<R>{1, 0} + exp(-z));
+  return z * sigmoid(z);
 }
 template <class R>
 inline Cplx<R> pow(Cplx<R> a, Cplx<R> b) {
@@ -181,7 +201,9 @@ inline Cplx<R> pow(Cplx<R> a, Cplx<R> b) {
     if (b.re == R(0.5)) return sqrt(a);
     if (b.re == -1) return reciprocal(a);
   }
-  return from_std(std::pow(to_std(a), to_std(b)));
+  using W = Wider<R>;
+  const std::complex<W> p = std::pow(std::complex<W>(a.re, a.im), std::complex<W>(b.re, b.im));
+  return {static_cast<R>(p.real()), static_cast<R>(p.imag())};
 }
 
 }  // namespace treadle::simd

@@ -132,7 +132,7 @@ std::vector<math_test::Case> math_cases() {
           "reciprocal", 0.5, -inf, inf, [](auto x) HWY_ATTR { return reciprocal(x); },
           [](L x) { return 1 / x; }),
       make(
-          "sigmoid", 3, -80, inf, [](auto x) HWY_ATTR { return sigmoid(x); },
+          "sigmoid", 3, -inf, inf, [](auto x) HWY_ATTR { return sigmoid(x); },
           [](L x) { return 1 / (1 + std::exp(-x)); }),
       make(
           "floor", 0, -inf, inf, [](auto x) HWY_ATTR { return floor(x); },

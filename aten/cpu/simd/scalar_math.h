@@ -56,8 +56,7 @@ R digamma(R value) {
   if (x == 0) return static_cast<R>(std::copysign(std::numeric_limits<double>::infinity(), -x));
   double result = 0;
   if (x < 0) {
-    double whole;
-    const double part = std::modf(x, &whole);
+    const double part = x - std::round(x);  // exact, and small where the tangent is
     if (part == 0) return std::numeric_limits<R>::quiet_NaN();
     result = -std::numbers::pi / std::tan(std::numbers::pi * part);
     x = 1 - x;
@@ -77,7 +76,8 @@ R digamma(R value) {
   return static_cast<R>(result + std::log(x) - 0.5 / x - series);
 }
 
-// Inverse of erf: a rational start (Giles), then Newton steps on erf itself.
+// Inverse of erf: a rational start (Giles), then Newton's method; in the tails on the logarithm of
+// erfc, which is nearly a parabola.
 template <class R>
 R erfinv(R value) {
   const double y = static_cast<double>(value);
@@ -100,15 +100,18 @@ R erfinv(R value) {
     x = 0;
     for (double c : kTail) x = x * w + c;
   }
-  x *= y;
-  for (int i = 0; i < 2; ++i) {
+  const double size = std::abs(y), rest = 1 - size;
+  x *= size;
+  for (int i = 0; i < 4; ++i) {
     // erfc keeps the digits that erf loses near one.
-    const double error = y > 0.5    ? (1 - y) - std::erfc(x)
-                         : y < -0.5 ? std::erfc(-x) - (1 + y)
-                                    : std::erf(x) - y;
-    x -= error / (2 / std::sqrt(std::numbers::pi) * std::exp(-x * x));
+    const double slope_inverse = std::sqrt(std::numbers::pi) / 2 * std::exp(x * x);
+    const double step = size > 0.99  ? std::log(std::erfc(x) / rest) * std::erfc(x) * slope_inverse
+                        : size > 0.5 ? (std::erfc(x) - rest) * slope_inverse
+                                     : (size - std::erf(x)) * slope_inverse;
+    x += step;
+    if (std::abs(step) < 1e-9 * x) break;
   }
-  return static_cast<R>(x);
+  return static_cast<R>(std::copysign(x, y));
 }
 
 }  // namespace treadle::simd::scalar

@@ -131,6 +131,22 @@ HWY_INLINE Vec<T> chebyshev_w(Vec<T> a, Vec<T> b) {
   return in_double(&scalar::chebyshev<scalar::Chebyshev::W>, a, b);
 }
 template <class T>
+HWY_INLINE Vec<T> shifted_chebyshev_t(Vec<T> a, Vec<T> b) {
+  return in_double(&scalar::shifted_chebyshev<scalar::Chebyshev::T>, a, b);
+}
+template <class T>
+HWY_INLINE Vec<T> shifted_chebyshev_u(Vec<T> a, Vec<T> b) {
+  return in_double(&scalar::shifted_chebyshev<scalar::Chebyshev::U>, a, b);
+}
+template <class T>
+HWY_INLINE Vec<T> shifted_chebyshev_v(Vec<T> a, Vec<T> b) {
+  return in_double(&scalar::shifted_chebyshev<scalar::Chebyshev::V>, a, b);
+}
+template <class T>
+HWY_INLINE Vec<T> shifted_chebyshev_w(Vec<T> a, Vec<T> b) {
+  return in_double(&scalar::shifted_chebyshev<scalar::Chebyshev::W>, a, b);
+}
+template <class T>
 HWY_INLINE Vec<T> hermite_h(Vec<T> a, Vec<T> b) {
   return in_double(&scalar::hermite_h, a, b);
 }

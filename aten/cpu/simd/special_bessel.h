@@ -55,11 +55,15 @@ inline double at_zero_or_below(double x) {
   return x == 0 ? std::numeric_limits<double>::infinity()
                 : std::numeric_limits<double>::quiet_NaN();
 }
+// Half of a denormal number has fewer digits, or none.
+inline double log_half(double x) {
+  return x < 1e-300 ? std::log(x) - std::numbers::ln2 : std::log(x / 2);
+}
 inline double k0_small(double x) {
-  return chebyshev_sum(tables::kK0Small, x * x / 2 - 1) - std::log(x / 2) * i0(x);
+  return chebyshev_sum(tables::kK0Small, x * x / 2 - 1) - log_half(x) * i0(x);
 }
 inline double k1_small(double x) {
-  return chebyshev_sum(tables::kK1Small, x * x / 2 - 1) / x + std::log(x / 2) * i1(x);
+  return chebyshev_sum(tables::kK1Small, x * x / 2 - 1) / x + log_half(x) * i1(x);
 }
 inline double scaled_k0(double x) {
   if (!(x > 0)) return at_zero_or_below(x);
@@ -127,7 +131,8 @@ inline double airy_ai(double x) {
     return sum;
   }
   const double size = std::abs(x), root = std::sqrt(size);
-  if (x > 0 && size > 110) return 0;  // below the smallest number
+  // Below the smallest number, or an oscillation whose phase overflows.
+  if (size > (x > 0 ? 110 : 1e200)) return 0;
   // zeta = 2/3 size^(3/2) in two parts: an exponential and a cosine need its last digits.
   const double root_rest = std::fma(-root, root, size) / (2 * root);
   const double product = size * root;
@@ -138,8 +143,8 @@ inline double airy_ai(double x) {
   airy_sums(zeta, x < 0, even, odd);
   const double scale = 1 / std::sqrt(std::numbers::pi * root);
   if (x > 0) return scale / 2 * std::exp(-zeta) * (1 - zeta_rest) * (even - odd);
-  const double c = std::cos(zeta) - zeta_rest * std::sin(zeta);
-  const double s = std::sin(zeta) + zeta_rest * std::cos(zeta);
+  const double c = std::cos(zeta) * std::cos(zeta_rest) - std::sin(zeta) * std::sin(zeta_rest);
+  const double s = std::sin(zeta) * std::cos(zeta_rest) + std::cos(zeta) * std::sin(zeta_rest);
   // sin and cos of zeta + pi/4
   const double half = std::numbers::sqrt2 / 2;
   return scale * half * ((s + c) * even - (c - s) * odd);

@@ -18,13 +18,14 @@ inline constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 // The sum of (q + k)^-s for q > 0: ten terms, and Euler and Maclaurin's formula for the others.
 inline double zeta_positive(double s, double q) {
   double sum = 0, w = q;
-  for (int k = 0; k < 10; ++k, w += 1) {
+  for (int k = 0; k < 10 && w < 1e6; ++k, w += 1) {
     const double term = std::pow(w, -s);
     sum += term;
     if (term < 1e-17 * sum || std::isinf(sum)) return sum;
   }
   const double power = std::pow(w, -s);
-  double tail = power * w / (s - 1) + power / 2;
+  const double lower = power > 1e-290 ? power * w : std::pow(w, 1 - s);  // w^(1 - s)
+  double tail = lower / (s - 1) + power / 2;
   double factor = s * power / w;
   for (size_t k = 0; k < std::size(tables::kEulerMaclaurin); ++k) {
     const double term = tables::kEulerMaclaurin[k] * factor;

@@ -16,8 +16,8 @@ namespace treadle::simd::scalar {
 inline double exp_square(double x, double sign, double divisor) {
   const double square = x * x;
   if (!(square < 1e300)) return sign < 0 ? std::exp(-square) : square;
-  const double rest = std::fma(x, x, -square);
-  return std::exp(sign * square / divisor) * (1 + sign * rest / divisor);
+  const double rest = std::fma(x, x, -square), power = std::exp(sign * square / divisor);
+  return power == 0 ? 0 : power * (1 + sign * rest / divisor);
 }
 
 // exp(x^2) erfc(x)
@@ -27,7 +27,7 @@ inline double erfcx(double x) {
     return 2 * exp_square(x, 1, 1) - erfcx(-x);
   }
   if (std::isinf(x)) return 0;
-  return polynomial(tables::kErfcx, (x - 4) / (x + 4)) / (1 + 2 * x);
+  return polynomial(tables::kErfcx, (x - 4) / (x + 4)) / 2 / (0.5 + x);
 }
 
 inline constexpr double kHalfRoot = std::numbers::sqrt2 / 2;
@@ -39,7 +39,7 @@ inline double ndtr(double x) {
 }
 inline double log_ndtr(double x) {
   if (x < -1) return std::log(erfcx(-x * kHalfRoot) / 2) - x * x / 2;
-  return std::log1p(-std::erfc(x * kHalfRoot) / 2);
+  return std::log1p(-ndtr(-x));
 }
 
 // Its inverse. In the tail by Newton's method on the logarithm, which is nearly a parabola.

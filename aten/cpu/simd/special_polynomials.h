@@ -3,26 +3,57 @@
 // degree by their closed forms.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 namespace treadle::simd::scalar {
 
-inline constexpr double kMostSteps = 64;         // of a recurrence that a closed form can replace
-inline constexpr double kHighestDegree = 65536;  // of the others; NaN above
-inline constexpr double kHighestHermite = 1024;  // beyond, all overflow
+inline constexpr double kMostSteps = 64;           // of a recurrence that a closed form can replace
+inline constexpr double kMostGrowingSteps = 1024;  // the same where the closed form is less exact
+inline constexpr double kHighestDegree = 65536;    // of the others; NaN above
+inline constexpr double kHighestHermite = 1024;    // beyond, all overflow
 
-// The first `n` steps of p(k + 1) = next(k, p(k), p(k - 1)).
-template <class Next>
-double recurrence(double n, double first, double second, Next next) {
-  if (n == 0) return first;
-  double before = first, current = second;
-  for (double k = 1; k < n && std::isfinite(current); k += 1) {
-    const double after = next(k, current, before);
-    before = current;
-    current = after;
+// The state after `n` steps from p(0) = 1 and p(1) = `current`. A step makes of p(k), and of
+// another number that it needs, those of k + 1. What grows large is scaled down on the way: the
+// sign of a result that overflows is that of its last step.
+template <class Step>
+double recurrence(double x, double n, double current, double other, Step step) {
+  if (n == 0) return 1;
+  if (n == 1 || std::isnan(x)) return current;
+  constexpr double kLarge = 1e140, kFar = 1e160;  // at kFar the square overflows
+  double large = 1;
+  if (std::abs(x) > kFar) {
+    x = std::copysign(kFar, x);
+    current = std::clamp(current, -3 * kFar, 3 * kFar);
+    other = std::clamp(other, -3 * kFar, 3 * kFar);
   }
-  return current;
+  for (double k = 1; k < n; k += 1) {
+    if (std::abs(current) > kLarge) {
+      other /= kLarge;
+      current /= kLarge;
+      large *= kLarge;
+    }
+    step(x, k, current, other);
+  }
+  return large == 1 ? current : current * large;
+}
+// A step to next(x, k, p(k), p(k - 1)).
+template <class Next>
+auto of_two(Next next) {
+  return [next](double x, double k, double& p, double& before) {
+    const double after = next(x, k, p, before);
+    before = p;
+    p = after;
+  };
+}
+// A step by next(x, k, p(k), p(k) - p(k - 1)), which cancels less where the polynomial is flat.
+template <class Next>
+auto by_difference(Next next) {
+  return [next](double x, double k, double& p, double& difference) {
+    difference = next(x, k, p, difference);
+    p += difference;
+  };
 }
 
 inline bool is_odd(double n) { return std::fmod(n, 2) == 1; }
@@ -63,44 +94,64 @@ double chebyshev_closed(double x, double n) {
   return std::sin((n + 0.5) * angle) / std::sin(angle / 2);
 }
 
+// At x + rest, where the rest is what rounding has taken off x.
 template <Chebyshev kind>
-double chebyshev(double x, double degree) {
+double chebyshev_at(double x, double rest, double degree) {
   if (std::isnan(x) || std::isnan(degree)) return std::numeric_limits<double>::quiet_NaN();
   const double n = std::trunc(degree);
   if (n < 0) return 0;
-  if (n > kMostSteps) return chebyshev_closed<kind>(x, n);
+  const bool exact = rest == 0 && std::abs(x) <= 1;
+  if (n > (exact ? kMostSteps : kMostGrowingSteps)) return chebyshev_closed<kind>(x, n);
   const double slope = kind == Chebyshev::T ? 1 : 2;
   const double start = kind == Chebyshev::V ? -1 : kind == Chebyshev::W ? 1 : 0;
-  return recurrence(n, 1, slope * x + start,
-                    [x](double, double p, double before) { return 2 * x * p - before; });
+  return recurrence(x, n, slope * x + start + slope * rest, 1,
+                    of_two([rest](double y, double, double p, double before) {
+                      return 2 * (y * p + rest * p) - before;
+                    }));
+}
+template <Chebyshev kind>
+double chebyshev(double x, double degree) {
+  return chebyshev_at<kind>(x, 0, degree);
+}
+// On [0, 1]: of 2 x - 1.
+template <Chebyshev kind>
+double shifted_chebyshev(double x, double degree) {
+  const double twice = 2 * x, y = twice - 1, one = twice - y;
+  const double rest = (twice - (y + one)) + (one - 1);
+  return chebyshev_at<kind>(y, std::isfinite(rest) ? rest : 0, degree);
 }
 
 // A polynomial without a closed form, up to a degree.
-template <class Next>
-double of_degree(double x, double degree, double highest, double second, Next next) {
+template <class Step>
+double of_degree(double x, double degree, double highest, double second, double other, Step step) {
   if (std::isnan(x) || std::isnan(degree)) return std::numeric_limits<double>::quiet_NaN();
   const double n = std::trunc(degree);
   if (n < 0) return 0;
   if (n > highest) return std::numeric_limits<double>::quiet_NaN();
-  return recurrence(n, 1, second, next);
+  return recurrence(x, n, second, other, step);
 }
 inline double hermite_h(double x, double n) {
-  return of_degree(x, n, kHighestHermite, 2 * x,
-                   [x](double k, double p, double before) { return 2 * (x * p - k * before); });
+  return of_degree(
+      x, n, kHighestHermite, 2 * x, 1,
+      of_two([](double y, double k, double p, double q) { return 2 * (y * p - k * q); }));
 }
 inline double hermite_he(double x, double n) {
-  return of_degree(x, n, kHighestHermite, x,
-                   [x](double k, double p, double before) { return x * p - k * before; });
+  return of_degree(x, n, kHighestHermite, x, 1,
+                   of_two([](double y, double k, double p, double q) { return y * p - k * q; }));
 }
 inline double laguerre_l(double x, double n) {
-  return of_degree(x, n, kHighestDegree, 1 - x, [x](double k, double p, double before) {
-    return ((2 * k + 1 - x) * p - k * before) / (k + 1);
-  });
+  return of_degree(x, n, kHighestDegree, 1 - x, -x,
+                   by_difference([](double y, double k, double p, double d) {
+                     return (k * d - y * p) / (k + 1);
+                   }));
 }
 inline double legendre_p(double x, double n) {
-  return of_degree(x, n, kHighestDegree, x, [x](double k, double p, double before) {
-    return ((2 * k + 1) * x * p - k * before) / (k + 1);
-  });
+  const double size = std::abs(x);
+  const double value = of_degree(size, n, kHighestDegree, size, size - 1,
+                                 by_difference([](double y, double k, double p, double d) {
+                                   return (k * d + (2 * k + 1) * (y - 1) * p) / (k + 1);
+                                 }));
+  return x < 0 && is_odd(std::trunc(n)) ? -value : value;
 }
 
 }  // namespace treadle::simd::scalar

@@ -151,8 +151,7 @@ HWY_INLINE Mask<T> where(Mask<T> c, Mask<T> a, Mask<T> b) {
   return {hn::Or(hn::And(c.raw, a.raw), hn::AndNot(c.raw, b.raw))};
 }
 
-// ---- memory
-// -----------------------------------------------------------------------------------------------------------
+// ---- memory -------------------------------------------------------------------------------------
 
 template <class T>
 HWY_INLINE Vec<T> load(const T* p) {

@@ -1,0 +1,1 @@
+"""How accurate functions are: the table of bounds, references of higher precision, the measure."""
