@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "aten/composite/renamed_errors.h"
+#include "aten/iterator/overlap.h"
 #include "aten/ops/as_strided.h"
 #include "aten/ops/as_strided_scatter.h"
 #include "aten/ops/clone.h"
@@ -91,6 +92,7 @@ Tensor fill_diagonal_(const Tensor& self, const Scalar& fill_value, bool wrap) {
     step += self.stride(d);
   }
   if (shortest == 0) return self;
+  require_writable("fill_diagonal_", self);
   const int64_t base = self.storage_offset();
   aten::fill_(aten::as_strided(self, {shortest}, {step}, base), fill_value);
   if (!wrap || rank != 2 || self.size(0) <= self.size(1) + 1) return self;

@@ -4,34 +4,62 @@
 #include "aten/cpu/key_sort.h"
 #include "aten/ops/_sort_values.h"
 #include "aten/ops/contiguous.h"
+#include "aten/ops/copy_.h"
+#include "aten/ops/empty.h"
+#include "aten/ops/movedim.h"
 
 namespace treadle::cpu {
 namespace {
 
+Tensor last(const Tensor& t, int64_t dim) { return t.dim() < 2 ? t : aten::movedim(t, dim, -1); }
+
+// What a kernel writes for `out`: rows along the last dimension, which are `out` itself where that
+// is the dimension sorted.
+class Rows {
+ public:
+  Rows(const Tensor& out, int64_t dim) : out_(last(out, dim)) {
+    rows_ = out_.is_contiguous()
+                ? out_
+                : aten::empty(out_.sizes(), out.dtype(), std::nullopt, out.device());
+  }
+  template <class T>
+  T* data() const {
+    return rows_.data_as<T>();
+  }
+  void finish() const {
+    if (!rows_.is_same(out_)) aten::copy_(out_, rows_);
+  }
+
+ private:
+  Tensor out_, rows_;
+};
+
 template <class T>
 void sort_cpu(const Tensor& self, int64_t dim, bool descending, const Tensor& values,
               const Tensor& indices) {
-  const Tensor input = aten::contiguous(self);
-  const DimSlices s = dim_slices(input.sizes(), dim);
+  if (self.numel() == 0) return;
+  const Tensor input = aten::contiguous(last(self, dim));
+  const int64_t size = input.dim() ? input.sizes().back() : 1;
+  const Rows sorted(values, dim), places(indices, dim);
   const T* const from = input.data_as<T>();
-  T* const to = values.data_as<T>();
-  int64_t* const positions = indices.data_as<int64_t>();
-  if (input.numel() == 0) return;
-  parallel_for(s.count(), grain_for(s.size), [&](int64_t begin, int64_t end) {
-    with_key_order<KeyType<T>>(s.size, [&](auto& order) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t first = (i / s.inner) * s.size * s.inner + i % s.inner;
-        for (int64_t j = 0; j < s.size; ++j)
-          order.set(j, ordered_key(from[first + j * s.inner], descending));
+  T* const to = sorted.data<T>();
+  int64_t* const positions = places.data<int64_t>();
+  parallel_for(input.numel() / size, grain_for(size), [&](int64_t begin, int64_t end) {
+    with_key_order<KeyType<T>>(size, [&](auto& order) {
+      for (int64_t row = begin; row < end; ++row) {
+        const T* const x = from + row * size;
+        for (int64_t j = 0; j < size; ++j) order.set(j, ordered_key(x[j], descending));
         order.sort();
-        for (int64_t j = 0; j < s.size; ++j) {
+        for (int64_t j = 0; j < size; ++j) {
           const int64_t at = order.position(j);
-          to[first + j * s.inner] = from[first + at * s.inner];
-          positions[first + j * s.inner] = at;
+          to[row * size + j] = x[at];
+          positions[row * size + j] = at;
         }
       }
     });
   });
+  sorted.finish();
+  places.finish();
 }
 
 // Sorts keys alone.
@@ -52,23 +80,23 @@ void sort_keys(std::vector<Key>& keys, const hwy::Sorter& sorter) {
 
 template <class T>
 void sort_values_cpu(const Tensor& self, int64_t dim, bool descending, const Tensor& out) {
-  const Tensor input = aten::contiguous(self);
-  const DimSlices s = dim_slices(input.sizes(), dim);
-  const T* const from = input.data_as<T>();
-  T* const to = out.data_as<T>();
-  if (input.numel() == 0) return;
-  parallel_for(s.count(), grain_for(s.size), [&](int64_t begin, int64_t end) {
-    std::vector<KeyType<T>> keys(static_cast<size_t>(s.size));
+  if (self.numel() == 0) return;
+  const Tensor input = aten::contiguous(last(self, dim));
+  const int64_t size = input.dim() ? input.sizes().back() : 1;
+  const Rows sorted(out, dim);
+  parallel_for(input.numel() / size, grain_for(size), [&](int64_t begin, int64_t end) {
+    std::vector<KeyType<T>> keys(static_cast<size_t>(size));
     const hwy::Sorter sorter;
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t first = (i / s.inner) * s.size * s.inner + i % s.inner;
-      for (int64_t j = 0; j < s.size; ++j)
-        keys[j] = value_key(from[first + j * s.inner], descending);
+    for (int64_t row = begin; row < end; ++row) {
+      const T* const from = input.data_as<T>() + row * size;
+      T* const to = sorted.data<T>() + row * size;
+      KeyType<T>* const key = keys.data();
+      for (int64_t j = 0; j < size; ++j) key[j] = value_key(from[j], descending);
       sort_keys(keys, sorter);
-      for (int64_t j = 0; j < s.size; ++j)
-        to[first + j * s.inner] = value_of_key<T>(keys[j], descending);
+      for (int64_t j = 0; j < size; ++j) to[j] = value_of_key<T>(key[j], descending);
     }
   });
+  sorted.finish();
 }
 
 const auto sort_registered = register_kernels<aten::ops::sort, DeviceType::CPU>(

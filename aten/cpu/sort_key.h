@@ -60,8 +60,8 @@ KeyType<T> value_key(T value, bool descending) {
   using Key = KeyType<T>;
   Key key = ordered_key(value);
   if constexpr (!std::is_integral_v<T>) {
-    constexpr Key kZero = Key{1} << (sizeof(T) * 8 - 1);
-    if (key == kZero && std::bit_cast<Key>(value) != 0) key = kZero - 1;
+    constexpr Key kNegativeZero = Key{1} << (sizeof(T) * 8 - 1);
+    key = static_cast<Key>(key - (std::bit_cast<Key>(value) == kNegativeZero ? 1 : 0));
   }
   return static_cast<Key>(descending ? ~key : key);
 }
@@ -76,8 +76,7 @@ T value_of_key(KeyType<T> key, bool descending) {
   } else if constexpr (std::is_integral_v<T>) {
     return static_cast<T>(std::is_signed_v<T> ? key ^ kSign : key);
   } else {
-    if (key == static_cast<Key>(~Key{0}))
-      return static_cast<T>(std::numeric_limits<compute_type<T>>::quiet_NaN());
+    // The key of NaN becomes all bits but the sign: NaN itself.
     return std::bit_cast<T>(static_cast<Key>(key & kSign ? key ^ kSign : ~key));
   }
 }

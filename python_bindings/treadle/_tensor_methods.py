@@ -66,6 +66,8 @@ def set_(
     stride: Optional[Sequence[int]] = None,
 ) -> Tensor:
     """Make the tensor one over the memory of another, or of a storage, with the given geometry."""
+    if not isinstance(self, Tensor):
+        raise TypeError(f"set_: expected a tensor, got {type(self).__name__}")
     if source is None:
         return _set(self, self.new_empty((0,)))
     if not isinstance(source, Tensor):

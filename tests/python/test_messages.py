@@ -446,8 +446,8 @@ def test_goldens_keep_the_law() -> None:
 
 @pytest.mark.parametrize("op", [o for o in operators() if in_suite(o) and has_samples(o)], ids=repr)
 def test_messages_of_every_operator(op: Operator) -> None:
-    """A spread of the calls that test_bad_input makes all of."""
-    calls = list(calls_of(op))
+    """A spread of the calls that test_bad_input makes all of, in processes that may use less memory."""
+    calls = [c for c in calls_of(op) if "huge" not in c.label]
     chosen = calls[:8] + calls[8 :: max(1, len(calls) // 24)]
     problems = [f"{c.label}: {p}" for c in chosen if (p := problem_of(c))]
     assert not problems, "\n".join(problems)
