@@ -1,5 +1,9 @@
 // sort along a dimension, slice by slice, stable; and the values alone, which is quicker.
 #include "aten/ops/sort.h"
+
+#include <array>
+#include <cstring>
+
 #include "aten/cpu/dim_slices.h"
 #include "aten/cpu/key_sort.h"
 #include "aten/ops/_sort_values.h"
@@ -64,17 +68,14 @@ void sort_cpu(const Tensor& self, int64_t dim, bool descending, const Tensor& va
 
 // Sorts keys alone.
 template <class Key>
-void sort_keys(std::vector<Key>& keys, const hwy::Sorter& sorter) {
+void sort_keys(Key* keys, int64_t size, const hwy::Sorter& sorter) {
   if constexpr (sizeof(Key) == 1) {
     std::array<int64_t, 256> counts{};
-    for (const Key key : keys) ++counts[key];
-    auto at = keys.begin();
-    for (int value = 0; value < 256; ++value) {
-      std::fill_n(at, counts[value], static_cast<Key>(value));
-      at += counts[value];
-    }
+    for (int64_t j = 0; j < size; ++j) ++counts[keys[j]];
+    for (int value = 0; value < 256; ++value)
+      keys = std::fill_n(keys, counts[value], static_cast<Key>(value));
   } else {
-    sorter(keys.data(), keys.size(), hwy::SortAscending());
+    sorter(keys, static_cast<size_t>(size), hwy::SortAscending());
   }
 }
 
@@ -85,15 +86,18 @@ void sort_values_cpu(const Tensor& self, int64_t dim, bool descending, const Ten
   const int64_t size = input.dim() ? input.sizes().back() : 1;
   const Rows sorted(out, dim);
   parallel_for(input.numel() / size, grain_for(size), [&](int64_t begin, int64_t end) {
-    std::vector<KeyType<T>> keys(static_cast<size_t>(size));
     const hwy::Sorter sorter;
     for (int64_t row = begin; row < end; ++row) {
       const T* const from = input.data_as<T>() + row * size;
+      // The keys are sorted in the memory of the values, which are as wide.
       T* const to = sorted.data<T>() + row * size;
-      KeyType<T>* const key = keys.data();
-      for (int64_t j = 0; j < size; ++j) key[j] = value_key(from[j], descending);
-      sort_keys(keys, sorter);
-      for (int64_t j = 0; j < size; ++j) to[j] = value_of_key<T>(key[j], descending);
+      auto* const keys = reinterpret_cast<KeyType<T>*>(to);
+      for (int64_t j = 0; j < size; ++j) keys[j] = value_key(from[j], descending);
+      sort_keys(keys, size, sorter);
+      for (int64_t j = 0; j < size; ++j) {
+        const T value = value_of_key<T>(keys[j], descending);
+        std::memcpy(&to[j], &value, sizeof(T));
+      }
     }
   });
   sorted.finish();

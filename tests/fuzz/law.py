@@ -21,6 +21,7 @@ ALLOWED: tuple[type[BaseException], ...] = (
     OverflowError,
     ZeroDivisionError,
     MemoryError,
+    BufferError,  # of DLPack and the buffer protocol
     treadle.OutOfMemoryError,
 )
 MOST_LINES, MOST_CHARACTERS = 6, 1500
@@ -43,7 +44,7 @@ def breach(error: BaseException, by_hand: bool = False) -> Optional[tuple[str, s
     message = str(error)
     if isinstance(error, treadle.InternalError):
         return "internal error", message
-    if by_hand and isinstance(error, (*ALLOWED, AttributeError, BufferError)):
+    if by_hand and isinstance(error, (*ALLOWED, AttributeError)):
         return None
     if not isinstance(error, ALLOWED):
         return "exception of another type", f"{type(error).__name__}: {message}"

@@ -216,6 +216,11 @@ class Recipe:
         """The arguments in the order in which they are built: an alias names an earlier one."""
         return [*self.args, *self.kwargs.values(), *([self.out] if self.out else [])]
 
+    def elements(self) -> int:
+        """How many elements the largest tensor on the cpu has."""
+        found = [t for node in self.nodes() for t in tensor_nodes(node) if t.device == "cpu"]
+        return max((prod(t.shape) for t in found), default=0)
+
     def function(self) -> Callable[..., Any]:
         op = self.operator
         if self.form == "inplace":

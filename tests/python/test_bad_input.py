@@ -500,6 +500,8 @@ def test_operators_with_arguments_that_do_not_fit(part: int, tmp_path: Path) -> 
             [sys.executable, "-m", "operators.hostile", str(journal)]
             + [str(n) for n in (part, PARTS, first)],
             cwd=HERE,
+            # The address space is limited, and each thread would take some for its stack.
+            env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
             capture_output=True,
             text=True,
             timeout=1200,

@@ -415,6 +415,8 @@ def test_no_process_is_left_when_the_program_ends(how, tmp_path):
         stderr=subprocess.DEVNULL,
         text=True,
         start_new_session=True,
+        # Programs that are started in the background ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     pids = set()
     while len(pids) < 2:

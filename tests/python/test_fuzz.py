@@ -120,7 +120,7 @@ def test_every_operator(tmp_path: Path) -> None:
 def test_finds_shrinks_and_replays(fault: str, tmp_path: Path) -> None:
     (tmp_path / "faulty.py").write_text(HEAD + FAULTS[fault] + TAIL)
     done = run(
-        tmp_path, "--op", "neg", "--calls", "1200", "--seed", "3", "--with", "faulty",
+        tmp_path, "--op", "neg", "--calls", "700", "--seed", "3", "--with", "faulty",
         "--hang", "1", "--shrink", "10", "--out", "found", "--workers", "2",
     )  # fmt: skip
     assert done.returncode == 1, done.stdout + done.stderr
