@@ -15,8 +15,19 @@ namespace {
 using dnnl::memory;
 
 const dnnl::engine& engine() {
-  static const dnnl::engine e(dnnl::engine::kind::cpu, 0);
+  static const dnnl::engine e = [] {
+    dnnl::set_primitive_cache_capacity(0);  // plans are kept here
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return e;
+}
+
+// oneDNN writes the code of a primitive to memory that it takes for granted: std::bad_alloc where
+// the system would refuse it.
+void require_room_for_code() {
+  constexpr size_t kRoom = size_t{16} << 20;
+  void* volatile room = ::operator new(kRoom);
+  ::operator delete(room);
 }
 
 enum class Task { Forward, ForwardBias, GradInput, GradWeight };
@@ -143,6 +154,7 @@ std::shared_ptr<const Plan> make_plan(Task task, const ConvGeometry& g) {
 
 // A geometry that oneDNN refuses has a plan without a primitive.
 std::shared_ptr<const Plan> plan_or_none(Task task, const ConvGeometry& g) {
+  require_room_for_code();
   try {
     return make_plan(task, g);
   } catch (const dnnl::error& e) {

@@ -131,10 +131,10 @@ def norm(
     singular values of matrices.
     """
     given = {} if out is None else {"out": out}
-    if p == "nuc":
+    if isinstance(p, str) and p == "nuc":
         matrix = (-2, -1) if dim is None else dim
         return _C._linalg.linalg_matrix_norm(input, "nuc", matrix, keepdim, dtype=dtype, **given)
-    if p is not None and isinstance(p, str):
+    if isinstance(p, str):
         if p != "fro":
             raise RuntimeError(f"norm: expected p to be a number, 'fro' or 'nuc', got {p!r}")
         p = 2

@@ -43,7 +43,7 @@ def checked(recipe: Recipe, journal: Journal) -> Optional[Finding]:
     """What is wrong with a call; a failure of the checks themselves is a finding too."""
     try:
         return judge(recipe, journal.phase)
-    except MemoryError:
+    except (MemoryError, RecursionError):
         return None
     except Exception as error:
         _, phase = JOURNAL.unpack_from(journal.memory)

@@ -72,10 +72,13 @@ def lay_out(output: Path, target: Path) -> None:
     links = {}
     for line in (output / "python_bindings" / "package.manifest").read_text().splitlines():
         place, path = line.split("\t")
-        # bazel-out/CONFIG/bin/... or a path in the source tree.
+        # bazel-out/CONFIG/bin/..., another repository, or a path in the source tree.
         source = ROOT / path
         if path.startswith("bazel-out/"):
             source = output / path.split("/", 3)[3]
+        elif path.startswith("external/"):
+            # BASE/execroot/NAME/bazel-out/CONFIG/bin, and BASE/external.
+            source = output.parents[4] / path
         links[place] = str(source)
     for folder, _, names in os.walk(target):
         if os.path.basename(folder) == "__pycache__":
