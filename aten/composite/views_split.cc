@@ -27,6 +27,8 @@ std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
   check<ErrorKind::Runtime>(split_size > 0 || (split_size == 0 && size == 0),
                             "split: expected split_size > 0, got split_size = ", split_size);
   std::vector<Tensor> pieces;
+  // More pieces than memory holds are refused at once.
+  pieces.reserve(size > 0 ? static_cast<size_t>((size - 1) / split_size + 1) : 1);
   for (int64_t at = 0; at < size;) {
     const int64_t length = std::min(split_size, size - at);
     pieces.push_back(aten::slice(self, d, at, at + length));

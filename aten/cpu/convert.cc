@@ -59,9 +59,18 @@ void convert_loop(const char* src, int64_t src_stride, char* dst, int64_t dst_st
   }
 }
 
+// Bools are copied as bytes: memory that nobody has written yet holds neither of their values.
+template <class From, class To>
+constexpr ConvertFn* conversion() {
+  if constexpr (std::is_same_v<From, bool> && std::is_same_v<To, bool>)
+    return &convert_loop<uint8_t, uint8_t>;
+  else
+    return &convert_loop<From, To>;
+}
+
 template <class From, class... Tos>
 constexpr std::array<ConvertFn*, kNumScalarTypes> row(TypeList<Tos...>) {
-  return {&convert_loop<From, Tos>...};
+  return {conversion<From, Tos>()...};
 }
 template <class... Froms>
 constexpr std::array<std::array<ConvertFn*, kNumScalarTypes>, kNumScalarTypes> table(
