@@ -1,8 +1,11 @@
 #include "aten/cpu/conv_onednn.h"
 
+#include <sys/mman.h>
+
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string_view>
 
@@ -22,12 +25,14 @@ const dnnl::engine& engine() {
   return e;
 }
 
-// oneDNN writes the code of a primitive to memory that it takes for granted: std::bad_alloc where
-// the system would refuse it.
+// oneDNN writes the code of a primitive to pages that it takes for granted: std::bad_alloc where
+// the system would refuse them.
 void require_room_for_code() {
-  constexpr size_t kRoom = size_t{16} << 20;
-  void* volatile room = ::operator new(kRoom);
-  ::operator delete(room);
+  constexpr size_t kRoom = size_t{32} << 20;
+  void* const room =
+      mmap(nullptr, kRoom, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) throw std::bad_alloc();
+  munmap(room, kRoom);
 }
 
 enum class Task { Forward, ForwardBias, GradInput, GradWeight };
@@ -38,7 +43,7 @@ struct Plan {
   dnnl::primitive primitive;
   memory::desc plain[3], wanted[3];  // input, weight, output (or their gradients)
   memory::desc bias, scratch;
-  dnnl::reorder into[3], back[3];
+  dnnl::reorder reorders[3];  // of an operand to what the primitive wants, of the result from it
   bool reordered[3];
 };
 
@@ -141,13 +146,13 @@ std::shared_ptr<const Plan> make_plan(Task task, const ConvGeometry& g) {
     plan->wanted[2] = d.diff_dst_desc();
     plan->scratch = d.scratchpad_desc();
   }
+  const int written = task == Task::GradInput ? 0 : task == Task::GradWeight ? 1 : 2;
   for (int i = 0; i < 3; ++i) {
     plan->reordered[i] = plan->wanted[i] != plan->plain[i];
     if (!plan->reordered[i]) continue;
-    plan->into[i] = dnnl::reorder(
-        dnnl::reorder::primitive_desc(engine(), plan->plain[i], engine(), plan->wanted[i]));
-    plan->back[i] = dnnl::reorder(
-        dnnl::reorder::primitive_desc(engine(), plan->wanted[i], engine(), plan->plain[i]));
+    const memory::desc& from = i == written ? plan->wanted[i] : plan->plain[i];
+    const memory::desc& to = i == written ? plan->plain[i] : plan->wanted[i];
+    plan->reorders[i] = dnnl::reorder(dnnl::reorder::primitive_desc(engine(), from, engine(), to));
   }
   return plan;
 }
@@ -166,7 +171,7 @@ std::shared_ptr<const Plan> plan_or_none(Task task, const ConvGeometry& g) {
 std::shared_ptr<const Plan> plan_for(Task task, const ConvGeometry& g) {
   static std::mutex mutex;
   static std::map<std::pair<Task, ConvGeometry>, std::shared_ptr<const Plan>> plans;
-  constexpr size_t kMaxPlans = 512;  // shapes that vary without end do not grow memory without end
+  constexpr size_t kMaxPlans = 256;  // shapes that vary without end do not grow memory without end
   const std::lock_guard lock(mutex);
   if (const auto it = plans.find({task, g}); it != plans.end()) return it->second;
   if (plans.size() >= kMaxPlans) plans.clear();
@@ -188,14 +193,14 @@ bool run(Task task, const ConvGeometry& g, int written, const int arguments[3],
         plain[i] = memory(plan->plain[i], engine(), data[i]);
         wanted[i] = plan->reordered[i] ? memory(plan->wanted[i], engine()) : plain[i];
         if (plan->reordered[i] && i != written)
-          dnnl::reorder(plan->into[i]).execute(stream, plain[i], wanted[i]);
+          dnnl::reorder(plan->reorders[i]).execute(stream, plain[i], wanted[i]);
         args[arguments[i]] = wanted[i];
       }
       if (bias) args[DNNL_ARG_BIAS] = memory(plan->bias, engine(), const_cast<float*>(bias));
       args[DNNL_ARG_SCRATCHPAD] = memory(plan->scratch, engine());
       plan->primitive.execute(stream, args);
       if (plan->reordered[written])
-        dnnl::reorder(plan->back[written]).execute(stream, wanted[written], plain[written]);
+        dnnl::reorder(plan->reorders[written]).execute(stream, wanted[written], plain[written]);
       stream.wait();
       done = true;
     });

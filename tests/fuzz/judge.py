@@ -55,6 +55,8 @@ def judge(recipe: Recipe, phase: Callable[[int], None] = quiet) -> Optional[Find
     treadle.manual_seed(0)
     try:
         built = build(recipe)
+    except (MemoryError, treadle.OutOfMemoryError):
+        return None
     except Exception as error:
         breach = law.breach(error)
         return Finding("building: " + breach[0], breach[1]) if breach else None

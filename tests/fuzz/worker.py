@@ -22,6 +22,7 @@ from operators import limits
 
 from .draw import draw
 from .judge import PHASES, Finding, judge
+from .law import OF_A_STRANGER
 from .recipe import Recipe
 
 JOURNAL = struct.Struct("<qq")
@@ -46,6 +47,8 @@ def checked(recipe: Recipe, journal: Journal) -> Optional[Finding]:
     except (MemoryError, RecursionError):
         return None
     except Exception as error:
+        if str(error).startswith(OF_A_STRANGER):
+            return None
         _, phase = JOURNAL.unpack_from(journal.memory)
         where = traceback.format_exc().splitlines()[-3:]
         if "expected to allocate" in str(error):
