@@ -16,6 +16,8 @@ from .recipe import Recipe
 from .shrink import finding_of
 
 CHUNK = 500
+# After so many chunks a worker starts anew.
+RENEWED = 100
 
 
 @dataclass
@@ -77,6 +79,8 @@ class Run:
                     chunk = next(self._chunks, None)
                 if chunk is None or self.failure is not None:
                     return
+                if chunk[0] // CHUNK % RENEWED == RENEWED - 1:
+                    worker.close()  # what its caches hold counts against its limit of memory
                 self._make_calls(worker, *chunk)
         except BaseException as error:
             self.failure = error

@@ -11,7 +11,7 @@ namespace treadle::simd::scalar {
 
 inline constexpr double kMostSteps = 64;           // of a recurrence that a closed form can replace
 inline constexpr double kMostGrowingSteps = 1024;  // the same where the closed form is less exact
-inline constexpr double kHighestDegree = 65536;    // of the others; NaN above
+inline constexpr double kHighestDegree = 8192;     // of the others; NaN above
 inline constexpr double kHighestHermite = 1024;    // beyond, all overflow
 
 // The state after `n` steps from p(0) = 1 and p(1) = `current`. A step makes of p(k), and of
