@@ -1,6 +1,7 @@
 // Group, instance and root-mean-square normalisation as users call them, and weight normalisation.
 #include <limits>
 
+#include "aten/composite/running_statistics.h"
 #include "aten/ops/_rms_norm.h"
 #include "aten/ops/_weight_norm.h"
 #include "aten/ops/batch_norm.h"
@@ -63,17 +64,11 @@ Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bi
                             "got shape ",
                             input.sizes());
   const int64_t samples = input.size(0), channels = input.size(1);
-  for (const auto& [name, t] : {std::pair<const char*, const Tensor&>{"weight", weight},
-                                {"bias", bias},
-                                {"running_mean", running_mean},
-                                {"running_var", running_var}}) {
-    check<ErrorKind::Runtime>(!t.defined() || (t.dim() == 1 && t.numel() == channels),
-                              "instance_norm: expected ", name, " of shape (", channels, ",), got ",
-                              t.defined() ? t.sizes() : IntList());
-  }
+  check_channel_tensors("instance_norm", {weight, bias, running_mean, running_var}, channels);
   check<ErrorKind::Runtime>(use_input_stats || (running_mean.defined() && running_var.defined()),
                             "instance_norm: expected running_mean and running_var with "
                             "use_input_stats = False, got None");
+  if (use_input_stats) require_statistics("instance_norm", input, running_mean, running_var);
   DimVector sizes(input.sizes());
   sizes[0] = 1;
   sizes[1] = checked_numel({samples, channels});

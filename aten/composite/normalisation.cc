@@ -1,4 +1,5 @@
 // Dropout, batch and layer normalisation as users call them.
+#include "aten/composite/running_statistics.h"
 #include "aten/ops/_batch_norm_train.h"
 #include "aten/ops/add.h"
 #include "aten/ops/batch_norm.h"
@@ -58,18 +59,12 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
       input.sizes());
   floating_input("batch_norm", input);
   const int64_t channels = input.size(1);
-  for (const auto& [name, t] : {std::pair<const char*, const Tensor&>{"weight", weight},
-                                {"bias", bias},
-                                {"running_mean", running_mean},
-                                {"running_var", running_var}}) {
-    check<ErrorKind::Runtime>(!t.defined() || (t.dim() == 1 && t.numel() == channels),
-                              "batch_norm: expected ", name, " of shape (", channels, ",), got ",
-                              t.defined() ? t.sizes() : IntList());
-  }
+  check_channel_tensors("batch_norm", {weight, bias, running_mean, running_var}, channels);
   check<ErrorKind::Runtime>(
       running_mean.defined() == running_var.defined(),
       "batch_norm: expected running_mean and running_var both or neither, got one of them");
   if (training) {
+    require_statistics("batch_norm", input, running_mean, running_var);
     const auto [output, mean, var] = aten::_batch_norm_train(input, weight, bias, eps);
     if (running_mean.defined()) {
       const NoGrad no_grad;
