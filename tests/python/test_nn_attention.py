@@ -12,49 +12,37 @@ import treadle.nn.functional as F
 from treadle import nn
 from treadle.nn.attention import SDPBackend, sdpa_kernel
 
+from nn_arrays import normal, softmax, to_numpy
 from operators.families.attention import reference
-
-
-def _random(*shape: int) -> torch.Tensor:
-    return torch.randn(shape, dtype=torch.float64)
-
-
-def _numpy(t: torch.Tensor) -> np.ndarray:
-    return t.detach().numpy()
-
-
-def _softmax(x: Any) -> Any:
-    e = np.exp(x - x.max(-1, keepdims=True))
-    return e / e.sum(-1, keepdims=True)
 
 
 def _layer_norm(x: Any, norm: nn.LayerNorm) -> Any:
     y = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + norm.eps)
-    return y * _numpy(norm.weight) + _numpy(norm.bias)
+    return y * to_numpy(norm.weight) + to_numpy(norm.bias)
 
 
 def _multi_head(layer: nn.MultiheadAttention, q: Any, k: Any, v: Any, mask: Any = 0) -> Any:
     """(L, N, E) inputs, an additive mask that broadcasts to (N, heads, L, S)."""
     width, heads = layer.embed_dim, layer.num_heads
     if layer.in_proj_weight is not None:
-        ws = np.split(_numpy(layer.in_proj_weight), 3)
+        ws = np.split(to_numpy(layer.in_proj_weight), 3)
     else:
-        ws = [_numpy(w) for w in (layer.q_proj_weight, layer.k_proj_weight, layer.v_proj_weight)]
-    bs = [0, 0, 0] if layer.in_proj_bias is None else np.split(_numpy(layer.in_proj_bias), 3)
+        ws = [to_numpy(w) for w in (layer.q_proj_weight, layer.k_proj_weight, layer.v_proj_weight)]
+    bs = [0, 0, 0] if layer.in_proj_bias is None else np.split(to_numpy(layer.in_proj_bias), 3)
     parts = [x @ w.T + b for x, w, b in zip((q, k, v), ws, bs)]
     if layer.bias_k is not None:
         for i, b in ((1, layer.bias_k), (2, layer.bias_v)):
-            parts[i] = np.concatenate([parts[i], np.repeat(_numpy(b), q.shape[1], 1)])
+            parts[i] = np.concatenate([parts[i], np.repeat(to_numpy(b), q.shape[1], 1)])
     split = [p.reshape(p.shape[0], p.shape[1], heads, -1).transpose(1, 2, 0, 3) for p in parts]
     if layer.add_zero_attn:
         for i in (1, 2):
             zero = np.zeros_like(split[i][:, :, :1])
             split[i] = np.concatenate([split[i], zero], 2)
     scores = split[0] @ split[1].swapaxes(-1, -2) / math.sqrt(width // heads) + mask
-    weights = _softmax(scores)
+    weights = softmax(scores)
     merged = (weights @ split[2]).transpose(2, 0, 1, 3).reshape(q.shape[0], q.shape[1], width)
-    out = merged @ _numpy(layer.out_proj.weight).T
-    return (out if layer.out_proj.bias is None else out + _numpy(layer.out_proj.bias)), weights
+    out = merged @ to_numpy(layer.out_proj.weight).T
+    return (out if layer.out_proj.bias is None else out + to_numpy(layer.out_proj.bias)), weights
 
 
 @pytest.mark.parametrize("shape", [(3, 130, 8), (2, 2, 70, 4)])
@@ -62,11 +50,14 @@ def _multi_head(layer: nn.MultiheadAttention, q: Any, k: Any, v: Any, mask: Any 
 def test_gradients_over_several_blocks(shape: tuple, causal: bool) -> None:
     """The blocked backward against the composed one, which gradgradcheck holds to differences."""
     torch.manual_seed(0)
-    q, k, v = (_random(*shape).requires_grad_() for _ in range(3))
-    g = _random(*shape)
+    q, k, v = (normal(*shape).requires_grad_() for _ in range(3))
+    g = normal(*shape)
     out = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
     np.testing.assert_allclose(
-        _numpy(out), reference(_numpy(q), _numpy(k), _numpy(v), causal=causal), rtol=1e-9, atol=1e-12
+        to_numpy(out),
+        reference(to_numpy(q), to_numpy(k), to_numpy(v), causal=causal),
+        rtol=1e-9,
+        atol=1e-12,
     )
     blocked = torch.autograd.grad(out, (q, k, v), g)
     out = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
@@ -76,7 +67,7 @@ def test_gradients_over_several_blocks(shape: tuple, causal: bool) -> None:
 
 
 def test_many_batches_and_keys() -> None:
-    q, k, v = _random(9, 65, 4), _random(9, 300, 4), _random(9, 300, 3)
+    q, k, v = normal(9, 65, 4), normal(9, 300, 4), normal(9, 300, 3)
     for t in (q, k, v):
         t.requires_grad_()
     out = F.scaled_dot_product_attention(q, k, v)
@@ -87,7 +78,7 @@ def test_many_batches_and_keys() -> None:
 
 
 def test_dropout_makes_the_same_choice_in_backward() -> None:
-    q, k, v = (_random(2, 5, 4).requires_grad_() for _ in range(3))
+    q, k, v = (normal(2, 5, 4).requires_grad_() for _ in range(3))
 
     def f(*given: torch.Tensor) -> torch.Tensor:
         torch.manual_seed(3)
@@ -101,16 +92,16 @@ def test_dropout_makes_the_same_choice_in_backward() -> None:
     all_gone = F.scaled_dot_product_attention(q, k, v, dropout_p=1.0)
     assert bool((all_gone == 0).all())
     value = torch.ones(1, 400, 1)
-    kept = F.scaled_dot_product_attention(torch.zeros(1, 50, 2), torch.zeros(1, 400, 2), value, dropout_p=0.25)
+    kept = F.scaled_dot_product_attention(
+        torch.zeros(1, 50, 2), torch.zeros(1, 400, 2), value, dropout_p=0.25
+    )
     assert abs(kept.mean().item() - 1) < 0.02
 
 
 def test_mask_that_is_trained() -> None:
-    q, k, v = (_random(2, 3, 2) for _ in range(3))
-    mask = _random(3, 3).requires_grad_()
-    assert torch.autograd.gradcheck(
-        lambda m: F.scaled_dot_product_attention(q, k, v, m), (mask,)
-    )
+    q, k, v = (normal(2, 3, 2) for _ in range(3))
+    mask = normal(3, 3).requires_grad_()
+    assert torch.autograd.gradcheck(lambda m: F.scaled_dot_product_attention(q, k, v, m), (mask,))
 
 
 def test_bits_at_any_thread_count() -> None:
@@ -168,11 +159,11 @@ def test_multihead_attention(options: dict) -> None:
     layer = nn.MultiheadAttention(8, 2, dtype=torch.float64, **options)
     if layer.in_proj_bias is not None:
         nn.init.normal_(layer.in_proj_bias)
-    q, k, v = _random(4, 3, 8), _random(5, 3, layer.kdim), _random(5, 3, layer.vdim)
-    want, weights = _multi_head(layer, _numpy(q), _numpy(k), _numpy(v))
+    q, k, v = normal(4, 3, 8), normal(5, 3, layer.kdim), normal(5, 3, layer.vdim)
+    want, weights = _multi_head(layer, to_numpy(q), to_numpy(k), to_numpy(v))
     out, w = layer(q, k, v)
-    np.testing.assert_allclose(_numpy(out), want, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(_numpy(w), weights.mean(1), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(to_numpy(out), want, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(to_numpy(w), weights.mean(1), rtol=1e-9, atol=1e-12)
     fast, none = layer(q, k, v, need_weights=False)
     assert none is None
     torch.testing.assert_close(fast, out)
@@ -184,15 +175,18 @@ def test_multihead_attention(options: dict) -> None:
 
 def test_multihead_attention_masks() -> None:
     layer = nn.MultiheadAttention(8, 2, batch_first=True, dtype=torch.float64)
-    x = _random(3, 4, 8)
+    x = normal(3, 4, 8)
     causal = torch.triu(torch.ones(4, 4, dtype=torch.bool), 1)
     padding = torch.tensor([[False] * 4, [False, False, True, True], [False, True, False, True]])
-    mask = np.where(_numpy(causal), -np.inf, 0) + np.where(_numpy(padding), -np.inf, 0)[:, None, None]
-    xs = _numpy(x).swapaxes(0, 1)
+    mask = (
+        np.where(to_numpy(causal), -np.inf, 0)
+        + np.where(to_numpy(padding), -np.inf, 0)[:, None, None]
+    )
+    xs = to_numpy(x).swapaxes(0, 1)
     want, _ = _multi_head(layer, xs, xs, xs, mask)
     for need in (True, False):
         out, _ = layer(x, x, x, key_padding_mask=padding, attn_mask=causal, need_weights=need)
-        np.testing.assert_allclose(_numpy(out), want.swapaxes(0, 1), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(to_numpy(out), want.swapaxes(0, 1), rtol=1e-9, atol=1e-12)
     number = torch.zeros(4, 4, dtype=torch.float64).masked_fill(causal, -math.inf)
     by_hint, _ = layer(x, x, x, attn_mask=number, is_causal=True, need_weights=False)
     by_mask, _ = layer(x, x, x, attn_mask=number, need_weights=False)
@@ -218,12 +212,14 @@ def test_multihead_attention_state() -> None:
 
 
 def _feed_forward(layer: Any, x: Any) -> Any:
-    hidden = np.maximum(x @ _numpy(layer.linear1.weight).T + _numpy(layer.linear1.bias), 0)
-    return hidden @ _numpy(layer.linear2.weight).T + _numpy(layer.linear2.bias)
+    hidden = np.maximum(x @ to_numpy(layer.linear1.weight).T + to_numpy(layer.linear1.bias), 0)
+    return hidden @ to_numpy(layer.linear2.weight).T + to_numpy(layer.linear2.bias)
 
 
 def _encoder_layer(layer: Any, x: Any, mask: Any = 0) -> Any:
-    attend = lambda y: _multi_head(layer.self_attn, y, y, y, mask)[0]
+    def attend(y: Any) -> Any:
+        return _multi_head(layer.self_attn, y, y, y, mask)[0]
+
     if layer.norm_first:
         x = x + attend(_layer_norm(x, layer.norm1))
         return x + _feed_forward(layer, _layer_norm(x, layer.norm2))
@@ -243,8 +239,10 @@ def test_encoder_layer(norm_first: bool) -> None:
     layer = nn.TransformerEncoderLayer(
         8, 2, 16, dropout=0.3, norm_first=norm_first, dtype=torch.float64
     ).eval()
-    x = _random(4, 3, 8)
-    np.testing.assert_allclose(_numpy(layer(x)), _encoder_layer(layer, _numpy(x)), rtol=1e-8, atol=1e-10)
+    x = normal(4, 3, 8)
+    np.testing.assert_allclose(
+        to_numpy(layer(x)), _encoder_layer(layer, to_numpy(x)), rtol=1e-8, atol=1e-10
+    )
     layer.train()
     assert not torch.equal(layer(x), layer(x))
 
@@ -252,20 +250,20 @@ def test_encoder_layer(norm_first: bool) -> None:
 def test_transformer() -> None:
     torch.manual_seed(0)
     model = nn.Transformer(8, 2, 2, 2, 16, dropout=0.0, dtype=torch.float64)
-    src, tgt = _random(5, 3, 8), _random(4, 3, 8)
+    src, tgt = normal(5, 3, 8), normal(4, 3, 8)
     mask = model.generate_square_subsequent_mask(4, dtype=torch.float64)
     assert mask[0, 1].item() == -math.inf and mask[1, 0].item() == 0
-    memory = _numpy(src)
+    memory = to_numpy(src)
     for layer in model.encoder.layers:
         memory = _encoder_layer(layer, memory)
     memory = _layer_norm(memory, model.encoder.norm)
-    x = _numpy(tgt)
+    x = to_numpy(tgt)
     for layer in model.decoder.layers:
-        x = _decoder_layer(layer, x, memory, _numpy(mask))
+        x = _decoder_layer(layer, x, memory, to_numpy(mask))
     want = _layer_norm(x, model.decoder.norm)
     for options in ({}, {"tgt_is_causal": True}, {"tgt_is_causal": False}):
         out = model(src, tgt, tgt_mask=mask, **options)
-        np.testing.assert_allclose(_numpy(out), want, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(to_numpy(out), want, rtol=1e-8, atol=1e-10)
     model(src, tgt, tgt_mask=mask).sum().backward()
     assert all(p.grad is not None for p in model.parameters())
     keys = list(model.state_dict())

@@ -12,6 +12,9 @@ import pytest
 import treadle
 import treadle.nn as nn
 import treadle.nn.functional as F
+from treadle import tensor
+
+from nn_arrays import array, check
 
 
 @pytest.fixture(autouse=True)
@@ -37,9 +40,7 @@ def test_convolution_layers(dims):
     layer = plain(4, 6, 3, stride=2, padding=1, dilation=1, groups=2)
     assert layer.weight.shape == (6, 2) + (3,) * dims and layer.bias.shape == (6,)
     assert list(layer.state_dict()) == ["weight", "bias"]
-    assert treadle.equal(
-        layer(image), conv(image, layer.weight, layer.bias, 2, 1, 1, 2)
-    )
+    assert treadle.equal(layer(image), conv(image, layer.weight, layer.bias, 2, 1, 1, 2))
     layer = transposed(4, 6, 3, 2, 1, 1, 2, True, 2)
     assert layer.weight.shape == (4, 3) + (3,) * dims and layer.bias.shape == (6,)
     assert treadle.equal(
@@ -48,6 +49,65 @@ def test_convolution_layers(dims):
     bound = 1 / math.sqrt(4 // 2 * 3**dims)
     fresh = plain(4, 6, 3, groups=2)
     assert fresh.weight.abs().max() <= bound and fresh.bias.abs().max() <= bound
+
+
+def convolved(x, weight, bias, stride, padding, dilation, groups):
+    x = np.pad(x, ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2))
+    outputs, per_group, kh, kw = weight.shape
+    height = (x.shape[2] - dilation[0] * (kh - 1) - 1) // stride[0] + 1
+    width = (x.shape[3] - dilation[1] * (kw - 1) - 1) // stride[1] + 1
+    result = np.zeros((x.shape[0], outputs, height, width))
+    for o in range(outputs):
+        first = o // (outputs // groups) * per_group
+        for i in range(height):
+            for j in range(width):
+                top, left = i * stride[0], j * stride[1]
+                window = x[
+                    :,
+                    first : first + per_group,
+                    top : top + dilation[0] * (kh - 1) + 1 : dilation[0],
+                    left : left + dilation[1] * (kw - 1) + 1 : dilation[1],
+                ]
+                result[:, o, i, j] = (window * weight[o]).sum((1, 2, 3)) + bias[o]
+    return result
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"stride": 2},
+        {"padding": (1, 2)},
+        {"dilation": 2},
+        {"groups": 2},
+        {"stride": (2, 1), "padding": 1, "dilation": (1, 2), "groups": 2},
+    ],
+    ids=str,
+)
+def test_conv2d(settings):
+    layer = nn.Conv2d(4, 6, (3, 2), **settings).double()
+    x = array(2, 4, 7, 8)
+    expected = convolved(
+        x,
+        layer.weight.detach().numpy(),
+        layer.bias.detach().numpy(),
+        layer.stride,
+        layer.padding,
+        layer.dilation,
+        layer.groups,
+    )
+    check(layer(tensor(x)), expected)
+
+
+@pytest.mark.parametrize("kernel", [3, (3, 2), (4, 5)])
+def test_conv2d_same_padding(kernel):
+    layer = nn.Conv2d(2, 3, kernel, padding="same").double()
+    x = array(1, 2, 6, 7)
+    total = [size - 1 for size in layer.kernel_size]
+    padded = np.pad(x, ((0, 0), (0, 0), *((t // 2, t - t // 2) for t in total)))
+    weight, bias = layer.weight.detach().numpy(), layer.bias.detach().numpy()
+    check(layer(tensor(x)), convolved(padded, weight, bias, (1, 1), (0, 0), (1, 1), 1))
+    assert nn.Conv2d(2, 3, 3, padding="valid")(treadle.zeros((1, 2, 6, 7))).shape == (1, 3, 4, 5)
 
 
 @pytest.mark.parametrize("dims", (1, 2, 3))
@@ -141,6 +201,18 @@ def test_reprs(layer, text):
     assert repr(layer) == text
 
 
+def test_pooling_of_images():
+    x = array(2, 3, 6, 8)
+    windows = x.reshape(2, 3, 3, 2, 4, 2)
+    check(nn.MaxPool2d(2)(tensor(x)), windows.max((3, 5)))
+    check(nn.AvgPool2d(2)(tensor(x)), windows.mean((3, 5)))
+    values, places = nn.MaxPool2d(2, return_indices=True)(tensor(x))
+    flat = x.reshape(2, 3, -1)
+    check(
+        values, np.take_along_axis(flat, places.numpy().reshape(2, 3, -1), 2).reshape(values.shape)
+    )
+
+
 @pytest.mark.parametrize("dims", (1, 2, 3))
 def test_pooling_layers(dims):
     image = x(2, 3, *(6, 7, 8)[:dims])
@@ -215,6 +287,12 @@ def test_local_response_norm(shape, size):
         expected[:, c] = a[:, c] / (2 + 0.1 * (near**2).sum(1) / size) ** 0.75
     layer = nn.LocalResponseNorm(size, alpha=0.1, k=2.0)
     np.testing.assert_allclose(layer(image).numpy(), expected, rtol=1e-5)
+
+
+def test_pad():
+    x = array(2, 3)
+    check(F.pad(tensor(x), (1, 2), value=5.0), np.pad(x, ((0, 0), (1, 2)), constant_values=5.0))
+    check(F.pad(tensor(x), (-1, 0, 1, 0)), np.pad(x, ((1, 0), (0, 0)))[:, 1:])
 
 
 @pytest.mark.parametrize("dims", (1, 2, 3))
@@ -320,9 +398,7 @@ def test_grid_sample_far_away_and_not_a_number():
 def test_shuffles_and_folds():
     image = x(2, 8, 3, 4)
     assert treadle.equal(nn.PixelUnshuffle(2)(nn.PixelShuffle(2)(image)), image)
-    assert treadle.equal(
-        nn.ChannelShuffle(2)(image)[:, :4:2], image[:, :2]
-    )
+    assert treadle.equal(nn.ChannelShuffle(2)(image)[:, :4:2], image[:, :2])
     columns = nn.Unfold((2, 3), padding=1)(image)
     assert columns.shape == (2, 8 * 6, 4 * 4)
     back = nn.Fold((3, 4), (2, 3), padding=1)(columns)

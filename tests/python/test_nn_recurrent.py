@@ -10,6 +10,7 @@ import treadle as torch
 from treadle import nn
 from treadle.nn.utils import rnn
 
+from nn_arrays import normal
 from operators.families.recurrent import sequence, step
 
 KINDS = [(nn.LSTM, "lstm"), (nn.GRU, "gru"), (nn.RNN, "tanh")]
@@ -19,16 +20,14 @@ def _weights(layer: nn.Module) -> list:
     return [w.detach().numpy() for weights in layer.all_weights for w in weights]
 
 
-def _random(*shape: int) -> torch.Tensor:
-    return torch.randn(shape, dtype=torch.float64)
-
-
 @pytest.mark.parametrize("cls, kind", KINDS)
-@pytest.mark.parametrize("layers, both, biases", [(1, False, True), (2, True, True), (2, False, False)])
+@pytest.mark.parametrize(
+    "layers, both, biases", [(1, False, True), (2, True, True), (2, False, False)]
+)
 def test_layer(cls: Any, kind: str, layers: int, both: bool, biases: bool) -> None:
     torch.manual_seed(0)
     layer = cls(3, 4, layers, bias=biases, bidirectional=both, dtype=torch.float64)
-    x = _random(5, 2, 3)
+    x = normal(5, 2, 3)
     output, state = layer(x)
     zeros = np.zeros((layers * (2 if both else 1), 2, 4))
     states = (zeros, zeros) if kind == "lstm" else (zeros,)
@@ -41,8 +40,10 @@ def test_layer(cls: Any, kind: str, layers: int, both: bool, biases: bool) -> No
 
 def test_relu_and_projection() -> None:
     layer = nn.RNN(3, 4, nonlinearity="relu", dtype=torch.float64)
-    x = _random(5, 2, 3)
-    want, _ = sequence("relu", list(x.numpy()), (np.zeros((1, 2, 4)),), _weights(layer), True, 1, False)
+    x = normal(5, 2, 3)
+    want, _ = sequence(
+        "relu", list(x.numpy()), (np.zeros((1, 2, 4)),), _weights(layer), True, 1, False
+    )
     np.testing.assert_allclose(layer(x)[0].detach().numpy(), np.stack(want), rtol=1e-9)
     layer = nn.LSTM(3, 4, 2, proj_size=2, dtype=torch.float64)
     states = (np.zeros((2, 2, 2)), np.zeros((2, 2, 4)))
@@ -75,7 +76,7 @@ def test_packed(cls: Any, kind: str, both: bool) -> None:
     """A packed batch gives each sequence what it gives alone."""
     torch.manual_seed(1)
     layer = cls(3, 4, 2, bidirectional=both, dtype=torch.float64)
-    sequences = [_random(n, 3) for n in (2, 5, 3)]
+    sequences = [normal(n, 3) for n in (2, 5, 3)]
     packed = rnn.pack_sequence(sequences, enforce_sorted=False)
     output, state = layer(packed)
     assert isinstance(output, rnn.PackedSequence)
@@ -89,7 +90,7 @@ def test_packed(cls: Any, kind: str, both: bool) -> None:
 
 def test_packed_gradients() -> None:
     layer = nn.LSTM(2, 2, dtype=torch.float64)
-    data = _random(3, 2, 2).requires_grad_()
+    data = normal(3, 2, 2).requires_grad_()
 
     def f(x: torch.Tensor, *weights: torch.Tensor) -> torch.Tensor:
         return layer(rnn.pack_padded_sequence(x, [3, 1]))[0].data
@@ -118,9 +119,11 @@ def test_training_learns_to_add() -> None:
 )
 def test_cell(cls: Any, kind: str) -> None:
     cell = cls(3, 4, dtype=torch.float64)
-    x, h = _random(2, 3), _random(2, 4)
-    state = (h, _random(2, 4)) if kind == "lstm" else (h,)
-    w = [getattr(cell, n).detach().numpy() for n in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+    x, h = normal(2, 3), normal(2, 4)
+    state = (h, normal(2, 4)) if kind == "lstm" else (h,)
+    w = [
+        getattr(cell, n).detach().numpy() for n in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    ]
     want = step(kind, x.numpy(), [s.numpy() for s in state], [*w, None])
     got = cell(x, state if kind == "lstm" else h)
     for g, e in zip(got if kind == "lstm" else (got,), want):
@@ -136,7 +139,10 @@ def test_cell(cls: Any, kind: str) -> None:
 
 def test_names_reprs_and_state() -> None:
     layer = nn.LSTM(10, 20, num_layers=2, dropout=0.5, batch_first=True, bidirectional=True)
-    assert repr(layer) == "LSTM(10, 20, num_layers=2, batch_first=True, dropout=0.5, bidirectional=True)"
+    assert (
+        repr(layer)
+        == "LSTM(10, 20, num_layers=2, batch_first=True, dropout=0.5, bidirectional=True)"
+    )
     assert list(layer.state_dict())[:8] == [
         "weight_ih_l0",
         "weight_hh_l0",
@@ -212,6 +218,13 @@ def test_wrong_input() -> None:
     for sizes in ([2, 2], [1, 2], [3, 0], [-1, 4]):
         with pytest.raises(RuntimeError, match="batch_sizes"):
             torch.rnn_tanh(
-                data, torch.tensor(sizes), torch.zeros(1, max(1, sizes[0]), 4), weights, False, 1,
-                0.0, False, False,
+                data,
+                torch.tensor(sizes),
+                torch.zeros(1, max(1, sizes[0]), 4),
+                weights,
+                False,
+                1,
+                0.0,
+                False,
+                False,
             )
