@@ -1,4 +1,4 @@
-"""What the tests of nn share: random inputs, and a few functions of NumPy arrays to compare with."""
+"""What the tests of nn share: random inputs, and functions of NumPy arrays to compare with."""
 
 from __future__ import annotations
 
