@@ -51,8 +51,11 @@ def _is_causal(mask: Optional[Tensor], is_causal: Optional[bool], size: Optional
     return tuple(mask.shape) == tuple(wanted.shape) and bool((mask == wanted).all())
 
 
-class TransformerEncoderLayer(Module):
-    """Self-attention, then two linear layers; each with dropout, a shortcut and a norm."""
+class _TransformerLayer(Module):
+    """What the layers share: each attention named in `_attentions` and then two linear layers, a
+    norm and a dropout for every one of these steps."""
+
+    _attentions: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -69,19 +72,62 @@ class TransformerEncoderLayer(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        options = {"device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(
-            d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **options
-        )
-        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **options)
+        options = {"bias": bias, "device": device, "dtype": dtype}
+        for name in self._attentions:
+            attention = MultiheadAttention(
+                d_model, nhead, dropout=dropout, batch_first=batch_first, **options
+            )
+            self.add_module(name, attention)
+        self.linear1 = Linear(d_model, dim_feedforward, **options)
         self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **options)
+        self.linear2 = Linear(dim_feedforward, d_model, **options)
         self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options)
-        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
+        steps = range(1, len(self._attentions) + 2)
+        for step in steps:
+            self.add_module(f"norm{step}", LayerNorm(d_model, eps=layer_norm_eps, **options))
+        for step in steps:
+            self.add_module(f"dropout{step}", Dropout(dropout))
         self.activation = _activation(activation)
+
+    def _sa_block(
+        self,
+        x: Tensor,
+        attn_mask: Optional[Tensor],
+        key_padding_mask: Optional[Tensor],
+        is_causal: bool = False,
+    ) -> Tensor:
+        return self.dropout1(
+            _attend(self.self_attn, x, x, attn_mask, key_padding_mask, is_causal)
+        )
+
+    def _feed_forward(self, x: Tensor) -> Tensor:
+        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+
+
+def _attend(
+    attention: Module,
+    x: Tensor,
+    memory: Tensor,
+    attn_mask: Optional[Tensor],
+    key_padding_mask: Optional[Tensor],
+    is_causal: bool,
+) -> Tensor:
+    """What x finds in the memory."""
+    return attention(
+        x,
+        memory,
+        memory,
+        attn_mask=attn_mask,
+        key_padding_mask=key_padding_mask,
+        is_causal=is_causal,
+        need_weights=False,
+    )[0]
+
+
+class TransformerEncoderLayer(_TransformerLayer):
+    """Self-attention, then two linear layers; each with dropout, a shortcut and a norm."""
+
+    _attentions = ("self_attn",)
 
     def forward(
         self,
@@ -98,61 +144,14 @@ class TransformerEncoderLayer(Module):
         x = self.norm1(x + self._sa_block(x, *masks))
         return self.norm2(x + self._ff_block(x))
 
-    def _sa_block(
-        self,
-        x: Tensor,
-        attn_mask: Optional[Tensor],
-        key_padding_mask: Optional[Tensor],
-        is_causal: bool = False,
-    ) -> Tensor:
-        x = self.self_attn(
-            x,
-            x,
-            x,
-            attn_mask=attn_mask,
-            key_padding_mask=key_padding_mask,
-            need_weights=False,
-            is_causal=is_causal,
-        )[0]
-        return self.dropout1(x)
-
     def _ff_block(self, x: Tensor) -> Tensor:
-        return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+        return self.dropout2(self._feed_forward(x))
 
 
-class TransformerDecoderLayer(Module):
+class TransformerDecoderLayer(_TransformerLayer):
     """Self-attention, attention to the encoder's output, then two linear layers."""
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: _Activation = F.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        options = {"device": device, "dtype": dtype}
-        attention = {"dropout": dropout, "bias": bias, "batch_first": batch_first}
-        self.self_attn = MultiheadAttention(d_model, nhead, **attention, **options)
-        self.multihead_attn = MultiheadAttention(d_model, nhead, **attention, **options)
-        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **options)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **options)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options)
-        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options)
-        self.norm3 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
-        self.dropout3 = Dropout(dropout)
-        self.activation = _activation(activation)
+    _attentions = ("self_attn", "multihead_attn")
 
     def forward(
         self,
@@ -176,24 +175,6 @@ class TransformerDecoderLayer(Module):
         x = self.norm2(x + self._mha_block(x, *cross))
         return self.norm3(x + self._ff_block(x))
 
-    def _sa_block(
-        self,
-        x: Tensor,
-        attn_mask: Optional[Tensor],
-        key_padding_mask: Optional[Tensor],
-        is_causal: bool = False,
-    ) -> Tensor:
-        x = self.self_attn(
-            x,
-            x,
-            x,
-            attn_mask=attn_mask,
-            key_padding_mask=key_padding_mask,
-            is_causal=is_causal,
-            need_weights=False,
-        )[0]
-        return self.dropout1(x)
-
     def _mha_block(
         self,
         x: Tensor,
@@ -202,19 +183,12 @@ class TransformerDecoderLayer(Module):
         key_padding_mask: Optional[Tensor],
         is_causal: bool = False,
     ) -> Tensor:
-        x = self.multihead_attn(
-            x,
-            mem,
-            mem,
-            attn_mask=attn_mask,
-            key_padding_mask=key_padding_mask,
-            is_causal=is_causal,
-            need_weights=False,
-        )[0]
-        return self.dropout2(x)
+        return self.dropout2(
+            _attend(self.multihead_attn, x, mem, attn_mask, key_padding_mask, is_causal)
+        )
 
     def _ff_block(self, x: Tensor) -> Tensor:
-        return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+        return self.dropout3(self._feed_forward(x))
 
 
 def _copies(layer: Module, count: int) -> ModuleList:
@@ -318,31 +292,31 @@ class Transformer(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        options = {"device": device, "dtype": dtype}
-        settings = (
-            d_model,
-            nhead,
-            dim_feedforward,
-            dropout,
-            activation,
-            layer_norm_eps,
-            batch_first,
-            norm_first,
-            bias,
-        )
+        options = {"bias": bias, "device": device, "dtype": dtype}
+        settings = {
+            "d_model": d_model,
+            "nhead": nhead,
+            "dim_feedforward": dim_feedforward,
+            "dropout": dropout,
+            "activation": activation,
+            "layer_norm_eps": layer_norm_eps,
+            "batch_first": batch_first,
+            "norm_first": norm_first,
+            **options,
+        }
 
         def norm() -> LayerNorm:
-            return LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options)
+            return LayerNorm(d_model, eps=layer_norm_eps, **options)
 
         if custom_encoder is not None:
             self.encoder = custom_encoder
         else:
-            layer = TransformerEncoderLayer(*settings, **options)
+            layer = TransformerEncoderLayer(**settings)
             self.encoder = TransformerEncoder(layer, num_encoder_layers, norm())
         if custom_decoder is not None:
             self.decoder = custom_decoder
         else:
-            decoder_layer = TransformerDecoderLayer(*settings, **options)
+            decoder_layer = TransformerDecoderLayer(**settings)
             self.decoder = TransformerDecoder(decoder_layer, num_decoder_layers, norm())
         self._reset_parameters()
         self.d_model = d_model
