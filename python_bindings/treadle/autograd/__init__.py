@@ -11,6 +11,7 @@ from typing import Any, Optional, Sequence, Tuple, Union
 from treadle import _C
 from treadle.autograd.function import Function
 from treadle.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from treadle.autograd.variable import Variable
 
 TensorOrTensors = Union[_C.Tensor, Sequence[_C.Tensor]]
 
@@ -61,11 +62,17 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> Tuple[_C.Tensor, ...]:
-    """The gradients of `outputs` with respect to each of `inputs`, without touching any `grad`."""
+    """The gradients of `outputs` with respect to each of `inputs`, without touching any `grad`.
+
+    With `is_grads_batched` each of `grad_outputs` has one dimension more, the first, and so have
+    the results: one gradient for each entry.
+    """
     if not only_inputs:
         raise ValueError("grad: expected only_inputs = True; use backward() to add to the leaves")
     if is_grads_batched:
-        raise NotImplementedError("grad: expected is_grads_batched = False, got True")
+        return _batched_grad(
+            outputs, inputs, grad_outputs, create_graph, allow_unused, materialize_grads
+        )
     roots, wanted = _as_tuple(outputs), _as_tuple(inputs)
     retain = create_graph if retain_graph is None else retain_graph
     unused = materialize_grads if allow_unused is None else allow_unused
@@ -81,12 +88,39 @@ def grad(
     return found
 
 
-def Variable(data: _C.Tensor, requires_grad: bool = False) -> _C.Tensor:
-    """The tensor itself; from the time when tensors and variables were different things."""
-    return data.detach().requires_grad_(requires_grad)
+def _batched_grad(
+    outputs: TensorOrTensors,
+    inputs: TensorOrTensors,
+    grad_outputs: Optional[TensorOrTensors],
+    create_graph: bool,
+    allow_unused: Optional[bool],
+    materialize_grads: bool,
+) -> Tuple[Any, ...]:
+    given = _as_tuple(grad_outputs)
+    if not given or any(g is None or g.dim() == 0 for g in given):
+        raise RuntimeError(
+            "grad: expected grad_outputs with a batch dimension each, as is_grads_batched=True "
+            f"says, got {[None if g is None else tuple(g.shape) for g in given]}"
+        )
+    rows = [
+        grad(
+            outputs,
+            inputs,
+            entry,
+            retain_graph=True,
+            create_graph=create_graph,
+            allow_unused=allow_unused,
+            materialize_grads=materialize_grads,
+        )
+        for entry in zip(*(g.unbind(0) for g in given))
+    ]
+    if not rows:
+        return tuple(_C.zeros((0, *x.shape), dtype=x.dtype) for x in _as_tuple(inputs))
+    return tuple(None if column[0] is None else _C.stack(column) for column in zip(*rows))
 
 
 _LAZY = {"gradcheck": "treadle.autograd.gradcheck", "gradgradcheck": "treadle.autograd.gradcheck"}
+_SUBMODULES = frozenset(["function", "functional", "grad_mode"])
 
 
 def __getattr__(name: str) -> Any:
@@ -94,6 +128,8 @@ def __getattr__(name: str) -> Any:
         function = getattr(importlib.import_module(_LAZY[name]), name)
         globals()[name] = function  # over the submodule of the same name
         return function
+    if name in _SUBMODULES:
+        return importlib.import_module(f"treadle.autograd.{name}")
     raise AttributeError(f"module 'treadle.autograd' has no attribute '{name}'")
 
 

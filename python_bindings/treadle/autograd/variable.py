@@ -1,0 +1,39 @@
+"""Variable: another name for tensors, from the time when the two were different things.
+
+    isinstance(x, Variable)                   # True for every tensor
+    x = Variable(data, requires_grad=True)    # a tensor over the same elements, without history
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from treadle import _C
+
+
+class _VariableMeta(type):
+    """Every tensor is an instance."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, _C.Tensor)
+
+
+class Variable(metaclass=_VariableMeta):
+    """Not a class of objects: calling it gives a Tensor."""
+
+    def __new__(
+        cls, data: _C.Tensor, requires_grad: bool = False, volatile: Any = None
+    ) -> _C.Tensor:
+        """A leaf over the elements of `data`; TypeError when that is no tensor."""
+        if not isinstance(data, _C.Tensor):
+            raise TypeError(
+                f"Variable: expected data to be a Tensor, got {type(data).__name__}; "
+                "other values become one by tensor()"
+            )
+        if volatile is not None:
+            warnings.warn("volatile has no effect any more: use no_grad() instead", stacklevel=2)
+        return data.detach().requires_grad_(requires_grad)
+
+
+__all__ = ["Variable"]
