@@ -10,15 +10,15 @@ from treadle import Tensor
 
 from .._operators import ops
 
+# The operators themselves.
+relu_ = ops.relu_
+leaky_relu_ = ops.leaky_relu_
+gelu = ops.gelu
+
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(0, x)."""
     return ops.relu_(input) if inplace else ops.relu(input)
-
-
-def relu_(input: Tensor) -> Tensor:
-    """In-place version of :func:`relu`."""
-    return ops.relu_(input)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
@@ -26,17 +26,6 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     if inplace:
         return ops.leaky_relu_(input, negative_slope)
     return ops.leaky_relu(input, negative_slope)
-
-
-def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
-    """In-place version of :func:`leaky_relu`."""
-    return ops.leaky_relu_(input, negative_slope)
-
-
-def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """x times the probability that a standard normal value is below x; approximate='tanh' is
-    faster."""
-    return ops.gelu(input, approximate=approximate)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:

@@ -5,21 +5,14 @@ from __future__ import annotations
 
 from typing import Optional
 
+import treadle
 from treadle import Tensor
 
 from .._operators import ops
 
-
-def linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
-    """x @ weight.T + bias, over the last dimension."""
-    return ops.linear(input, weight, bias)
-
-
-def bilinear(
-    input1: Tensor, input2: Tensor, weight: Tensor, bias: Optional[Tensor] = None
-) -> Tensor:
-    """x1 @ weight[k] @ x2 + bias[k] for each output k, over the last dimensions."""
-    return ops.bilinear(input1, input2, weight, bias)
+# The operators themselves.
+linear = ops.linear
+bilinear = ops.bilinear
 
 
 def embedding(
@@ -48,8 +41,6 @@ def embedding(
 
 def _renormalise_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:
     """Scale, in place, the rows about to be used so that none has a norm above max_norm."""
-    import treadle
-
     with treadle.no_grad():
         used = indices.reshape((-1,))
         rows = weight.index_select(0, used)
@@ -76,8 +67,6 @@ def embedding_bag(
 ) -> Tensor:
     """The sum, mean or maximum of the rows that each bag names: each row of a 2-dim `input` is a bag,
     or `offsets` says where in a 1-dim one they begin."""
-    import treadle
-
     if weight.dtype in (treadle.int32, treadle.int64) and input.is_floating_point():
         input, weight = weight, input  # an old order of the arguments
     if per_sample_weights is not None and tuple(input.shape) != tuple(per_sample_weights.shape):
@@ -104,7 +93,9 @@ def embedding_bag(
         if offsets.dim() != 1:
             raise ValueError("offsets has to be a 1D Tensor")
     else:
-        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
+        raise ValueError(
+            f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}"
+        )
     if mode not in _BAG_MODES:
         raise ValueError("mode has to be one of sum, mean or max")
     if per_sample_weights is not None and mode != "sum":

@@ -15,22 +15,8 @@ from .regularization import dropout
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
 
-
-def scaled_dot_product_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Optional[Tensor] = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: Optional[float] = None,
-    enable_gqa: bool = False,
-) -> Tensor:
-    """softmax(scale * query @ key^T + mask) @ value, computed in blocks. A bool mask is True where a
-    query may look at a key."""
-    return ops.scaled_dot_product_attention(
-        query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
-    )
+# The operator itself.
+scaled_dot_product_attention = ops.scaled_dot_product_attention
 
 
 def _additive(name: str, mask: Optional[Tensor], like: Tensor) -> Optional[Tensor]:
@@ -40,7 +26,9 @@ def _additive(name: str, mask: Optional[Tensor], like: Tensor) -> Optional[Tenso
     if mask.is_floating_point():
         return mask.to(like.dtype)
     if mask.dtype != treadle.bool:
-        raise RuntimeError(f"only bool and floating types of {name} are supported, got {mask.dtype}")
+        raise RuntimeError(
+            f"only bool and floating types of {name} are supported, got {mask.dtype}"
+        )
     return treadle.zeros_like(mask, dtype=like.dtype).masked_fill(mask, -math.inf)
 
 
@@ -139,9 +127,7 @@ def multi_head_attention_forward(
     """
     batched = _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads)
     if is_causal and attn_mask is None:
-        raise RuntimeError(
-            "Need attn_mask if specifying the is_causal hint."
-        )
+        raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
     if not batched:
         same = key is query, value is key
         query = query.unsqueeze(1)

@@ -3,7 +3,7 @@ columns."""
 
 from __future__ import annotations
 
-from typing import Optional, Union
+from typing import Union
 
 from treadle import Tensor
 
@@ -11,94 +11,13 @@ from .._operators import ops
 
 _Ints = Union[int, tuple[int, ...]]
 
-
-def conv1d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Optional[Tensor] = None,
-    stride: _Ints = 1,
-    padding: Union[str, _Ints] = 0,
-    dilation: _Ints = 1,
-    groups: int = 1,
-) -> Tensor:
-    """Convolve ([N,] C, L) with (outputs, C / groups, kL); padding may be 'same' or 'valid'."""
-    return ops.conv1d(input, weight, bias, stride, padding, dilation, groups)
-
-
-def conv2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Optional[Tensor] = None,
-    stride: _Ints = 1,
-    padding: Union[str, _Ints] = 0,
-    dilation: _Ints = 1,
-    groups: int = 1,
-) -> Tensor:
-    """Convolve ([N,] C, H, W) with (outputs, C / groups, kH, kW); padding may be 'same' or
-    'valid'."""
-    return ops.conv2d(input, weight, bias, stride, padding, dilation, groups)
-
-
-def conv3d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Optional[Tensor] = None,
-    stride: _Ints = 1,
-    padding: Union[str, _Ints] = 0,
-    dilation: _Ints = 1,
-    groups: int = 1,
-) -> Tensor:
-    """Convolve ([N,] C, D, H, W) with (outputs, C / groups, kD, kH, kW); padding may be 'same' or
-    'valid'."""
-    return ops.conv3d(input, weight, bias, stride, padding, dilation, groups)
-
-
-def conv_transpose1d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Optional[Tensor] = None,
-    stride: _Ints = 1,
-    padding: _Ints = 0,
-    output_padding: _Ints = 0,
-    groups: int = 1,
-    dilation: _Ints = 1,
-) -> Tensor:
-    """The transpose of :func:`conv1d`, by a weight (C, outputs / groups, kL)."""
-    return ops.conv_transpose1d(
-        input, weight, bias, stride, padding, output_padding, groups, dilation
-    )
-
-
-def conv_transpose2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Optional[Tensor] = None,
-    stride: _Ints = 1,
-    padding: _Ints = 0,
-    output_padding: _Ints = 0,
-    groups: int = 1,
-    dilation: _Ints = 1,
-) -> Tensor:
-    """The transpose of :func:`conv2d`, by a weight (C, outputs / groups, kH, kW)."""
-    return ops.conv_transpose2d(
-        input, weight, bias, stride, padding, output_padding, groups, dilation
-    )
-
-
-def conv_transpose3d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Optional[Tensor] = None,
-    stride: _Ints = 1,
-    padding: _Ints = 0,
-    output_padding: _Ints = 0,
-    groups: int = 1,
-    dilation: _Ints = 1,
-) -> Tensor:
-    """The transpose of :func:`conv3d`, by a weight (C, outputs / groups, kD, kH, kW)."""
-    return ops.conv_transpose3d(
-        input, weight, bias, stride, padding, output_padding, groups, dilation
-    )
+# The operators themselves.
+conv1d = ops.conv1d
+conv2d = ops.conv2d
+conv3d = ops.conv3d
+conv_transpose1d = ops.conv_transpose1d
+conv_transpose2d = ops.conv_transpose2d
+conv_transpose3d = ops.conv_transpose3d
 
 
 def unfold(

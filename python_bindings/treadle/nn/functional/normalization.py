@@ -59,7 +59,9 @@ def group_norm(
 ) -> Tensor:
     """Normalise each group of channels of each sample."""
     if input.dim() < 2:
-        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
+        raise RuntimeError(
+            f"Expected at least 2 dimensions for input tensor but received {input.dim()}"
+        )
     return ops.group_norm(input, num_groups, weight, bias, eps, False)
 
 

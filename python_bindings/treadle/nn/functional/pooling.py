@@ -3,90 +3,68 @@ windows that cover the input evenly (adaptive)."""
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence, Union
+import math
+from typing import Any, Callable, Optional, Sequence, TypeVar, Union
 
 from treadle import Tensor
 
 from .._operators import ops
+from .._tuples import tuple_of
 
 _Ints = Union[int, tuple[int, ...]]
 _Indexed = Union[Tensor, tuple[Tensor, Tensor]]
+_Function = TypeVar("_Function", bound=Callable)
 
 
-def _max_pool(
-    dims: int,
-    input: Tensor,
-    kernel_size: _Ints,
-    stride: Optional[_Ints],
-    padding: _Ints,
-    dilation: _Ints,
-    ceil_mode: bool,
-    return_indices: bool,
-) -> _Indexed:
-    steps = kernel_size if stride is None else stride
-    name = f"max_pool{dims}d_with_indices" if return_indices else f"max_pool{dims}d"
-    result = getattr(ops, name)(input, kernel_size, steps, padding, dilation, ceil_mode)
-    return tuple(result) if return_indices else result
+def _named(function: _Function, name: str) -> _Function:
+    function.__name__ = function.__qualname__ = name
+    return function
 
 
-def max_pool1d(
-    input: Tensor,
-    kernel_size: _Ints,
-    stride: Optional[_Ints] = None,
-    padding: _Ints = 0,
-    dilation: _Ints = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> _Indexed:
-    """The largest value under each window; with return_indices, also where in the line it was."""
-    return _max_pool(
-        1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-    )
+# ---- largest values ----------------------------------------------------------------------------
 
 
-def max_pool2d(
-    input: Tensor,
-    kernel_size: _Ints,
-    stride: Optional[_Ints] = None,
-    padding: _Ints = 0,
-    dilation: _Ints = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> _Indexed:
-    """The largest value under each window; with return_indices, also where in the image it was."""
-    return _max_pool(
-        2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-    )
+def _max_pool(dims: int) -> Callable[..., _Indexed]:
+    plain = getattr(ops, f"max_pool{dims}d")
+    with_indices = getattr(ops, f"max_pool{dims}d_with_indices")
+
+    def max_pool(
+        input: Tensor,
+        kernel_size: _Ints,
+        stride: Optional[_Ints] = None,
+        padding: _Ints = 0,
+        dilation: _Ints = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> _Indexed:
+        """The largest value under each window; with return_indices, also where in the line, image
+        or volume it was."""
+        steps = kernel_size if stride is None else stride
+        settings = (kernel_size, steps, padding, dilation, ceil_mode)
+        if return_indices:
+            return tuple(with_indices(input, *settings))
+        return plain(input, *settings)
+
+    return _named(max_pool, f"max_pool{dims}d")
 
 
-def max_pool3d(
-    input: Tensor,
-    kernel_size: _Ints,
-    stride: Optional[_Ints] = None,
-    padding: _Ints = 0,
-    dilation: _Ints = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> _Indexed:
-    """The largest value under each window; with return_indices, also where in the volume it was."""
-    return _max_pool(
-        3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-    )
+max_pool1d, max_pool2d, max_pool3d = (_max_pool(dims) for dims in (1, 2, 3))
 
 
-def max_pool1d_with_indices(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-    """:func:`max_pool1d` with return_indices."""
-    return max_pool1d(*args, **{**kwargs, "return_indices": True})
+def _with_indices(pool: Callable[..., _Indexed]) -> Callable[..., _Indexed]:
+    def max_pool_with_indices(*args: Any, **kwargs: Any) -> _Indexed:
+        """The max_pool of as many dimensions, with return_indices."""
+        return pool(*args, **{**kwargs, "return_indices": True})
+
+    return _named(max_pool_with_indices, f"{pool.__name__}_with_indices")
 
 
-def max_pool2d_with_indices(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-    """:func:`max_pool2d` with return_indices."""
-    return max_pool2d(*args, **{**kwargs, "return_indices": True})
+max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = (
+    _with_indices(pool) for pool in (max_pool1d, max_pool2d, max_pool3d)
+)
 
 
-def max_pool3d_with_indices(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-    """:func:`max_pool3d` with return_indices."""
-    return max_pool3d(*args, **{**kwargs, "return_indices": True})
+# ---- means -------------------------------------------------------------------------------------
 
 
 def avg_pool1d(
@@ -143,16 +121,13 @@ def _with_defaults(output_size: Any, input: Tensor) -> Any:
         return output_size if output_size is not None else tuple(input.shape[-1:])
     sizes = tuple(output_size)
     if input.dim() <= len(sizes):
-        raise ValueError(
-            f"Input dimension should be at least {len(sizes) + 1}, got {input.dim()}"
-        )
+        raise ValueError(f"Input dimension should be at least {len(sizes) + 1}, got {input.dim()}")
     own = tuple(input.shape[-len(sizes) :]) if sizes else ()
     return tuple(n if size is None else size for size, n in zip(sizes, own))
 
 
-def adaptive_avg_pool1d(input: Tensor, output_size: _Ints) -> Tensor:
-    """The mean of each of output_size windows that cover the input evenly."""
-    return ops.adaptive_avg_pool1d(input, output_size)
+# The operator itself.
+adaptive_avg_pool1d = ops.adaptive_avg_pool1d
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
@@ -165,35 +140,27 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     return ops.adaptive_avg_pool3d(input, _with_defaults(output_size, input))
 
 
-def adaptive_max_pool1d(
-    input: Tensor, output_size: _Ints, return_indices: bool = False
-) -> _Indexed:
-    """The largest value of each of output_size windows that cover the input evenly."""
-    values, indices = ops.adaptive_max_pool1d(input, output_size)
-    return (values, indices) if return_indices else values
+def _adaptive_max_pool(dims: int) -> Callable[..., _Indexed]:
+    pool = getattr(ops, f"adaptive_max_pool{dims}d")
+
+    def adaptive_max_pool(
+        input: Tensor, output_size: Any, return_indices: bool = False
+    ) -> _Indexed:
+        """The largest value of each of output_size windows that cover the input evenly; None keeps
+        the input's size."""
+        sizes = output_size if dims == 1 else _with_defaults(output_size, input)
+        values, indices = pool(input, sizes)
+        return (values, indices) if return_indices else values
+
+    return _named(adaptive_max_pool, f"adaptive_max_pool{dims}d")
 
 
-def adaptive_max_pool2d(
-    input: Tensor, output_size: Any, return_indices: bool = False
-) -> _Indexed:
-    """The largest value of each of output_size windows; None keeps the input's size."""
-    values, indices = ops.adaptive_max_pool2d(input, _with_defaults(output_size, input))
-    return (values, indices) if return_indices else values
-
-
-def adaptive_max_pool3d(
-    input: Tensor, output_size: Any, return_indices: bool = False
-) -> _Indexed:
-    """The largest value of each of output_size windows; None keeps the input's size."""
-    values, indices = ops.adaptive_max_pool3d(input, _with_defaults(output_size, input))
-    return (values, indices) if return_indices else values
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = (
+    _adaptive_max_pool(dims) for dims in (1, 2, 3)
+)
 
 
 # ---- unpooling ---------------------------------------------------------------------------------
-
-
-def _tuple_of(value: _Ints, count: int) -> tuple[int, ...]:
-    return (value,) * count if isinstance(value, int) else tuple(value)
 
 
 def _unpooled_size(
@@ -228,99 +195,56 @@ def _unpooled_size(
     return sizes
 
 
-def _unpool_settings(
-    dims: int, kernel_size: _Ints, stride: Optional[_Ints], padding: _Ints
-) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    kernel = _tuple_of(kernel_size, dims)
-    return kernel, kernel if stride is None else _tuple_of(stride, dims), _tuple_of(padding, dims)
+def _max_unpool(dims: int) -> Callable[..., Tensor]:
+    def max_unpool(
+        input: Tensor,
+        indices: Tensor,
+        kernel_size: _Ints,
+        stride: Optional[_Ints] = None,
+        padding: _Ints = 0,
+        output_size: Optional[Sequence[int]] = None,
+    ) -> Tensor:
+        """Zeros, with what the max_pool of as many dimensions chose where it came from."""
+        kernel = tuple_of(kernel_size, dims)
+        steps = kernel if stride is None else tuple_of(stride, dims)
+        border = tuple_of(padding, dims)
+        size = _unpooled_size(input, kernel, steps, border, output_size)
+        if dims == 1:
+            image = ops.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), [*size, 1])
+            return image.squeeze(-1)
+        if dims == 2:
+            return ops.max_unpool2d(input, indices, size)
+        return ops.max_unpool3d(input, indices, size, steps, border)
+
+    return _named(max_unpool, f"max_unpool{dims}d")
 
 
-def max_unpool1d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: _Ints,
-    stride: Optional[_Ints] = None,
-    padding: _Ints = 0,
-    output_size: Optional[Sequence[int]] = None,
-) -> Tensor:
-    """Zeros, with what :func:`max_pool1d` chose where it came from."""
-    settings = _unpool_settings(1, kernel_size, stride, padding)
-    size = _unpooled_size(input, *settings, output_size)
-    return ops.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), [*size, 1]).squeeze(-1)
-
-
-def max_unpool2d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: _Ints,
-    stride: Optional[_Ints] = None,
-    padding: _Ints = 0,
-    output_size: Optional[Sequence[int]] = None,
-) -> Tensor:
-    """Zeros, with what :func:`max_pool2d` chose where it came from."""
-    settings = _unpool_settings(2, kernel_size, stride, padding)
-    return ops.max_unpool2d(input, indices, _unpooled_size(input, *settings, output_size))
-
-
-def max_unpool3d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: _Ints,
-    stride: Optional[_Ints] = None,
-    padding: _Ints = 0,
-    output_size: Optional[Sequence[int]] = None,
-) -> Tensor:
-    """Zeros, with what :func:`max_pool3d` chose where it came from."""
-    kernel, steps, border = _unpool_settings(3, kernel_size, stride, padding)
-    size = _unpooled_size(input, kernel, steps, border, output_size)
-    return ops.max_unpool3d(input, indices, size, steps, border)
+max_unpool1d, max_unpool2d, max_unpool3d = (_max_unpool(dims) for dims in (1, 2, 3))
 
 
 # ---- norms -------------------------------------------------------------------------------------
 
 
-def _norm_of_mean(mean: Tensor, norm_type: float, elements: int) -> Tensor:
-    """The norm of windows from the mean of their powers; a negative mean keeps its sign."""
-    return (mean.sign() * mean.abs().relu()).mul(elements).pow(1.0 / norm_type)
+def _lp_pool(dims: int, average: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def lp_pool(
+        input: Tensor,
+        norm_type: float,
+        kernel_size: _Ints,
+        stride: Optional[_Ints] = None,
+        ceil_mode: bool = False,
+    ) -> Tensor:
+        """The norm of the values under each window: (sum of x ** norm_type) ** (1 / norm_type)."""
+        mean = average(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
+        elements = math.prod(tuple_of(kernel_size, dims))
+        # A negative mean keeps its sign.
+        return (mean.sign() * mean.abs().relu()).mul(elements).pow(1.0 / norm_type)
+
+    return _named(lp_pool, f"lp_pool{dims}d")
 
 
-def lp_pool1d(
-    input: Tensor,
-    norm_type: float,
-    kernel_size: int,
-    stride: Optional[_Ints] = None,
-    ceil_mode: bool = False,
-) -> Tensor:
-    """The norm of the values under each window: (sum of x ** norm_type) ** (1 / norm_type)."""
-    mean = avg_pool1d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
-    (elements,) = _tuple_of(kernel_size, 1)
-    return _norm_of_mean(mean, norm_type, elements)
-
-
-def lp_pool2d(
-    input: Tensor,
-    norm_type: float,
-    kernel_size: _Ints,
-    stride: Optional[_Ints] = None,
-    ceil_mode: bool = False,
-) -> Tensor:
-    """The norm of the values under each window: (sum of x ** norm_type) ** (1 / norm_type)."""
-    mean = avg_pool2d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
-    height, width = _tuple_of(kernel_size, 2)
-    return _norm_of_mean(mean, norm_type, height * width)
-
-
-def lp_pool3d(
-    input: Tensor,
-    norm_type: float,
-    kernel_size: _Ints,
-    stride: Optional[_Ints] = None,
-    ceil_mode: bool = False,
-) -> Tensor:
-    """The norm of the values under each window: (sum of x ** norm_type) ** (1 / norm_type)."""
-    mean = avg_pool3d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
-    depth, height, width = _tuple_of(kernel_size, 3)
-    return _norm_of_mean(mean, norm_type, depth * height * width)
+lp_pool1d, lp_pool2d, lp_pool3d = (
+    _lp_pool(dims, average) for dims, average in enumerate((avg_pool1d, avg_pool2d, avg_pool3d), 1)
+)
 
 
 def local_response_norm(
@@ -329,9 +253,7 @@ def local_response_norm(
     """Divide by (k + alpha * the mean square over `size` neighbouring channels) ** beta."""
     dim = input.dim()
     if dim < 3:
-        raise ValueError(
-            f"Expected 3D or higher dimensionality input (got {dim} dimensions)"
-        )
+        raise ValueError(f"Expected 3D or higher dimensionality input (got {dim} dimensions)")
     if input.numel() == 0:
         return input
     shape = tuple(input.shape)

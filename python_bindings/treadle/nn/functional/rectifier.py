@@ -4,24 +4,31 @@ curves, and the gated linear unit."""
 from __future__ import annotations
 
 import warnings
+
 import treadle
 from treadle import Tensor
 
 from .._operators import ops
 from .activation import softmax
 
+# The operators themselves.
+threshold_ = ops.threshold_
+hardtanh_ = ops.hardtanh_
+elu_ = ops.elu_
+selu_ = ops.selu_
+celu_ = ops.celu_
+prelu = ops.prelu
+rrelu_ = ops.rrelu_
+hardshrink = ops.hardshrink
+softshrink = ops.softshrink
+softplus = ops.softplus
+logsigmoid = ops.log_sigmoid
 
-def threshold(
-    input: Tensor, threshold: float, value: float, inplace: bool = False
-) -> Tensor:
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where it is above the threshold, else value."""
     operator = ops.threshold_ if inplace else ops.threshold
     return operator(input, threshold, value)
-
-
-def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
-    """In-place version of :func:`threshold`."""
-    return ops.threshold_(input, threshold, value)
 
 
 def hardtanh(
@@ -34,11 +41,6 @@ def hardtanh(
     return operator(input, min_val, max_val)
 
 
-def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    """In-place version of :func:`hardtanh`."""
-    return ops.hardtanh_(input, min_val, max_val)
-
-
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """x limited to [0, 6]."""
     return ops.relu6_(input) if inplace else ops.relu6(input)
@@ -49,34 +51,14 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return ops.elu_(input, alpha) if inplace else ops.elu(input, alpha)
 
 
-def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """In-place version of :func:`elu`."""
-    return ops.elu_(input, alpha)
-
-
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """elu with the constants that keep activations at mean 0 and variance 1."""
     return ops.selu_(input) if inplace else ops.selu(input)
 
 
-def selu_(input: Tensor) -> Tensor:
-    """In-place version of :func:`selu`."""
-    return ops.selu_(input)
-
-
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where positive, else alpha * (exp(x / alpha) - 1)."""
     return ops.celu_(input, alpha) if inplace else ops.celu(input, alpha)
-
-
-def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """In-place version of :func:`celu`."""
-    return ops.celu_(input, alpha)
-
-
-def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """x where positive, else weight * x, with one weight or one for each channel."""
-    return ops.prelu(input, weight)
 
 
 def rrelu(
@@ -91,31 +73,9 @@ def rrelu(
     return operator(input, lower, upper, training)
 
 
-def rrelu_(
-    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False
-) -> Tensor:
-    """In-place version of :func:`rrelu`."""
-    return ops.rrelu_(input, lower, upper, training)
-
-
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half along `dim` times the sigmoid of the second."""
     return ops.glu(input, dim)
-
-
-def logsigmoid(input: Tensor) -> Tensor:
-    """log(1 / (1 + exp(-x)))."""
-    return ops.log_sigmoid(input)
-
-
-def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """x, or 0 within [-lambd, lambd]."""
-    return ops.hardshrink(input, lambd)
-
-
-def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """x moved towards 0 by lambd, and 0 within [-lambd, lambd]."""
-    return ops.softshrink(input, lambd)
 
 
 def tanhshrink(input: Tensor) -> Tensor:
@@ -126,11 +86,6 @@ def tanhshrink(input: Tensor) -> Tensor:
 def softsign(input: Tensor) -> Tensor:
     """x / (1 + |x|)."""
     return input / (input.abs() + 1)
-
-
-def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """log(1 + exp(beta * x)) / beta; x where beta * x is above the threshold."""
-    return ops.softplus(input, beta, threshold)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:

@@ -57,7 +57,9 @@ def _channels(input: Tensor, p: float, training: bool, inplace: bool, batched: b
     return operator(input.unsqueeze(0), p, training).squeeze(0)
 
 
-def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+def dropout1d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
     """Dropout of whole channels of ([N,] C, L)."""
     if input.dim() not in (2, 3):
         raise RuntimeError(
@@ -67,7 +69,9 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return _channels(input, p, training, inplace, input.dim() == 3)
 
 
-def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+def dropout2d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
     """Dropout of whole channels of (N, C, H, W); an input (N, C, L) is taken as a batch, too."""
     if input.dim() not in (3, 4):
         warnings.warn(
@@ -78,7 +82,9 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return _channels(input, p, training, inplace, True)
 
 
-def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+def dropout3d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
     """Dropout of whole channels of ([N,] C, D, H, W)."""
     if input.dim() not in (4, 5):
         warnings.warn(

@@ -12,6 +12,12 @@ from treadle import Tensor
 from .._operators import ops
 from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
+# The operators themselves.
+pixel_shuffle = ops.pixel_shuffle
+pixel_unshuffle = ops.pixel_unshuffle
+channel_shuffle = ops.channel_shuffle
+
+
 _NEAREST = ("nearest", "nearest-exact", "area")
 _LINEAR = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
 
@@ -48,9 +54,7 @@ def interpolate(
     return getattr(ops, name)(input, sizes, bool(align_corners), *factors)
 
 
-def _check_mode(
-    input: Tensor, mode: str, align_corners: Optional[bool], antialias: bool
-) -> None:
+def _check_mode(input: Tensor, mode: str, align_corners: Optional[bool], antialias: bool) -> None:
     if mode in _NEAREST and align_corners is not None:
         raise ValueError(
             "align_corners option can only be set with the interpolating modes: linear | bilinear "
@@ -138,8 +142,7 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """An older name of :func:`interpolate` with mode 'bilinear' and align_corners."""
     warnings.warn(
-        "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` "
-        "instead.",
+        "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.",
         stacklevel=2,
     )
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
@@ -186,28 +189,11 @@ def grid_sample(
     )
 
 
-def affine_grid(
-    theta: Tensor, size: Sequence[int], align_corners: Optional[bool] = None
-) -> Tensor:
+def affine_grid(theta: Tensor, size: Sequence[int], align_corners: Optional[bool] = None) -> Tensor:
     """The grid that samples an image of `size` (N, C, H, W) or (N, C, D, H, W) by affine maps."""
     if not theta.is_floating_point():
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     return ops.affine_grid_generator(theta, size, _warn_of_default_corners(align_corners))
-
-
-def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """(..., C * r * r, H, W) as (..., C, H * r, W * r)."""
-    return ops.pixel_shuffle(input, upscale_factor)
-
-
-def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """(..., C, H * r, W * r) as (..., C * r * r, H, W)."""
-    return ops.pixel_unshuffle(input, downscale_factor)
-
-
-def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """The channels of (N, C, ...) dealt from `groups` groups in turn."""
-    return ops.channel_shuffle(input, groups)
 
 
 native_channel_shuffle = channel_shuffle

@@ -10,8 +10,8 @@ from treadle import Tensor
 
 from .. import functional as F
 from .. import init
+from .._tuples import tuple_of
 from ..parameter import Parameter
-from ._tuples import tuple_of
 from .module import Module
 
 _Ints = Union[int, tuple[int, ...]]

@@ -7,7 +7,7 @@ from typing import Any
 from treadle import Tensor
 
 from .. import functional as F
-from ._tuples import tuple_of
+from .._tuples import tuple_of
 from .module import Module
 
 

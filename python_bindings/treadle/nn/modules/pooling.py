@@ -7,7 +7,7 @@ from typing import Any, Optional, Sequence, Union
 from treadle import Tensor
 
 from .. import functional as F
-from ._tuples import tuple_of
+from .._tuples import tuple_of
 from .module import Module
 
 _Ints = Union[int, tuple[int, ...]]
