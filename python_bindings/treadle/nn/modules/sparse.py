@@ -13,7 +13,68 @@ from ..parameter import Parameter
 from .module import Module
 
 
-class Embedding(Module):
+class _Table(Module):
+    """A table of vectors: `weight`, whose row padding_idx starts as zeros and is not trained."""
+
+    def _make_table(
+        self,
+        rows: int,
+        columns: int,
+        padding_idx: Optional[int],
+        weight: Optional[Tensor],
+        freeze: bool,
+        device: Any,
+        dtype: Any,
+    ) -> None:
+        name = type(self).__name__
+        if padding_idx is not None:
+            if not -rows <= padding_idx < rows:
+                raise AssertionError(
+                    f"{name}: expected padding_idx within num_embeddings = {rows}, "
+                    f"got {padding_idx}"
+                )
+            padding_idx %= rows
+        self.num_embeddings = rows
+        self.embedding_dim = columns
+        self.padding_idx = padding_idx
+        size = (rows, columns)
+        if weight is None:
+            self.weight = Parameter(treadle.empty(size, device=device, dtype=dtype), not freeze)
+            self.reset_parameters()
+        else:
+            if tuple(weight.shape) != size:
+                raise AssertionError(
+                    f"{name}: expected a weight of size {size}, got {tuple(weight.shape)}"
+                )
+            self.weight = Parameter(weight, not freeze)
+
+    def reset_parameters(self) -> None:
+        """Standard normal, and zero for the padding row."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with treadle.no_grad():
+                self.weight[self.padding_idx].fill_(0)
+
+    def _settings_text(self) -> str:
+        text = ""
+        if self.max_norm is not None:
+            text += f", max_norm={self.max_norm}"
+        if self.norm_type != 2:
+            text += f", norm_type={self.norm_type}"
+        if self.scale_grad_by_freq:
+            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
+        return text
+
+
+def _size_of(embeddings: Tensor) -> tuple[int, int]:
+    if embeddings.dim() != 2:
+        raise AssertionError(
+            f"from_pretrained: expected embeddings of 2 dimensions, got {embeddings.dim()}"
+        )
+    return tuple(embeddings.shape)
+
+
+class Embedding(_Table):
     """A table of vectors, looked up by integers. The row padding_idx starts as zeros and is not
     trained."""
 
@@ -32,37 +93,13 @@ class Embedding(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise AssertionError(
-                    f"Embedding: expected padding_idx within num_embeddings = {num_embeddings}, "
-                    f"got {padding_idx}"
-                )
-            padding_idx %= num_embeddings
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
-        self.padding_idx = padding_idx
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
         self.sparse = sparse
-        size = (num_embeddings, embedding_dim)
-        if _weight is None:
-            self.weight = Parameter(treadle.empty(size, device=device, dtype=dtype), not _freeze)
-            self.reset_parameters()
-        else:
-            if tuple(_weight.shape) != size:
-                raise AssertionError(
-                    f"Embedding: expected a weight of size {size}, got {tuple(_weight.shape)}"
-                )
-            self.weight = Parameter(_weight, not _freeze)
-
-    def reset_parameters(self) -> None:
-        """Standard normal, and zero for the padding row."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with treadle.no_grad():
-                self.weight[self.padding_idx].fill_(0)
+        self._make_table(
+            num_embeddings, embedding_dim, padding_idx, _weight, _freeze, device, dtype
+        )
 
     def forward(self, input: Tensor) -> Tensor:
         return F.embedding(
@@ -87,11 +124,7 @@ class Embedding(Module):
         sparse: bool = False,
     ) -> "Embedding":
         """An Embedding whose table is `embeddings`."""
-        if embeddings.dim() != 2:
-            raise AssertionError(
-                f"from_pretrained: expected embeddings of 2 dimensions, got {embeddings.dim()}"
-            )
-        rows, columns = embeddings.shape
+        rows, columns = _size_of(embeddings)
         return cls(
             rows,
             columns,
@@ -108,18 +141,13 @@ class Embedding(Module):
         text = f"{self.num_embeddings}, {self.embedding_dim}"
         if self.padding_idx is not None:
             text += f", padding_idx={self.padding_idx}"
-        if self.max_norm is not None:
-            text += f", max_norm={self.max_norm}"
-        if self.norm_type != 2:
-            text += f", norm_type={self.norm_type}"
-        if self.scale_grad_by_freq:
-            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
+        text += self._settings_text()
         if self.sparse:
             text += ", sparse=True"
         return text
 
 
-class EmbeddingBag(Module):
+class EmbeddingBag(_Table):
     """The sum, mean or maximum of the rows that each bag of integers names."""
 
     def __init__(
@@ -138,39 +166,13 @@ class EmbeddingBag(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise AssertionError(
-                    f"EmbeddingBag: expected padding_idx within num_embeddings = {num_embeddings}, "
-                    f"got {padding_idx}"
-                )
-            padding_idx %= num_embeddings
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
         self.mode = mode
         self.sparse = sparse
         self.include_last_offset = include_last_offset
-        self.padding_idx = padding_idx
-        size = (num_embeddings, embedding_dim)
-        if _weight is None:
-            self.weight = Parameter(treadle.empty(size, device=device, dtype=dtype))
-            self.reset_parameters()
-        else:
-            if tuple(_weight.shape) != size:
-                raise AssertionError(
-                    f"EmbeddingBag: expected a weight of size {size}, got {tuple(_weight.shape)}"
-                )
-            self.weight = Parameter(_weight)
-
-    def reset_parameters(self) -> None:
-        """Standard normal, and zero for the padding row."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with treadle.no_grad():
-                self.weight[self.padding_idx].fill_(0)
+        self._make_table(num_embeddings, embedding_dim, padding_idx, _weight, False, device, dtype)
 
     def forward(
         self,
@@ -206,11 +208,7 @@ class EmbeddingBag(Module):
         padding_idx: Optional[int] = None,
     ) -> "EmbeddingBag":
         """An EmbeddingBag whose table is `embeddings`."""
-        if embeddings.dim() != 2:
-            raise AssertionError(
-                f"from_pretrained: expected embeddings of 2 dimensions, got {embeddings.dim()}"
-            )
-        rows, columns = embeddings.shape
+        rows, columns = _size_of(embeddings)
         bag = cls(
             rows,
             columns,
@@ -227,13 +225,7 @@ class EmbeddingBag(Module):
         return bag
 
     def extra_repr(self) -> str:
-        text = f"{self.num_embeddings}, {self.embedding_dim}"
-        if self.max_norm is not None:
-            text += f", max_norm={self.max_norm}"
-        if self.norm_type != 2:
-            text += f", norm_type={self.norm_type}"
-        if self.scale_grad_by_freq:
-            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
+        text = f"{self.num_embeddings}, {self.embedding_dim}{self._settings_text()}"
         text += f", mode={self.mode!r}"
         if self.padding_idx is not None:
             text += f", padding_idx={self.padding_idx}"
