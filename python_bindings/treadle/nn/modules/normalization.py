@@ -9,11 +9,32 @@ from treadle import Tensor
 
 from .. import functional as F
 from .. import init
+from .._tuples import tuple_of
 from ..parameter import Parameter
 from .module import Module
 
 
-class LayerNorm(Module):
+class _Norm(Module):
+    """A normalisation whose elements are then scaled by `weight` and shifted by `bias`, where it has
+    them."""
+
+    def _make_parameters(
+        self, size: tuple[int, ...], weight: bool, bias: bool, device: Any, dtype: Any
+    ) -> None:
+        for name, wanted in (("weight", weight), ("bias", bias)):
+            value = Parameter(treadle.empty(size, device=device, dtype=dtype)) if wanted else None
+            self.register_parameter(name, value)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Scale one and shift zero."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+
+class LayerNorm(_Norm):
     """Normalise over the last dimensions, whose sizes are normalized_shape, then scale and
     shift."""
 
@@ -27,24 +48,11 @@ class LayerNorm(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if isinstance(normalized_shape, int):
-            normalized_shape = (normalized_shape,)
-        self.normalized_shape = tuple(normalized_shape)
+        self.normalized_shape = tuple_of(normalized_shape, 1)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        for name, wanted in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
-            value = None
-            if wanted:
-                value = Parameter(treadle.empty(self.normalized_shape, device=device, dtype=dtype))
-            self.register_parameter(name, value)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Scale one and shift zero."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        affine = elementwise_affine
+        self._make_parameters(self.normalized_shape, affine, affine and bias, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -55,7 +63,7 @@ class LayerNorm(Module):
         )
 
 
-class GroupNorm(Module):
+class GroupNorm(_Norm):
     """Normalise each group of channels of each sample, then scale and shift each channel."""
 
     def __init__(
@@ -75,19 +83,7 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            value = None
-            if wanted:
-                value = Parameter(treadle.empty((num_channels,), device=device, dtype=dtype))
-            self.register_parameter(name, value)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Scale one and shift zero."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        self._make_parameters((num_channels,), affine, affine and bias, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
@@ -108,9 +104,7 @@ class RMSNorm(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if isinstance(normalized_shape, int):
-            normalized_shape = (normalized_shape,)
-        self.normalized_shape = tuple(normalized_shape)
+        self.normalized_shape = tuple_of(normalized_shape, 1)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         value = None
