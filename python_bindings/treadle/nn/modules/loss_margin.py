@@ -67,13 +67,11 @@ class HingeEmbeddingLoss(_Loss):
         self.margin = margin
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.hinge_embedding_loss(
-            input, target, margin=self.margin, reduction=self.reduction
-        )
+        return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
 
 
-class MarginRankingLoss(_Loss):
-    """max(0, -target * (input1 - input2) + margin)."""
+class _MarginLoss(_Loss):
+    """A loss of pairs whose margin is 0 unless one is given."""
 
     def __init__(
         self,
@@ -84,6 +82,10 @@ class MarginRankingLoss(_Loss):
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
+
+
+class MarginRankingLoss(_MarginLoss):
+    """max(0, -target * (input1 - input2) + margin)."""
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.margin_ranking_loss(
@@ -91,18 +93,8 @@ class MarginRankingLoss(_Loss):
         )
 
 
-class CosineEmbeddingLoss(_Loss):
+class CosineEmbeddingLoss(_MarginLoss):
     """1 - cosine where the target is 1, max(0, cosine - margin) where it is -1."""
-
-    def __init__(
-        self,
-        margin: float = 0.0,
-        size_average: Optional[bool] = None,
-        reduce: Optional[bool] = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.cosine_embedding_loss(
