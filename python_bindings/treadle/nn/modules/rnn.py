@@ -233,9 +233,7 @@ class RNN(RNNBase):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if "proj_size" in kwargs:
-            raise ValueError(
-                "proj_size argument is only supported for LSTM, not RNN or GRU"
-            )
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         if len(args) > 3:
             nonlinearity = args[3]
             args = args[:3] + args[4:]
@@ -254,9 +252,7 @@ class GRU(RNNBase):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if "proj_size" in kwargs:
-            raise ValueError(
-                "proj_size argument is only supported for LSTM, not RNN or GRU"
-            )
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         super().__init__("GRU", *args, **kwargs)
 
 
@@ -381,8 +377,11 @@ class RNNCell(RNNCellBase):
         return self._step(f"rnn_{self.nonlinearity}_cell", input, hx)
 
 
-class LSTMCell(RNNCellBase):
-    """One step of LSTM: (h, c) gives the next (h, c)."""
+class _GatedCell(RNNCellBase):
+    """A cell whose only settings are sizes; `_gates` is how many times hidden_size rows its weights
+    have."""
+
+    _gates = 0
 
     def __init__(
         self,
@@ -392,7 +391,13 @@ class LSTMCell(RNNCellBase):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
+        super().__init__(input_size, hidden_size, bias, self._gates, device, dtype)
+
+
+class LSTMCell(_GatedCell):
+    """One step of LSTM: (h, c) gives the next (h, c)."""
+
+    _gates = 4
 
     def forward(
         self, input: Tensor, hx: Optional[tuple[Tensor, Tensor]] = None
@@ -400,18 +405,10 @@ class LSTMCell(RNNCellBase):
         return self._step("lstm_cell", input, hx)
 
 
-class GRUCell(RNNCellBase):
+class GRUCell(_GatedCell):
     """One step of GRU."""
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
+    _gates = 3
 
     def forward(self, input: Tensor, hx: Optional[Tensor] = None) -> Tensor:
         return self._step("gru_cell", input, hx)
