@@ -13,7 +13,17 @@ from .module import Module
 _Ints = Union[int, tuple[int, ...]]
 
 
-class _MaxPoolNd(Module):
+class _PoolNd(Module):
+    """A layer over the last `_dims` dimensions."""
+
+    _dims = 0
+
+    def _function(self, name: str) -> Any:
+        """F.max_pool2d for "max_pool" over two dimensions."""
+        return getattr(F, f"{name}{self._dims}d")
+
+
+class _MaxPoolNd(_PoolNd):
     def __init__(
         self,
         kernel_size: _Ints,
@@ -31,8 +41,8 @@ class _MaxPoolNd(Module):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def _pool(self, function: Any, input: Tensor) -> Any:
-        return function(
+    def forward(self, input: Tensor) -> Any:
+        return self._function("max_pool")(
             input,
             self.kernel_size,
             self.stride,
@@ -53,29 +63,24 @@ class MaxPool1d(_MaxPoolNd):
     """The largest value under each window of a line; the windows touch unless stride says
     otherwise."""
 
-    def forward(self, input: Tensor) -> Any:
-        return self._pool(F.max_pool1d, input)
+    _dims = 1
 
 
 class MaxPool2d(_MaxPoolNd):
     """The largest value under each window of an image; the windows touch unless stride says
     otherwise."""
 
-    def forward(self, input: Tensor) -> Any:
-        return self._pool(F.max_pool2d, input)
+    _dims = 2
 
 
 class MaxPool3d(_MaxPoolNd):
     """The largest value under each window of a volume; the windows touch unless stride says
     otherwise."""
 
-    def forward(self, input: Tensor) -> Any:
-        return self._pool(F.max_pool3d, input)
+    _dims = 3
 
 
-class _MaxUnpoolNd(Module):
-    _dims = 0
-
+class _MaxUnpoolNd(_PoolNd):
     def __init__(
         self, kernel_size: _Ints, stride: Optional[_Ints] = None, padding: _Ints = 0
     ) -> None:
@@ -87,8 +92,9 @@ class _MaxUnpoolNd(Module):
     def forward(
         self, input: Tensor, indices: Tensor, output_size: Optional[Sequence[int]] = None
     ) -> Tensor:
-        unpool = (F.max_unpool1d, F.max_unpool2d, F.max_unpool3d)[self._dims - 1]
-        return unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+        return self._function("max_unpool")(
+            input, indices, self.kernel_size, self.stride, self.padding, output_size
+        )
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
@@ -145,7 +151,7 @@ class AvgPool1d(Module):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-class _AvgPoolNd(Module):
+class _AvgPoolNd(_PoolNd):
     def __init__(
         self,
         kernel_size: _Ints,
@@ -163,8 +169,8 @@ class _AvgPoolNd(Module):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-    def _pool(self, function: Any, input: Tensor) -> Tensor:
-        return function(
+    def forward(self, input: Tensor) -> Tensor:
+        return self._function("avg_pool")(
             input,
             self.kernel_size,
             self.stride,
@@ -182,19 +188,17 @@ class AvgPool2d(_AvgPoolNd):
     """The mean value under each window of an image; the windows touch unless stride says
     otherwise."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        return self._pool(F.avg_pool2d, input)
+    _dims = 2
 
 
 class AvgPool3d(_AvgPoolNd):
     """The mean value under each window of a volume; the windows touch unless stride says
     otherwise."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        return self._pool(F.avg_pool3d, input)
+    _dims = 3
 
 
-class _LPPoolNd(Module):
+class _LPPoolNd(_PoolNd):
     def __init__(
         self,
         norm_type: float,
@@ -208,8 +212,8 @@ class _LPPoolNd(Module):
         self.stride = stride
         self.ceil_mode = ceil_mode
 
-    def _pool(self, function: Any, input: Tensor) -> Tensor:
-        return function(
+    def forward(self, input: Tensor) -> Tensor:
+        return self._function("lp_pool")(
             input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
         )
 
@@ -223,28 +227,28 @@ class _LPPoolNd(Module):
 class LPPool1d(_LPPoolNd):
     """The norm of the values under each window of a line."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        return self._pool(F.lp_pool1d, input)
+    _dims = 1
 
 
 class LPPool2d(_LPPoolNd):
     """The norm of the values under each window of an image."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        return self._pool(F.lp_pool2d, input)
+    _dims = 2
 
 
 class LPPool3d(_LPPoolNd):
     """The norm of the values under each window of a volume."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        return self._pool(F.lp_pool3d, input)
+    _dims = 3
 
 
-class _AdaptiveAvgPoolNd(Module):
+class _AdaptiveAvgPoolNd(_PoolNd):
     def __init__(self, output_size: Any) -> None:
         super().__init__()
         self.output_size = output_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._function("adaptive_avg_pool")(input, self.output_size)
 
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
@@ -253,29 +257,29 @@ class _AdaptiveAvgPoolNd(Module):
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """The mean of each of output_size windows that cover a line evenly."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.adaptive_avg_pool1d(input, self.output_size)
+    _dims = 1
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """The mean of each of output_size windows that cover an image evenly; None keeps a size."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.adaptive_avg_pool2d(input, self.output_size)
+    _dims = 2
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """The mean of each of output_size windows that cover a volume evenly; None keeps a size."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.adaptive_avg_pool3d(input, self.output_size)
+    _dims = 3
 
 
-class _AdaptiveMaxPoolNd(Module):
+class _AdaptiveMaxPoolNd(_PoolNd):
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__()
         self.output_size = output_size
         self.return_indices = return_indices
+
+    def forward(self, input: Tensor) -> Any:
+        return self._function("adaptive_max_pool")(input, self.output_size, self.return_indices)
 
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
@@ -284,32 +288,27 @@ class _AdaptiveMaxPoolNd(Module):
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """The largest value of each of output_size windows that cover a line evenly."""
 
-    def forward(self, input: Tensor) -> Any:
-        return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
+    _dims = 1
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """The largest value of each of output_size windows that cover an image evenly; None keeps a
     size."""
 
-    def forward(self, input: Tensor) -> Any:
-        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
+    _dims = 2
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """The largest value of each of output_size windows that cover a volume evenly; None keeps a
     size."""
 
-    def forward(self, input: Tensor) -> Any:
-        return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
+    _dims = 3
 
 
 class LocalResponseNorm(Module):
     """Each value divided by a power of the mean square over neighbouring channels."""
 
-    def __init__(
-        self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
-    ) -> None:
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
         self.size = size
         self.alpha = alpha
