@@ -19,6 +19,7 @@ import typing as _typing
 
 from treadle import _C
 from treadle import _array_object as _array_object
+from treadle import _names
 from treadle._C import *  # noqa: F401,F403  the operators and types
 from treadle._dtypes import finfo, iinfo
 from treadle._legacy_types import (
@@ -90,13 +91,7 @@ newaxis = None
 # What is standard among the names here, and all of the standard in array_api.
 __array_api_version__ = "2024.12"
 
-# Modules and names imported at their first use.
-_SUBMODULES = frozenset(
-    [
-        "array_api", "autograd", "fft", "functional", "linalg", "nn", "optim", "random",
-        "return_types", "serialization", "signal", "testing", "utils",
-    ]  # fmt: skip
-)
+# Names imported at their first use, beside the modules of the package.
 _LAZY = {
     "load": "treadle.serialization",
     "save": "treadle.serialization",
@@ -110,14 +105,18 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> _typing.Any:
-    if name in _SUBMODULES:
-        return _importlib.import_module(f"treadle.{name}")
     if name in _LAZY:
         value = getattr(_importlib.import_module(_LAZY[name]), name)
         globals()[name] = value
         return value
-    raise AttributeError(f"module 'treadle' has no attribute '{name}'")
+    module = _names.submodule(__name__, name)
+    if module is None:
+        raise _names.missing(__name__, name)
+    return module
 
 
 def __dir__() -> list:
-    return sorted({*globals(), *_SUBMODULES, *_LAZY})
+    import pkgutil
+
+    modules = {module.name for module in pkgutil.iter_modules(__path__)}
+    return sorted({*globals(), *modules, *_LAZY})

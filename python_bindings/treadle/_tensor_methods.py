@@ -8,6 +8,7 @@ from typing import Any, Callable, Optional, Sequence, Tuple
 
 from treadle import _C, _legacy_types
 from treadle._C import Tensor
+from treadle._names import in_words_of_the_program
 
 _type = Tensor.type
 _set = Tensor.set_
@@ -51,7 +52,7 @@ def map2_(
 def type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
     """The name of the tensor's type; or the tensor as another: a dtype, FloatTensor, or its name."""
     if dtype is None:
-        return _type(self)
+        return in_words_of_the_program(_type(self))
     kind = _legacy_types.parse_type(dtype) if isinstance(dtype, str) else dtype
     if isinstance(kind, _legacy_types.LegacyTensorType):
         return self.to(device=kind.device_type, dtype=kind.dtype, non_blocking=non_blocking)

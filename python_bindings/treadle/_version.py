@@ -1,4 +1,4 @@
-"""The version of the package."""
+"""The version of the package, and the version of PyTorch whose names and behaviour it follows."""
 
 from importlib import metadata
 
@@ -6,3 +6,5 @@ try:
     __version__ = metadata.version("treadle")
 except metadata.PackageNotFoundError:  # used from a build folder, not installed
     __version__ = "0.0.0"
+
+FOLLOWED = "2.9.1"

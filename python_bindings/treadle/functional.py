@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Optional, Sequence, Tuple, Union
 
-from treadle import _C
+from treadle import _C, _names
 from treadle._C import Tensor
 
 
@@ -41,7 +41,7 @@ def typename(obj: Any) -> str:
     return (
         kind.__qualname__
         if kind.__module__ == "builtins"
-        else f"{kind.__module__}.{kind.__qualname__}"
+        else _names.in_words_of_the_program(f"{kind.__module__}.{kind.__qualname__}")
     )
 
 

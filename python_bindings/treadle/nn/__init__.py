@@ -5,11 +5,14 @@ import treadle.nn as nn
 net = nn.Sequential(nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, 10))
 """
 
+from .. import _names
 from . import attention, functional, init, utils
 from .modules import *  # noqa: F403
 from .modules import __all__ as _module_names
 from .parameter import Buffer, Parameter
 from .uninitialized import UninitializedBuffer, UninitializedParameter
+
+__getattr__ = _names.attributes_of(__name__)
 
 __all__ = [
     *_module_names,

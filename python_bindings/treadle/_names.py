@@ -1,0 +1,77 @@
+"""How the package calls itself, and what it says of a name that it does not have.
+
+The package is `treadle`; to a program that imports it as `torch` (treadle.run) it is `torch`, in
+messages as in the text of dtypes and sizes:
+
+    >>> treadle.nn.Foo                    # by itself
+    AttributeError: module 'treadle.nn' has no attribute 'Foo'
+    >>> torch.nn.Foo                      # under treadle.run
+    AttributeError: torch.nn.Foo does not exist in Treadle; see docs/coming-from-pytorch.md
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from typing import Any, Callable, Optional
+
+PACKAGE = "treadle"
+PAGE = "docs/coming-from-pytorch.md"
+
+_spoken = PACKAGE
+
+
+def spoken() -> str:
+    """The name by which the program knows the package: treadle or torch."""
+    return _spoken
+
+
+def speak_as(name: str) -> None:
+    """Set that name."""
+    global _spoken
+    _spoken = name
+
+
+def in_words_of_the_program(name: str) -> str:
+    """`treadle.nn.Linear` as the program writes it."""
+    return _spoken + name[len(PACKAGE) :] if name.split(".")[0] == PACKAGE else name
+
+
+def missing(module: str, name: str) -> AttributeError:
+    """What asking a module of the package for a name that it does not have raises."""
+    if _spoken == PACKAGE:
+        error = AttributeError(f"module '{module}' has no attribute '{name}'")
+    else:
+        asked = f"{in_words_of_the_program(module)}.{name}"
+        error = AttributeError(f"{asked} does not exist in Treadle; see {PAGE}")
+    # For the suggestions that Python adds: "Did you mean: ...?"
+    error.name, error.obj = name, sys.modules.get(module)
+    return error
+
+
+def _is_module(full: str) -> bool:
+    if full in sys.modules:
+        return True
+    spec = importlib.util.find_spec(full)
+    return spec is not None and spec.origin is not None  # a folder alone has none
+
+
+def submodule(module: str, name: str) -> Optional[Any]:
+    """The submodule of that name, imported; None where there is none."""
+    if name.startswith("__") or not hasattr(sys.modules[module], "__path__"):
+        return None
+    full = f"{module}.{name}"
+    return importlib.import_module(full) if _is_module(full) else None
+
+
+def attributes_of(module: str) -> Callable[[str], Any]:
+    """A `__getattr__` for a module: its submodules are imported when they are first used."""
+
+    def __getattr__(name: str) -> Any:
+        found = submodule(module, name)
+        if found is None:
+            raise missing(module, name)
+        return found
+
+    return __getattr__
