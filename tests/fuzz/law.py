@@ -1,9 +1,5 @@
-"""What an exception of the library may be: its type, and the law of messages.
-
-    conv2d: expected stride > 0, got stride = (0, 1)
-
-The operator, what was expected, what came; at most six lines; no internal names.
-"""
+"""Whether an exception of the library is one that it may raise: its type, and the law of messages
+(operators/law.py)."""
 
 from __future__ import annotations
 
@@ -12,26 +8,15 @@ from typing import Optional
 
 import treadle
 
+from operators.law import INTERNAL, MOST_LINES, NAMED, REFUSALS
+
 ALLOWED: tuple[type[BaseException], ...] = (
-    TypeError,
-    ValueError,
-    IndexError,
-    RuntimeError,
-    NotImplementedError,
-    OverflowError,
+    *REFUSALS,
     ZeroDivisionError,
     MemoryError,
     BufferError,  # of DLPack and the buffer protocol
-    treadle.OutOfMemoryError,
 )
-MOST_LINES, MOST_CHARACTERS = 6, 1500
-NAMED = r"[\w.]+(\(\))?: "
-INTERNAL = (
-    r"treadle::|aten::|std::|terminate|0x[0-9a-f]{6,}|internal error|INTERNAL|bad_alloc|\bImpl\b|"
-    r"\bu?int\d+_t\b|\bsize_t\b|\bC (long|int|double)\b|long long|pybind|PyObject|"
-    r"__cxx|basic_string|vector<|optional<|Invoked with|incompatible function arguments|"
-    r"\.(cc|cpp|h|hpp|so)\b|/(usr|home|work|tmp|root)/|Traceback|Assertion|not a bug"
-)
+MOST_CHARACTERS = 1500
 _NAMED, _INTERNAL = re.compile(NAMED), re.compile(INTERNAL)
 # What a caller's own object raised comes through as it is.
 OF_A_STRANGER = "stranger: "

@@ -12,6 +12,8 @@ from typing import Any, Callable
 import pytest
 import treadle
 
+from array_api_dtypes import ALL, COMPLEX, FLOATS, INTEGERS, NUMBERS, REAL, SIGNED, UNSIGNED
+
 xp = treadle.array_api
 
 TABLES = """
@@ -57,14 +59,6 @@ def promotions() -> dict[tuple[str, str], str]:
 
 
 PROMOTIONS = promotions()
-SIGNED = ("int8", "int16", "int32", "int64")
-UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
-INTEGERS = SIGNED + UNSIGNED
-FLOATS = ("float32", "float64")
-COMPLEX = ("complex64", "complex128")
-REAL = INTEGERS + FLOATS
-NUMBERS = REAL + COMPLEX
-ALL = ("bool", *NUMBERS)
 
 # Functions of two arrays: the dtypes they take, whether the result is bool.
 FUNCTIONS: dict[str, tuple[tuple[str, ...], bool]] = {

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 import pytest
 import treadle
 
-xp = treadle.array_api
+from array_api_dtypes import ALL, COMPLEX, FLOATS, INTEGERS, NUMBERS, REAL, UNSIGNED
 
-SIGNED = ("int8", "int16", "int32", "int64")
-UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
-INTEGERS = SIGNED + UNSIGNED
-FLOATS = ("float32", "float64")
-COMPLEX = ("complex64", "complex128")
-REAL = INTEGERS + FLOATS
-NUMBERS = REAL + COMPLEX
-ALL = ("bool", *NUMBERS)
+xp = treadle.array_api
 
 
 def array(shape: Any, dtype: str, low: float = -3, high: float = 4, seed: int = 0) -> np.ndarray:
@@ -350,9 +343,7 @@ def test_cumulative(dtype: str) -> None:
         )
     for n, axis in [(1, -1), (2, 0), (0, 1), (9, 1)]:
         same(xp.diff(to(x), n=n, axis=axis), np.diff(x, n, axis))
-    same(
-        xp.diff(to(x), prepend=to(x[:, :1]), append=to(x)), np.diff(x, prepend=x[:, :1], append=x)
-    )
+    same(xp.diff(to(x), prepend=to(x[:, :1]), append=to(x)), np.diff(x, prepend=x[:, :1], append=x))
 
 
 # ---- searching, sorting, sets ----

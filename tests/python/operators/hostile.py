@@ -21,26 +21,14 @@ from typing import Any, Callable, Iterator
 import numpy as np
 import treadle
 
-from . import limits
+from . import law, limits
 from .cases import dtypes_of, has_samples, samples_of, in_suite
 from .catalogue import Operator, operators
 from .sample import Sample, map_arrays, to_tensor
 
-ALLOWED = (
-    TypeError,
-    ValueError,
-    IndexError,
-    RuntimeError,
-    NotImplementedError,
-    OverflowError,
-    treadle.OutOfMemoryError,
-)
 # Python itself refuses a method's `self` of another type; every other message begins with the
 # operator.
-NAMED = re.compile(r"[\w.]+(\(\))?: ")
-INTERNAL_NAMES = re.compile(
-    r"treadle::|aten::|std::|terminate|0x[0-9a-f]{6,}|internal error|bad_alloc|\bImpl\b"
-)
+NAMED, INTERNAL_NAMES = re.compile(law.NAMED), re.compile(law.INTERNAL)
 
 # A value that does not fit, by a name to print.
 Bad = tuple[str, Callable[[], Any]]
@@ -343,11 +331,15 @@ def problem_of(call: Call) -> str:
     try:
         call.function(*args, **kwargs)
         return ""
-    except ALLOWED as error:
+    except law.REFUSALS as error:
         message = str(error)
         if isinstance(error, treadle.InternalError):
             return f"a bug was reported: {message}"
-        if not message or len(message.splitlines()) > 6 or INTERNAL_NAMES.search(message):
+        if (
+            not message
+            or len(message.splitlines()) > law.MOST_LINES
+            or INTERNAL_NAMES.search(message)
+        ):
             return f"a message against the rules: {message!r}"
         if not NAMED.match(message) and not isinstance(error, TypeError):
             return f"a message that names no operator: {message!r}"

@@ -1,0 +1,10 @@
+"""The dtypes of the array API standard by kind, which its tests run over."""
+
+SIGNED = ("int8", "int16", "int32", "int64")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+INTEGERS = SIGNED + UNSIGNED
+FLOATS = ("float32", "float64")
+COMPLEX = ("complex64", "complex128")
+REAL = INTEGERS + FLOATS
+NUMBERS = REAL + COMPLEX
+ALL = ("bool", *NUMBERS)
