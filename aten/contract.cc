@@ -11,7 +11,7 @@ void fail(const char* op, const char* condition,
     message += str(separator, name, " = ", value);
     separator = ", ";
   }
-  treadle::detail::throw_error(ErrorKind::Runtime, std::move(message));
+  treadle::fail<ErrorKind::Runtime>(message);
 }
 
 void require_defined(const char* op, const char* argument, const Tensor& t) {

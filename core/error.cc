@@ -34,7 +34,18 @@ void append(std::string& out, double value) {
   if (fixed && text.find('.') == std::string_view::npos) out += ".0";
 }
 
-void throw_error(ErrorKind kind, std::string message) {
+std::string LateText::text() const {
+  std::string out;
+  write_(data_, out);
+  return out;
+}
+
+}  // namespace treadle::detail
+
+namespace treadle {
+namespace {
+
+std::string shortened(std::string message) {
   // A shape of a thousand dimensions is not for reading: its middle is left out.
   constexpr size_t kMost = 1000, kStart = 600, kEnd = 300;
   if (message.size() > kMost) {
@@ -45,7 +56,12 @@ void throw_error(ErrorKind kind, std::string message) {
     while (end < message.size() && continues(end)) ++end;
     message = message.substr(0, start) + " ... " + message.substr(end);
   }
-  throw Error(kind, message);
+  return message;
 }
 
-}  // namespace treadle::detail
+}  // namespace
+
+Error::Error(ErrorKind kind, const detail::LateText& message)
+    : Error(kind, shortened(message.text())) {}
+
+}  // namespace treadle

@@ -28,17 +28,8 @@ enum class ErrorKind : uint8_t {
   Runtime,         // RuntimeError
   NotImplemented,  // NotImplementedError
   OutOfMemory,     // treadle.OutOfMemoryError
-  LinAlg,          // treadle.linalg.LinAlgError: a matrix without the inverse, factors, ... asked for
-  Internal,        // treadle.InternalError: a bug in Treadle
-};
-
-class Error : public std::runtime_error {
- public:
-  Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
-  ErrorKind kind() const noexcept { return kind_; }
-
- private:
-  ErrorKind kind_;
+  LinAlg,    // treadle.linalg.LinAlgError: a matrix without the inverse, factors, ... asked for
+  Internal,  // treadle.InternalError: a bug in Treadle
 };
 
 namespace detail {
@@ -99,9 +90,33 @@ void append(std::string& out, const std::optional<T>& value) {
     append(out, "None");
 }
 
-[[noreturn]] void throw_error(ErrorKind kind, std::string message);
+// What str() of some parts gives, when it is asked for. It has nothing to destroy, and an exception
+// that leaves a function is the slower for each frame, and for each where something is destroyed.
+class LateText {
+ public:
+  template <class Write>
+  explicit LateText(const Write& write)
+      : data_(&write), write_([](const void* data, std::string& out) {
+          (*static_cast<const Write*>(data))(out);
+        }) {}
+  std::string text() const;
+
+ private:
+  const void* data_;
+  void (*write_)(const void* data, std::string& out);
+};
 
 }  // namespace detail
+
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  Error(ErrorKind kind, const detail::LateText& message);  // where too long, without its middle
+  ErrorKind kind() const noexcept { return kind_; }
+
+ private:
+  ErrorKind kind_;
+};
 
 // Concatenates the texts of its arguments.
 template <class... Parts>
@@ -113,7 +128,8 @@ std::string str(const Parts&... parts) {
 
 template <ErrorKind kind, class... Parts>
 [[noreturn, gnu::cold, gnu::noinline]] void fail(const Parts&... parts) {
-  detail::throw_error(kind, str(parts...));
+  const auto write = [&](std::string& out) { (detail::append(out, parts), ...); };
+  throw Error(kind, detail::LateText(write));
 }
 
 template <ErrorKind kind, class... Parts>

@@ -98,7 +98,15 @@ Registration register_layer_function(Operator& op, Layer layer, void* function,
   return {};
 }
 
-void no_kernel(const Operator& op, Device device, Layout layout, ScalarType dtype) {
+namespace {
+
+// The cells of an operator that have kernels, as text: cpu (float32, float64); cuda (float32).
+struct KernelCells {
+  const Operator& op;
+};
+
+std::string to_string(const KernelCells& cells) {
+  const Operator& op = cells.op;
   std::string known;
   for (int d = 0; d < num_device_types(); ++d) {
     for (int l = 0; l < kMaxLayouts; ++l) {
@@ -119,11 +127,16 @@ void no_kernel(const Operator& op, Device device, Layout layout, ScalarType dtyp
                    dtypes, ")");
     }
   }
-  if (known.empty()) known = "none";
+  return known.empty() ? "none" : known;
+}
+
+}  // namespace
+
+void no_kernel(const Operator& op, Device device, Layout layout, ScalarType dtype) {
   fail<ErrorKind::NotImplemented>(op.info().base_name,
                                   ": expected a device, layout and dtype that has a kernel, got ",
                                   name_of(device.type), ", ", name_of(layout), ", ", name_of(dtype),
-                                  "\nkernels exist for: ", known);
+                                  "\nkernels exist for: ", KernelCells{op});
 }
 
 BoxedKernel find_boxed(const Operator& op, Device device, Layout layout, ScalarType dtype) {

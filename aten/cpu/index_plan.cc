@@ -41,23 +41,30 @@ void set_inner(IndexPlan& plan, const Tensor& t, IntList dims) {
 [[noreturn, gnu::cold]] void out_of_bounds(std::string_view op, int64_t value, int64_t size,
                                            NegativeIndex negative, int64_t dim) {
   const int64_t low = negative == NegativeIndex::FromTheEnd ? -size : 0;
-  const std::string where = dim >= 0 ? str(" for dimension ", dim) : std::string();
-  fail<ErrorKind::Index>(op, ": expected index in [", low, ", ", size, ")", where,
+  if (dim < 0)
+    fail<ErrorKind::Index>(op, ": expected index in [", low, ", ", size, "), got index = ", value);
+  fail<ErrorKind::Index>(op, ": expected index in [", low, ", ", size, ") for dimension ", dim,
                          ", got index = ", value);
 }
 
-// Adds the offsets that the entries of `index` stand for.
-void add_offsets(std::string_view op, std::vector<int64_t>& offsets, const Tensor& index,
-                 int64_t size, int64_t stride, NegativeIndex negative, int64_t dim) {
+enum class Write : bool { Set, Add };
+
+// Sets the offsets that the entries of `index` stand for, or adds them to what is there.
+template <Write write>
+void put_offsets(std::string_view op, Offsets& offsets, const Tensor& index, int64_t size,
+                 int64_t stride, NegativeIndex negative, int64_t dim) {
   const int64_t* values = index.data_as<int64_t>();
   const bool wraps = negative == NegativeIndex::FromTheEnd;
-  parallel_for(static_cast<int64_t>(offsets.size()), kGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(offsets.size(), kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t value = values[i];
       const int64_t wrapped = value < 0 && wraps ? value + size : value;
       if (wrapped < 0 || wrapped >= size) [[unlikely]]
         out_of_bounds(op, value, size, negative, dim);
-      offsets[i] += wrapped * stride;
+      if constexpr (write == Write::Set)
+        offsets[i] = wrapped * stride;
+      else
+        offsets[i] += wrapped * stride;
     }
   });
 }
@@ -72,10 +79,13 @@ Tensor as_int64(const Tensor& index) {
 IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indices) {
   const shape::IndexGeometry g = shape::index_geometry(std::string(op).c_str(), self, indices);
   IndexPlan plan;
-  plan.index.assign(checked_numel(g.index_sizes), 0);
+  plan.index = Offsets(checked_numel(g.index_sizes));
+  bool first = true;
   for (const int64_t d : g.indexed_dims) {
     const Tensor index = as_int64(aten::expand(indices[d], g.index_sizes));
-    add_offsets(op, plan.index, index, self.size(d), self.stride(d), NegativeIndex::FromTheEnd, d);
+    const auto put =
+        std::exchange(first, false) ? put_offsets<Write::Set> : put_offsets<Write::Add>;
+    put(op, plan.index, index, self.size(d), self.stride(d), NegativeIndex::FromTheEnd, d);
   }
   plan.outer = dim_offsets(self, g.before_dims);
   set_inner(plan, self, g.after_dims);
@@ -85,11 +95,11 @@ IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indi
 IndexPlan dim_plan(std::string_view op, const Tensor& self, int64_t dim, const Tensor& index,
                    NegativeIndex negative) {
   IndexPlan plan;
-  plan.index.assign(index.numel(), 0);
+  plan.index = Offsets(index.numel());
   const int64_t rank = self.dim();
   if (dim < 0) dim += std::max<int64_t>(rank, 1);
-  add_offsets(op, plan.index, as_int64(index), rank ? self.size(dim) : 1,
-              rank ? self.stride(dim) : 0, negative, -1);
+  put_offsets<Write::Set>(op, plan.index, as_int64(index), rank ? self.size(dim) : 1,
+                          rank ? self.stride(dim) : 0, negative, -1);
   DimVector before, after;
   for (int64_t d = 0; d < rank; ++d) {
     if (d < dim) before.push_back(d);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstring>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -21,12 +22,29 @@ namespace treadle::cpu {
 
 inline constexpr int64_t kAhead = 16;  // entries between asking for an element and using it
 
+// Offsets whose values are not set when they are made: there may be as many as elements.
+class Offsets {
+ public:
+  Offsets() = default;
+  explicit Offsets(int64_t count)
+      : values_(std::make_unique_for_overwrite<int64_t[]>(static_cast<size_t>(count))),
+        count_(count) {}
+  int64_t size() const { return count_; }
+  int64_t& operator[](int64_t i) { return values_[static_cast<size_t>(i)]; }
+  int64_t operator[](int64_t i) const { return values_[static_cast<size_t>(i)]; }
+
+ private:
+  std::unique_ptr<int64_t[]> values_;
+  int64_t count_ = 0;
+};
+
 struct IndexPlan {
-  std::vector<int64_t> outer, index, inner;
+  std::vector<int64_t> outer, inner;
+  Offsets index;
   int64_t run = 1;
 
   int64_t slice() const { return static_cast<int64_t>(inner.size()) * run; }
-  int64_t slices() const { return static_cast<int64_t>(outer.size() * index.size()); }
+  int64_t slices() const { return static_cast<int64_t>(outer.size()) * index.size(); }
 };
 
 enum class NegativeIndex : bool { Refused, FromTheEnd };
@@ -47,7 +65,7 @@ Tensor apart_from(const Tensor& t, const Tensor& written);
 // Copies the elements of the plan to `out`, in order.
 template <class Element>
 void read_plan(const IndexPlan& plan, const Element* data, Element* out) {
-  const int64_t entries = static_cast<int64_t>(plan.index.size());
+  const int64_t entries = plan.index.size();
   const int64_t slice = plan.slice();
   parallel_for(plan.slices(), grain_for(slice), [&](int64_t begin, int64_t end) {
     int64_t o = begin / entries;
@@ -88,7 +106,7 @@ void read_plan(const IndexPlan& plan, const Element* data, Element* out) {
 template <class T, class Write>
 void write_plan(const IndexPlan& plan, T* data, int64_t span, const T* source, bool many,
                 Write write) {
-  const int64_t entries = static_cast<int64_t>(plan.index.size());
+  const int64_t entries = plan.index.size();
   const int64_t slice = plan.slice();
   const int64_t rows = static_cast<int64_t>(plan.inner.size());
   if (entries == 0 || slice == 0) return;

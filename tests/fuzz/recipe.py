@@ -217,9 +217,11 @@ class Recipe:
         return [*self.args, *self.kwargs.values(), *([self.out] if self.out else [])]
 
     def elements(self) -> int:
-        """How many elements the largest tensor on the cpu has."""
+        """How many elements the largest tensor on the cpu has, or pairs of elements of the two
+        largest ones.
+        """
         found = [t for node in self.nodes() for t in tensor_nodes(node) if t.device == "cpu"]
-        return max((prod(t.shape) for t in found), default=0)
+        return prod(sorted(prod(max(1, n) for n in t.shape) for t in found)[-2:])
 
     def function(self) -> Callable[..., Any]:
         op = self.operator

@@ -16,7 +16,7 @@ from .recipe import Recipe
 from .shrink import finding_of
 
 CHUNK = 500
-# After so many chunks a worker starts anew.
+# After so many chunks of its own a worker starts anew.
 RENEWED = 100
 
 
@@ -72,14 +72,15 @@ class Run:
             raise self.failure
 
     def _work(self) -> None:
-        worker = Worker(self.modules, self.hang)
+        worker, chunks = Worker(self.modules, self.hang), 0
         try:
             while True:
                 with self._lock:
                     chunk = next(self._chunks, None)
                 if chunk is None or self.failure is not None:
                     return
-                if chunk[0] // CHUNK % RENEWED == RENEWED - 1:
+                chunks += 1
+                if chunks % RENEWED == 0:
                     worker.close()  # what its caches hold counts against its limit of memory
                 self._make_calls(worker, *chunk)
         except BaseException as error:

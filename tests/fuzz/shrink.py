@@ -31,16 +31,16 @@ def judged(worker: Worker, recipe: Recipe) -> Optional[Finding]:
 
 def finding_of(end: Died, recipe: Recipe) -> Optional[Finding]:
     """A crash or a hang as a finding. To go through so many elements as a stride of 0 can make of
-    one takes its time: that is no hang.
+    one, or all pairs of them, takes its time: that is no hang, nor is it that the arguments do.
     """
     if OUT_OF_MEMORY in end.output:
         return None
     kind = "hang" if end.how.startswith("hangs") else "crash"
-    if kind == "hang" and recipe.elements() > MOST_ELEMENTS:
+    if kind == "hang" and (end.phase == 0 or recipe.elements() > MOST_ELEMENTS):
         return None
     lines = end.output.splitlines()
     report = [line for line in lines if "ERROR:" in line or "runtime error" in line]
-    return Finding(kind, " ".join([f"{PHASES[end.phase]}: {end.how}", *report[:2]]))
+    return Finding(kind, " ".join([f"{PHASES[end.phase]}: {end.how}", *(report[:2] or lines[-1:])]))
 
 
 def shrink(

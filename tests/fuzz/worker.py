@@ -10,13 +10,15 @@ started this one reads there which call was the last. MODULEs are imported first
 
 from __future__ import annotations
 
+import gc
 import importlib
 import mmap
 import struct
 import sys
 import traceback
+from functools import partial
 from multiprocessing.connection import Connection
-from typing import Optional
+from typing import Callable, Optional
 
 from operators import limits
 
@@ -40,11 +42,23 @@ class Journal:
         JOURNAL.pack_into(self.memory, 0, self.number, phase)
 
 
-def checked(recipe: Recipe, journal: Journal) -> Optional[Finding]:
-    """What is wrong with a call; a failure of the checks themselves is a finding too."""
+def checked(recipe: Callable[[], Recipe], journal: Journal) -> Optional[Finding]:
+    """What is wrong with a call; a failure of the checks themselves is a finding too, but for their
+    running out of memory.
+    """
     try:
-        return judge(recipe, journal.phase)
+        return _checked(recipe, journal)
+    except MemoryError:  # what holds the memory may be garbage
+        gc.collect()
+        return None
+
+
+def _checked(recipe: Callable[[], Recipe], journal: Journal) -> Optional[Finding]:
+    try:
+        journal.phase(0)
+        return judge(recipe(), journal.phase)
     except (MemoryError, RecursionError):
+        gc.collect()
         return None
     except Exception as error:
         if str(error).startswith(OF_A_STRANGER):
@@ -69,13 +83,12 @@ def main() -> None:
             return
         if order[0] == "judge":
             journal.number += 1
-            parent.send(("judged", checked(order[1], journal)))
+            parent.send(("judged", checked(lambda: order[1], journal)))
             continue
         _, seed, first, count, only = order
         for number in range(first, first + count):
             journal.number = number
-            recipe = draw(seed, number, only)
-            found = checked(recipe, journal)
+            found = checked(partial(draw, seed, number, only), journal)
             if found is not None:
                 parent.send(("found", number, found))
         journal.number = -1

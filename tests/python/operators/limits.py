@@ -6,7 +6,7 @@ import os
 import resource
 import warnings
 
-MEMORY = 512 << 20
+MEMORY = 768 << 20
 
 
 def apply() -> None:
