@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, TypeVar
+from typing import Optional, TypeVar
 
 import treadle
 from treadle import Tensor
@@ -11,11 +11,24 @@ from .. import functional as F
 from .._operators import ops
 from ..modules.module import Module
 from . import parametrize
-from .spectral_norm import power_iteration, weight_matrix
+from .spectral_norm import (
+    check_iterations,
+    output_dim,
+    power_iteration,
+    random_directions,
+    weight_matrix,
+)
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
 M = TypeVar("M", bound=Module)
+
+
+def _tensor_of(module: Module, name: str) -> Tensor:
+    tensor = getattr(module, name, None)
+    if not isinstance(tensor, Tensor):
+        raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
+    return tensor
 
 
 class _WeightNorm(Module):
@@ -47,19 +60,13 @@ class _SpectralNorm(Module):
                 f"Dimension out of range (expected to be in range of [-{weight.dim()}, "
                 f"{weight.dim() - 1}] but got {dim})"
             )
-        if n_power_iterations <= 0:
-            raise ValueError(
-                "Expected n_power_iterations to be positive, but got "
-                f"n_power_iterations={n_power_iterations}"
-            )
+        check_iterations(n_power_iterations)
         self.dim = dim if dim >= 0 else dim + weight.dim()
         self.eps = eps
         if weight.dim() > 1:
             self.n_power_iterations = n_power_iterations
             matrix = weight_matrix(weight.detach(), self.dim)
-            rows, columns = matrix.shape
-            u = F.normalize(matrix.new_empty((rows,)).normal_(0, 1), dim=0, eps=eps)
-            v = F.normalize(matrix.new_empty((columns,)).normal_(0, 1), dim=0, eps=eps)
+            u, v = random_directions(matrix, eps)
             power_iteration(matrix, u, v, 15, eps)
             self.register_buffer("_u", u)
             self.register_buffer("_v", v)
@@ -69,9 +76,7 @@ class _SpectralNorm(Module):
             return F.normalize(weight, dim=0, eps=self.eps)
         matrix = weight_matrix(weight, self.dim)
         if self.training:
-            power_iteration(
-                matrix.detach(), self._u, self._v, self.n_power_iterations, self.eps
-            )
+            power_iteration(matrix.detach(), self._u, self._v, self.n_power_iterations, self.eps)
         u, v = self._u.clone(), self._v.clone()  # overwritten before backward has run, perhaps
         return weight / u.dot(matrix.mv(v))
 
@@ -87,11 +92,8 @@ def spectral_norm(
     dim: Optional[int] = None,
 ) -> M:
     """The tensor `name` divided by its largest singular value."""
-    weight = getattr(module, name, None)
-    if not isinstance(weight, Tensor):
-        raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
-    if dim is None:
-        dim = int(type(module).__name__.startswith("ConvTranspose"))
+    weight = _tensor_of(module, name)
+    dim = output_dim(module, dim)
     parametrize.register_parametrization(
         module, name, _SpectralNorm(weight, n_power_iterations, dim, eps)
     )
@@ -159,9 +161,7 @@ def orthogonal(
 ) -> M:
     """The matrix `name` kept orthogonal: columns (or rows, whichever are fewer) of unit length at
     right angles."""
-    weight: Any = getattr(module, name, None)
-    if not isinstance(weight, Tensor):
-        raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
+    weight = _tensor_of(module, name)
     if weight.dim() < 2:
         raise ValueError(
             f"Expected a matrix or batch of matrices. Got a tensor of {weight.dim()} dimensions."

@@ -11,6 +11,7 @@ from treadle import Tensor
 from .. import functional as F
 from ..modules.module import Module
 from ..parameter import Parameter
+from . import _weight_hooks
 
 __all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
 
@@ -32,6 +33,30 @@ def power_iteration(matrix: Tensor, u: Tensor, v: Tensor, steps: int, eps: float
             u.copy_(F.normalize(matrix.mv(v), dim=0, eps=eps))
 
 
+def random_directions(matrix: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """u and v to start from."""
+    u, v = (
+        F.normalize(matrix.new_empty((size,)).normal_(0, 1), dim=0, eps=eps)
+        for size in matrix.shape
+    )
+    return u, v
+
+
+def check_iterations(n_power_iterations: int) -> None:
+    if n_power_iterations <= 0:
+        raise ValueError(
+            "Expected n_power_iterations to be positive, but got "
+            f"n_power_iterations={n_power_iterations}"
+        )
+
+
+def output_dim(module: Module, dim: Optional[int]) -> int:
+    """The dimension given, or the one of the weight that the outputs of the layer go along."""
+    if dim is not None:
+        return dim
+    return int(type(module).__name__.startswith("ConvTranspose"))
+
+
 class SpectralNorm:
     """The hook that divides the weight before each forward; u and v are buffers of the module."""
 
@@ -40,11 +65,7 @@ class SpectralNorm:
     def __init__(
         self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12
     ) -> None:
-        if n_power_iterations <= 0:
-            raise ValueError(
-                "Expected n_power_iterations to be positive, but got "
-                f"n_power_iterations={n_power_iterations}"
-            )
+        check_iterations(n_power_iterations)
         self.name = name
         self.dim = dim
         self.n_power_iterations = n_power_iterations
@@ -65,21 +86,12 @@ class SpectralNorm:
         module: Module, name: str, n_power_iterations: int, dim: int, eps: float
     ) -> "SpectralNorm":
         """Replace the parameter `name` of `module`."""
-        for hook in module._forward_pre_hooks.values():
-            if isinstance(hook, SpectralNorm) and hook.name == name:
-                raise RuntimeError(
-                    f"Cannot register two spectral_norm hooks on the same parameter {name}"
-                )
+        _weight_hooks.check_first(module, SpectralNorm, name, "spectral_norm")
         hook = SpectralNorm(name, n_power_iterations, dim, eps)
         weight = module._parameters[name]
         if weight is None:
-            raise ValueError(
-                "`SpectralNorm` cannot be applied as parameter `" + name + "` is None"
-            )
-        matrix = weight_matrix(weight.detach(), dim)
-        rows, columns = matrix.shape
-        u = F.normalize(weight.detach().new_empty((rows,)).normal_(0, 1), dim=0, eps=eps)
-        v = F.normalize(weight.detach().new_empty((columns,)).normal_(0, 1), dim=0, eps=eps)
+            raise ValueError("`SpectralNorm` cannot be applied as parameter `" + name + "` is None")
+        u, v = random_directions(weight_matrix(weight.detach(), dim), eps)
         del module._parameters[name]
         module.register_parameter(name + "_orig", weight)
         setattr(module, name, weight.detach())
@@ -110,17 +122,11 @@ def spectral_norm(
     dim: Optional[int] = None,
 ) -> M:
     """Divide the parameter `name` by its largest singular value before each forward."""
-    if dim is None:
-        dim = int(type(module).__name__.startswith("ConvTranspose"))
-    SpectralNorm.apply(module, name, n_power_iterations, dim, eps)
+    SpectralNorm.apply(module, name, n_power_iterations, output_dim(module, dim), eps)
     return module
 
 
 def remove_spectral_norm(module: M, name: str = "weight") -> M:
     """Undo :func:`spectral_norm`."""
-    for key, hook in module._forward_pre_hooks.items():
-        if isinstance(hook, SpectralNorm) and hook.name == name:
-            hook.remove(module)
-            del module._forward_pre_hooks[key]
-            return module
-    raise ValueError(f"spectral_norm of '{name}' not found in {module}")
+    _weight_hooks.remove(module, SpectralNorm, name, "spectral_norm")
+    return module

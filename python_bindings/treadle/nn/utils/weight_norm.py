@@ -1,7 +1,7 @@
 """Weight normalisation by a hook before forward: weight = g * v / |v| (Salimans & Kingma, 2016).
 
-    layer = weight_norm(nn.Linear(20, 40))    # parameters weight_g and weight_v
-    remove_weight_norm(layer)                 # one parameter again
+layer = weight_norm(nn.Linear(20, 40))    # parameters weight_g and weight_v
+remove_weight_norm(layer)                 # one parameter again
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from treadle import Tensor
 from .._operators import ops
 from ..modules.module import Module
 from ..parameter import Parameter
+from . import _weight_hooks
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
@@ -35,12 +36,8 @@ class WeightNorm:
     @staticmethod
     def apply(module: Module, name: str, dim: Optional[int]) -> "WeightNorm":
         """Replace the parameter `name` of `module`."""
-        for hook in module._forward_pre_hooks.values():
-            if isinstance(hook, WeightNorm) and hook.name == name:
-                raise RuntimeError(
-                    f"Cannot register two weight_norm hooks on the same parameter {name}"
-                )
-        hook = WeightNorm(name, -1 if dim is None else dim)
+        _weight_hooks.check_first(module, WeightNorm, name, "weight_norm")
+        hook = WeightNorm(name, dim)
         weight = getattr(module, name)
         del module._parameters[name]
         with treadle.no_grad():
@@ -72,9 +69,5 @@ def weight_norm(module: M, name: str = "weight", dim: Optional[int] = 0) -> M:
 
 def remove_weight_norm(module: M, name: str = "weight") -> M:
     """Undo :func:`weight_norm`."""
-    for key, hook in module._forward_pre_hooks.items():
-        if isinstance(hook, WeightNorm) and hook.name == name:
-            hook.remove(module)
-            del module._forward_pre_hooks[key]
-            return module
-    raise ValueError(f"weight_norm of '{name}' not found in {module}")
+    _weight_hooks.remove(module, WeightNorm, name, "weight_norm")
+    return module
