@@ -68,7 +68,7 @@ def _at_points(cumulative: bool) -> Any:
         yield Sample(
             _ordinates(make, (0,)),
             _points(make, (0,)),
-            expect=lambda y, x: (_whole(y) if cumulative else _whole(y).sum()),
+            expect=lambda y, x: _whole(y) if cumulative else _whole(y).sum(),
         )
 
     return make_samples
@@ -89,7 +89,7 @@ def _at_distance(cumulative: bool) -> Any:
         yield Sample(_ordinates(make, (2, 5)), dx=200, expect=expect, loose=4)
         yield Sample(
             _ordinates(make, (0,)),
-            expect=lambda y: (_whole(y) if cumulative else _whole(y).sum()),
+            expect=lambda y: _whole(y) if cumulative else _whole(y).sum(),
         )
 
     return make_samples
@@ -124,13 +124,20 @@ def gradient_of_step(make: Maker) -> Iterator[Sample]:
         yield Sample(make((5,)), spacing=0.5 + 1j, expect=_gradient, loose=4)
 
 
+def _both_orders(
+    make: Maker, shape: tuple[int, ...], spacing: Any, dim: Any, loose: float = 4
+) -> Iterator[Sample]:
+    """With edges of the first and of the second order."""
+    for order in (1, 2):
+        yield Sample(
+            make(shape), spacing=spacing, dim=dim, edge_order=order, expect=_gradient, loose=loose
+        )
+
+
 @samples("gradient.scalararray")
 def gradient_of_step_along(make: Maker) -> Iterator[Sample]:
     for shape, dim in [((5,), [0]), ((3, 4), [1, 0]), ((3, 4, 3), [-1, 0]), ((3, 4), [])]:
-        for edge_order in (1, 2):
-            yield Sample(
-                make(shape), spacing=0.75, dim=dim, edge_order=edge_order, expect=_gradient, loose=4
-            )
+        yield from _both_orders(make, shape, 0.75, dim)
     yield Sample(make((3, 4)), spacing=-2, dim=[0], expect=_gradient, loose=4)
 
 
@@ -149,15 +156,7 @@ def gradient_of_steps(make: Maker) -> Iterator[Sample]:
         ((3, 4), [0.75], 1),
         ((3, 4, 3), [0.75], -3),
     ]:
-        for edge_order in (1, 2):
-            yield Sample(
-                make(shape),
-                spacing=spacing,
-                dim=dim,
-                edge_order=edge_order,
-                expect=_gradient,
-                loose=4,
-            )
+        yield from _both_orders(make, shape, spacing, dim)
 
 
 @samples("gradient.scalarrayarray")
@@ -167,15 +166,7 @@ def gradient_of_steps_along(make: Maker) -> Iterator[Sample]:
         ((3, 4), [0.5, 2.0], [1, 0]),
         ((3, 4, 3), [0.75, 0.5], [-3, 2]),
     ]:
-        for edge_order in (1, 2):
-            yield Sample(
-                make(shape),
-                spacing=spacing,
-                dim=dim,
-                edge_order=edge_order,
-                expect=_gradient,
-                loose=4,
-            )
+        yield from _both_orders(make, shape, spacing, dim)
 
 
 def _at_coordinates(make: Maker, shape: tuple[int, ...], dims: Any) -> Any:
@@ -186,27 +177,11 @@ def _at_coordinates(make: Maker, shape: tuple[int, ...], dims: Any) -> Any:
 def gradient_at(make: Maker) -> Iterator[Sample]:
     for shape, dim in [((5,), None), ((3, 4), None), ((3, 4), 1), ((3, 4, 3), -3)]:
         dims = range(len(shape)) if dim is None else [dim]
-        for edge_order in (1, 2):
-            yield Sample(
-                make(shape),
-                spacing=_at_coordinates(make, shape, dims),
-                dim=dim,
-                edge_order=edge_order,
-                expect=_gradient,
-                loose=16,
-            )
+        yield from _both_orders(make, shape, _at_coordinates(make, shape, dims), dim, 16)
     yield Sample(make((2,)), spacing=[_points(make, (2,))], expect=_gradient, loose=4)
 
 
 @samples("gradient.tensorarray")
 def gradient_at_along(make: Maker) -> Iterator[Sample]:
     for shape, dim in [((5,), [0]), ((3, 4), [1, 0]), ((3, 4, 3), [-3, 2])]:
-        for edge_order in (1, 2):
-            yield Sample(
-                make(shape),
-                spacing=_at_coordinates(make, shape, dim),
-                dim=dim,
-                edge_order=edge_order,
-                expect=_gradient,
-                loose=16,
-            )
+        yield from _both_orders(make, shape, _at_coordinates(make, shape, dim), dim, 16)
