@@ -22,6 +22,9 @@ class _PoolNd(Module):
         """F.max_pool2d for "max_pool" over two dimensions."""
         return getattr(F, f"{name}{self._dims}d")
 
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
 
 class _MaxPoolNd(_PoolNd):
     def __init__(
@@ -96,9 +99,6 @@ class _MaxUnpoolNd(_PoolNd):
             input, indices, self.kernel_size, self.stride, self.padding, output_size
         )
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
 
 class MaxUnpool1d(_MaxUnpoolNd):
     """Zeros, with what a MaxPool1d chose where it came from."""
@@ -118,7 +118,7 @@ class MaxUnpool3d(_MaxUnpoolNd):
     _dims = 3
 
 
-class AvgPool1d(Module):
+class AvgPool1d(_PoolNd):
     """The mean value under each window of a line; the windows touch unless stride says
     otherwise."""
 
@@ -146,9 +146,6 @@ class AvgPool1d(Module):
             self.ceil_mode,
             self.count_include_pad,
         )
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class _AvgPoolNd(_PoolNd):
@@ -179,9 +176,6 @@ class _AvgPoolNd(_PoolNd):
             self.count_include_pad,
             self.divisor_override,
         )
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class AvgPool2d(_AvgPoolNd):
@@ -242,16 +236,18 @@ class LPPool3d(_LPPoolNd):
     _dims = 3
 
 
-class _AdaptiveAvgPoolNd(_PoolNd):
+class _AdaptivePoolNd(_PoolNd):
     def __init__(self, output_size: Any) -> None:
         super().__init__()
         self.output_size = output_size
 
-    def forward(self, input: Tensor) -> Tensor:
-        return self._function("adaptive_avg_pool")(input, self.output_size)
-
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
+
+
+class _AdaptiveAvgPoolNd(_AdaptivePoolNd):
+    def forward(self, input: Tensor) -> Tensor:
+        return self._function("adaptive_avg_pool")(input, self.output_size)
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
@@ -272,17 +268,13 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     _dims = 3
 
 
-class _AdaptiveMaxPoolNd(_PoolNd):
+class _AdaptiveMaxPoolNd(_AdaptivePoolNd):
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
-        super().__init__()
-        self.output_size = output_size
+        super().__init__(output_size)
         self.return_indices = return_indices
 
     def forward(self, input: Tensor) -> Any:
         return self._function("adaptive_max_pool")(input, self.output_size, self.return_indices)
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
