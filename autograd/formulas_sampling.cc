@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "aten/grid_mode.h"
 #include "aten/ops/_grid_sampler_backward.h"
 #include "aten/ops/abs.h"
 #include "aten/ops/add.h"
@@ -33,21 +34,13 @@
 namespace treadle::autograd {
 namespace {
 
-enum Interpolation : int64_t { kLinear = 0, kNearest = 1, kCubic = 2 };
-enum Padding : int64_t { kZeros = 0, kBorder = 1, kReflection = 2 };
-
-struct Sampler {
-  int64_t interpolation, padding;
-  bool align_corners;
-};
-
 Scalar number(double v) { return Scalar(v); }
 
 // A position brought inside [0, size) as the padding mode says.
-Tensor padded(Tensor at, int64_t size, const Sampler& s) {
+Tensor padded(Tensor at, int64_t size, const GridMode& s) {
   const double last = static_cast<double>(size - 1);
-  if (s.padding == kZeros) return at;
-  if (s.padding == kReflection) {
+  if (s.padding == GridMode::kZeros) return at;
+  if (s.padding == GridMode::kReflection) {
     const double low = s.align_corners ? 0.0 : -0.5, span = s.align_corners ? last : last + 1;
     if (span == 0) return aten::zeros_like(at);
     const Tensor distance = aten::abs(aten::sub(at, number(low)));
@@ -82,11 +75,11 @@ Tensor cubic_far(const Tensor& x) {
   return aten::add(aten::mul(aten::mul(inner, x), number(-0.75)), number(3));
 }
 
-std::vector<Neighbour> neighbours(const Tensor& coordinate, int64_t size, const Sampler& s) {
+std::vector<Neighbour> neighbours(const Tensor& coordinate, int64_t size, const GridMode& s) {
   const double half = static_cast<double>(s.align_corners ? size - 1 : size) / 2;
   const Tensor pixels = aten::sub(aten::mul(aten::add(coordinate, number(1)), number(half)),
                                   number(s.align_corners ? 0.0 : 0.5));
-  if (s.interpolation == kCubic) {
+  if (s.interpolation == GridMode::kCubic) {
     const Tensor left = aten::detach(aten::floor(pixels)), t = aten::sub(pixels, left);
     const Tensor weights[] = {cubic_far(aten::add(t, number(1))), cubic_near(t),
                               cubic_near(aten::rsub(t, number(1))),
@@ -97,7 +90,7 @@ std::vector<Neighbour> neighbours(const Tensor& coordinate, int64_t size, const 
     return all;
   }
   const Tensor at = padded(pixels, size, s);
-  if (s.interpolation == kNearest) {
+  if (s.interpolation == GridMode::kNearest) {
     const Tensor nearest = aten::detach(aten::round(at));
     return {neighbour(nearest, aten::ones_like(nearest), size)};
   }
@@ -107,7 +100,7 @@ std::vector<Neighbour> neighbours(const Tensor& coordinate, int64_t size, const 
 }
 
 // The sampler, from differentiable operators.
-Tensor composed(const Tensor& input, const Tensor& grid, const Sampler& s) {
+Tensor composed(const Tensor& input, const Tensor& grid, const GridMode& s) {
   const int64_t batch = input.size(0), channels = input.size(1), spatial = input.dim() - 2;
   int64_t points = 1, volume = 1;
   DimVector shape{batch, channels};

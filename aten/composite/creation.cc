@@ -23,12 +23,6 @@
 namespace treadle::composite {
 namespace {
 
-using OptDtype = std::optional<ScalarType>;
-using OptLayout = std::optional<Layout>;
-using OptDevice = std::optional<Device>;
-using OptBool = std::optional<bool>;
-using OptFormat = std::optional<MemoryFormat>;
-
 // A new tensor is dense, but not always contiguous.
 Tensor filled(const Tensor& t, const Scalar& value) {
   if (t.is_contiguous()) return fresh(aten::_fill_(t, value));

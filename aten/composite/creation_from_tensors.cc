@@ -16,11 +16,6 @@
 namespace treadle::composite {
 namespace {
 
-using OptDtype = std::optional<ScalarType>;
-using OptLayout = std::optional<Layout>;
-using OptDevice = std::optional<Device>;
-using OptBool = std::optional<bool>;
-
 Scalar number(const Tensor& t) { return aten::item(t); }
 const Scalar& number(const Scalar& s) { return s; }
 

@@ -35,11 +35,6 @@
 namespace treadle::composite {
 namespace {
 
-using OptDtype = std::optional<ScalarType>;
-using OptLayout = std::optional<Layout>;
-using OptDevice = std::optional<Device>;
-using OptBool = std::optional<bool>;
-
 __int128 exact(const Scalar& s) {
   return s.exceeds_int64() ? static_cast<__int128>(s.to<uint64_t>()) : s.to<int64_t>();
 }

@@ -1,5 +1,5 @@
-// What all factories share: FactoryOptions, the dtype and device of a new tensor from optional
-// arguments, and fresh().
+// What all factories share: their optional arguments, FactoryOptions, the dtype and device that a
+// new tensor has from them, and fresh().
 #pragma once
 
 #include <optional>
@@ -9,6 +9,13 @@
 
 namespace treadle::composite {
 
+// The arguments of a factory that may be left out.
+using OptDtype = std::optional<ScalarType>;
+using OptLayout = std::optional<Layout>;
+using OptDevice = std::optional<Device>;
+using OptBool = std::optional<bool>;
+using OptFormat = std::optional<MemoryFormat>;
+
 struct FactoryOptions {
   const char* op;
   ScalarType dtype;
@@ -16,9 +23,8 @@ struct FactoryOptions {
 
   // What is not given is taken from `otherwise`. NotImplementedError for a layout or pinned memory
   // that nothing provides.
-  FactoryOptions(const char* op, std::optional<ScalarType> dtype, std::optional<Layout> layout,
-                 std::optional<Device> device, std::optional<bool> pin_memory,
-                 ScalarType dtype_otherwise, Device device_otherwise = kCPU)
+  FactoryOptions(const char* op, OptDtype dtype, OptLayout layout, OptDevice device,
+                 OptBool pin_memory, ScalarType dtype_otherwise, Device device_otherwise = kCPU)
       : op(op), dtype(dtype.value_or(dtype_otherwise)), device(device.value_or(device_otherwise)) {
     check<ErrorKind::NotImplemented>(!layout || *layout == Layout::Strided, op,
                                      ": expected layout = treadle.strided, got layout = ", layout);

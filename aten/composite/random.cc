@@ -30,12 +30,6 @@
 namespace treadle::composite {
 namespace {
 
-using OptDtype = std::optional<ScalarType>;
-using OptLayout = std::optional<Layout>;
-using OptDevice = std::optional<Device>;
-using OptBool = std::optional<bool>;
-using OptFormat = std::optional<MemoryFormat>;
-
 // The integers, all in a row from 0 up and from 0 down, that a dtype holds
 // exactly.
 struct IntegerRange {

@@ -27,11 +27,6 @@
 namespace treadle::composite {
 namespace {
 
-using OptDtype = std::optional<ScalarType>;
-using OptLayout = std::optional<Layout>;
-using OptDevice = std::optional<Device>;
-using OptBool = std::optional<bool>;
-
 constexpr double kPi = 3.14159265358979323846;
 
 // f(points from 0 to 1), in the dtype and on the device asked for.
@@ -51,16 +46,16 @@ Tensor cosine(const Tensor& x, double k) { return aten::cos(aten::mul(x, 2 * kPi
 
 }  // namespace
 
-Tensor bartlett_window(int64_t window_length, bool periodic, OptDtype dtype,
-                                OptLayout layout, OptDevice device, OptBool pin_memory) {
+Tensor bartlett_window(int64_t window_length, bool periodic, OptDtype dtype, OptLayout layout,
+                       OptDevice device, OptBool pin_memory) {
   return window("bartlett_window", window_length, periodic, dtype, layout, device, pin_memory,
                 [](const Tensor& x) {
                   return aten::add(aten::neg(aten::abs(aten::add(aten::mul(x, 2), -1))), 1);
                 });
 }
 
-Tensor blackman_window(int64_t window_length, bool periodic, OptDtype dtype,
-                                OptLayout layout, OptDevice device, OptBool pin_memory) {
+Tensor blackman_window(int64_t window_length, bool periodic, OptDtype dtype, OptLayout layout,
+                       OptDevice device, OptBool pin_memory) {
   return window("blackman_window", window_length, periodic, dtype, layout, device, pin_memory,
                 [](const Tensor& x) {
                   const Tensor sum = aten::add(aten::mul(cosine(x, 1), -0.5), 0.42);
@@ -69,21 +64,20 @@ Tensor blackman_window(int64_t window_length, bool periodic, OptDtype dtype,
                 });
 }
 
-Tensor hamming_window(int64_t window_length, bool periodic, double alpha,
-                                          double beta, OptDtype dtype, OptLayout layout,
-                                          OptDevice device, OptBool pin_memory) {
+Tensor hamming_window(int64_t window_length, bool periodic, double alpha, double beta,
+                      OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
   return window("hamming_window", window_length, periodic, dtype, layout, device, pin_memory,
                 [=](const Tensor& x) { return aten::add(aten::mul(cosine(x, 1), -beta), alpha); });
 }
 
 Tensor hann_window(int64_t window_length, bool periodic, OptDtype dtype, OptLayout layout,
-                            OptDevice device, OptBool pin_memory) {
+                   OptDevice device, OptBool pin_memory) {
   return window("hann_window", window_length, periodic, dtype, layout, device, pin_memory,
                 [](const Tensor& x) { return aten::add(aten::mul(cosine(x, 1), -0.5), 0.5); });
 }
 
 Tensor kaiser_window(int64_t window_length, bool periodic, double beta, OptDtype dtype,
-                          OptLayout layout, OptDevice device, OptBool pin_memory) {
+                     OptLayout layout, OptDevice device, OptBool pin_memory) {
   return window("kaiser_window", window_length, periodic, dtype, layout, device, pin_memory,
                 [=](const Tensor& x) {
                   const Tensor side = aten::add(aten::mul(x, 2), -1);
@@ -106,19 +100,15 @@ Tensor blackman_window(int64_t window_length, OptDtype dtype, OptLayout layout, 
 }
 Tensor hamming_window(int64_t window_length, OptDtype dtype, OptLayout layout, OptDevice device,
                       OptBool pin_memory) {
-  return hamming_window(window_length, true, 0.54, 0.46, dtype, layout, device,
-                                            pin_memory);
+  return hamming_window(window_length, true, 0.54, 0.46, dtype, layout, device, pin_memory);
 }
-Tensor hamming_window(int64_t window_length, bool periodic, OptDtype dtype,
-                               OptLayout layout, OptDevice device, OptBool pin_memory) {
-  return hamming_window(window_length, periodic, 0.54, 0.46, dtype, layout,
-                                            device, pin_memory);
+Tensor hamming_window(int64_t window_length, bool periodic, OptDtype dtype, OptLayout layout,
+                      OptDevice device, OptBool pin_memory) {
+  return hamming_window(window_length, periodic, 0.54, 0.46, dtype, layout, device, pin_memory);
 }
-Tensor hamming_window(int64_t window_length, bool periodic, double alpha,
-                                     OptDtype dtype, OptLayout layout, OptDevice device,
-                                     OptBool pin_memory) {
-  return hamming_window(window_length, periodic, alpha, 0.46, dtype, layout,
-                                            device, pin_memory);
+Tensor hamming_window(int64_t window_length, bool periodic, double alpha, OptDtype dtype,
+                      OptLayout layout, OptDevice device, OptBool pin_memory) {
+  return hamming_window(window_length, periodic, alpha, 0.46, dtype, layout, device, pin_memory);
 }
 Tensor hann_window(int64_t window_length, OptDtype dtype, OptLayout layout, OptDevice device,
                    OptBool pin_memory) {
@@ -128,8 +118,8 @@ Tensor kaiser_window(int64_t window_length, OptDtype dtype, OptLayout layout, Op
                      OptBool pin_memory) {
   return kaiser_window(window_length, true, 12, dtype, layout, device, pin_memory);
 }
-Tensor kaiser_window(int64_t window_length, bool periodic, OptDtype dtype,
-                              OptLayout layout, OptDevice device, OptBool pin_memory) {
+Tensor kaiser_window(int64_t window_length, bool periodic, OptDtype dtype, OptLayout layout,
+                     OptDevice device, OptBool pin_memory) {
   return kaiser_window(window_length, periodic, 12, dtype, layout, device, pin_memory);
 }
 

@@ -6,6 +6,7 @@
 #include "hwy/foreach_target.h"
 
 #include "aten/cpu/exp_rows.h"
+#include "aten/cpu/simd/fold-inl.h"
 #include "aten/cpu/simd/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -13,36 +14,12 @@ namespace treadle::simd::HWY_NAMESPACE {
 
 template <class T>
 T exp_shifted(T* x, int64_t n, T shift) {
-  using V = Vec<T>;
-  constexpr int64_t kFold = 64 / sizeof(T);
-  constexpr int64_t kVectors = kFold / V::kLanes;
-  const V by = set(shift);
-  V sums[kVectors];
-  for (int64_t v = 0; v < kVectors; ++v) sums[v] = set(T(0));
-  int64_t i = 0;
-  for (; i + kFold <= n; i += kFold) {
-    for (int64_t v = 0; v < kVectors; ++v) {
-      const V e = exp(load(x + i + v * V::kLanes) - by);
-      store(e, x + i + v * V::kLanes);
-      sums[v] = sums[v] + e;
-    }
-  }
-  HWY_ALIGN T lanes[kFold];
-  for (int64_t v = 0; v < kVectors; ++v) store(sums[v], lanes + v * V::kLanes);
-  for (int64_t at = 0; i < n; i += V::kLanes, at += V::kLanes) {
-    const int64_t count = n - i < V::kLanes ? n - i : V::kLanes;
-    const bool whole = count == V::kLanes;
-    const V e = exp((whole ? load(x + i) : load_first(x + i, count)) - by);
-    if (whole)
-      store(e, x + i);
-    else
-      store_first(e, x + i, count);
-    for (int64_t l = 0; l < count; ++l) lanes[at + l] += x[i + l];
-  }
-  for (int64_t half = kFold / 2; half > 0; half /= 2) {
-    for (int64_t l = 0; l < half; ++l) lanes[l] += lanes[l + half];
-  }
-  return lanes[0];
+  const Vec<T> by = set(shift);
+  return folded_sum<T>(n, [&](int64_t i, int64_t lanes) {
+    const Vec<T> e = exp(load_lanes(x + i, lanes) - by);
+    store_lanes(e, x + i, lanes);
+    return e;
+  });
 }
 
 }  // namespace treadle::simd::HWY_NAMESPACE
@@ -52,17 +29,13 @@ HWY_AFTER_NAMESPACE();
 namespace treadle::cpu {
 
 float exp_shifted(float* x, int64_t n, float shift) {
-  constexpr decltype(&simd::N_SSE4::exp_shifted<float>) targets[simd::kTargets] = {
-      &simd::N_SSE4::exp_shifted<float>, &simd::N_AVX2::exp_shifted<float>,
-      &simd::N_AVX3::exp_shifted<float>};
-  return targets[simd::chosen_target](x, n, shift);
+  return simd::chosen(simd::N_SSE4::exp_shifted<float>, simd::N_AVX2::exp_shifted<float>,
+                      simd::N_AVX3::exp_shifted<float>)(x, n, shift);
 }
 
 double exp_shifted(double* x, int64_t n, double shift) {
-  constexpr decltype(&simd::N_SSE4::exp_shifted<double>) targets[simd::kTargets] = {
-      &simd::N_SSE4::exp_shifted<double>, &simd::N_AVX2::exp_shifted<double>,
-      &simd::N_AVX3::exp_shifted<double>};
-  return targets[simd::chosen_target](x, n, shift);
+  return simd::chosen(simd::N_SSE4::exp_shifted<double>, simd::N_AVX2::exp_shifted<double>,
+                      simd::N_AVX3::exp_shifted<double>)(x, n, shift);
 }
 
 }  // namespace treadle::cpu

@@ -114,10 +114,8 @@ namespace treadle::simd {
 
 template <class T>
 int64_t position_of_extreme(const T* values, int64_t count, bool greatest) {
-  constexpr decltype(&N_SSE4::position_of_extreme<T>) targets[kTargets] = {
-      &N_SSE4::position_of_extreme<T>, &N_AVX2::position_of_extreme<T>,
-      &N_AVX3::position_of_extreme<T>};
-  return targets[chosen_target](values, count, greatest);
+  return chosen(N_SSE4::position_of_extreme<T>, N_AVX2::position_of_extreme<T>,
+                N_AVX3::position_of_extreme<T>)(values, count, greatest);
 }
 
 template int64_t position_of_extreme(const uint8_t*, int64_t, bool);

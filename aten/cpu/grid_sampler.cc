@@ -5,6 +5,7 @@
 // the neighbours of the position along each dimension: 1 (nearest), 2 (linear) or 4 (cubic).
 #include <cmath>
 
+#include "aten/grid_mode.h"
 #include "aten/ops/_grid_sampler_backward.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/grid_sampler_2d.h"
@@ -13,14 +14,6 @@
 
 namespace treadle::cpu {
 namespace {
-
-enum Interpolation : int64_t { kLinear = 0, kNearest = 1, kCubic = 2 };
-enum Padding : int64_t { kZeros = 0, kBorder = 1, kReflection = 2 };
-
-struct Mode {
-  int64_t interpolation, padding;
-  bool align_corners;
-};
 
 // A position and its slope over the coordinate it comes from.
 template <class C>
@@ -59,9 +52,10 @@ Position<C> reflected(Position<C> p, int64_t size, bool align_corners) {
 }
 
 template <class C>
-Position<C> padded(Position<C> p, int64_t size, const Mode& mode) {
-  if (mode.padding == kBorder) return clipped(p, size);
-  if (mode.padding == kReflection) return clipped(reflected(p, size, mode.align_corners), size);
+Position<C> padded(Position<C> p, int64_t size, const GridMode& mode) {
+  if (mode.padding == GridMode::kBorder) return clipped(p, size);
+  if (mode.padding == GridMode::kReflection)
+    return clipped(reflected(p, size, mode.align_corners), size);
   return p;
 }
 
@@ -81,10 +75,10 @@ int64_t index_of(C at, int64_t size) {
 }
 
 template <class C>
-Neighbours<C> neighbours(C coordinate, int64_t size, const Mode& mode) {
+Neighbours<C> neighbours(C coordinate, int64_t size, const GridMode& mode) {
   Position<C> p = in_pixels(coordinate, size, mode.align_corners);
   Neighbours<C> n{};
-  if (mode.interpolation == kCubic) {  // each neighbour is padded by itself
+  if (mode.interpolation == GridMode::kCubic) {  // each neighbour is padded by itself
     const C left = std::floor(p.at), t = p.at - left, a = static_cast<C>(-0.75);
     n.count = 4;
     for (int k = 0; k < 4; ++k) {
@@ -100,7 +94,7 @@ Neighbours<C> neighbours(C coordinate, int64_t size, const Mode& mode) {
     return n;
   }
   p = padded(p, size, mode);
-  if (mode.interpolation == kNearest) {
+  if (mode.interpolation == GridMode::kNearest) {
     n.count = 1;
     n.index[0] = index_of(std::nearbyint(p.at), size);
     n.weight[0] = 1;
@@ -121,9 +115,9 @@ Neighbours<C> neighbours(C coordinate, int64_t size, const Mode& mode) {
 struct Sampling {
   int64_t batch, channels, points, coordinates;
   int64_t in[3];
-  Mode mode;
+  GridMode mode;
 
-  Sampling(const Tensor& input, const Tensor& grid, const Mode& m)
+  Sampling(const Tensor& input, const Tensor& grid, const GridMode& m)
       : batch(input.size(0)), channels(input.size(1)), coordinates(input.dim() - 2), mode(m) {
     points = 1;
     for (int64_t d = 1; d <= coordinates; ++d) points *= grid.size(d);

@@ -6,30 +6,15 @@
 #include <cmath>
 #include <vector>
 
+#include "aten/cpu/norm_sums.h"
 #include "aten/ops/_batch_norm_backward.h"
 #include "aten/ops/_batch_norm_train.h"
 #include "aten/ops/_layer_norm_backward.h"
-#include "aten/ops/contiguous.h"
 #include "aten/ops/native_layer_norm.h"
 #include "core/parallel.h"
 
 namespace treadle::cpu {
 namespace {
-
-// Sums with several accumulators: as accurate as a short pairwise sum, and the compiler can
-// vectorise it.
-template <class C, class F>
-C sum_of(int64_t n, F&& term) {
-  constexpr int64_t kLanes = 8;
-  C lanes[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (int64_t l = 0; l < kLanes; ++l) lanes[l] += term(i + l);
-  }
-  for (int64_t l = 0; i < n; ++i, ++l) lanes[l] += term(i);
-  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) +
-         ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
-}
 
 // input as (batch, channels, plane).
 struct Channels {
@@ -38,7 +23,7 @@ struct Channels {
     for (size_t d = 2; d < s.size(); ++d) plane *= s[d];
   }
   int64_t count() const { return batch * plane; }
-  int64_t grain() const { return std::max<int64_t>(1, 32768 / std::max<int64_t>(1, count())); }
+  int64_t grain() const { return grain_of(count()); }
 };
 
 // Sum over the batch and plane of one channel; term(offset of the plane, index inside it).
@@ -53,12 +38,6 @@ C channel_sum(const Channels& s, int64_t c, F&& term) {
   }
   return total;
 }
-
-template <class T>
-compute_type<T> parameter(const Tensor& t, int64_t i, compute_type<T> otherwise) {
-  return t.defined() ? static_cast<compute_type<T>>(t.data_as<T>()[i]) : otherwise;
-}
-Tensor dense(const Tensor& t) { return t.defined() ? aten::contiguous(t) : t; }
 
 template <class T>
 void batch_norm_train_cpu(const Tensor& input, const Tensor& weight, const Tensor& bias, double eps,
@@ -140,7 +119,7 @@ struct Rows {
     for (const int64_t n : normalized) length *= n;
     for (size_t d = 0; d < input.size() - normalized.size(); ++d) rows *= input[d];
   }
-  int64_t grain() const { return std::max<int64_t>(1, 32768 / std::max<int64_t>(1, length)); }
+  int64_t grain() const { return grain_of(length); }
 };
 
 template <class T>

@@ -8,35 +8,15 @@
 #include <cmath>
 #include <vector>
 
+#include "aten/cpu/norm_sums.h"
 #include "aten/ops/_group_norm_backward.h"
 #include "aten/ops/_rms_norm.h"
 #include "aten/ops/_rms_norm_backward.h"
-#include "aten/ops/contiguous.h"
 #include "aten/ops/native_group_norm.h"
 #include "core/parallel.h"
 
 namespace treadle::cpu {
 namespace {
-
-template <class C, class F>
-C sum_of(int64_t n, F&& term) {
-  constexpr int64_t kLanes = 8;
-  C lanes[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (int64_t l = 0; l < kLanes; ++l) lanes[l] += term(i + l);
-  }
-  for (int64_t l = 0; i < n; ++i, ++l) lanes[l] += term(i);
-  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) +
-         ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
-}
-
-template <class T>
-compute_type<T> parameter(const Tensor& t, int64_t i, compute_type<T> otherwise) {
-  return t.defined() ? static_cast<compute_type<T>>(t.data_as<T>()[i]) : otherwise;
-}
-Tensor dense(const Tensor& t) { return t.defined() ? aten::contiguous(t) : t; }
-int64_t grain(int64_t length) { return std::max<int64_t>(1, 32768 / std::max<int64_t>(1, length)); }
 
 template <class T>
 void group_norm_cpu(const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t samples,
@@ -45,7 +25,7 @@ void group_norm_cpu(const Tensor& input, const Tensor& weight, const Tensor& bia
   using C = compute_type<T>;
   const Tensor in = dense(input), w = dense(weight), b = dense(bias);
   const int64_t per_group = channels / groups, length = per_group * plane;
-  parallel_for(samples * groups, grain(length), [&](int64_t begin, int64_t end) {
+  parallel_for(samples * groups, grain_of(length), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const T* x = in.data_as<T>() + row * length;
       T* y = out.data_as<T>() + row * length;
@@ -84,7 +64,7 @@ void group_norm_backward_cpu(const Tensor& grad, const Tensor& input, const Tens
   const int64_t per_group = channels / groups, length = per_group * plane;
   // Of each channel of each sample: the sums of g and of g * xhat.
   std::vector<C> sums(static_cast<size_t>(samples * channels)), dots(sums.size());
-  parallel_for(samples * groups, grain(length), [&](int64_t begin, int64_t end) {
+  parallel_for(samples * groups, grain_of(length), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const T* g = gr.data_as<T>() + row * length;
       const T* x = in.data_as<T>() + row * length;
@@ -141,7 +121,7 @@ void rms_norm_cpu(const Tensor& input, IntList normalized_shape, const Tensor& w
   using C = compute_type<T>;
   const Rows s(input.sizes(), normalized_shape);
   const Tensor in = dense(input), w = dense(weight);
-  parallel_for(s.rows, grain(s.length), [&](int64_t begin, int64_t end) {
+  parallel_for(s.rows, grain_of(s.length), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const T* x = in.data_as<T>() + row * s.length;
       T* y = out.data_as<T>() + row * s.length;
@@ -173,7 +153,7 @@ void rms_norm_backward_cpu(const Tensor& grad, const Tensor& input, IntList norm
   using C = compute_type<T>;
   const Rows s(input.sizes(), normalized_shape);
   const Tensor gr = dense(grad), in = dense(input), w = dense(weight), sigma = dense(rstd);
-  parallel_for(s.rows, grain(s.length), [&](int64_t begin, int64_t end) {
+  parallel_for(s.rows, grain_of(s.length), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const T* g = gr.data_as<T>() + row * s.length;
       const T* x = in.data_as<T>() + row * s.length;

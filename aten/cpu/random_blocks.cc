@@ -97,21 +97,16 @@ HWY_AFTER_NAMESPACE();
 namespace treadle::simd {
 
 void random_bits(uint64_t seed, uint64_t first, int64_t blocks, uint32_t* out) {
-  constexpr decltype(&N_SSE4::philox) targets[kTargets] = {&N_SSE4::philox, &N_AVX2::philox,
-                                                           &N_AVX3::philox};
-  targets[chosen_target](seed, first, (blocks + kRandomStep - 1) / kRandomStep * kRandomStep, out);
+  chosen(N_SSE4::philox, N_AVX2::philox, N_AVX3::philox)(
+      seed, first, (blocks + kRandomStep - 1) / kRandomStep * kRandomStep, out);
 }
 
 void random_normal(const uint32_t* bits, int64_t count, float* out) {
-  constexpr decltype(&N_SSE4::normal<float>) targets[kTargets] = {
-      &N_SSE4::normal<float>, &N_AVX2::normal<float>, &N_AVX3::normal<float>};
-  targets[chosen_target](bits, count, out);
+  chosen(N_SSE4::normal<float>, N_AVX2::normal<float>, N_AVX3::normal<float>)(bits, count, out);
 }
 
 void random_normal(const uint32_t* bits, int64_t count, double* out) {
-  constexpr decltype(&N_SSE4::normal<double>) targets[kTargets] = {
-      &N_SSE4::normal<double>, &N_AVX2::normal<double>, &N_AVX3::normal<double>};
-  targets[chosen_target](bits, count, out);
+  chosen(N_SSE4::normal<double>, N_AVX2::normal<double>, N_AVX3::normal<double>)(bits, count, out);
 }
 
 }  // namespace treadle::simd

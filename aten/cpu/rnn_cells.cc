@@ -41,15 +41,6 @@ template <class T>
 struct CellTarget {
   using V = Vec<T>;
 
-  static HWY_INLINE V get(const T* p, int64_t lanes) {
-    return lanes == V::kLanes ? load(p) : load_first(p, lanes);
-  }
-  static HWY_INLINE void put(V v, T* p, int64_t lanes) {
-    if (lanes == V::kLanes)
-      store(v, p);
-    else
-      store_first(v, p, lanes);
-  }
   // f(first, lanes) for n elements.
   template <class F>
   static HWY_INLINE void for_lanes(int64_t n, F f) {
@@ -58,11 +49,13 @@ struct CellTarget {
 
   static void lstm(const T* gates, const T* cx, T* hy, T* cy, int64_t n) {
     for_lanes(n, [&](int64_t k, int64_t lanes) {
-      const V i = sigmoid(get(gates + k, lanes)), f = sigmoid(get(gates + n + k, lanes));
-      const V g = tanh(get(gates + 2 * n + k, lanes)), o = sigmoid(get(gates + 3 * n + k, lanes));
-      const V c = f * get(cx + k, lanes) + i * g;
-      put(c, cy + k, lanes);
-      put(o * tanh(c), hy + k, lanes);
+      const V i = sigmoid(load_lanes(gates + k, lanes)),
+              f = sigmoid(load_lanes(gates + n + k, lanes));
+      const V g = tanh(load_lanes(gates + 2 * n + k, lanes)),
+              o = sigmoid(load_lanes(gates + 3 * n + k, lanes));
+      const V c = f * load_lanes(cx + k, lanes) + i * g;
+      store_lanes(c, cy + k, lanes);
+      store_lanes(o * tanh(c), hy + k, lanes);
     });
   }
 
@@ -70,24 +63,26 @@ struct CellTarget {
                             const T* cy, T* grad_gates, T* grad_cx, int64_t n) {
     const V one = set(T(1));
     for_lanes(n, [&](int64_t k, int64_t lanes) {
-      const V i = sigmoid(get(gates + k, lanes)), f = sigmoid(get(gates + n + k, lanes));
-      const V g = tanh(get(gates + 2 * n + k, lanes)), o = sigmoid(get(gates + 3 * n + k, lanes));
-      const V t = tanh(get(cy + k, lanes)), gh = get(grad_h + k, lanes);
-      const V dc = get(grad_c + k, lanes) + gh * o * (one - t * t);
-      put(dc * g * i * (one - i), grad_gates + k, lanes);
-      put(dc * get(cx + k, lanes) * f * (one - f), grad_gates + n + k, lanes);
-      put(dc * i * (one - g * g), grad_gates + 2 * n + k, lanes);
-      put(gh * t * o * (one - o), grad_gates + 3 * n + k, lanes);
-      put(dc * f, grad_cx + k, lanes);
+      const V i = sigmoid(load_lanes(gates + k, lanes)),
+              f = sigmoid(load_lanes(gates + n + k, lanes));
+      const V g = tanh(load_lanes(gates + 2 * n + k, lanes)),
+              o = sigmoid(load_lanes(gates + 3 * n + k, lanes));
+      const V t = tanh(load_lanes(cy + k, lanes)), gh = load_lanes(grad_h + k, lanes);
+      const V dc = load_lanes(grad_c + k, lanes) + gh * o * (one - t * t);
+      store_lanes(dc * g * i * (one - i), grad_gates + k, lanes);
+      store_lanes(dc * load_lanes(cx + k, lanes) * f * (one - f), grad_gates + n + k, lanes);
+      store_lanes(dc * i * (one - g * g), grad_gates + 2 * n + k, lanes);
+      store_lanes(gh * t * o * (one - o), grad_gates + 3 * n + k, lanes);
+      store_lanes(dc * f, grad_cx + k, lanes);
     });
   }
 
   static void gru(const T* x, const T* h, const T* hx, T* hy, int64_t n) {
     for_lanes(n, [&](int64_t k, int64_t lanes) {
-      const V r = sigmoid(get(x + k, lanes) + get(h + k, lanes));
-      const V z = sigmoid(get(x + n + k, lanes) + get(h + n + k, lanes));
-      const V m = tanh(get(x + 2 * n + k, lanes) + r * get(h + 2 * n + k, lanes));
-      put(m + z * (get(hx + k, lanes) - m), hy + k, lanes);
+      const V r = sigmoid(load_lanes(x + k, lanes) + load_lanes(h + k, lanes));
+      const V z = sigmoid(load_lanes(x + n + k, lanes) + load_lanes(h + n + k, lanes));
+      const V m = tanh(load_lanes(x + 2 * n + k, lanes) + r * load_lanes(h + 2 * n + k, lanes));
+      store_lanes(m + z * (load_lanes(hx + k, lanes) - m), hy + k, lanes);
     });
   }
 
@@ -95,20 +90,20 @@ struct CellTarget {
                            T* grad_hx, int64_t n) {
     const V one = set(T(1));
     for_lanes(n, [&](int64_t k, int64_t lanes) {
-      const V hn = get(h + 2 * n + k, lanes), g = get(grad + k, lanes);
-      const V r = sigmoid(get(x + k, lanes) + get(h + k, lanes));
-      const V z = sigmoid(get(x + n + k, lanes) + get(h + n + k, lanes));
-      const V m = tanh(get(x + 2 * n + k, lanes) + r * hn);
+      const V hn = load_lanes(h + 2 * n + k, lanes), g = load_lanes(grad + k, lanes);
+      const V r = sigmoid(load_lanes(x + k, lanes) + load_lanes(h + k, lanes));
+      const V z = sigmoid(load_lanes(x + n + k, lanes) + load_lanes(h + n + k, lanes));
+      const V m = tanh(load_lanes(x + 2 * n + k, lanes) + r * hn);
       const V dm = g * (one - z) * (one - m * m);
-      const V dz = g * (get(hx + k, lanes) - m) * z * (one - z);
+      const V dz = g * (load_lanes(hx + k, lanes) - m) * z * (one - z);
       const V dr = dm * hn * r * (one - r);
-      put(dr, grad_x + k, lanes);
-      put(dz, grad_x + n + k, lanes);
-      put(dm, grad_x + 2 * n + k, lanes);
-      put(dr, grad_h + k, lanes);
-      put(dz, grad_h + n + k, lanes);
-      put(dm * r, grad_h + 2 * n + k, lanes);
-      put(g * z, grad_hx + k, lanes);
+      store_lanes(dr, grad_x + k, lanes);
+      store_lanes(dz, grad_x + n + k, lanes);
+      store_lanes(dm, grad_x + 2 * n + k, lanes);
+      store_lanes(dr, grad_h + k, lanes);
+      store_lanes(dz, grad_h + n + k, lanes);
+      store_lanes(dm * r, grad_h + 2 * n + k, lanes);
+      store_lanes(g * z, grad_hx + k, lanes);
     });
   }
 
@@ -137,13 +132,11 @@ namespace {
 template <class T>
 const CellLoops<T>& cell_loops() {
   if constexpr (std::is_same_v<T, float>) {
-    static constexpr CellLoops<float> table[simd::kTargets] = {
-        simd::N_SSE4::cells_float, simd::N_AVX2::cells_float, simd::N_AVX3::cells_float};
-    return table[simd::chosen_target];
+    return simd::chosen(simd::N_SSE4::cells_float, simd::N_AVX2::cells_float,
+                        simd::N_AVX3::cells_float);
   } else {
-    static constexpr CellLoops<double> table[simd::kTargets] = {
-        simd::N_SSE4::cells_double, simd::N_AVX2::cells_double, simd::N_AVX3::cells_double};
-    return table[simd::chosen_target];
+    return simd::chosen(simd::N_SSE4::cells_double, simd::N_AVX2::cells_double,
+                        simd::N_AVX3::cells_double);
   }
 }
 

@@ -16,6 +16,7 @@
 #include <limits>
 
 #include "aten/cpu/dim_slices.h"
+#include "aten/cpu/simd/fold-inl.h"
 #include "aten/cpu/simd/math-inl.h"
 
 #ifndef TREADLE_ATEN_CPU_SOFTMAX_TABLE
@@ -43,9 +44,6 @@ namespace treadle::simd::HWY_NAMESPACE {
 template <class T>
 struct SoftmaxTarget {
   using V = Vec<T>;
-  static constexpr int64_t kFold = 64 / sizeof(T);
-  static constexpr int64_t kVectors = kFold / V::kLanes;
-
   static constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
 
   // f(i, vector of elements i, i + 1, ..., lanes that count) for n elements.
@@ -54,40 +52,6 @@ struct SoftmaxTarget {
     int64_t i = 0;
     for (; i + V::kLanes <= n; i += V::kLanes) f(i, load(x + i), V::kLanes);
     if (i < n) f(i, load_first(x + i, n - i), n - i);
-  }
-  static HWY_INLINE void store_lanes(V v, T* p, int64_t lanes) {
-    if (lanes == V::kLanes)
-      store(v, p);
-    else
-      store_first(v, p, lanes);
-  }
-
-  // Sums term(i, lanes) over n elements in kFold lanes, then halves by halves. Lanes behind the
-  // last element are zeroed here.
-  template <class F>
-  static HWY_INLINE T folded_sum(int64_t n, F term) {
-    V sums[kVectors];
-    for (int64_t v = 0; v < kVectors; ++v) sums[v] = set(T(0));
-    int64_t i = 0;
-    for (; i + kFold <= n; i += kFold) {
-      for (int64_t v = 0; v < kVectors; ++v) sums[v] = sums[v] + term(i + v * V::kLanes, V::kLanes);
-    }
-    HWY_ALIGN T lanes[kFold];
-    for (int64_t v = 0; v < kVectors; ++v) store(sums[v], lanes + v * V::kLanes);
-    for (int64_t at = 0; i < n; i += V::kLanes, at += V::kLanes) {
-      const int64_t count = std::min<int64_t>(V::kLanes, n - i);
-      HWY_ALIGN T last[V::kLanes];
-      store(term(i, count), last);
-      for (int64_t l = 0; l < count; ++l) lanes[at + l] += last[l];
-    }
-    for (int64_t half = kFold / 2; half > 0; half /= 2) {
-      for (int64_t l = 0; l < half; ++l) lanes[l] += lanes[l + half];
-    }
-    return lanes[0];
-  }
-
-  static HWY_INLINE V load_lanes(const T* p, int64_t lanes) {
-    return lanes == V::kLanes ? load(p) : load_first(p, lanes);
   }
 
   // The largest element, or NaN if there is a NaN or the largest is infinite.
@@ -123,14 +87,14 @@ struct SoftmaxTarget {
       }
       const V most = set(max);
       if (log) {
-        const T sum = folded_sum(
+        const T sum = folded_sum<T>(
             size, [&](int64_t i, int64_t lanes) { return exp(load_lanes(x + i, lanes) - most); });
         const V shift = set(std::log(sum));
         for_vectors(x, size, [&](int64_t i, V v, int64_t lanes) {
           store_lanes(v - most - shift, y + i, lanes);
         });
       } else {
-        const T sum = folded_sum(size, [&](int64_t i, int64_t lanes) {
+        const T sum = folded_sum<T>(size, [&](int64_t i, int64_t lanes) {
           const V e = exp(load_lanes(x + i, lanes) - most);
           store_lanes(e, y + i, lanes);
           return e;
@@ -184,7 +148,7 @@ struct SoftmaxTarget {
   static void backward_rows(const T* grad, const T* y, T* out, int64_t rows, int64_t size,
                             bool log) {
     for (int64_t row = 0; row < rows; ++row, grad += size, y += size, out += size) {
-      const V sum = set(folded_sum(size, [&](int64_t i, int64_t lanes) {
+      const V sum = set(folded_sum<T>(size, [&](int64_t i, int64_t lanes) {
         const V g = load_lanes(grad + i, lanes);
         return log ? g : g * load_lanes(y + i, lanes);
       }));
@@ -239,13 +203,11 @@ namespace {
 template <class T>
 const SoftmaxLoops<T>& softmax_loops() {
   if constexpr (std::is_same_v<T, float>) {
-    static constexpr SoftmaxLoops<float> table[simd::kTargets] = {
-        simd::N_SSE4::softmax_float, simd::N_AVX2::softmax_float, simd::N_AVX3::softmax_float};
-    return table[simd::chosen_target];
+    return simd::chosen(simd::N_SSE4::softmax_float, simd::N_AVX2::softmax_float,
+                        simd::N_AVX3::softmax_float);
   } else {
-    static constexpr SoftmaxLoops<double> table[simd::kTargets] = {
-        simd::N_SSE4::softmax_double, simd::N_AVX2::softmax_double, simd::N_AVX3::softmax_double};
-    return table[simd::chosen_target];
+    return simd::chosen(simd::N_SSE4::softmax_double, simd::N_AVX2::softmax_double,
+                        simd::N_AVX3::softmax_double);
   }
 }
 

@@ -15,153 +15,61 @@
 HWY_BEFORE_NAMESPACE();
 namespace treadle::simd::HWY_NAMESPACE {
 
-template <class T>
-HWY_INLINE Vec<T> in_double(double (*f)(double), Vec<T> x) {
-  return map_lanes([f](T v) { return static_cast<T>(f(static_cast<double>(v))); }, x);
-}
-template <class T>
-HWY_INLINE Vec<T> in_double(double (*f)(double, double), Vec<T> a, Vec<T> b) {
-  return map_lanes(
-      [f](T x, T y) { return static_cast<T>(f(static_cast<double>(x), static_cast<double>(y))); },
-      a, b);
-}
+// A function of numbers in double, of every lane: InDouble<f>(x) and InDouble2<f>(a, b).
+template <double (*kFunction)(double)>
+struct InDouble {
+  template <class T>
+  HWY_INLINE Vec<T> operator()(Vec<T> x) const {
+    return map_lanes([](T v) { return static_cast<T>(kFunction(static_cast<double>(v))); }, x);
+  }
+};
+template <double (*kFunction)(double, double)>
+struct InDouble2 {
+  template <class T>
+  HWY_INLINE Vec<T> operator()(Vec<T> a, Vec<T> b) const {
+    return map_lanes(
+        [](T x, T y) {
+          return static_cast<T>(kFunction(static_cast<double>(x), static_cast<double>(y)));
+        },
+        a, b);
+  }
+};
 
-template <class T>
-HWY_INLINE Vec<T> i0(Vec<T> x) {
-  return in_double(&scalar::i0, x);
-}
-template <class T>
-HWY_INLINE Vec<T> i0e(Vec<T> x) {
-  return in_double(&scalar::i0e, x);
-}
-template <class T>
-HWY_INLINE Vec<T> i1(Vec<T> x) {
-  return in_double(&scalar::i1, x);
-}
-template <class T>
-HWY_INLINE Vec<T> i1e(Vec<T> x) {
-  return in_double(&scalar::i1e, x);
-}
-template <class T>
-HWY_INLINE Vec<T> bessel_j0(Vec<T> x) {
-  return in_double(&scalar::bessel_j0, x);
-}
-template <class T>
-HWY_INLINE Vec<T> bessel_j1(Vec<T> x) {
-  return in_double(&scalar::bessel_j1, x);
-}
-template <class T>
-HWY_INLINE Vec<T> bessel_y0(Vec<T> x) {
-  return in_double(&scalar::bessel_y0, x);
-}
-template <class T>
-HWY_INLINE Vec<T> bessel_y1(Vec<T> x) {
-  return in_double(&scalar::bessel_y1, x);
-}
-template <class T>
-HWY_INLINE Vec<T> bessel_k0(Vec<T> x) {
-  return in_double(&scalar::k0, x);
-}
-template <class T>
-HWY_INLINE Vec<T> bessel_k1(Vec<T> x) {
-  return in_double(&scalar::k1, x);
-}
-template <class T>
-HWY_INLINE Vec<T> scaled_bessel_k0(Vec<T> x) {
-  return in_double(&scalar::scaled_k0, x);
-}
-template <class T>
-HWY_INLINE Vec<T> scaled_bessel_k1(Vec<T> x) {
-  return in_double(&scalar::scaled_k1, x);
-}
-template <class T>
-HWY_INLINE Vec<T> spherical_bessel_j0(Vec<T> x) {
-  return in_double(&scalar::spherical_j0, x);
-}
-template <class T>
-HWY_INLINE Vec<T> airy_ai(Vec<T> x) {
-  return in_double(&scalar::airy_ai, x);
-}
-template <class T>
-HWY_INLINE Vec<T> erfcx(Vec<T> x) {
-  return in_double(&scalar::erfcx, x);
-}
-template <class T>
-HWY_INLINE Vec<T> ndtr(Vec<T> x) {
-  return in_double(&scalar::ndtr, x);
-}
-template <class T>
-HWY_INLINE Vec<T> log_ndtr(Vec<T> x) {
-  return in_double(&scalar::log_ndtr, x);
-}
-template <class T>
-HWY_INLINE Vec<T> ndtri(Vec<T> x) {
-  return in_double(&scalar::ndtri, x);
-}
-template <class T>
-HWY_INLINE Vec<T> zeta(Vec<T> a, Vec<T> b) {
-  return in_double(&scalar::zeta, a, b);
-}
-template <class T>
-HWY_INLINE Vec<T> polygamma(Vec<T> a, Vec<T> b) {
-  return in_double(&scalar::polygamma, a, b);
-}
-template <class T>
-HWY_INLINE Vec<T> igamma(Vec<T> a, Vec<T> b) {
-  return in_double(&scalar::igamma, a, b);
-}
-template <class T>
-HWY_INLINE Vec<T> igammac(Vec<T> a, Vec<T> b) {
-  return in_double(&scalar::igammac, a, b);
-}
-template <class T>
-HWY_INLINE Vec<T> chebyshev_t(Vec<T> a, Vec<T> b) {
-  return in_double(&scalar::chebyshev<scalar::Chebyshev::T>, a, b);
-}
-template <class T>
-HWY_INLINE Vec<T> chebyshev_u(Vec<T> a, Vec<T> b) {
-  return in_double(&scalar::chebyshev<scalar::Chebyshev::U>, a, b);
-}
-template <class T>
-HWY_INLINE Vec<T> chebyshev_v(Vec<T> a, Vec<T> b) {
-  return in_double(&scalar::chebyshev<scalar::Chebyshev::V>, a, b);
-}
-template <class T>
-HWY_INLINE Vec<T> chebyshev_w(Vec<T> a, Vec<T> b) {
-  return in_double(&scalar::chebyshev<scalar::Chebyshev::W>, a, b);
-}
-template <class T>
-HWY_INLINE Vec<T> shifted_chebyshev_t(Vec<T> a, Vec<T> b) {
-  return in_double(&scalar::shifted_chebyshev<scalar::Chebyshev::T>, a, b);
-}
-template <class T>
-HWY_INLINE Vec<T> shifted_chebyshev_u(Vec<T> a, Vec<T> b) {
-  return in_double(&scalar::shifted_chebyshev<scalar::Chebyshev::U>, a, b);
-}
-template <class T>
-HWY_INLINE Vec<T> shifted_chebyshev_v(Vec<T> a, Vec<T> b) {
-  return in_double(&scalar::shifted_chebyshev<scalar::Chebyshev::V>, a, b);
-}
-template <class T>
-HWY_INLINE Vec<T> shifted_chebyshev_w(Vec<T> a, Vec<T> b) {
-  return in_double(&scalar::shifted_chebyshev<scalar::Chebyshev::W>, a, b);
-}
-template <class T>
-HWY_INLINE Vec<T> hermite_h(Vec<T> a, Vec<T> b) {
-  return in_double(&scalar::hermite_h, a, b);
-}
-template <class T>
-HWY_INLINE Vec<T> hermite_he(Vec<T> a, Vec<T> b) {
-  return in_double(&scalar::hermite_he, a, b);
-}
-template <class T>
-HWY_INLINE Vec<T> laguerre_l(Vec<T> a, Vec<T> b) {
-  return in_double(&scalar::laguerre_l, a, b);
-}
-template <class T>
-HWY_INLINE Vec<T> legendre_p(Vec<T> a, Vec<T> b) {
-  return in_double(&scalar::legendre_p, a, b);
-}
+inline constexpr InDouble<scalar::i0> i0;
+inline constexpr InDouble<scalar::i0e> i0e;
+inline constexpr InDouble<scalar::i1> i1;
+inline constexpr InDouble<scalar::i1e> i1e;
+inline constexpr InDouble<scalar::bessel_j0> bessel_j0;
+inline constexpr InDouble<scalar::bessel_j1> bessel_j1;
+inline constexpr InDouble<scalar::bessel_y0> bessel_y0;
+inline constexpr InDouble<scalar::bessel_y1> bessel_y1;
+inline constexpr InDouble<scalar::k0> bessel_k0;
+inline constexpr InDouble<scalar::k1> bessel_k1;
+inline constexpr InDouble<scalar::scaled_k0> scaled_bessel_k0;
+inline constexpr InDouble<scalar::scaled_k1> scaled_bessel_k1;
+inline constexpr InDouble<scalar::spherical_j0> spherical_bessel_j0;
+inline constexpr InDouble<scalar::airy_ai> airy_ai;
+inline constexpr InDouble<scalar::erfcx> erfcx;
+inline constexpr InDouble<scalar::ndtr> ndtr;
+inline constexpr InDouble<scalar::log_ndtr> log_ndtr;
+inline constexpr InDouble<scalar::ndtri> ndtri;
+
+inline constexpr InDouble2<scalar::zeta> zeta;
+inline constexpr InDouble2<scalar::polygamma> polygamma;
+inline constexpr InDouble2<scalar::igamma> igamma;
+inline constexpr InDouble2<scalar::igammac> igammac;
+inline constexpr InDouble2<scalar::chebyshev<scalar::Chebyshev::T>> chebyshev_t;
+inline constexpr InDouble2<scalar::chebyshev<scalar::Chebyshev::U>> chebyshev_u;
+inline constexpr InDouble2<scalar::chebyshev<scalar::Chebyshev::V>> chebyshev_v;
+inline constexpr InDouble2<scalar::chebyshev<scalar::Chebyshev::W>> chebyshev_w;
+inline constexpr InDouble2<scalar::shifted_chebyshev<scalar::Chebyshev::T>> shifted_chebyshev_t;
+inline constexpr InDouble2<scalar::shifted_chebyshev<scalar::Chebyshev::U>> shifted_chebyshev_u;
+inline constexpr InDouble2<scalar::shifted_chebyshev<scalar::Chebyshev::V>> shifted_chebyshev_v;
+inline constexpr InDouble2<scalar::shifted_chebyshev<scalar::Chebyshev::W>> shifted_chebyshev_w;
+inline constexpr InDouble2<scalar::hermite_h> hermite_h;
+inline constexpr InDouble2<scalar::hermite_he> hermite_he;
+inline constexpr InDouble2<scalar::laguerre_l> laguerre_l;
+inline constexpr InDouble2<scalar::legendre_p> legendre_p;
 
 }  // namespace treadle::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

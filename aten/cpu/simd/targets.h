@@ -28,4 +28,10 @@ inline constexpr int kTargets = 3;  // SSE4, AVX2, AVX3: the order of every tabl
 // Index of the best target of this machine; 0 until the library's objects are initialised.
 extern int chosen_target;
 
+// The one for this machine of what each target has: chosen(N_SSE4::f, N_AVX2::f, N_AVX3::f)(x).
+template <class T>
+const T& chosen(const T& sse4, const T& avx2, const T& avx3) {
+  return chosen_target == 2 ? avx3 : chosen_target == 1 ? avx2 : sse4;
+}
+
 }  // namespace treadle::simd

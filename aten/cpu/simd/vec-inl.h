@@ -211,6 +211,18 @@ HWY_INLINE void store_first(Mask<T> m, bool* p, int64_t n) {
     }
   }
 }
+// The first `n` <= kLanes elements.
+template <class T>
+HWY_INLINE Vec<T> load_lanes(const T* p, int64_t n) {
+  return n == Vec<T>::kLanes ? load(p) : load_first(p, n);
+}
+template <class T>
+HWY_INLINE void store_lanes(Vec<T> v, T* p, int64_t n) {
+  if (n == Vec<T>::kLanes)
+    store(v, p);
+  else
+    store_first(v, p, n);
+}
 
 // Lane by lane, for functions without a vector form.
 template <class T, class F>
