@@ -5,9 +5,11 @@
 #include <cmath>
 #include <numbers>
 
+#include "aten/ops/_dirichlet_grad.h"
 #include "aten/ops/abs.h"
 #include "aten/ops/cos.h"
 #include "aten/ops/exp.h"
+#include "aten/ops/expand.h"
 #include "aten/ops/i0.h"
 #include "aten/ops/lgamma.h"
 #include "aten/ops/log.h"
@@ -16,6 +18,7 @@
 #include "aten/ops/special_i0e.h"
 #include "aten/ops/special_zeta.h"
 #include "aten/ops/square.h"
+#include "aten/ops/sum.h"
 #include "aten/ops/where.h"
 #include "aten/ops/zeros_like.h"
 #include "autograd/ops_syntax.h"
@@ -73,6 +76,15 @@ Tensor xlog1py_backward_self(const Tensor& grad, const Tensor& self, const Scala
 Tensor zeta_backward_other(const Tensor& grad, const Scalar& self, const Tensor& other) {
   const double s = self.to<double>();
   return grad * aten::special_zeta(Scalar(s + 1), other) * Scalar(-s);
+}
+
+// A coordinate moves as a beta number does; the others shrink in proportion.
+Tensor sample_dirichlet_backward(const Tensor& grad, const Tensor& concentration,
+                                 const Tensor& result) {
+  const int64_t last[] = {-1};
+  const Tensor total = aten::expand(aten::sum(concentration, last, true), concentration.sizes());
+  const Tensor centered = grad - aten::sum(grad * result, last, true);
+  return aten::_dirichlet_grad(result, concentration, total) * centered;
 }
 
 Tensor angle_backward(const Tensor& grad, const Tensor& self) {

@@ -23,6 +23,10 @@ Tensor xlog1py_backward_self(const Tensor& grad, const Tensor& self, const Scala
 
 Tensor zeta_backward_other(const Tensor& grad, const Scalar& self, const Tensor& other);
 
+// Of points of the Dirichlet distribution, by their concentrations.
+Tensor sample_dirichlet_backward(const Tensor& grad, const Tensor& concentration,
+                                 const Tensor& result);
+
 // Of the angle of a number: the direction across it, over its size. Real numbers have none.
 Tensor angle_backward(const Tensor& grad, const Tensor& self);
 

@@ -1,13 +1,11 @@
 // Random counts: Poisson and binomial numbers, with the parameters of each
 // element.
 //
-// A number takes a varying count of uniform ones. Element i draws them from a
-// stream of its own, block i of the call and its parts, so that any thread may
-// compute it.
+// A number takes a varying count of uniform ones; see ElementStream.
 #include <cmath>
 #include <numbers>
 
-#include "aten/cpu/random_stream.h"
+#include "aten/cpu/element_stream.h"
 #include "aten/ops/binomial.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/expand.h"
@@ -16,26 +14,6 @@
 
 namespace treadle::cpu {
 namespace {
-
-// Uniform numbers of (0, 1) for one element, as many as it asks for.
-class ElementStream {
- public:
-  ElementStream(const RandomStream& stream, int64_t element) : stream_(stream), element_(element) {}
-  double next() {
-    if (used_ == 2) {
-      words_ = stream_.block(element_, part_++);
-      used_ = 0;
-    }
-    return open_unit<double>(words_.data(), used_++);
-  }
-
- private:
-  const RandomStream& stream_;
-  int64_t element_;
-  uint64_t part_ = 0;
-  std::array<uint32_t, 4> words_{};
-  int64_t used_ = 2;
-};
 
 // The logarithm of k!. std::lgamma writes a global, so it is not for threads;
 // Stirling's series is exact to double from 10 on.
@@ -123,8 +101,6 @@ double draw_binomial(double count, double p, ElementStream& numbers) {
   return flipped ? count - successes : successes;
 }
 
-constexpr int64_t kCountGrain = 2048;
-
 template <class T>
 void poisson_cpu(const Tensor& self, const Generator& generator, const Tensor& out) {
   const Tensor rates = aten::contiguous(aten::to(self, ScalarType::Float64));
@@ -136,7 +112,7 @@ void poisson_cpu(const Tensor& self, const Generator& generator, const Tensor& o
   }
   T* const to = out.data_as<T>();
   const RandomStream stream("poisson", generator, n);
-  parallel_for(n, kCountGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(n, kElementGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       ElementStream numbers(stream, i);
       const double k = rate[i] == 0   ? 0
@@ -165,7 +141,7 @@ void binomial_cpu(const Tensor& count, const Tensor& prob, const Generator& gene
   }
   T* const to = out.data_as<T>();
   const RandomStream stream("binomial", generator, n);
-  parallel_for(n, kCountGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(n, kElementGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       ElementStream numbers(stream, i);
       to[i] = static_cast<T>(

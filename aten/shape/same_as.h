@@ -1,4 +1,4 @@
-// The commonest shape rule: one output like an argument.
+// The commonest shape rules: one output like an argument, or like each of them.
 #pragma once
 
 #include "aten/structured.h"
@@ -7,5 +7,8 @@ namespace treadle::shape {
 
 // The shape, dtype and device of `self`.
 TensorSpec same_as(const char* op, const Tensor& self);
+// Those of the arguments, which share them.
+TensorSpec same_as_each(const char* op, const Tensor& a, const Tensor& b);
+TensorSpec same_as_each(const char* op, const Tensor& a, const Tensor& b, const Tensor& c);
 
 }  // namespace treadle::shape

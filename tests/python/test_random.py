@@ -20,6 +20,10 @@ def _binomial(count: float, prob: float, generator: Any) -> treadle.Tensor:
     )
 
 
+def _gamma(shape: float, generator: Any) -> treadle.Tensor:
+    return treadle._C._standard_gamma(treadle.full((COUNT,), shape), generator=generator)
+
+
 # name: (call, mean, variance)
 FILLS: dict[str, tuple[Callable[[Any], treadle.Tensor], float, float]] = {
     "uniform_": (lambda g: treadle.empty(COUNT).uniform_(-1.0, 3.0, generator=g), 1.0, 16 / 12),
@@ -56,6 +60,15 @@ FILLS: dict[str, tuple[Callable[[Any], treadle.Tensor], float, float]] = {
     "binomial of few": (lambda g: _binomial(9, 0.3, g), 2.7, 1.89),
     "binomial of many": (lambda g: _binomial(200, 0.25, g), 50.0, 37.5),
     "binomial of likely": (lambda g: _binomial(200, 0.75, g), 150.0, 37.5),
+    "gamma of a small shape": (lambda g: _gamma(0.3, g), 0.3, 0.3),
+    "gamma of a large shape": (lambda g: _gamma(7.5, g), 7.5, 7.5),
+    "dirichlet": (
+        lambda g: treadle._C._sample_dirichlet(
+            treadle.tensor([0.5, 1.5]).expand(COUNT, 2), generator=g
+        )[:, 0],
+        0.25,
+        0.0625,
+    ),
     "rand_like": (
         lambda g: treadle.rand_like(treadle.empty(COUNT), generator=g),
         0.5,

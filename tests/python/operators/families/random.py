@@ -7,6 +7,8 @@ from __future__ import annotations
 from typing import Any, Callable, Iterator
 
 import numpy as np
+import scipy.integrate
+import scipy.special
 import treadle
 
 from ..sample import NUMPY_TYPES, Maker, Sample, samples
@@ -172,3 +174,63 @@ def binomial(make: Maker) -> Iterator[Sample]:
         shape = np.broadcast_shapes(count, prob)
         trials = np.asarray(np.floor(make(count, 0, 50)))
         yield _random(trials, make(prob, 0, 1), shape=shape, dtype=make.dtype)
+
+
+@samples("_standard_gamma")
+def standard_gamma(make: Maker) -> Iterator[Sample]:
+    for shape in SHAPES:
+        yield _random(make(shape, 0.1, 9), shape=shape, dtype=make.dtype)
+
+
+@samples("_sample_dirichlet")
+def sample_dirichlet(make: Maker) -> Iterator[Sample]:
+    for shape in SHAPES:
+        yield _random(make(shape, 0.1, 9), shape=shape, dtype=make.dtype)
+
+
+def _gamma_slope(a: float, z: float) -> float:
+    """-(dP(a, z) / da) / p(z; a) for the incomplete gamma function P, whose derivative by a is an
+    integral of the logarithm against the density p.
+    """
+    psi = scipy.special.digamma(a)
+
+    def below(u: float) -> float:  # at z exp(-u)
+        return np.exp(-a * u - z * np.expm1(-u)) * (psi - np.log(z) + u)
+
+    return z * scipy.integrate.quad(below, 0, 40 / a, epsabs=0, epsrel=1e-12, limit=400)[0]
+
+
+def _beta_slope(x: float, a: float, total: float) -> float:
+    """-(dI_x(a, b) / da) / p(x; a, b) / (1 - x) for the incomplete beta function I."""
+    b = total - a
+    mean = scipy.special.digamma(a) - scipy.special.digamma(total)  # of the logarithm
+
+    def below(u: float) -> float:  # at x exp(-u)
+        rest = ((1 - x * np.exp(-u)) / (1 - x)) ** (b - 1)
+        return np.exp(-a * u) * rest * (mean - np.log(x) + u)
+
+    integral = scipy.integrate.quad(below, 0, 40 / a, epsabs=0, epsrel=1e-12, limit=400)[0]
+    return x / (1 - x) * integral
+
+
+@samples("_standard_gamma_grad")
+def standard_gamma_grad(make: Maker) -> Iterator[Sample]:
+    for shape in ((3, 4), (), (0, 4)):
+        yield Sample(
+            make(shape, 0.5, 5),
+            make(shape, 0.25, 8),
+            grad=False,
+            expect=np.vectorize(_gamma_slope, otypes=[np.float64]),
+        )
+
+
+@samples("_dirichlet_grad")
+def dirichlet_grad(make: Maker) -> Iterator[Sample]:
+    for shape in ((3, 4), (), (0, 4)):
+        yield Sample(
+            make(shape, 0.125, 0.875),
+            make(shape, 0.5, 3),
+            make(shape, 4, 6),
+            grad=False,
+            expect=np.vectorize(_beta_slope, otypes=[np.float64]),
+        )
