@@ -46,6 +46,20 @@ from treadle._linear_algebra import (
     svd_lowrank,
     tensordot,
 )
+from treadle._switches import (
+    are_deterministic_algorithms_enabled,
+    get_deterministic_debug_mode,
+    get_float32_matmul_precision,
+    get_num_interop_threads,
+    is_deterministic_algorithms_warn_only_enabled,
+    is_warn_always_enabled,
+    set_deterministic_debug_mode,
+    set_float32_matmul_precision,
+    set_flush_denormal,
+    set_num_interop_threads,
+    set_warn_always,
+    use_deterministic_algorithms,
+)
 from treadle._tensor_methods import install as _install_tensor_methods
 from treadle._variadic import (
     atleast_1d,
@@ -101,6 +115,24 @@ _LAZY = {
     "explain": "treadle._explain",
     "__array_namespace_info__": "treadle.array_api",
     "__version__": "treadle._version",
+    "autocast": "treadle.amp",
+    **dict.fromkeys(
+        (
+            "get_autocast_cpu_dtype",
+            "get_autocast_dtype",
+            "get_autocast_gpu_dtype",
+            "is_autocast_cpu_enabled",
+            "is_autocast_enabled",
+            "set_autocast_cpu_dtype",
+            "set_autocast_cpu_enabled",
+            "set_autocast_dtype",
+            "set_autocast_enabled",
+            "set_autocast_gpu_dtype",
+        ),
+        "treadle.amp._state",
+    ),
+    "compile": "treadle._compile",
+    "spmm": "treadle.sparse",
 }
 
 

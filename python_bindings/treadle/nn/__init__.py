@@ -6,9 +6,10 @@ net = nn.Sequential(nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, 10))
 """
 
 from .. import _names
-from . import attention, functional, init, utils
+from . import attention, functional, init, parallel, utils
 from .modules import *  # noqa: F403
 from .modules import __all__ as _module_names
+from .parallel import DataParallel
 from .parameter import Buffer, Parameter
 from .uninitialized import UninitializedBuffer, UninitializedParameter
 
@@ -17,10 +18,12 @@ __getattr__ = _names.attributes_of(__name__)
 __all__ = [
     *_module_names,
     "Buffer",
+    "DataParallel",
     "Parameter",
     "attention",
     "functional",
     "init",
+    "parallel",
     "utils",
     "UninitializedBuffer",
     "UninitializedParameter",

@@ -88,6 +88,11 @@ class Module(StateDictMixin):
             return _hooks.call(self, args, kwargs)
         return self.forward(*args, **kwargs)
 
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Take the arguments of treadle.compile(), which checks them; the module runs as it is
+        written."""
+        treadle.compile(self.__call__, *args, **kwargs)
+
     def register_forward_pre_hook(
         self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False
     ) -> hooks.RemovableHandle:

@@ -1,0 +1,35 @@
+"""What the library is made of, as text: `print(treadle.__config__.show())`."""
+
+from __future__ import annotations
+
+import os
+import platform
+
+import treadle
+from treadle import _version
+
+
+def show() -> str:
+    """The version, the libraries and the devices of this build, a line each."""
+    found = treadle.accelerator.current_accelerator()
+    lines = [
+        "Treadle built with:",
+        f"  - Treadle {_version.__version__}, which follows PyTorch {_version.FOLLOWED}",
+        f"  - Python {platform.python_version()} on {platform.machine()}",
+        "  - OpenBLAS for matrix products",
+        "  - oneDNN for convolutions",
+        "  - OpenMP for threads",
+        f"  - Devices: cpu{'' if found is None else ', ' + found.type}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def parallel_info() -> str:
+    """How many threads operators use, and why, a line each."""
+    lines = [
+        f"Threads of an operator: {treadle.get_num_threads()}",
+        f"Processors: {os.cpu_count()}",
+        f"OMP_NUM_THREADS: {os.environ.get('OMP_NUM_THREADS', '[not set]')}",
+        "Threads are those of: OpenMP",
+    ]
+    return "\n".join(lines) + "\n"

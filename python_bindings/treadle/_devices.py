@@ -1,0 +1,63 @@
+"""What the namespaces of devices (treadle.cuda, mps, xpu, accelerator) ask the library.
+
+A device is there if a tensor can be made on it, which takes a backend for it. A function that needs
+one says so where there is none:
+
+    RuntimeError: cuda.synchronize: expected a CUDA device, got none: no backend for one is loaded
+
+What a program may as well do without a device, such as seeding its generator or emptying its cache,
+does nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from treadle import _C
+
+_TITLES = {
+    "accelerator": "a device beside the CPU",
+    "cuda": "a CUDA device",
+    "mps": "an MPS device",
+    "xpu": "an XPU device",
+}
+
+
+def is_available(place: str) -> bool:
+    """Whether tensors can be made on a device: "cuda", "cuda:1"."""
+    try:
+        _C.empty((0,), device=place)
+    except (RuntimeError, NotImplementedError):
+        return False
+    return True
+
+
+def count(kind: str) -> int:
+    """How many devices of a kind there are."""
+    number = 0
+    while is_available(f"{kind}:{number}"):
+        number += 1
+    return number
+
+
+def no_device(function: str) -> RuntimeError:
+    """The error of a function such as "cuda.synchronize" where there is no device."""
+    title = _TITLES[function.split(".")[0]]
+    return RuntimeError(f"{function}: expected {title}, got none: no backend for one is loaded")
+
+
+def refusals(namespace: str) -> Callable[[str], Callable[..., Any]]:
+    """Makes the functions of a namespace that need one of its devices:
+    `refused = refusals("cuda")`, `synchronize = refused("synchronize")`.
+    """
+
+    def refused(name: str) -> Callable[..., Any]:
+        def function(*args: Any, **kwargs: Any) -> Any:
+            raise no_device(f"{namespace}.{name}")
+
+        function.__name__ = function.__qualname__ = name
+        function.__module__ = f"treadle.{namespace}"
+        function.__doc__ = f"Needs {_TITLES[namespace]}: RuntimeError where there is none."
+        return function
+
+    return refused

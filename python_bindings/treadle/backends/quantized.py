@@ -1,0 +1,4 @@
+"""Engines of quantized operators: there are no such operators."""
+
+engine = "none"
+supported_engines = ["none"]

@@ -1,0 +1,141 @@
+"""Questions about CUDA devices. There are none until a backend for them is loaded, and they say so.
+
+device = "cuda" if treadle.cuda.is_available() else "cpu"
+"""
+
+from __future__ import annotations
+
+from typing import Any, List, Union
+
+from treadle import _C, _devices, _legacy_types, _names
+from treadle._C import OutOfMemoryError as OutOfMemoryError
+from treadle.cuda.memory import *  # noqa: F403
+from treadle.cuda.random import *  # noqa: F403
+from treadle.cuda.streams import *  # noqa: F403
+
+_refused = _devices.refusals("cuda")
+_Device = Union[None, int, str, _C.device]
+
+has_half = True
+has_magma = False
+default_generators: tuple = ()
+
+
+class CudaError(RuntimeError):
+    """An error of the CUDA runtime."""
+
+
+class DeferredCudaCallError(Exception):
+    """An error of a call that waited for the first use of CUDA."""
+
+
+def is_available() -> bool:
+    """Whether tensors can be made on a CUDA device."""
+    return _devices.is_available("cuda")
+
+
+def device_count() -> int:
+    """How many CUDA devices there are."""
+    return _devices.count("cuda")
+
+
+def is_initialized() -> bool:
+    """Whether CUDA has been used: never where there is none."""
+    return is_available()
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether a CUDA device computes in bfloat16."""
+    return is_available()
+
+
+def is_tf32_supported() -> bool:
+    """Whether a CUDA device computes in TF32."""
+    return is_available()
+
+
+def is_current_stream_capturing() -> bool:
+    """Whether a graph is being captured, which needs a device."""
+    return False
+
+
+def get_arch_list() -> List[str]:
+    """The architectures that kernels were built for: none."""
+    return []
+
+
+def get_gencode_flags() -> str:
+    """The compiler's flags for get_arch_list()."""
+    return ""
+
+
+def ipc_collect() -> None:
+    """Nothing to release: no memory of a device is shared."""
+
+
+def get_sync_debug_mode() -> int:
+    """0: nothing that waits for a device is reported."""
+    return 0
+
+
+init = _refused("init")
+can_device_access_peer = _refused("can_device_access_peer")
+clock_rate = _refused("clock_rate")
+cudart = _refused("cudart")
+current_blas_handle = _refused("current_blas_handle")
+current_device = _refused("current_device")
+get_device_capability = _refused("get_device_capability")
+get_device_name = _refused("get_device_name")
+get_device_properties = _refused("get_device_properties")
+power_draw = _refused("power_draw")
+set_sync_debug_mode = _refused("set_sync_debug_mode")
+synchronize = _refused("synchronize")
+temperature = _refused("temperature")
+utilization = _refused("utilization")
+
+
+def _is_given(device: _Device) -> bool:
+    """Whether it says which CUDA device; a negative number and None say none."""
+    return device is not None and not (isinstance(device, int) and device < 0)
+
+
+def set_device(device: _Device) -> None:
+    """Make a device the current one; a negative number changes nothing. RuntimeError where there is
+    no device."""
+    if _is_given(device):
+        raise _devices.no_device("cuda.set_device")
+
+
+class device:  # noqa: N801
+    """`with cuda.device(1):` makes it the current device for a while; None and a negative number
+    change nothing."""
+
+    def __init__(self, device: Any) -> None:
+        self.idx = device
+
+    def __enter__(self) -> None:
+        if _is_given(self.idx):
+            raise _devices.no_device("cuda.device")
+
+    def __exit__(self, *_: Any) -> bool:
+        return False
+
+
+class device_of(device):  # noqa: N801
+    """`with cuda.device_of(x):` makes the device of `x` the current one, if it is not the CPU."""
+
+    def __init__(self, obj: Any) -> None:
+        super().__init__(obj.get_device() if obj.is_cuda else -1)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _legacy_types.NAMES:
+        return _legacy_types.tensor_type(name, "cuda")
+    module = _names.submodule(__name__, name)
+    if module is None:
+        raise _names.missing(__name__, name)
+    return module
+
+
+def __dir__() -> List[str]:
+    return sorted({*globals(), *_legacy_types.NAMES, "amp", "nvtx"})

@@ -1,0 +1,73 @@
+"""The memory of CUDA devices: none is in use, as there is no device; see treadle.cuda."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any, Dict, List
+
+from treadle import _devices
+
+_refused = _devices.refusals("cuda")
+
+
+def memory_allocated(device: Any = None) -> int:
+    """Bytes that tensors take on a device."""
+    return 0
+
+
+max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
+memory_cached = max_memory_cached = memory_allocated  # older names
+
+
+def memory_stats(device: Any = None) -> Dict[str, Any]:
+    """Numbers about the allocator of a device: there is none."""
+    return OrderedDict()
+
+
+def memory_snapshot(mempool_id: Any = None) -> List[Any]:
+    """The blocks of the allocator of a device: there is none."""
+    return []
+
+
+def empty_cache() -> None:
+    """Nothing is kept for later on a device."""
+
+
+def reset_peak_memory_stats(device: Any = None) -> None:
+    """Nothing was counted."""
+
+
+reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
+reset_accumulated_memory_stats = reset_peak_memory_stats
+
+
+def get_allocator_backend() -> str:
+    """The name of the allocator that a device would have."""
+    return "native"
+
+
+list_gpu_processes = _refused("list_gpu_processes")
+mem_get_info = _refused("mem_get_info")
+memory_summary = _refused("memory_summary")
+set_per_process_memory_fraction = _refused("set_per_process_memory_fraction")
+
+__all__ = [
+    "empty_cache",
+    "get_allocator_backend",
+    "list_gpu_processes",
+    "max_memory_allocated",
+    "max_memory_cached",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_cached",
+    "memory_reserved",
+    "memory_snapshot",
+    "memory_stats",
+    "memory_summary",
+    "reset_accumulated_memory_stats",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
+    "reset_peak_memory_stats",
+    "set_per_process_memory_fraction",
+]

@@ -1,0 +1,85 @@
+"""Weights from the network, kept in a folder: `treadle.hub.load_state_dict_from_url(url)`.
+
+A file that is in the folder already is not fetched again. The folder is the one that PyTorch uses:
+`$TORCH_HOME/hub`, by default `~/.cache/torch/hub`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from typing import Any, Dict, Optional
+from urllib.parse import urlparse
+
+import treadle
+from treadle._atomic_file import replacing
+
+_HASH = re.compile(r"-([a-f0-9]*)\.")
+_CHUNK = 128 * 1024
+
+_folder: Optional[str] = None
+
+
+def get_dir() -> str:
+    """The folder in which files are kept."""
+    if _folder is not None:
+        return _folder
+    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
+    home = os.environ.get("TORCH_HOME", os.path.join(cache, "torch"))
+    return os.path.join(os.path.expanduser(home), "hub")
+
+
+def set_dir(d: Any) -> None:
+    """Choose that folder."""
+    global _folder
+    _folder = os.path.expanduser(d)
+
+
+def download_url_to_file(
+    url: str, dst: str, hash_prefix: Optional[str] = None, progress: bool = True
+) -> None:
+    """Fetch a file. It is at `dst` whole or not at all. RuntimeError if its SHA-256 does not begin
+    with `hash_prefix`. Nothing is printed, whatever `progress` says.
+    """
+    # Imported at its first use: it takes a while.
+    from urllib.request import Request, urlopen
+
+    digest = hashlib.sha256()
+    with urlopen(Request(url, headers={"User-Agent": "treadle.hub"})) as source:
+        with replacing(os.path.expanduser(dst)) as target:
+            while chunk := source.read(_CHUNK):
+                digest.update(chunk)
+                target.write(chunk)
+            found = digest.hexdigest()
+            if hash_prefix is not None and not found.startswith(hash_prefix):
+                raise RuntimeError(
+                    f"download_url_to_file: expected a file whose hash begins with "
+                    f"{hash_prefix!r}, got {found!r}"
+                )
+
+
+def load_state_dict_from_url(
+    url: str,
+    model_dir: Optional[str] = None,
+    map_location: Any = None,
+    progress: bool = True,
+    check_hash: bool = False,
+    file_name: Optional[str] = None,
+    weights_only: bool = False,
+) -> Dict[str, Any]:
+    """What treadle.load() reads from the file at `url` (http, https or file), which is kept in
+    `model_dir`, by default get_dir()/checkpoints, under its name or `file_name`. With `check_hash`
+    the name ends in the beginning of the file's SHA-256, as in `resnet18-f37072fd.pth`.
+    """
+    folder = os.path.join(get_dir(), "checkpoints") if model_dir is None else model_dir
+    os.makedirs(folder, exist_ok=True)
+    name = file_name or os.path.basename(urlparse(url).path)
+    path = os.path.join(folder, name)
+    if not os.path.exists(path):
+        in_name = _HASH.search(name) if check_hash else None
+        download_url_to_file(url, path, in_name[1] if in_name else None, progress)
+    return treadle.load(path, map_location=map_location, weights_only=weights_only)
+
+
+__all__ = ["download_url_to_file", "get_dir", "load_state_dict_from_url", "set_dir"]

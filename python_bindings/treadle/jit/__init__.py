@@ -1,0 +1,222 @@
+"""TorchScript's names, on programs that run as they are written.
+
+    fast = treadle.jit.script(model)         # the model itself
+    traced = treadle.jit.trace(model, x)     # the same, after one run on x
+
+Elsewhere these compile a program to a form of its own. Here nothing is compiled: what comes back is
+what was given, so results, parameters and control flow are those of the program.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Final, NamedTuple, Optional, Tuple, TypeVar
+
+import treadle
+from treadle import _names
+from treadle.futures import Future
+from treadle.jit._files import load, save
+from treadle.jit._modules import (
+    CompilationUnit,
+    Error,
+    RecursiveScriptModule,
+    ScriptFunction,
+    ScriptModule,
+    script_method,
+)
+from treadle.jit._settings import (
+    enable_onednn_fusion,
+    fuser,
+    onednn_fusion_enabled,
+    optimized_execution,
+    set_fusion_strategy,
+    strict_fusion,
+)
+from treadle.jit._types import isinstance
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+_is_tracing = False
+
+
+class Attribute(NamedTuple):
+    """A value and the type that TorchScript would give it."""
+
+    value: Any
+    type: Any
+
+
+def is_scripting() -> bool:
+    """Whether the code runs compiled: never."""
+    return False
+
+
+def is_tracing() -> bool:
+    """Whether the code runs inside trace()."""
+    return _is_tracing
+
+
+def annotate(the_type: Any, the_value: T) -> T:
+    """The value; the type is for a compiler."""
+    return the_value
+
+
+def script(
+    obj: T,
+    optimize: Any = None,
+    _frames_up: int = 0,
+    _rcb: Any = None,
+    example_inputs: Any = None,
+) -> T:
+    """A module, function or class, as it is."""
+    return obj
+
+
+def script_if_tracing(fn: F) -> F:
+    """The function, as it is: control flow is kept inside trace() as well."""
+    return fn
+
+
+def trace(
+    func: F,
+    example_inputs: Any = None,
+    optimize: Any = None,
+    check_trace: bool = True,
+    check_inputs: Any = None,
+    check_tolerance: float = 1e-5,
+    strict: bool = True,
+    _force_outplace: bool = False,
+    _module_class: Any = None,
+    _compilation_unit: Any = None,
+    example_kwarg_inputs: Optional[Dict[str, Any]] = None,
+    _store_inputs: bool = True,
+) -> F:
+    """A module or function, as it is, after it was called once with the example inputs: a tensor,
+    or a tuple of arguments. What fails for them fails here. RuntimeError without inputs.
+    """
+    if example_inputs is None and example_kwarg_inputs is None:
+        raise RuntimeError("trace: expected example_inputs or example_kwarg_inputs, got neither")
+    _call_traced(func, example_inputs, example_kwarg_inputs)
+    return func
+
+
+def trace_module(mod: Any, inputs: Dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+    """A module, as it is, after each method that `inputs` names was called once with its inputs."""
+    if not treadle.jit.isinstance(inputs, dict):
+        raise AttributeError("trace_module: expected inputs to be a dictionary of (method, inputs)")
+    for name, example in inputs.items():
+        _call_traced(mod if name == "forward" else getattr(mod, name), example, None)
+    return mod
+
+
+def _call_traced(
+    function: Callable[..., Any], inputs: Any, keywords: Optional[Dict[str, Any]]
+) -> None:
+    global _is_tracing
+    is_one = treadle.is_tensor(inputs) or type(inputs) is dict
+    arguments: Tuple[Any, ...] = () if inputs is None else (inputs,) if is_one else tuple(inputs)
+    before, _is_tracing = _is_tracing, True
+    try:
+        function(*arguments, **(keywords or {}))
+    finally:
+        _is_tracing = before
+
+
+def ignore(drop: Any = False, **kwargs: Any) -> Any:
+    """`@jit.ignore` or `@jit.ignore(drop=True)`: the method, as it is."""
+    return drop if callable(drop) else lambda fn: fn
+
+
+def unused(fn: F) -> F:
+    """The method, as it is. (A compiler would leave it out.)"""
+    return fn
+
+
+def export(fn: F) -> F:
+    """The method, as it is. (A compiler would keep it.)"""
+    return fn
+
+
+def interface(obj: T) -> T:
+    """The class, as it is."""
+    return obj
+
+
+def _overload(func: F) -> F:
+    """The declaration, which the definition after it replaces."""
+    return func
+
+
+_overload_method = _overload
+
+
+def freeze(
+    mod: Any,
+    preserved_attrs: Any = None,
+    optimize_numerics: bool = True,
+) -> Any:
+    """A module in evaluation mode, as it is. RuntimeError for one in training mode."""
+    if mod.training:
+        raise RuntimeError("freeze: expected a module in evaluation mode; call its eval() first")
+    return mod
+
+
+def run_frozen_optimizations(mod: Any, optimize_numerics: bool = True) -> None:
+    """Nothing to do: see freeze()."""
+
+
+def optimize_for_inference(mod: Any, other_methods: Any = None) -> Any:
+    """A module, in evaluation mode from here on."""
+    return mod.eval()
+
+
+def fork(func: Callable[..., T], *args: Any, **kwargs: Any) -> Future[T]:
+    """A future of func(*args, **kwargs), which is called at once."""
+    future: Future[T] = Future()
+    future.set_result(func(*args, **kwargs))
+    return future
+
+
+def wait(future: Future[T]) -> T:
+    """The value of a future."""
+    return future.wait()
+
+
+__getattr__ = _names.attributes_of(__name__)
+
+__all__ = [
+    "Attribute",
+    "CompilationUnit",
+    "Error",
+    "Final",
+    "Future",
+    "RecursiveScriptModule",
+    "ScriptFunction",
+    "ScriptModule",
+    "annotate",
+    "enable_onednn_fusion",
+    "export",
+    "fork",
+    "freeze",
+    "fuser",
+    "ignore",
+    "interface",
+    "is_scripting",
+    "is_tracing",
+    "isinstance",
+    "load",
+    "onednn_fusion_enabled",
+    "optimize_for_inference",
+    "optimized_execution",
+    "run_frozen_optimizations",
+    "save",
+    "script",
+    "script_if_tracing",
+    "script_method",
+    "set_fusion_strategy",
+    "strict_fusion",
+    "trace",
+    "trace_module",
+    "unused",
+    "wait",
+]

@@ -1,0 +1,22 @@
+"""One module on several devices, or in several processes.
+
+model = nn.parallel.DistributedDataParallel(model)      # in each process of treadle.distributed
+"""
+
+from ... import _names
+from .data_parallel import DataParallel, data_parallel
+from .parallel_apply import parallel_apply
+from .replicate import replicate
+from .scatter_gather import gather, scatter, scatter_kwargs
+
+__getattr__ = _names.attributes_of(__name__)
+
+__all__ = [
+    "DataParallel",
+    "data_parallel",
+    "gather",
+    "parallel_apply",
+    "replicate",
+    "scatter",
+    "scatter_kwargs",
+]
