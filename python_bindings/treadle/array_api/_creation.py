@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import builtins
-import math
-from typing import Any, List, Optional, Sequence, Tuple, Union
+from typing import Any, List, Optional, Tuple, Union
 
 import treadle
 from treadle import Tensor, _C

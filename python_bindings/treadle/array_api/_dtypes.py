@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import builtins
 from functools import reduce
-from typing import Any, NamedTuple, Optional, Tuple, Union
+from typing import Any, NamedTuple, Tuple, Union
 
 import treadle
 from treadle import Tensor, _C

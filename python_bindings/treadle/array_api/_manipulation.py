@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import builtins
-from typing import List, Optional, Sequence, Tuple, Union
+from typing import List, Optional, Tuple, Union
 
 from treadle import Tensor, _C
-from treadle.array_api._dtypes import together
 
 __all__ = [
     "broadcast_arrays", "broadcast_to", "concat", "expand_dims", "flip", "moveaxis",

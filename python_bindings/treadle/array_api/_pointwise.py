@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Optional
 
-import treadle
 from treadle import Tensor, _C
-from treadle.array_api._dtypes import Array, Number, together
+from treadle.array_api._dtypes import Array, together
 
 __all__ = [
     "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import builtins
 import math
-from typing import Any, Callable, Optional, Tuple, Union
+from typing import Callable, Optional, Tuple, Union
 
 from treadle import Tensor, _C
 from treadle.array_api._dtypes import Dtype, isdtype

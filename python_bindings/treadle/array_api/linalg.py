@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 from typing import NamedTuple, Optional, Tuple, Union
 
-import treadle
 from treadle import Tensor, _C
 from treadle import linalg as _linalg
 from treadle.array_api import _reductions
