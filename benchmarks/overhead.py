@@ -1,4 +1,5 @@
-"""What a call costs from Python, as ratios against NumPy in one run (and PyTorch where it is installed).
+"""What a call costs from Python, as ratios against NumPy in one run (and PyTorch where it is
+installed).
 
 Medians of many short repetitions, interleaved, so that noise meets every candidate alike.
 
@@ -106,11 +107,23 @@ def main() -> None:
     x = treadle.ones(1, requires_grad=True)
     per_op["treadle, forward and backward"] = medians({"x": chain(treadle, x)}, 20)["x"] / 100
     if torch:
-        per_op["pytorch, forward and backward"] = medians({"x": chain(torch, torch.ones(1, requires_grad=True))}, 20)["x"] / 100
+        per_op["pytorch, forward and backward"] = (
+            medians({"x": chain(torch, torch.ones(1, requires_grad=True))}, 20)["x"] / 100
+        )
     report("chain of 100 multiplications, per operator", per_op, "numpy a * b")
 
-    code = "import time, numpy; t = time.perf_counter(); import treadle; print(time.perf_counter() - t)"
-    runs = [float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout) for _ in range(9)]
+    code = (
+        "import time, numpy; t = time.perf_counter(); import treadle; "
+        "print(time.perf_counter() - t)"
+    )
+    runs = [
+        float(
+            subprocess.run(
+                [sys.executable, "-c", code], capture_output=True, text=True, check=True
+            ).stdout
+        )
+        for _ in range(9)
+    ]
     print(f"\nimport treadle, after numpy: {statistics.median(runs) * 1000:.0f} ms")
 
 

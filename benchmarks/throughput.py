@@ -1,4 +1,5 @@
-"""Speed on much data, float32, as ratios against NumPy in one run (and PyTorch where it is installed).
+"""Speed on much data, float32, as ratios against NumPy in one run (and PyTorch where it is
+installed).
 
 Pointwise operators on 10M elements are also given as a share of the machine's copy bandwidth: the
 bytes that must be read and written, per second, over those of a plain copy. Medians of interleaved
@@ -30,9 +31,9 @@ Run = Callable[[], object]
 
 @dataclass
 class Case:
-    """One operator: `streams` is how many times N float32 values are read or written, 0 if computing
-    is the bound; `call(library, data)` makes the function to time; `numpy` is its counterpart.
-    """
+    """One operator: `streams` is how many times N float32 values are read or written, 0 if
+    computing is the bound; `call(library, data)` makes the function to time; `numpy` is its
+    counterpart."""
 
     name: str
     call: Callable[[Any, dict[str, Any]], Run]
@@ -66,23 +67,82 @@ def cases() -> list[Case]:
         return Case(name, lambda m, d: lambda: call(m, d), lambda d: lambda: numpy(d), streams)
 
     return [
-        simple("copy", lambda m, d: d["out"].copy_(d["a"]), lambda d: np.copyto(d["out"], d["a"]), 2),
-        simple("add", lambda m, d: m.add(d["a"], d["b"], out=d["out"]), lambda d: np.add(d["a"], d["b"], out=d["out"]), 3),
-        simple("add, scalar", lambda m, d: m.add(d["a"], 2.0, out=d["out"]), lambda d: np.add(d["a"], np.float32(2), out=d["out"]), 2),
-        simple("add, in place", lambda m, d: d["out"].add_(d["a"]), lambda d: np.add(d["out"], d["a"], out=d["out"]), 3),
-        simple("mul", lambda m, d: m.mul(d["a"], d["b"], out=d["out"]), lambda d: np.multiply(d["a"], d["b"], out=d["out"]), 3),
-        simple("neg", lambda m, d: m.neg(d["a"], out=d["out"]), lambda d: np.negative(d["a"], out=d["out"]), 2),
+        simple(
+            "copy", lambda m, d: d["out"].copy_(d["a"]), lambda d: np.copyto(d["out"], d["a"]), 2
+        ),
+        simple(
+            "add",
+            lambda m, d: m.add(d["a"], d["b"], out=d["out"]),
+            lambda d: np.add(d["a"], d["b"], out=d["out"]),
+            3,
+        ),
+        simple(
+            "add, scalar",
+            lambda m, d: m.add(d["a"], 2.0, out=d["out"]),
+            lambda d: np.add(d["a"], np.float32(2), out=d["out"]),
+            2,
+        ),
+        simple(
+            "add, in place",
+            lambda m, d: d["out"].add_(d["a"]),
+            lambda d: np.add(d["out"], d["a"], out=d["out"]),
+            3,
+        ),
+        simple(
+            "mul",
+            lambda m, d: m.mul(d["a"], d["b"], out=d["out"]),
+            lambda d: np.multiply(d["a"], d["b"], out=d["out"]),
+            3,
+        ),
+        simple(
+            "neg",
+            lambda m, d: m.neg(d["a"], out=d["out"]),
+            lambda d: np.negative(d["a"], out=d["out"]),
+            2,
+        ),
         simple("relu", lambda m, d: m.relu(d["a"]), lambda d: np.maximum(d["a"], 0)),
-        simple("maximum", lambda m, d: m.maximum(d["a"], d["b"], out=d["out"]), lambda d: np.maximum(d["a"], d["b"], out=d["out"]), 3),
-        simple("sqrt", lambda m, d: m.sqrt(d["p"], out=d["out"]), lambda d: np.sqrt(d["p"], out=d["out"]), 2),
-        simple("where", lambda m, d: m.where(d["mask"], d["a"], d["b"]), lambda d: np.where(d["mask"], d["a"], d["b"])),
+        simple(
+            "maximum",
+            lambda m, d: m.maximum(d["a"], d["b"], out=d["out"]),
+            lambda d: np.maximum(d["a"], d["b"], out=d["out"]),
+            3,
+        ),
+        simple(
+            "sqrt",
+            lambda m, d: m.sqrt(d["p"], out=d["out"]),
+            lambda d: np.sqrt(d["p"], out=d["out"]),
+            2,
+        ),
+        simple(
+            "where",
+            lambda m, d: m.where(d["mask"], d["a"], d["b"]),
+            lambda d: np.where(d["mask"], d["a"], d["b"]),
+        ),
         simple("a > b", lambda m, d: d["a"] > d["b"], lambda d: d["a"] > d["b"]),
-        simple("exp", lambda m, d: m.exp(d["a"], out=d["out"]), lambda d: np.exp(d["a"], out=d["out"])),
-        simple("log", lambda m, d: m.log(d["p"], out=d["out"]), lambda d: np.log(d["p"], out=d["out"])),
-        simple("tanh", lambda m, d: m.tanh(d["a"], out=d["out"]), lambda d: np.tanh(d["a"], out=d["out"])),
-        simple("sin", lambda m, d: m.sin(d["a"], out=d["out"]), lambda d: np.sin(d["a"], out=d["out"])),
-        simple("pow", lambda m, d: m.pow(d["p"], d["b"], out=d["out"]), lambda d: np.power(d["p"], d["b"], out=d["out"])),
-        simple("gelu (tanh)", lambda m, d: m.nn.functional.gelu(d["a"], approximate="tanh"), lambda d: gelu(d["a"])),
+        simple(
+            "exp", lambda m, d: m.exp(d["a"], out=d["out"]), lambda d: np.exp(d["a"], out=d["out"])
+        ),
+        simple(
+            "log", lambda m, d: m.log(d["p"], out=d["out"]), lambda d: np.log(d["p"], out=d["out"])
+        ),
+        simple(
+            "tanh",
+            lambda m, d: m.tanh(d["a"], out=d["out"]),
+            lambda d: np.tanh(d["a"], out=d["out"]),
+        ),
+        simple(
+            "sin", lambda m, d: m.sin(d["a"], out=d["out"]), lambda d: np.sin(d["a"], out=d["out"])
+        ),
+        simple(
+            "pow",
+            lambda m, d: m.pow(d["p"], d["b"], out=d["out"]),
+            lambda d: np.power(d["p"], d["b"], out=d["out"]),
+        ),
+        simple(
+            "gelu (tanh)",
+            lambda m, d: m.nn.functional.gelu(d["a"], approximate="tanh"),
+            lambda d: gelu(d["a"]),
+        ),
         simple("sigmoid", lambda m, d: m.sigmoid(d["a"]), lambda d: 1 / (1 + np.exp(-d["a"]))),
         simple("sum", lambda m, d: d["a"].sum(), lambda d: d["a"].sum()),
         simple("mean", lambda m, d: d["a"].mean(), lambda d: d["a"].mean()),
@@ -96,25 +156,69 @@ def cases() -> list[Case]:
         simple("var, rows", lambda m, d: d["x"].var(1), lambda d: d["x"].var(1, ddof=1)),
         simple("var, columns", lambda m, d: d["x"].var(0), lambda d: d["x"].var(0, ddof=1)),
         simple("softmax, rows", lambda m, d: m.softmax(d["x"], 1), lambda d: softmax(d["x"])),
-        simple("layer_norm, rows", lambda m, d: m.nn.functional.layer_norm(d["x"], (COLUMNS,)), lambda d: layer_norm(d["x"])),
-        simple("cumsum", lambda m, d: m.cumsum(d["a"], 0, out=d["out"]), lambda d: np.cumsum(d["a"], out=d["out"])),
+        simple(
+            "layer_norm, rows",
+            lambda m, d: m.nn.functional.layer_norm(d["x"], (COLUMNS,)),
+            lambda d: layer_norm(d["x"]),
+        ),
+        simple(
+            "cumsum",
+            lambda m, d: m.cumsum(d["a"], 0, out=d["out"]),
+            lambda d: np.cumsum(d["a"], out=d["out"]),
+        ),
         simple("cumsum, rows", lambda m, d: d["x"].cumsum(1), lambda d: d["x"].cumsum(1)),
         simple("cumsum, columns", lambda m, d: d["x"].cumsum(0), lambda d: d["x"].cumsum(0)),
         simple("sort values, 1M", lambda m, d: m.msort(d["s"]), lambda d: np.sort(d["s"])),
         simple("sort values, rows", lambda m, d: m.msort(d["x"].T), lambda d: np.sort(d["x"], 1)),
-        simple("sort with indices, 1M", lambda m, d: d["s"].sort(), lambda d: sorted_with_indices(d["s"])),
-        simple("sort with indices, rows", lambda m, d: d["x"].sort(1), lambda d: sorted_with_indices(d["x"])),
+        simple(
+            "sort with indices, 1M",
+            lambda m, d: d["s"].sort(),
+            lambda d: sorted_with_indices(d["s"]),
+        ),
+        simple(
+            "sort with indices, rows",
+            lambda m, d: d["x"].sort(1),
+            lambda d: sorted_with_indices(d["x"]),
+        ),
         simple("argsort, 1M", lambda m, d: d["s"].argsort(), lambda d: np.argsort(d["s"])),
-        simple("topk, rows", lambda m, d: d["x"].topk(8, 1), lambda d: np.partition(d["x"], COLUMNS - 8, 1)[:, -8:]),
-        simple("transposed copy", lambda m, d: d["x"].T.contiguous() if m is treadle else d["x"].t().contiguous(), lambda d: np.ascontiguousarray(d["x"].T)),
-        simple("index: rows of a list", lambda m, d: d["x"][d["rows"]], lambda d: d["x"][d["rows"]]),
-        simple("index: elements of a list", lambda m, d: d["a"][d["many"]], lambda d: d["a"][d["many"]]),
+        simple(
+            "topk, rows",
+            lambda m, d: d["x"].topk(8, 1),
+            lambda d: np.partition(d["x"], COLUMNS - 8, 1)[:, -8:],
+        ),
+        simple(
+            "transposed copy",
+            lambda m, d: d["x"].T.contiguous() if m is treadle else d["x"].t().contiguous(),
+            lambda d: np.ascontiguousarray(d["x"].T),
+        ),
+        simple(
+            "index: rows of a list", lambda m, d: d["x"][d["rows"]], lambda d: d["x"][d["rows"]]
+        ),
+        simple(
+            "index: elements of a list", lambda m, d: d["a"][d["many"]], lambda d: d["a"][d["many"]]
+        ),
         simple("index: mask", lambda m, d: d["a"][d["mask"]], lambda d: d["a"][d["mask"]]),
-        simple("index: write elements", lambda m, d: d["out"].__setitem__(d["many"], 1.0), lambda d: d["out"].__setitem__(d["many"], 1.0)),
-        simple("index: write mask", lambda m, d: d["out"].__setitem__(d["mask"], 1.0), lambda d: d["out"].__setitem__(d["mask"], 1.0)),
-        simple("gather, rows", lambda m, d: m.gather(d["x"], 1, d["xi"]), lambda d: np.take_along_axis(d["x"], d["xi"], 1)),
+        simple(
+            "index: write elements",
+            lambda m, d: d["out"].__setitem__(d["many"], 1.0),
+            lambda d: d["out"].__setitem__(d["many"], 1.0),
+        ),
+        simple(
+            "index: write mask",
+            lambda m, d: d["out"].__setitem__(d["mask"], 1.0),
+            lambda d: d["out"].__setitem__(d["mask"], 1.0),
+        ),
+        simple(
+            "gather, rows",
+            lambda m, d: m.gather(d["x"], 1, d["xi"]),
+            lambda d: np.take_along_axis(d["x"], d["xi"], 1),
+        ),
         simple("nonzero", lambda m, d: d["mask"].nonzero(), lambda d: np.argwhere(d["mask"])),
-        simple("cat", lambda m, d: m.cat([d["x"], d["x"]], 0), lambda d: np.concatenate([d["x"], d["x"]], 0)),
+        simple(
+            "cat",
+            lambda m, d: m.cat([d["x"], d["x"]], 0),
+            lambda d: np.concatenate([d["x"], d["x"]], 0),
+        ),
         simple("matmul, 1024", lambda m, d: d["m"] @ d["m"], lambda d: d["m"] @ d["m"]),
     ]
 

@@ -50,7 +50,8 @@ class finfo:
     def __repr__(self) -> str:
         return (
             f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, "
-            f"eps={self.eps:g}, smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})"
+            f"eps={self.eps:g}, smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, "
+            f"dtype={self.dtype})"
         )
 
 
@@ -59,9 +60,7 @@ class iinfo:
 
     def __init__(self, dtype: _C.dtype) -> None:
         if dtype not in _INTS:
-            raise TypeError(
-                f"iinfo: expected an integer dtype, got {dtype}; see treadle.finfo"
-            )
+            raise TypeError(f"iinfo: expected an integer dtype, got {dtype}; see treadle.finfo")
         self.bits, signed = _INTS[dtype]
         self.min = -(2 ** (self.bits - 1)) if signed else 0
         self.max = 2 ** (self.bits - 1 if signed else self.bits) - 1

@@ -19,7 +19,9 @@ def _elements(name: str, *tensors: Tensor) -> None:
         if t.device.type != "cpu":
             raise TypeError(f"{name}: expected tensors on the cpu, got one on {t.device}")
         if t.requires_grad:
-            raise RuntimeError(f"{name}: expected tensors that do not require grad, got one that does")
+            raise RuntimeError(
+                f"{name}: expected tensors that do not require grad, got one that does"
+            )
 
 
 def _written(self: Tensor, values: Sequence[Any]) -> Tensor:
@@ -40,9 +42,7 @@ def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> T
     return _written(self, [callable(x, y) for x, y in zip(self.reshape(-1).tolist(), other)])
 
 
-def map2_(
-    self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]
-) -> Tensor:
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
     """As map_(), with the elements of two other tensors."""
     _elements("map2_", self, x, y)
     lists = (t.expand(self.shape).reshape(-1).tolist() for t in (x, y))
@@ -50,7 +50,8 @@ def map2_(
 
 
 def type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
-    """The name of the tensor's type; or the tensor as another: a dtype, FloatTensor, or its name."""
+    """The name of the tensor's type; or the tensor as another: a dtype, FloatTensor, or its
+    name."""
     if dtype is None:
         return in_words_of_the_program(_type(self))
     kind = _legacy_types.parse_type(dtype) if isinstance(dtype, str) else dtype

@@ -48,7 +48,8 @@ def typename(obj: Any) -> str:
 def nonzero(
     input: Tensor, *, out: Optional[Tensor] = None, as_tuple: bool = False
 ) -> Union[Tensor, Tuple[Tensor, ...]]:
-    """Positions of the elements that are not zero: one row each; `as_tuple`: a tensor per dimension."""
+    """Positions of the elements that are not zero: one row each; `as_tuple`: a tensor per
+    dimension."""
     if as_tuple:
         return _C.nonzero_numpy(input)
     return _C.nonzero(input) if out is None else _C.nonzero(input, out=out)
@@ -100,9 +101,8 @@ def histogramdd(
     weight: Optional[Tensor] = None,
     density: bool = False,
 ) -> Any:
-    """The histogram of points (..., d), and the edges of its bins for each dimension. `bins` is their
-    number, a number for each dimension, or the edges for each.
-    """
+    """The histogram of points (..., d), and the edges of its bins for each dimension. `bins` is
+    their number, a number for each dimension, or the edges for each."""
     if isinstance(bins, int):
         bins = [bins] * input.shape[-1] if input.dim() else [bins]
     if not all(isinstance(b, Tensor) for b in bins):
@@ -181,7 +181,9 @@ def unravel_index(indices: Tensor, shape: Any) -> Tuple[Tensor, ...]:
     if any(n < 0 for n in sizes):
         raise ValueError(f"unravel_index: expected sizes >= 0, got {tuple(sizes)}")
     if indices.is_floating_point() or indices.is_complex() or indices.dtype == _C.bool:
-        raise ValueError(f"unravel_index: expected indices of an integer dtype, got {indices.dtype}")
+        raise ValueError(
+            f"unravel_index: expected indices of an integer dtype, got {indices.dtype}"
+        )
     coordinates = []
     step = 1
     for n in reversed(sizes):

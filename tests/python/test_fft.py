@@ -22,7 +22,11 @@ ERRORS: list[tuple[Callable[[], Any], type, str]] = [
     (lambda: fft.fft(X, n=0), RuntimeError, "fft: expected at least 1 point, got n = 0"),
     (lambda: fft.ifft(X, n=-5), RuntimeError, "ifft: expected at least 1 point, got n = -5"),
     (lambda: fft.fft(treadle.ones(3, 0)), RuntimeError, "fft: expected at least 1 point"),
-    (lambda: fft.irfft(treadle.ones(1)), RuntimeError, "irfft: expected at least 1 point, got n = 0"),
+    (
+        lambda: fft.irfft(treadle.ones(1)),
+        RuntimeError,
+        "irfft: expected at least 1 point, got n = 0",
+    ),
     (lambda: fft.rfft(Z), RuntimeError, "rfft: expected self of a dtype in|real dtype"),
     (lambda: fft.ihfftn(Z), RuntimeError, "ihfftn: expected self of a dtype in|real dtype"),
     (lambda: fft.fftn(Z, s=(1, 2, 3)), RuntimeError, "fftn: expected s of at most 2 entries"),
@@ -166,7 +170,9 @@ STFT_ERRORS: list[tuple[Callable[[], Any], str]] = [
 
 @pytest.mark.parametrize("call, message", STFT_ERRORS)
 def test_stft_errors(call: Callable[[], Any], message: str) -> None:
-    with pytest.raises((RuntimeError, NotImplementedError, treadle.OutOfMemoryError), match=message):
+    with pytest.raises(
+        (RuntimeError, NotImplementedError, treadle.OutOfMemoryError), match=message
+    ):
         call()
 
 

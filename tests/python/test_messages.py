@@ -241,8 +241,7 @@ GOLDENS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "no argument": (
         lambda: treadle.exp(),
         TypeError,
-        "exp(): expected exp(Tensor input, *, Tensor? out=None)\n"
-        "got (): argument 'input' missing",
+        "exp(): expected exp(Tensor input, *, Tensor? out=None)\ngot (): argument 'input' missing",
     ),
     "unknown keyword": (
         lambda: treadle.exp(ones(2), nonsense=1),
@@ -363,7 +362,7 @@ GOLDENS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "truth of several values": (
         lambda: bool(ones(2)),
         RuntimeError,
-        "bool: expected a tensor with one element, whose truth is not ambiguous, got " "float32[2]",
+        "bool: expected a tensor with one element, whose truth is not ambiguous, got float32[2]",
     ),
     "view the strides do not allow": (
         lambda: ones(2, 3).t().view(6),
@@ -447,7 +446,8 @@ def test_goldens_keep_the_law() -> None:
 
 @pytest.mark.parametrize("op", [o for o in operators() if in_suite(o) and has_samples(o)], ids=repr)
 def test_messages_of_every_operator(op: Operator) -> None:
-    """A spread of the calls that test_bad_input makes all of, in processes that may use less memory."""
+    """A spread of the calls that test_bad_input makes all of, in processes that may use less
+    memory."""
     calls = [c for c in calls_of(op) if "huge" not in c.label]
     chosen = calls[:8] + calls[8 :: max(1, len(calls) // 24)]
     problems = [f"{c.label}: {p}" for c in chosen if (p := problem_of(c))]

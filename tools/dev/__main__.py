@@ -1,10 +1,10 @@
 """The commands of ./dev. Each does the set-up it needs and says what it does.
 
-    ./dev demo            build the wheel, install it, train a network on handwritten digits
-    ./dev test            C++, generator and Python tests
-    ./dev fuzz            call every operator with hostile arguments
-    ./dev build           build the package into build/python
-    ./dev show add        what is generated for an operator
+./dev demo            build the wheel, install it, train a network on handwritten digits
+./dev test            C++, generator and Python tests
+./dev fuzz            call every operator with hostile arguments
+./dev build           build the package into build/python
+./dev show add        what is generated for an operator
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("demo", help="build and install the wheel, train on handwritten digits")
     test = commands.add_parser("test", help="run the C++, generator and Python tests")
     tests.add_arguments(test)
-    fuzz.add_arguments(commands.add_parser("fuzz", help="call every operator with hostile arguments"))
+    fuzz.add_arguments(
+        commands.add_parser("fuzz", help="call every operator with hostile arguments")
+    )
     build = commands.add_parser("build", help="build the Python package into build/python")
     build.add_argument("--wheel", action="store_true", help="pack the wheel too")
     build.add_argument("--asan", action="store_true", help="with sanitizers: build/python-asan")

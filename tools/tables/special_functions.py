@@ -1,5 +1,5 @@
-"""The coefficients in aten/cpu/simd/special_tables.h: expansions of special functions, computed with
-50 digits and rounded once.
+"""The coefficients in aten/cpu/simd/special_tables.h: expansions of special functions, computed
+with 50 digits and rounded once.
 
     .venv/bin/python tools/tables/special_functions.py > aten/cpu/simd/special_tables.h
 
@@ -24,9 +24,7 @@ def chebyshev(f: Function, nodes: int = 64) -> list[mp.mpf]:
     values = [f(x) for x in xs]
     found = [
         2
-        * mp.fsum(
-            v * mp.cos(mp.pi * j * (k + mp.mpf(1) / 2) / nodes) for k, v in enumerate(values)
-        )
+        * mp.fsum(v * mp.cos(mp.pi * j * (k + mp.mpf(1) / 2) / nodes) for k, v in enumerate(values))
         / nodes
         for j in range(nodes)
     ]
@@ -78,6 +76,7 @@ def show_series(name: str, comment: str, f: Function) -> None:
 
 def bessel() -> None:
     for order in (0, 1):
+
         def small(x: mp.mpf, order: int = order) -> mp.mpf:
             value = mp.exp(-x) * mp.besseli(order, x)
             return value if order == 0 else mp.mpf(1) / 2 if x == 0 else value / x
@@ -87,9 +86,14 @@ def bessel() -> None:
             return mp.exp(-x) * mp.sqrt(x) * mp.besseli(order, x)
 
         over = "" if order == 0 else " / x"
-        show_series(f"kI{order}Small", f"exp(-x) I{order}(x){over} by x / 4 - 1, x in [0, 8]", on(0, 8, small))
+        show_series(
+            f"kI{order}Small",
+            f"exp(-x) I{order}(x){over} by x / 4 - 1, x in [0, 8]",
+            on(0, 8, small),
+        )
         show_series(f"kI{order}Large", f"exp(-x) sqrt(x) I{order}(x) by 16 / x - 1, x >= 8", large)
     for order in (0, 1):
+
         def near(z: mp.mpf, order: int = order) -> mp.mpf:  # z = x * x
             if z == 0:
                 return -mp.euler if order == 0 else mp.mpf(1)
@@ -131,7 +135,11 @@ def airy() -> None:
     u = [mp.mpf(1)]
     for k in range(1, 24):
         u.append(u[-1] * (6 * k - 5) * (6 * k - 3) * (6 * k - 1) / (216 * k * (2 * k - 1)))
-    show("kAiryAsymptotic", "Ai(x) for large x: by powers of 1 / zeta, signs left out, the lowest first", u)
+    show(
+        "kAiryAsymptotic",
+        "Ai(x) for large x: by powers of 1 / zeta, signs left out, the lowest first",
+        u,
+    )
 
 
 def gamma() -> None:
@@ -163,8 +171,10 @@ def gamma() -> None:
             for i in range(min(len(derivative), len(inverse)) - 1)
         ]
         rows.append(row)
-    print("\n// Temme's expansion of the incomplete gamma functions: the power of 1 / a is the row, the")
-    print("// columns go by powers of eta, the lowest first.")
+    print(
+        "\n// Temme's expansion of the incomplete gamma functions: the power of 1 / a is the row,"
+    )
+    print("// the columns go by powers of eta, the lowest first.")
     print("inline constexpr double kTemme[10][26] = {")
     for i, row in enumerate(rows):
         text = ", ".join(mp.nstr(v, 20) for v in row[:26])

@@ -1,5 +1,5 @@
-"""Which implementation of scaled_dot_product_attention may be used. There is one here, which works in
-blocks; the choice is accepted and remembered, and changes nothing.
+"""Which implementation of scaled_dot_product_attention may be used. There is one here, which works
+in blocks; the choice is accepted and remembered, and changes nothing.
 
     with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
         F.scaled_dot_product_attention(q, k, v)

@@ -65,14 +65,14 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: Optional[int] = None,
 ) -> Tensor:
-    """The sum, mean or maximum of the rows that each bag names: each row of a 2-dim `input` is a bag,
-    or `offsets` says where in a 1-dim one they begin."""
+    """The sum, mean or maximum of the rows that each bag names: each row of a 2-dim `input` is a
+    bag, or `offsets` says where in a 1-dim one they begin."""
     if weight.dtype in (treadle.int32, treadle.int64) and input.is_floating_point():
         input, weight = weight, input  # an old order of the arguments
     if per_sample_weights is not None and tuple(input.shape) != tuple(per_sample_weights.shape):
         raise ValueError(
-            f"embedding_bag: If per_sample_weights ({tuple(per_sample_weights.shape)}) is not None, "
-            f"then it must have the same shape as the input ({tuple(input.shape)})"
+            f"embedding_bag: If per_sample_weights ({tuple(per_sample_weights.shape)}) is not "
+            f"None, then it must have the same shape as the input ({tuple(input.shape)})"
         )
     if input.dim() == 2:
         if offsets is not None:

@@ -39,7 +39,8 @@ def _projections(
     weight: Tensor,
     bias: Optional[Tensor],
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Query, key and value times their thirds of one weight; one product for inputs that are one."""
+    """Query, key and value times their thirds of one weight; one product for inputs that are
+    one."""
     width = query.shape[-1]
     if key is value and query is key:
         parts = linear(query, weight, bias).split(width, -1)
@@ -88,7 +89,8 @@ def _check_shapes(
             batched is False and attn_mask.shape[0] == num_heads
         ):
             raise RuntimeError(
-                f"The shape of the 3D attn_mask is {tuple(attn_mask.shape)}, but should be {wanted}."
+                f"The shape of the 3D attn_mask is {tuple(attn_mask.shape)}, but should be "
+                f"{wanted}."
             )
     return batched
 
@@ -151,8 +153,8 @@ def multi_head_attention_forward(
     if use_separate_proj_weight:
         if q_proj_weight is None or k_proj_weight is None or v_proj_weight is None:
             raise AssertionError(
-                "use_separate_proj_weight is True but q_proj_weight, k_proj_weight or v_proj_weight "
-                "is None"
+                "use_separate_proj_weight is True but q_proj_weight, k_proj_weight or "
+                "v_proj_weight is None"
             )
         biases = (None, None, None) if in_proj_bias is None else in_proj_bias.split(width, 0)
         q = linear(query, q_proj_weight, biases[0])

@@ -1,5 +1,5 @@
-"""Losses that compare with a margin, those of pairs and triplets, and those of counts, Gaussians and
-sequences. All combine a batch as `reduction` says."""
+"""Losses that compare with a margin, those of pairs and triplets, and those of counts, Gaussians
+and sequences. All combine a batch as `reduction` says."""
 
 from __future__ import annotations
 

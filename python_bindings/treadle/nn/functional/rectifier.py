@@ -1,5 +1,5 @@
-"""Activation functions that bend, clip or shrink: the rectifier family beyond relu, the soft and hard
-curves, and the gated linear unit."""
+"""Activation functions that bend, clip or shrink: the rectifier family beyond relu, the soft and
+hard curves, and the gated linear unit."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Dropout: in training, elements or whole channels are set to zero by chance and the others scaled up
-to keep the mean."""
+"""Dropout: in training, elements or whole channels are set to zero by chance and the others scaled
+up to keep the mean."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 def alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """Each element becomes the negative limit of selu with probability p; all are scaled and shifted
-    to keep mean 0 and variance 1."""
+    """Each element becomes the negative limit of selu with probability p; all are scaled and
+    shifted to keep mean 0 and variance 1."""
     _check(p)
     operator = ops.alpha_dropout_ if inplace else ops.alpha_dropout
     return operator(input, p, training)

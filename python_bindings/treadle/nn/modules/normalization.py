@@ -15,8 +15,8 @@ from .module import Module
 
 
 class _Norm(Module):
-    """A normalisation whose elements are then scaled by `weight` and shifted by `bias`, where it has
-    them."""
+    """A normalisation whose elements are then scaled by `weight` and shifted by `bias`, where it
+    has them."""
 
     def _make_parameters(
         self, size: tuple[int, ...], weight: bool, bias: bool, device: Any, dtype: Any

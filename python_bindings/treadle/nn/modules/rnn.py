@@ -20,7 +20,8 @@ _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
 class RNNBase(Module):
-    """The weights of all layers and directions, named `weight_ih_l0`, `weight_hh_l0_reverse`, ..."""
+    """The weights of all layers and directions, named `weight_ih_l0`, `weight_hh_l0_reverse`,
+    ..."""
 
     def __init__(
         self,

@@ -1,4 +1,5 @@
-"""Parametrisations: a parameter that is computed, whenever it is read, from others that are trained.
+"""Parametrisations: a parameter that is computed, whenever it is read, from others that are
+trained.
 
     class Symmetric(nn.Module):
         def forward(self, x):
@@ -111,7 +112,8 @@ class ParametrizationList(ModuleList):
             result = _fit("A parametrization", self())
             if result.dtype != before_dtype or tuple(result.shape) != before_shape:
                 raise ValueError(
-                    "Registering a parametrization may not change the shape or dtype of the tensor, "
+                    "Registering a parametrization may not change the shape or dtype of the "
+                    "tensor, "
                     f"unless the `unsafe` flag is enabled.\nunparametrized: {before_dtype} "
                     f"{before_shape}\nparametrized: {result.dtype} {tuple(result.shape)}"
                 )
@@ -204,14 +206,17 @@ def register_parametrization(
             result = _fit("A parametrization", parametrization(value))
             if result.dtype != value.dtype or tuple(result.shape) != tuple(value.shape):
                 raise ValueError(
-                    "Registering a parametrization may not change the shape or dtype of the tensor, "
+                    "Registering a parametrization may not change the shape or dtype of the "
+                    "tensor, "
                     f"unless the `unsafe` flag is enabled.\nbefore: {value.dtype} "
                     f"{tuple(value.shape)}\nafter: {result.dtype} {tuple(result.shape)}"
                 )
         if hasattr(parametrization, "right_inverse"):
             parametrizations.append(parametrization)
             try:
-                parametrizations.right_inverse(value if not unsafe else getattr(module, tensor_name))
+                parametrizations.right_inverse(
+                    value if not unsafe else getattr(module, tensor_name)
+                )
             except (NotImplementedError, RuntimeError):
                 pass
         else:
@@ -229,8 +234,8 @@ def register_parametrization(
         module.parametrizations[tensor_name] = parametrizations
     else:
         raise ValueError(
-            f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with "
-            f"name '{tensor_name}'"
+            f"Module '{module}' does not have a parameter, a buffer, or a parametrized element "
+            f"with name '{tensor_name}'"
         )
     return module
 

@@ -1,8 +1,8 @@
 """Sequences of different lengths: packed (no padding at all) and padded to the longest.
 
-    packed = pack_padded_sequence(batch, lengths, batch_first=True)
-    output, state = nn.LSTM(4, 8)(packed)
-    padded, lengths = pad_packed_sequence(output, batch_first=True)
+packed = pack_padded_sequence(batch, lengths, batch_first=True)
+output, state = nn.LSTM(4, 8)(packed)
+padded, lengths = pad_packed_sequence(output, batch_first=True)
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class _Fields(NamedTuple):
 
 
 class PackedSequence(_Fields):
-    """The rows of step 0 of all sequences, then of step 1, ...: `batch_sizes[t]` rows in step t, the
-    longest sequence first. `sorted_indices` says which sequence of the batch became which."""
+    """The rows of step 0 of all sequences, then of step 1, ...: `batch_sizes[t]` rows in step t,
+    the longest sequence first. `sorted_indices` says which sequence of the batch became which."""
 
     def __new__(
         cls,
@@ -139,8 +139,8 @@ def pack_padded_sequence(
         raise RuntimeError("pack_padded_sequence: expected at least one sequence, got none")
     if numbers[-1] <= 0:
         raise RuntimeError(
-            "Length of all samples has to be greater than 0, but found an element in 'lengths' that "
-            "is <= 0"
+            "Length of all samples has to be greater than 0, but found an element in 'lengths' "
+            "that is <= 0"
         )
     if any(a < b for a, b in zip(numbers, numbers[1:])):
         raise RuntimeError(

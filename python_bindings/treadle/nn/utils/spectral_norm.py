@@ -1,5 +1,5 @@
-"""Spectral normalisation by a hook before forward: the weight divided by its largest singular value,
-which power iteration estimates (Miyato et al., 2018)."""
+"""Spectral normalisation by a hook before forward: the weight divided by its largest singular
+value, which power iteration estimates (Miyato et al., 2018)."""
 
 from __future__ import annotations
 

@@ -75,7 +75,15 @@ def transpose(
 
 
 def general(
-    x: Any, w: Any, b: Any, stride: Any, padding: Any, dilation: Any, transposed: bool, extra: Any, groups: int
+    x: Any,
+    w: Any,
+    b: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    extra: Any,
+    groups: int,
 ) -> Any:
     if transposed:
         return transpose(x, w, b, stride, padding, extra, groups, dilation)
@@ -85,14 +93,34 @@ def general(
 @samples("convolution")
 def convolution(make: Maker) -> Iterator[Sample]:
     yield Sample(
-        make((1, 2, 5)), make((2, 2, 3)), None, [1], [0], [1], False, [0], 1, expect=general, loose=8
+        make((1, 2, 5)),
+        make((2, 2, 3)),
+        None,
+        [1],
+        [0],
+        [1],
+        False,
+        [0],
+        1,
+        expect=general,
+        loose=8,
     )
     yield Sample(
         make((2, 4, 3, 4)), make((4, 1, 2, 2)), make((2,)), [2, 1], [1], [1, 2], True, [1, 0], 2,
         expect=general, loose=8,
     )  # fmt: skip
     yield Sample(
-        make((0, 2, 4)), make((3, 2, 3)), None, [1], [0], [1], False, [0], 1, expect=general, grad=False
+        make((0, 2, 4)),
+        make((3, 2, 3)),
+        None,
+        [1],
+        [0],
+        [1],
+        False,
+        [0],
+        1,
+        expect=general,
+        grad=False,
     )
     # Output padding beyond the stride, and a padding as wide as the kernel.
     yield Sample(
@@ -124,9 +152,7 @@ def conv2d(make: Maker) -> Iterator[Sample]:
 
 @samples("conv3d")
 def conv3d(make: Maker) -> Iterator[Sample]:
-    yield Sample(
-        make((1, 2, 3, 3, 4)), make((2, 2, 2, 2, 2)), make((2,)), expect=convolve, loose=8
-    )
+    yield Sample(make((1, 2, 3, 3, 4)), make((2, 2, 2, 2, 2)), make((2,)), expect=convolve, loose=8)
     yield Sample(
         make((2, 3, 4, 3)), make((2, 1, 2, 3, 1)), None, (1, 2, 1), (0, 1, 2), (2, 1, 1), 2,
         expect=convolve, loose=8,
@@ -138,9 +164,7 @@ def conv1d_padding(make: Maker) -> Iterator[Sample]:
     def same(x: Any, w: Any, b: Any, s: Any, p: Any, d: Any) -> Any:
         return convolve(np.pad(x, ((0, 0), (0, 0), (1, 2))), w, b, s, 0, d)
 
-    yield Sample(
-        make((1, 2, 6)), make((2, 2, 2)), make((2,)), 1, "same", 3, expect=same, loose=8
-    )
+    yield Sample(make((1, 2, 6)), make((2, 2, 2)), make((2,)), 1, "same", 3, expect=same, loose=8)
 
 
 @samples("conv2d.padding")

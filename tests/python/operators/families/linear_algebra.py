@@ -107,10 +107,17 @@ def cholesky_solve(make: Maker) -> Iterator[Sample]:
         a = _adjoint(factor) @ factor if upper else factor @ _adjoint(factor)
         return np.linalg.solve(a, b)
 
-    for shape, sides in [((3, 3), (3, 2)), ((2, 3, 3), (3, 1)), ((3, 3), (2, 3, 2)), ((0, 0), (0, 2))]:
+    for shape, sides in [
+        ((3, 3), (3, 2)),
+        ((2, 3, 3), (3, 1)),
+        ((3, 3), (2, 3, 2)),
+        ((0, 0), (0, 2)),
+    ]:
         factor = np.linalg.cholesky(positive(make, shape)).astype(make((1,)).dtype)
         yield Sample(make(sides), factor, expect=expect, loose=20)
-        yield Sample(make(sides), np.ascontiguousarray(_adjoint(factor)), True, expect=expect, loose=20)
+        yield Sample(
+            make(sides), np.ascontiguousarray(_adjoint(factor)), True, expect=expect, loose=20
+        )
 
 
 @samples("cholesky_inverse")
@@ -196,9 +203,16 @@ def linalg_lu_solve(make: Maker) -> Iterator[Sample]:
         p, l, u = _unpacked(lu, pivots)
         a = p @ l @ u
         a = _adjoint(a) if adjoint else a
-        return np.linalg.solve(a, b) if left else _adjoint(np.linalg.solve(_adjoint(a), _adjoint(b)))
+        return (
+            np.linalg.solve(a, b) if left else _adjoint(np.linalg.solve(_adjoint(a), _adjoint(b)))
+        )
 
-    for shape, sides in [((3, 3), (3, 2)), ((2, 3, 3), (3, 3)), ((3, 3), (2, 3, 3)), ((0, 0), (0, 0))]:
+    for shape, sides in [
+        ((3, 3), (3, 2)),
+        ((2, 3, 3), (3, 3)),
+        ((3, 3), (2, 3, 3)),
+        ((0, 0), (0, 0)),
+    ]:
         factors, pivots = _lu(regular(make, shape))
         factors = factors.astype(make((1,)).dtype)
         for left in (True, False):
@@ -466,9 +480,7 @@ def det(make: Maker) -> Iterator[Sample]:
 @samples("linalg_slogdet", "slogdet")
 def slogdet(make: Maker) -> Iterator[Sample]:
     for shape in SHAPES:
-        yield Sample(
-            regular(make, shape), expect=lambda x: tuple(np.linalg.slogdet(x)), loose=20
-        )
+        yield Sample(regular(make, shape), expect=lambda x: tuple(np.linalg.slogdet(x)), loose=20)
 
 
 @samples("logdet")
@@ -574,17 +586,13 @@ def matrix_rank_tensors(make: Maker) -> Iterator[Sample]:
 def matrix_rank_tol(make: Maker) -> Iterator[Sample]:
     x = np.diag([3.0, 1.0, 0.1]).astype(make((1,)).dtype)
     for tol, rank in [(0.05, 3), (0.5, 2), (5.0, 0)]:
-        yield Sample(
-            x, tol, expect=lambda x, t, r=rank: np.asarray(r, dtype=np.int64), grad=False
-        )
+        yield Sample(x, tol, expect=lambda x, t, r=rank: np.asarray(r, dtype=np.int64), grad=False)
 
 
 @samples("linalg_matrix_rank.tol_tensor")
 def matrix_rank_tol_tensor(make: Maker) -> Iterator[Sample]:
     x = np.stack([np.diag([3.0, 1.0, 0.1])] * 2).astype(make((1,)).dtype)
-    yield Sample(
-        x, np.asarray([0.05, 0.5]), expect=lambda x, t: np.asarray([3, 2]), grad=False
-    )
+    yield Sample(x, np.asarray([0.05, 0.5]), expect=lambda x, t: np.asarray([3, 2]), grad=False)
 
 
 # ---- Spectra
@@ -740,8 +748,10 @@ def svdvals(make: Maker) -> Iterator[Sample]:
     for shape in OBLONG:
         yield Sample(
             oblong(make, shape),
-            expect=lambda x: np.linalg.svd(x, compute_uv=False) if x.size else np.zeros(
-                (*x.shape[:-2], min(x.shape[-2:]))
+            expect=lambda x: (
+                np.linalg.svd(x, compute_uv=False)
+                if x.size
+                else np.zeros((*x.shape[:-2], min(x.shape[-2:])))
             ),
             loose=40,
         )
@@ -755,8 +765,12 @@ def matrix_exp(make: Maker) -> Iterator[Sample]:
     for shape in SHAPES:
         yield Sample(make(shape, -1, 1), expect=expect, loose=40)
     # Far from 0, where the result is reached by squaring.
-    yield Sample((make((2, 3, 3), -1, 1) * np.asarray(6)).astype(make((1,)).dtype), expect=expect,
-                 grad=False, loose=1000)
+    yield Sample(
+        (make((2, 3, 3), -1, 1) * np.asarray(6)).astype(make((1,)).dtype),
+        expect=expect,
+        grad=False,
+        loose=1000,
+    )
 
 
 @samples("linalg_matrix_power", "matrix_power")

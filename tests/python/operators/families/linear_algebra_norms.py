@@ -150,9 +150,7 @@ def pdist(make: Maker) -> Iterator[Sample]:
 
 @samples("pairwise_distance")
 def pairwise_distance(make: Maker) -> Iterator[Sample]:
-    def expect(
-        a: Any, b: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
-    ) -> Any:
+    def expect(a: Any, b: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
         result = _minkowski(a + eps, b, p)
         return result[..., None] if keepdim else result
 
@@ -169,6 +167,11 @@ def cosine_similarity(make: Maker) -> Iterator[Sample]:
         norms = [np.maximum(np.linalg.norm(x, axis=dim), eps) for x in (a, b)]
         return np.sum(a * b, dim) / (norms[0] * norms[1])
 
-    for a, b, dim in [((3, 4), (3, 4), 1), ((3, 4), (1, 4), 0), ((5,), (5,), 0), ((2, 3, 4), (3, 4), -1)]:
+    for a, b, dim in [
+        ((3, 4), (3, 4), 1),
+        ((3, 4), (1, 4), 0),
+        ((5,), (5,), 0),
+        ((2, 3, 4), (3, 4), -1),
+    ]:
         yield Sample(make(a), make(b), dim, expect=expect, loose=20)
     yield Sample(make((3, 4)), make((3, 4)), eps=100.0, expect=expect, loose=20)

@@ -37,7 +37,12 @@ def vecdot(make: Maker) -> Iterator[Sample]:
     def expect(a: Any, b: Any, dim: int = -1) -> Any:
         return np.sum(np.conj(a) * b, dim)
 
-    for a, b, dim in [((3,), (3,), -1), ((2, 3), (3,), -1), ((3, 2), (3, 1), 0), ((2, 0), (2, 0), 1)]:
+    for a, b, dim in [
+        ((3,), (3,), -1),
+        ((2, 3), (3,), -1),
+        ((3, 2), (3, 1), 0),
+        ((2, 0), (2, 0), 1),
+    ]:
         yield Sample(make(a), make(b), dim=dim, expect=expect, loose=4)
 
 
@@ -85,7 +90,12 @@ def linalg_cross(make: Maker) -> Iterator[Sample]:
     def expect(a: Any, b: Any, dim: int = -1) -> Any:
         return np.cross(a, b, axis=dim).astype(a.dtype)
 
-    for a, b, dim in [((3,), (3,), -1), ((2, 3), (2, 3), 1), ((3, 2), (3, 2), 0), ((2, 3), (1, 3), -1)]:
+    for a, b, dim in [
+        ((3,), (3,), -1),
+        ((2, 3), (2, 3), 1),
+        ((3, 2), (3, 2), 0),
+        ((2, 3), (1, 3), -1),
+    ]:
         yield Sample(make(a), make(b), dim=dim, expect=expect, loose=4)
     yield Sample(make((0, 3)), make((0, 3)), expect=expect)
 

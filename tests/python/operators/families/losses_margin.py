@@ -47,14 +47,22 @@ def cosine_embedding_loss(make: Maker) -> Iterator[Sample]:
     for r in (0, 1, 2):
         target = np.where(make.mask((4,)), 1, -1)
         yield Sample(make((4, 3)), make((4, 3)), target, 0.1, r, expect=expect, loose=8)
-    yield Sample(make((3,)), make((3,)), np.int64(1) * np.ones((), np.int64), expect=expect, loose=8)
+    yield Sample(
+        make((3,)), make((3,)), np.int64(1) * np.ones((), np.int64), expect=expect, loose=8
+    )
 
 
 @samples("triplet_margin_loss")
 def triplet_margin_loss(make: Maker) -> Iterator[Sample]:
     def expect(
-        a: Any, p: Any, n: Any, margin: float = 1.0, q: float = 2, eps: float = 1e-6,
-        swap: bool = False, r: int = 1,
+        a: Any,
+        p: Any,
+        n: Any,
+        margin: float = 1.0,
+        q: float = 2,
+        eps: float = 1e-6,
+        swap: bool = False,
+        r: int = 1,
     ) -> Any:
         d = lambda x, y: (np.abs(x + eps - y) ** q).sum(-1) ** (1 / q)
         far = np.minimum(d(a, n), d(p, n)) if swap else d(a, n)
@@ -171,14 +179,26 @@ def _ctc_samples(make: Maker, tensors: bool) -> Iterator[Sample]:
         yield Sample(x, rows, lengths(4, 4), lengths(2, 1), 0, r, expect=expect, loose=8)
     yield Sample(x, rows, lengths(4, 3), lengths(2, 2), 0, 0, expect=expect, loose=8)
     yield Sample(
-        x, np.array([1, 0, 1], dtype=np.int64), lengths(3, 4), lengths(1, 2), 2, 0, expect=expect,
+        x,
+        np.array([1, 0, 1], dtype=np.int64),
+        lengths(3, 4),
+        lengths(1, 2),
+        2,
+        0,
+        expect=expect,
         loose=8,
     )
     yield Sample(x, rows, lengths(1, 4), lengths(2, 0), 0, 0, True, expect=expect, loose=8)
     yield Sample(x, rows, lengths(1, 4), lengths(2, 2), 0, 0, expect=expect, loose=8, grad=False)
     yield Sample(
-        make((3, 3), -3, 0), np.array([1, 2], dtype=np.int64), lengths(3), lengths(2), 0, 0,
-        expect=expect, loose=8,
+        make((3, 3), -3, 0),
+        np.array([1, 2], dtype=np.int64),
+        lengths(3),
+        lengths(2),
+        0,
+        0,
+        expect=expect,
+        loose=8,
     )
 
 

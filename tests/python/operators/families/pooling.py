@@ -44,7 +44,9 @@ def pool(x: Any, axes: list, reduce: Callable[[Any, tuple[int, ...], tuple[int, 
     for place in np.ndindex(*size):
         chosen = [axes[d][place[d]] for d in range(dims)]
         grid = np.ix_(*(c[0] for c in chosen))
-        window = x[(..., *grid)].reshape(*x.shape[:-dims], int(np.prod([len(c[0]) for c in chosen])))
+        window = x[(..., *grid)].reshape(
+            *x.shape[:-dims], int(np.prod([len(c[0]) for c in chosen]))
+        )
         results[place] = reduce(window, tuple(c[1] for c in chosen), plane[grid].reshape(-1))
     first = next(iter(results.values()))
     out = np.zeros((*first.shape, *size), dtype=first.dtype)
@@ -124,12 +126,8 @@ def _avg_samples(make: Maker, dims: int) -> Iterator[Sample]:
     shape = {1: (2, 3, 7), 2: (1, 2, 4, 6), 3: (1, 1, 4, 4, 5)}[dims]
     kernel = (3, 2, 2)[:dims]
     yield Sample(make(shape), (2,) * dims, expect=expect)
-    yield Sample(
-        make(shape[1:]), kernel, (2, 1, 3)[:dims], (1, 0, 1)[:dims], True, expect=expect
-    )
-    yield Sample(
-        make(shape), kernel, [], (1,) * dims, count_include_pad=False, expect=expect
-    )
+    yield Sample(make(shape[1:]), kernel, (2, 1, 3)[:dims], (1, 0, 1)[:dims], True, expect=expect)
+    yield Sample(make(shape), kernel, [], (1,) * dims, count_include_pad=False, expect=expect)
     if dims > 1:
         yield Sample(make(shape), (2,) * dims, divisor_override=3, expect=expect)
 

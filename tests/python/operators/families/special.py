@@ -43,7 +43,9 @@ for _name, _target in OTHER_NAMES.items():
     samples(_name)(_same_as(_target))
 
 
-def _orders(reference: Callable[[Any, Any], Any], low: float) -> Callable[[Maker], Iterator[Sample]]:
+def _orders(
+    reference: Callable[[Any, Any], Any], low: float
+) -> Callable[[Maker], Iterator[Sample]]:
     """The derivative by the order is not known, so gradients are not compared."""
 
     def make_samples(make: Maker) -> Iterator[Sample]:
