@@ -3,9 +3,9 @@
     python render.py --model opmodel.json --out-dir OUT --shards 16 [--names add sub ...]
     python render.py --model opmodel.json --show add
 
-A file is written only if its text changed. Operators are spread over shards by a stable hash of their base name, so a new
-operator changes one shard of each kind. `--names` is the list of base names the build has declared headers for; a
-difference from the model is an error.
+A file is written only if its text changed. Operators are spread over shards by a stable hash of
+their base name, so a new operator changes one shard of each kind. `--names` is the list of base
+names the build has declared headers for; a difference from the model is an error.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class Shard:
 
 
 def shard_of(name: str, shards: int) -> int:
-    # In-place entries written by hand (copy_) stay with their base (copy), where Python binds them together.
+    # In-place entries written by hand (copy_) stay with their base (copy), where Python binds them
+    # together.
     return zlib.crc32(name.rstrip("_").encode()) % shards
 
 
@@ -75,7 +76,10 @@ def environment() -> jinja2.Environment:
 
 
 def banner(source: str, template: str, command: str, comment: str = "//") -> str:
-    return f"{comment} Generated from {source} by codegen/templates/{template}. Show it again: {command}\n"
+    return (
+        f"{comment} Generated from {source} by codegen/templates/{template}. "
+        f"Show it again: {command}\n"
+    )
 
 
 class Renderer:
@@ -96,13 +100,20 @@ class Renderer:
 
     def header(self, name: str) -> str:
         entries = self.model.by_name[name]
-        # No line numbers in what is compiled: an edit that moves an entry must not rebuild it. `show` gives them.
+        # No line numbers in what is compiled: an edit that moves an entry must not rebuild it.
+        # `show` gives them.
         source = f"{name} in {self.model.functions}"
-        return self.render("op_header.h.j2", source, f"./dev show {name}", name=name, entries=entries)
+        return self.render(
+            "op_header.h.j2", source, f"./dev show {name}", name=name, entries=entries
+        )
 
     def shard(self, template: str, shard: Shard) -> str:
         extra = self.extra.get(template, lambda _: {})(shard)
-        source = f"{self.model.functions} and {self.model.derivatives}" if "variable" in template else self.model.functions
+        source = (
+            f"{self.model.functions} and {self.model.derivatives}"
+            if "variable" in template
+            else self.model.functions
+        )
         return self.render(template, source, "./dev show NAME", shard=shard, **extra)
 
     def files(self) -> Iterable[tuple[str, str]]:
@@ -112,18 +123,25 @@ class Renderer:
             for s in self.shards:
                 yield path.format(s.index), self.shard(template, s)
         for template, path in WHOLE.items():
-            yield path, self.render(template, self.model.functions, "./dev build", shards=self.shards)
+            yield (
+                path,
+                self.render(template, self.model.functions, "./dev build", shards=self.shards),
+            )
 
     def show(self, name: str) -> str:
         """Everything generated for one base name, as if it were alone in its shards."""
         if name not in self.model.by_name:
             near = [n for n in sorted(self.model.by_name) if name in n]
-            raise SystemExit(f"unknown operator '{name}'" + (f"; did you mean {', '.join(near[:8])}?" if near else ""))
+            raise SystemExit(
+                f"unknown operator '{name}'"
+                + (f"; did you mean {', '.join(near[:8])}?" if near else "")
+            )
         alone = Shard(0, 1, ((name, self.model.by_name[name]),), self.model)
         parts = [f"==== {e.file}:{e.line} ====\n{e.schema}\n" for e in self.model.by_name[name]]
         parts.append(f"==== aten/ops/{name}.h ====\n{self.header(name)}")
         for template, path in SHARDED.items():
-            parts.append(f"==== {path.format(shard_of(name, len(self.shards)))} ====\n{self.shard(template, alone)}")
+            place = path.format(shard_of(name, len(self.shards)))
+            parts.append(f"==== {place} ====\n{self.shard(template, alone)}")
         return "\n".join(parts)
 
 
@@ -162,7 +180,9 @@ def check_names(model: Model, declared: set[str]) -> None:
 
 
 def main(argv: list[str]) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--model", required=True)
     parser.add_argument("--out-dir")
     parser.add_argument("--shards", type=int, default=16)
@@ -172,7 +192,9 @@ def main(argv: list[str]) -> None:
     args = parser.parse_args(argv)
 
     model = operator_model.load(args.model)
-    declared = set(args.names or ()) | (set(Path(args.names_file).read_text().split()) if args.names_file else set())
+    declared = set(args.names or ()) | (
+        set(Path(args.names_file).read_text().split()) if args.names_file else set()
+    )
     if declared:
         check_names(model, declared)
     renderer = Renderer(model, args.shards)
