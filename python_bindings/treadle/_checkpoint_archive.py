@@ -19,13 +19,21 @@ _NAME = "archive"
 _VERSION = b"3\n"
 
 
-def write(file: BinaryIO, pickled: bytes, storages: Iterable[Any]) -> None:
+def looks_like_one(head: bytes) -> bool:
+    """Whether a file that begins so may be a zip file."""
+    return head[:4] == b"PK\x03\x04"
+
+
+def write(
+    file: BinaryIO, pickled: bytes, storages: Iterable[Any], byte_order: Optional[bytes] = b"little"
+) -> None:
     """Write a checkpoint. Equal content gives equal bytes: no dates, no names of files."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         _add(archive, "data.pkl", pickled)
-        _add(archive, "byteorder", b"little")
+        if byte_order is not None:
+            _add(archive, "byteorder", byte_order)
         for number, storage in enumerate(storages):
-            _add(archive, f"data/{number}", memoryview(storage).cast("B") if len(storage) else b"")
+            _add(archive, f"data/{number}", storage)
         _add(archive, "version", _VERSION)
 
 
@@ -49,12 +57,8 @@ def _damaged(reason: str) -> RuntimeError:
 class Archive:
     """A checkpoint open for reading."""
 
-    def __init__(self, file: BinaryIO, use_mmap: bool) -> None:
-        file.seek(0, os.SEEK_END)
-        self._size = file.tell()
-        file.seek(0)
-        self._require_zip(file.read(8))
-        self._file = file
+    def __init__(self, file: BinaryIO, use_mmap: bool, shared: bool) -> None:
+        self._size = file.seek(0, os.SEEK_END)
         try:
             self._zip = zipfile.ZipFile(file)
             self._members = {info.filename: info for info in self._zip.infolist()}
@@ -70,20 +74,9 @@ class Archive:
         self._check_members()
         self._map: Optional[memoryview] = None
         if use_mmap:
-            # Private pages: the program may write to its tensors, the file stays as it is.
-            self._map = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
-
-    def _require_zip(self, head: bytes) -> None:
-        if head[:4] == b"PK\x03\x04":
-            return
-        if not head:
-            raise RuntimeError("load: expected a checkpoint, got an empty file")
-        if head[:1] == b"\x80":
-            raise RuntimeError(
-                "load: expected a checkpoint in the zip format, got a bare pickle; such files are "
-                "not read, because the general way to read them may run code"
-            )
-        raise RuntimeError(f"load: expected a checkpoint, got a file that starts with {head!r}")
+            # With private pages the program may write to its tensors, and the file stays as it is.
+            access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
+            self._map = memoryview(mmap.mmap(file.fileno(), 0, access=access))
 
     def _check_members(self) -> None:
         total = 0
@@ -114,10 +107,6 @@ class Archive:
     def has(self, name: str) -> bool:
         """Whether there is a member of that name."""
         return self._prefix + name in self._members
-
-    def size(self, name: str) -> int:
-        """The size in bytes of a member."""
-        return self._member(name).file_size
 
     def _member(self, name: str) -> zipfile.ZipInfo:
         info = self._members.get(self._prefix + name)

@@ -2,7 +2,7 @@
 
 Nothing is imported because a file asks for it: a name is looked up in a table of harmless things,
 and the call of a function is a call of ours, with checked arguments. Users may add classes of their
-own that they trust.
+own that they trust. What `weights_only=False` adds is in `_checkpoint_program`.
 """
 
 from __future__ import annotations
@@ -13,46 +13,77 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from typing import Any, Callable, Iterator, Optional, Union
 
 import treadle
-from treadle import Tensor, _rebuild
-from treadle._checkpoint_writer import name_in_files
-from treadle._storage_types import STORAGE_NAMES
+from treadle import Tensor, _legacy_types, _rebuild
+from treadle._checkpoint_paths import class_named
+from treadle._storage_types import STORAGE_NAMES, UNTYPED_NAME
 
 
 class StorageType:
-    """Stands for a storage class in a checkpoint: says how to read the bytes."""
+    """Stands for a storage class in a checkpoint: says how to read the bytes. No dtype: as
+    bytes."""
 
-    def __init__(self, dtype: treadle.dtype) -> None:
+    def __init__(self, dtype: Optional[treadle.dtype]) -> None:
         self.dtype = dtype
 
 
 class Entry:
-    """What a name stands for: a `value`, and how it is called, made and filled, where a file may do
-    that."""
+    """What a name stands for: a `value`, and how it is called, made and given its state, where a
+    file may do that."""
 
     def __init__(
         self,
         value: Any,
         call: Optional[Callable] = None,
         make: Optional[Callable] = None,
+        state: Optional[Callable[[Any, Any], None]] = None,
+        trusted: bool = True,
     ) -> None:
         self.value = value
         self.call = call
         self.make = make
+        self.state = state
+        # Whether methods of its instances may run while a file is read (to hash a key, to take an
+        # item). Those of the program's own classes, which a file can fill at will, may not.
+        self.trusted = trusted
 
 
-def _expect(condition: bool, what: str) -> None:
+def expect(condition: bool, what: str) -> None:
+    """Raise ValueError, which the reader turns into its own error, unless the condition holds."""
     if not condition:
         raise ValueError(what)
+
+
+def give_state(target: Any, state: Any) -> None:
+    """What a pickle's BUILD does to an object without a method for it: attributes from a
+    dictionary, or from a pair of dictionaries, the second of which are slots."""
+    slots = None
+    if type(state) is tuple and len(state) == 2:
+        state, slots = state
+    for part in (state, slots):
+        expect(
+            part is None or type(part) in (dict, OrderedDict) and all(type(k) is str for k in part),
+            f"expected a dictionary of attributes, got {type(part).__name__}",
+        )
+    if state:
+        target.__dict__.update(state)
+    for name, value in (slots or {}).items():
+        setattr(target, name, value)
+
+
+def set_state(target: Any, state: Any) -> None:
+    """BUILD for classes that say themselves what their state is."""
+    if hasattr(target, "__setstate__"):
+        target.__setstate__(state)
+    else:
+        give_state(target, state)
 
 
 def _container(cls: type) -> Callable:
     """Containers are made empty, or from one list or tuple."""
 
     def make(*args: Any) -> Any:
-        _expect(
-            len(args) <= 1, f"expected at most one argument for {cls.__name__}, got {len(args)}"
-        )
-        _expect(
+        expect(len(args) <= 1, f"expected at most one argument for {cls.__name__}, got {len(args)}")
+        expect(
             not args or isinstance(args[0], (list, tuple, dict)),
             f"expected a list for {cls.__name__}, got {type(args[0]).__name__ if args else None}",
         )
@@ -63,10 +94,8 @@ def _container(cls: type) -> Callable:
 
 def _make_defaultdict(*args: Any) -> defaultdict:
     factories = (None, dict, list, set, int, float, str, bool, OrderedDict)
-    _expect(
-        len(args) <= 1, f"expected at most a factory for defaultdict, got {len(args)} arguments"
-    )
-    _expect(
+    expect(len(args) <= 1, f"expected at most a factory for defaultdict, got {len(args)} arguments")
+    expect(
         not args or any(args[0] is f for f in factories), "expected a plain factory for defaultdict"
     )
     return defaultdict(*args)
@@ -76,24 +105,24 @@ def _make_bytearray(*args: Any) -> bytearray:
     """A number would be a size, and a small file could ask for all memory."""
     if len(args) == 2 and isinstance(args[0], str):
         return bytearray(_encode(*args))
-    _expect(
+    expect(
         not args or (len(args) == 1 and isinstance(args[0], bytes)), "expected bytes for bytearray"
     )
     return bytearray(*args)
 
 
 def _make_complex(*args: Any) -> complex:
-    _expect(all(isinstance(arg, (int, float)) for arg in args), "expected numbers for complex")
+    expect(all(isinstance(arg, (int, float)) for arg in args), "expected numbers for complex")
     return complex(*args)
 
 
 def _encode(text: Any, encoding: Any = "latin1") -> bytes:
-    _expect(isinstance(text, str) and encoding == "latin1", "expected text in latin1")
+    expect(isinstance(text, str) and encoding == "latin1", "expected text in latin1")
     return text.encode("latin1")
 
 
 def _make_size(sizes: Any = ()) -> treadle.Size:
-    _expect(
+    expect(
         isinstance(sizes, (tuple, list)) and all(type(n) is int for n in sizes),
         "expected integers for Size",
     )
@@ -101,7 +130,7 @@ def _make_size(sizes: Any = ()) -> treadle.Size:
 
 
 def _make_device(*args: Any) -> treadle.device:
-    _expect(
+    expect(
         1 <= len(args) <= 2 and isinstance(args[0], str) and all(type(n) is int for n in args[1:]),
         "expected a name and perhaps a number for device",
     )
@@ -109,32 +138,31 @@ def _make_device(*args: Any) -> treadle.device:
 
 
 def _get_layout(name: Any) -> Any:
-    _expect(name == "torch.strided", f"expected the layout torch.strided, got {name!r}")
+    expect(name == "torch.strided", f"expected the layout torch.strided, got {name!r}")
     return treadle.strided
 
 
-def _expect_storage(storage: Any) -> None:
-    _expect(isinstance(storage, Tensor), f"expected a storage, got {type(storage).__name__}")
+def _over_a_storage(rebuild: Callable) -> Callable:
+    def call(storage: Any, *rest: Any) -> Tensor:
+        expect(isinstance(storage, Tensor), f"expected a storage, got {type(storage).__name__}")
+        return rebuild(storage, *rest)
+
+    return call
 
 
-def _rebuild_tensor(storage: Any, *rest: Any) -> Tensor:
-    _expect_storage(storage)
-    return _rebuild._rebuild_tensor(storage, *rest)
-
-
-def _rebuild_tensor_v2(storage: Any, *rest: Any) -> Tensor:
-    _expect_storage(storage)
-    return _rebuild._rebuild_tensor_v2(storage, *rest)
+_rebuild_tensor_v2 = _over_a_storage(_rebuild._rebuild_tensor_v2)
+_rebuild_tensor_v3 = _over_a_storage(_rebuild._rebuild_tensor_v3)
 
 
 def _rebuild_from_type_v2(function: Any, cls: Any, args: Any, state: Any) -> Tensor:
-    _expect(function is _rebuild_tensor_v2, "expected a tensor to be rebuilt")
-    _expect(isinstance(cls, type) and issubclass(cls, Tensor), "expected a class of tensors")
-    tensor = _rebuild_tensor_v2(*args)
-    requires_grad = tensor.requires_grad
-    tensor = Tensor._make_subclass(cls, tensor.detach(), requires_grad)
-    if isinstance(state, dict):
-        tensor.__dict__.update(state)
+    known = (_rebuild_tensor_v2, _rebuild_tensor_v3, _rebuild._rebuild_parameter)
+    expect(any(function is f for f in known), "expected a tensor to be rebuilt")
+    expect(isinstance(cls, type) and issubclass(cls, Tensor), "expected a class of tensors")
+    tensor = function(*args)
+    if type(tensor) is not cls:
+        requires_grad = tensor.requires_grad
+        tensor = Tensor._make_subclass(cls, tensor.detach(), requires_grad)
+    give_state(tensor, state)
     return tensor
 
 
@@ -144,22 +172,28 @@ def _plain(call: Callable) -> Entry:
 
 def _standard() -> dict[str, Entry]:
     entries: dict[str, Entry] = {
-        "torch._utils._rebuild_tensor": _plain(_rebuild_tensor),
+        "torch._utils._rebuild_tensor": _plain(_over_a_storage(_rebuild._rebuild_tensor)),
         "torch._utils._rebuild_tensor_v2": _plain(_rebuild_tensor_v2),
+        "torch._utils._rebuild_tensor_v3": _plain(_rebuild_tensor_v3),
         "torch._utils._rebuild_parameter": _plain(_rebuild._rebuild_parameter),
         "torch._utils._rebuild_parameter_with_state": _plain(
             _rebuild._rebuild_parameter_with_state
+        ),
+        "torch._utils._rebuild_meta_tensor_no_storage": _plain(
+            _rebuild._rebuild_meta_tensor_no_storage
         ),
         "torch._tensor._rebuild_from_type_v2": _plain(_rebuild_from_type_v2),
         "torch.serialization._get_layout": _plain(_get_layout),
         "torch.Size": Entry(treadle.Size, call=_make_size),
         "torch.device": Entry(treadle.device, call=_make_device),
         "torch.Tensor": Entry(Tensor),
+        f"torch.storage.{UNTYPED_NAME}": Entry(StorageType(None)),
+        f"torch.{UNTYPED_NAME}": Entry(StorageType(None)),
         "_codecs.encode": _plain(_encode),
     }
     for cls in (OrderedDict, Counter, deque):
         make = _container(cls)
-        entries[f"collections.{cls.__name__}"] = Entry(cls, call=make, make=make)
+        entries[f"collections.{cls.__name__}"] = Entry(cls, call=make, make=make, state=give_state)
     entries["collections.defaultdict"] = Entry(
         defaultdict, call=_make_defaultdict, make=_make_defaultdict
     )
@@ -170,40 +204,75 @@ def _standard() -> dict[str, Entry]:
     entries["builtins.complex"] = Entry(complex, call=_make_complex)
     for cls in (int, float, str, bool):
         entries[f"builtins.{cls.__name__}"] = Entry(cls)
-    for name in [name for name in entries if name.startswith("builtins.")]:
-        entries["__builtin__." + name.partition(".")[2]] = entries[name]
-    for dtype, storage_name in STORAGE_NAMES.items():
-        entries[f"torch.{storage_name}"] = Entry(StorageType(dtype))
+    for dtype in STORAGE_NAMES:
         entries["torch." + str(dtype).rpartition(".")[2]] = Entry(dtype)
-    for name in treadle.nn.__all__:
-        cls = getattr(treadle.nn, name)
-        if isinstance(cls, type) and issubclass(cls, treadle.nn.Module):
-            # Made without running __init__; what it holds follows as its state.
-            entries[f"{name_in_files(cls.__module__)}.{name}"] = Entry(cls, make=_bare(cls))
-        elif isinstance(cls, type) and issubclass(cls, Tensor):
-            entries[f"{name_in_files(cls.__module__)}.{name}"] = Entry(cls)
+    for dtype, name in STORAGE_NAMES.items():
+        if name != UNTYPED_NAME:
+            entries[f"torch.{name}"] = Entry(StorageType(dtype))
+    for name in _legacy_types.NAMES:
+        entries[f"torch.{name}"] = Entry(getattr(treadle, name))
+    for name in ("contiguous_format", "preserve_format", "channels_last"):
+        entries[f"torch.{name}"] = Entry(getattr(treadle, name))
+    for name in ("Parameter", "Buffer"):
+        full = f"torch.nn.parameter.{name}"
+        entries[full] = Entry(class_named(full))
     return entries
-
-
-def _bare(cls: type) -> Callable:
-    def make(*args: Any) -> Any:
-        _expect(not args, f"expected no arguments for {cls.__name__}, got {len(args)}")
-        return object.__new__(cls)
-
-    return make
 
 
 _standard_entries: dict[str, Entry] = {}
 _user_entries: dict[str, tuple[Any, Entry]] = {}
 
+# Names that files of PyTorch have and that cannot be read here, with the reason.
+_MISSING = {
+    "torch._utils._rebuild_sparse_tensor": "a sparse tensor; all tensors here are dense",
+    "torch._utils._rebuild_qtensor": "a quantized tensor, which does not exist here",
+    "torch._utils._rebuild_nested_tensor": "a nested tensor, which does not exist here",
+    "torch._utils._rebuild_wrapper_subclass": "a tensor subclass without memory of its own",
+    "torch._utils._rebuild_device_tensor_from_numpy": "a tensor of a device without storages",
+    "torch._utils._rebuild_device_tensor_from_cpu_tensor": "a tensor of a device without storages",
+    **{
+        f"torch.{name}": f"the element type {name}, which does not exist here"
+        for name in (
+            "float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz", "float8_e8m0fnu",
+            "float4_e2m1fn_x2", "complex32", "quint8", "qint8", "qint32", "quint4x2", "quint2x4",
+            "QUInt8Storage", "QInt8Storage", "QInt32Storage", "QUInt4x2Storage", "QUInt2x4Storage",
+        )
+    },
+}  # fmt: skip
 
-def find(name: str) -> Optional[Entry]:
-    """What `name` stands for, or None if a checkpoint may not use it."""
-    if name in _user_entries:
-        return _user_entries[name][1]
+# Never allowed, whatever a program adds.
+_FORBIDDEN_MODULES = ("sys", "os", "posix", "nt")
+
+
+def find(module: str, name: str) -> Optional[Entry]:
+    """What the name stands for, or None if a checkpoint may not use it."""
+    if module in _FORBIDDEN_MODULES:
+        return None
+    full = f"{module}.{name}"
+    if full in _user_entries:
+        return _user_entries[full][1]
+    return standard_entries().get(full)
+
+
+def standard_entries() -> dict[str, Entry]:
+    """The names that every checkpoint may use."""
     if not _standard_entries:
         _standard_entries.update(_standard())
-    return _standard_entries.get(name)
+    return _standard_entries
+
+
+def entry_of_added(value: Any) -> Optional[Entry]:
+    """The entry of a class that the program has allowed, which the file need not have named: that
+    of a value which another function of the program made."""
+    for _, entry in _user_entries.values():
+        if entry.value is value:
+            return entry
+    return None
+
+
+def reason_for_missing(full: str) -> Optional[str]:
+    """Why a name that PyTorch's files may have cannot be read here."""
+    return _MISSING.get(full)
 
 
 _Given = Union[Callable, tuple[Callable, str]]
@@ -228,7 +297,15 @@ def add_safe_globals(safe_globals: list[_Given]) -> None:
         make = None
         if isinstance(value, type):
             make = _bare(value) if issubclass(value, treadle.nn.Module) else _new_of(value)
-        _user_entries[name] = (given, Entry(value, call=value, make=make))
+        _user_entries[name] = (given, Entry(value, call=value, make=make, state=set_state))
+
+
+def _bare(cls: type) -> Callable:
+    def make(*args: Any) -> Any:
+        expect(not args, f"expected no arguments for {cls.__name__}, got {len(args)}")
+        return object.__new__(cls)
+
+    return make
 
 
 def _new_of(cls: type) -> Callable:

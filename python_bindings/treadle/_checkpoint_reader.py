@@ -8,25 +8,31 @@ that a small file can ask for.
 
 from __future__ import annotations
 
+import _compat_pickle
 import pickle
 import struct
 from collections import Counter, OrderedDict, defaultdict, deque
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 import treadle
-from treadle._checkpoint_names import Entry, StorageType, find
+from treadle._checkpoint_names import Entry, StorageType, entry_of_added, reason_for_missing
 
-# A key is hashed by walking through the tuples in it, without a limit of Python's own.
 _LARGEST_KEY = 10_000
 _MARK = object()
 
 
-class _Reader:
-    """The bytes of the pickle and the place in them."""
+def from_python_2(module: str, name: str) -> tuple[str, str]:
+    """The name that pickles of protocol 2 and older have as `__builtin__.set`, and so on."""
+    module, name = _compat_pickle.NAME_MAPPING.get((module, name), (module, name))
+    return _compat_pickle.IMPORT_MAPPING.get(module, module), name
 
-    def __init__(self, data: bytes) -> None:
+
+class Reader:
+    """Bytes that hold pickles (bytes or a mapped file) and the place in them."""
+
+    def __init__(self, data: Any, place: int = 0) -> None:
         self.data = data
-        self.place = 0
+        self.place = place
 
     def take(self, count: int) -> bytes:
         end = self.place + count
@@ -49,18 +55,34 @@ class _Reader:
 
 
 class CheckpointUnpickler:
-    """Reads one pickle. `load_storage(type, key, location, numel)` gives the storages it refers
-    to."""
+    """Reads one pickle and leaves the reader behind it.
 
-    def __init__(self, data: bytes, load_storage: Callable) -> None:
-        self._reader = _Reader(data)
+    `find(module, name)` says what names stand for, `load_storage(type, key, location, numel, view)`
+    gives the storages that the pickle refers to, `encoding` is that of Python 2's text.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        find: Callable[[str, str], Optional[Entry]],
+        load_storage: Optional[Callable] = None,
+        encoding: str = "utf-8",
+    ) -> None:
+        self._reader = reader
+        self._find = find
         self._load_storage = load_storage
+        self._encoding = encoding
+        self._version = 0
+        # What `load_storage` raised: about the device or from the program's own map_location.
+        self._storage_error: Optional[Exception] = None
         self._stack: list[Any] = []
         self._memo: dict[int, Any] = {}
         # Entries by the identity of what they put on the stack, so that only those can be called.
         self._entries: dict[int, Entry] = {}
         # How many elements may be copied from one container to another: no more than were read.
-        self._budget = len(data) + 1000
+        self._budget = len(reader.data) + 1000
+        # How many objects may be hashed.
+        self._key_budget = 16 * len(reader.data) + 100_000
 
     def load(self) -> Any:
         """The object. Raises pickle.UnpicklingError for anything that is not plain data."""
@@ -69,7 +91,9 @@ class CheckpointUnpickler:
         except (pickle.UnpicklingError, MemoryError, treadle.OutOfMemoryError):
             raise
         except Exception as error:
-            reason = str(error) or type(error).__name__
+            if error is self._storage_error:
+                raise
+            reason = str(error)[:400] or type(error).__name__
             raise pickle.UnpicklingError(
                 f"load: expected a well-formed checkpoint, got one with an error: {reason}"
             ) from error
@@ -112,7 +136,7 @@ class CheckpointUnpickler:
         raise pickle.UnpicklingError("load: expected a mark on the stack, got none")
 
     def _spend(self, value: Any) -> None:
-        if isinstance(value, (list, tuple, dict, set, frozenset, str, bytes)):
+        if isinstance(value, (list, tuple, dict, set, frozenset, str, bytes, bytearray)):
             self._budget -= len(value)
             if self._budget < 0:
                 raise pickle.UnpicklingError(
@@ -127,6 +151,7 @@ class CheckpointUnpickler:
             raise pickle.UnpicklingError(
                 f"load: expected a pickle of protocol up to 5, got {version}"
             )
+        self._version = version
 
     def _frame(self) -> None:
         self._reader.take(8)
@@ -173,7 +198,10 @@ class CheckpointUnpickler:
             raise pickle.UnpicklingError(
                 "load: expected a string of positive length, got a negative one"
             )
-        self._push(self._reader.take(count).decode("utf-8", "surrogateescape"))
+        text = self._reader.take(count)
+        if self._encoding != "bytes":
+            text = text.decode(self._encoding, "surrogateescape")
+        self._push(text)
 
     def _bytearray(self) -> None:
         self._push(bytearray(self._reader.take(self._reader.number("<Q"))))
@@ -185,35 +213,46 @@ class CheckpointUnpickler:
     def _frozenset(self) -> None:
         items = self._pop_to_mark()
         for item in items:
-            _require_bounded(item)
+            self._require_key(item)
         self._push(frozenset(items))
 
     def _append(self) -> None:
         value = self._pop()
         self._extend([value])
 
+    def _own_type(self, target: Any, *bases: type) -> Optional[type]:
+        """Which of the types `target` is: exactly, or by a class of the program, whose own methods
+        are then passed by."""
+        if type(target) in bases:
+            return type(target)
+        if id(type(target)) in self._entries or entry_of_added(type(target)) is not None:
+            return next((base for base in bases if isinstance(target, base)), None)
+        return None
+
     def _extend(self, items: list) -> None:
         target = self._top()
-        if type(target) not in (list, deque):
+        base = self._own_type(target, list, deque)
+        if base is None:
             raise pickle.UnpicklingError(
                 f"load: expected a list to append to, got {type(target).__name__}"
             )
-        target.extend(items)
+        base.extend(target, items)
 
     def _add_items(self) -> None:
         items = self._pop_to_mark()
         target = self._top()
-        if type(target) is not set:
+        if self._own_type(target, set) is None:
             raise pickle.UnpicklingError(
                 f"load: expected a set to add to, got {type(target).__name__}"
             )
         for item in items:
-            _require_bounded(item)
-            target.add(item)
+            self._require_key(item)
+            set.add(target, item)
 
     def _set_items(self, items: list) -> None:
         target = self._top()
-        if type(target) not in (dict, OrderedDict, defaultdict, Counter):
+        base = self._own_type(target, OrderedDict, defaultdict, Counter, dict)
+        if base is None:
             raise pickle.UnpicklingError(
                 f"load: expected a dictionary to fill, got {type(target).__name__}"
             )
@@ -222,8 +261,8 @@ class CheckpointUnpickler:
                 "load: expected pairs of key and value, got an odd number of items"
             )
         for key, value in zip(items[::2], items[1::2]):
-            _require_bounded(key)
-            target[key] = value
+            self._require_key(key)
+            base.__setitem__(target, key, value)
 
     def _set_item(self) -> None:
         value, key = self._pop(), self._pop()
@@ -240,13 +279,19 @@ class CheckpointUnpickler:
         self._push_named(module, name)
 
     def _push_named(self, module: str, name: str) -> None:
-        full = f"{module}.{name}"[:200]
-        entry = find(full)
+        if self._version < 3:
+            module, name = from_python_2(module, name)
+        entry = self._find(module[:200], name[:200])
         if entry is None:
+            full = f"{module}.{name}"[:200]
+            reason = reason_for_missing(full)
+            if reason is not None:
+                raise pickle.UnpicklingError(f"load: expected what exists here, got {reason}")
             raise pickle.UnpicklingError(
                 f"load: expected only data, got the name {full}, which checkpoints may not use.\n"
-                "If it is a class or function of yours, and harmless whatever it is called with, "
-                "allow it with treadle.serialization.add_safe_globals([...])."
+                "weights_only=False allows the classes that the program has itself. If it is a "
+                "class or function that is harmless whatever it is called with, allow it with "
+                "treadle.serialization.add_safe_globals([...])."
             )
         self._entries[id(entry.value)] = entry
         self._push(entry.value)
@@ -271,10 +316,12 @@ class CheckpointUnpickler:
             )
         for arg in args:
             self._spend(arg)
-            if isinstance(arg, (list, tuple)):
+            if isinstance(arg, (list, tuple, deque)):
                 for item in arg:
-                    # Becomes the element of a set, or pairs of key and value.
-                    _require_bounded(item)
+                    # Becomes the element of a set, or a pair of key and value.
+                    self._spend(item)
+                    for key in item if isinstance(item, (list, deque)) else (item,):
+                        self._require_key(key)
         return function(*args, **kwargs)
 
     def _new_object(self) -> None:
@@ -288,63 +335,81 @@ class CheckpointUnpickler:
     def _build(self) -> None:
         state, target = self._pop(), self._top()
         cls = type(target)
-        made_by_file = self._entries.get(id(cls))
-        if made_by_file is None or made_by_file.make is None and made_by_file.call is None:
+        entry = self._entries.get(id(cls)) or entry_of_added(cls) or self._entry_of_made(cls)
+        if entry is None or entry.state is None:
             raise pickle.UnpicklingError(
                 f"load: expected an object that can be given state, got {cls.__name__}"
             )
-        slots = None
-        if type(state) is tuple and len(state) == 2 and not hasattr(target, "__setstate__"):
-            state, slots = state
-        if hasattr(target, "__setstate__") and cls is not OrderedDict:
-            target.__setstate__(state)
-            return
-        for part in (state, slots):
-            if part is None:
-                continue
-            if type(part) is not dict or not all(type(name) is str for name in part):
-                raise pickle.UnpicklingError(
-                    "load: expected a dictionary of attributes, got " + type(part).__name__
-                )
-        if state:
-            target.__dict__.update(state)
-        for name, value in (slots or {}).items():
-            setattr(target, name, value)
+        self._spend(state)
+        for part in state if type(state) is tuple else ():
+            self._spend(part)
+        entry.state(target, state)
+
+    def _entry_of_made(self, cls: type) -> Optional[Entry]:
+        """The entry of a class that the file did not name: that of NumPy's values."""
+        if cls.__module__.partition(".")[0] != "numpy":
+            return None
+        from treadle import _checkpoint_numpy
+
+        return _checkpoint_numpy.state_entry(cls)
 
     def _persistent(self) -> None:
         reference = self._pop()
-        if type(reference) is not tuple or len(reference) < 5 or reference[0] != "storage":
+        if type(reference) is not tuple or not reference:
             raise pickle.UnpicklingError("load: expected the name of a storage, got something else")
-        _, kind, key, location, numel = reference[:5]
+        kind, *rest = (_text_of(part) for part in reference)
+        if kind == "module" and len(rest) == 3:
+            # Old files keep the source code of a class beside its name.
+            self._push(rest[0])
+            return
+        if kind != "storage" or len(rest) < 4 or self._load_storage is None:
+            raise pickle.UnpicklingError("load: expected the name of a storage, got something else")
+        storage_type, key, location, numel = rest[:4]
         if not (
-            isinstance(kind, StorageType)
+            isinstance(storage_type, StorageType)
             and isinstance(key, str)
             and isinstance(location, str)
             and type(numel) is int
+            and numel >= 0
         ):
             raise pickle.UnpicklingError(
                 "load: expected the type, key, place and size of a storage, got others"
             )
-        self._push(self._load_storage(kind.dtype, key, location, numel))
+        view = rest[4] if len(rest) > 4 else None
+        try:
+            self._push(self._load_storage(storage_type.dtype, key, location, numel, view))
+        except Exception as error:
+            self._storage_error = error
+            raise
+
+    def _require_key(self, value: Any) -> None:
+        """Keys are hashed: by walking through tuples, without a limit of Python's own, and by a
+        method of their class, which a file may have filled with anything."""
+        count, left = 0, [value]
+        while left:
+            item = left.pop()
+            count += 1
+            if isinstance(item, (tuple, frozenset)):
+                count += len(item)
+                left.extend(item if count <= _LARGEST_KEY else ())
+            if count > _LARGEST_KEY:
+                raise pickle.UnpicklingError(
+                    "load: expected a key of moderate size, got a deeply nested one"
+                )
+            self._key_budget -= 1
+            if self._key_budget < 0:
+                raise pickle.UnpicklingError("load: expected plain keys, got far too much in them")
+            entry = self._entries.get(id(type(item)))
+            if entry is not None and not entry.trusted and type(item).__hash__ != object.__hash__:
+                raise pickle.UnpicklingError(
+                    f"load: expected plain keys, got a {type(item).__name__}, which says itself "
+                    "how it is compared"
+                )
 
 
-def _walk(value: Any) -> int:
-    """How many objects hashing would go through, or more than the limit."""
-    count, left = 0, [value]
-    while left and count <= _LARGEST_KEY:
-        item = left.pop()
-        count += 1
-        if isinstance(item, (tuple, frozenset)):
-            left.extend(item)
-            count += len(item) if len(item) > _LARGEST_KEY else 0
-    return count
-
-
-def _require_bounded(value: Any) -> None:
-    if isinstance(value, (tuple, frozenset)) and _walk(value) > _LARGEST_KEY:
-        raise pickle.UnpicklingError(
-            "load: expected a key of moderate size, got a deeply nested one"
-        )
+def _text_of(value: Any) -> Any:
+    """Internal keys of old files may be bytes."""
+    return value.decode("ascii") if isinstance(value, bytes) else value
 
 
 def _constant(value: Any) -> Callable:

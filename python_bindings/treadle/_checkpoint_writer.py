@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import io
 import pickle
+import sys
+import types
 from collections import OrderedDict
-from typing import Any
+from typing import Any, Iterator
 
 import treadle
 from treadle import Tensor
-from treadle._storage_types import STORAGE_NAMES
-
-# What a checkpoint calls the package, so that PyTorch reads it too.
-_PACKAGE_IN_FILES = "torch"
+from treadle._checkpoint_paths import PACKAGE_IN_FILES, path_in_files
+from treadle._storage_types import STORAGE_NAMES, UNTYPED_NAME
 
 
 class _Global:
@@ -32,24 +32,24 @@ class _Global:
         raise TypeError(f"{self.module}.{self.name} exists in the reader only")
 
 
-def name_in_files(module: str) -> str:
-    """The name by which a checkpoint knows a module of this package; others keep theirs."""
-    head, dot, rest = module.partition(".")
-    return _PACKAGE_IN_FILES + dot + rest if head == "treadle" else module
-
-
 _GLOBALS = {
     name: _Global(module, name)
     for module, name in (
         ("torch._utils", "_rebuild_tensor_v2"),
+        ("torch._utils", "_rebuild_tensor_v3"),
         ("torch._utils", "_rebuild_parameter"),
+        ("torch._utils", "_rebuild_parameter_with_state"),
+        ("torch._utils", "_rebuild_meta_tensor_no_storage"),
         ("torch._tensor", "_rebuild_from_type_v2"),
         ("torch.serialization", "_get_layout"),
         ("torch", "Size"),
         ("torch", "device"),
     )
 }
-_STORAGE_GLOBALS = {name: _Global("torch", name) for name in STORAGE_NAMES.values()}
+_STORAGE_GLOBALS = {
+    name: _Global("torch.storage" if name == UNTYPED_NAME else "torch", name)
+    for name in STORAGE_NAMES.values()
+}
 
 
 class _StorageReference:
@@ -60,6 +60,13 @@ class _StorageReference:
         self.numel = numel
 
 
+def _is_plain(cls: type) -> bool:
+    """Whether a class of tensors leaves it to the library how it is written. (How it reduces
+    itself is for pickles inside one program.)"""
+    known = (Tensor, treadle.nn.Parameter, treadle.nn.Buffer)
+    return any(cls.__reduce_ex__ is base.__reduce_ex__ for base in known)
+
+
 # The pickler written in Python, because the one in C insists on importing every name that it
 # writes.
 class CheckpointPickler(pickle._Pickler):
@@ -67,16 +74,26 @@ class CheckpointPickler(pickle._Pickler):
 
     dispatch = dict(pickle._Pickler.dispatch)
 
-    def __init__(self, file: io.BytesIO, protocol: int) -> None:
+    def __init__(self, file: io.BytesIO, protocol: int, in_archive: bool = True) -> None:
         super().__init__(file, protocol)
+        # The old format names storages with one part more.
+        self._in_archive = in_archive
         self.storages: list[Any] = []
         self._references: dict[Any, _StorageReference] = {}
 
+    def stored(self) -> Iterator[tuple[str, int, Any]]:
+        """Of each storage its key, number of elements and the storage."""
+        for reference in self._references.values():
+            yield reference.key, reference.numel, self.storages[int(reference.key)]
+
     def persistent_id(self, obj: Any) -> Any:
         """A storage is named, not pickled."""
+        if isinstance(obj, treadle.UntypedStorage):
+            obj = self._reference(obj, UNTYPED_NAME, 1)
         if not isinstance(obj, _StorageReference):
             return None
-        return ("storage", _STORAGE_GLOBALS[obj.name], obj.key, obj.location, obj.numel)
+        named = ("storage", _STORAGE_GLOBALS[obj.name], obj.key, obj.location, obj.numel)
+        return named if self._in_archive else (*named, None)
 
     def reducer_override(self, obj: Any) -> Any:
         """How the types of this package are written; all others are left to pickle."""
@@ -93,44 +110,48 @@ class CheckpointPickler(pickle._Pickler):
             return _GLOBALS["_get_layout"], ("torch." + str(obj).rpartition(".")[2],)
         return NotImplemented
 
-    def _reduce_tensor(self, tensor: Tensor) -> tuple:
-        cls = type(tensor)
+    def _reduce_tensor(self, tensor: Tensor) -> Any:
+        cls, state = type(tensor), dict(getattr(tensor, "__dict__", None) or {})
         if cls is treadle.nn.Parameter:
             arguments = (tensor.data, bool(tensor.requires_grad), OrderedDict())
+            if state:
+                return _GLOBALS["_rebuild_parameter_with_state"], (*arguments, state)
             return _GLOBALS["_rebuild_parameter"], arguments
-        arguments = (
-            self._reference(tensor),
-            tensor.storage_offset(),
-            tuple(tensor.shape),
-            tuple(tensor.stride()),
-            bool(tensor.requires_grad),
-            OrderedDict(),
-        )
-        if cls is Tensor:
-            return _GLOBALS["_rebuild_tensor_v2"], arguments
-        state = dict(getattr(tensor, "__dict__", {}))
-        return _GLOBALS["_rebuild_from_type_v2"], (
-            _GLOBALS["_rebuild_tensor_v2"],
-            cls,
-            arguments,
-            state,
-        )
+        if cls is treadle.nn.Buffer:
+            # PyTorch's are tensors with two attributes.
+            cls, state = Tensor, {**state, "_is_buffer": True}
+        elif not _is_plain(cls):
+            return NotImplemented
+        function, arguments = self._parts_of(tensor)
+        if cls is Tensor and not state:
+            return function, arguments
+        return _GLOBALS["_rebuild_from_type_v2"], (function, cls, arguments, state)
 
-    def _reference(self, tensor: Tensor) -> _StorageReference:
-        if tensor.dtype not in STORAGE_NAMES:
-            raise RuntimeError(
-                f"save: expected a tensor of a dtype that checkpoints know, got {tensor.dtype}"
-            )
+    def _parts_of(self, tensor: Tensor) -> tuple[_Global, tuple]:
+        geometry = (tuple(tensor.shape), tuple(tensor.stride()))
+        wants_grad = bool(tensor.requires_grad)
         if tensor.device.type == "meta":
-            raise RuntimeError("save: expected tensors with data, got one on the meta device")
+            arguments: tuple = (tensor.dtype, *geometry, wants_grad)
+            return _GLOBALS["_rebuild_meta_tensor_no_storage"], arguments
         name = STORAGE_NAMES[tensor.dtype]
-        storage = tensor.untyped_storage()
+        storage = self._reference(tensor.untyped_storage(), name, tensor.element_size())
+        arguments = (storage, tensor.storage_offset(), *geometry, wants_grad, OrderedDict())
+        if name == UNTYPED_NAME:
+            return _GLOBALS["_rebuild_tensor_v3"], (*arguments, tensor.dtype)
+        return _GLOBALS["_rebuild_tensor_v2"], arguments
+
+    def _reference(self, storage: Any, name: str, element_size: int) -> _StorageReference:
+        if name == UNTYPED_NAME:
+            element_size = 1
         # A storage without bytes may share its address with others.
-        identity = (storage.data_ptr(), str(tensor.device)) if storage.nbytes() else (name, "empty")
+        identity = (
+            (storage.data_ptr(), str(storage.device)) if storage.nbytes() else (name, "empty")
+        )
         known = self._references.get(identity)
         if known is None:
-            numel = storage.nbytes() // tensor.element_size()
-            known = _StorageReference(str(len(self.storages)), name, str(tensor.device), numel)
+            numel = storage.nbytes() // element_size
+            location = sys.intern(str(storage.device))  # one text is written once
+            known = _StorageReference(str(len(self.storages)), name, location, numel)
             self.storages.append(storage)
             self._references[identity] = known
         elif known.name != name:
@@ -144,14 +165,14 @@ class CheckpointPickler(pickle._Pickler):
         """Write the name of a class or function; those of this package under the name that PyTorch
         has."""
         if isinstance(obj, (_Global, treadle.dtype)):
-            module = obj.module if isinstance(obj, _Global) else _PACKAGE_IN_FILES
+            module = obj.module if isinstance(obj, _Global) else PACKAGE_IN_FILES
             self._write_name(module, obj.name if isinstance(obj, _Global) else name)
             self.memoize(obj)
             return
         module = getattr(obj, "__module__", None) or ""
         qualified = name or getattr(obj, "__qualname__", "")
         if module.partition(".")[0] == "treadle" and "." not in qualified:
-            self._write_name(name_in_files(module), qualified)
+            self._write_name(path_in_files(obj, qualified), qualified)
             self.memoize(obj)
             return
         super().save_global(obj, name)
@@ -160,3 +181,4 @@ class CheckpointPickler(pickle._Pickler):
         self.write(pickle.GLOBAL + f"{module}\n{name}\n".encode("utf-8"))
 
     dispatch[_Global] = save_global
+    dispatch[types.FunctionType] = save_global

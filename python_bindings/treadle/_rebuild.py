@@ -7,10 +7,15 @@ the same thing for `copy` and `pickle` inside one program: the elements travel a
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import copyreg
-from typing import Any
+from typing import Any, Iterator, Optional
 
 import treadle
+
+# More than any tensor here has; bounds what a file can make the checks below do.
+_MOST_DIMENSIONS = 64
 
 
 def as_view_of(base: treadle.Tensor, offset: int, size: tuple, stride: tuple) -> treadle.Tensor:
@@ -19,10 +24,10 @@ def as_view_of(base: treadle.Tensor, offset: int, size: tuple, stride: tuple) ->
 
     Every number may come from a hostile file, so each is checked before any memory is looked at.
     """
-    if len(size) != len(stride):
+    if len(size) != len(stride) or len(size) > _MOST_DIMENSIONS:
         raise ValueError(
-            f"rebuild_tensor: expected as many strides as sizes, got size = {size}, stride = "
-            f"{stride}"
+            f"rebuild_tensor: expected as many strides as sizes, at most {_MOST_DIMENSIONS}, got "
+            f"size = {str(size)[:200]}, stride = {str(stride)[:200]}"
         )
     if any(not isinstance(n, int) or n < 0 for n in (*size, *stride, offset)):
         raise ValueError(
@@ -32,13 +37,13 @@ def as_view_of(base: treadle.Tensor, offset: int, size: tuple, stride: tuple) ->
     last = offset
     if 0 not in size:
         last += 1 + sum((n - 1) * s for n, s in zip(size, stride))
-    if last > base.numel():
+    if base.dim() != 1 or not base.is_contiguous() or last > base.numel():
         raise ValueError(
             f"rebuild_tensor: expected a storage of at least {last} elements for size = {size}, "
             f"stride = {stride}, storage_offset = {offset}, got {base.numel()} elements"
         )
     with treadle.no_grad():
-        return treadle.as_strided(base, size, stride, offset).data
+        return treadle.as_strided(base, size, stride, base.storage_offset() + offset).data
 
 
 def _rebuild_tensor(
@@ -57,6 +62,72 @@ def _rebuild_tensor_v2(
     metadata: Any = None,
 ) -> treadle.Tensor:
     tensor = as_view_of(storage, storage_offset, tuple(size), tuple(stride))
+    tensor = _with_bits(tensor, storage, metadata)
+    if requires_grad:
+        tensor.requires_grad = True
+    return tensor
+
+
+def _rebuild_tensor_v3(
+    storage: treadle.Tensor,
+    storage_offset: int,
+    size: tuple,
+    stride: tuple,
+    requires_grad: bool,
+    backward_hooks: Any,
+    dtype: treadle.dtype,
+    metadata: Any = None,
+) -> treadle.Tensor:
+    """As `_rebuild_tensor_v2`, over a storage of bytes."""
+    whole = storage.numel() // dtype.itemsize * dtype.itemsize
+    typed = storage[:whole].view(dtype)
+    return _rebuild_tensor_v2(
+        typed, storage_offset, size, stride, requires_grad, backward_hooks, metadata
+    )
+
+
+def _with_bits(tensor: treadle.Tensor, storage: treadle.Tensor, metadata: Any) -> treadle.Tensor:
+    """PyTorch may put off a conjugation or a change of sign and keep a bit for it; here it is done,
+    in new memory."""
+    bits = metadata if isinstance(metadata, dict) else {}
+    if not (bits.get("conj") or bits.get("neg")):
+        return tensor
+    if tensor.numel() > storage.numel():
+        raise ValueError(
+            f"rebuild_tensor: expected at most {storage.numel()} elements of their own to "
+            f"conjugate, got {tensor.numel()}"
+        )
+
+    def resolved() -> treadle.Tensor:
+        result = treadle.conj_physical(tensor) if bits.get("conj") else tensor
+        return treadle.neg(result) if bits.get("neg") else result
+
+    made = resolved()
+    waiting = _waiting.get()
+    if waiting is not None:
+        waiting.append(lambda: made.copy_(resolved()))
+    return made
+
+
+# What is to be done when the storages are filled, where they are filled after the tensors are made.
+_waiting: contextvars.ContextVar[Optional[list]] = contextvars.ContextVar("waiting", default=None)
+
+
+@contextlib.contextmanager
+def before_storages_are_filled() -> Iterator[list]:
+    """In the block tensors are made over storages that are filled later; then all functions of the
+    list are to be called."""
+    token = _waiting.set([])
+    try:
+        yield _waiting.get()
+    finally:
+        _waiting.reset(token)
+
+
+def _rebuild_meta_tensor_no_storage(
+    dtype: treadle.dtype, size: tuple, stride: tuple, requires_grad: bool
+) -> treadle.Tensor:
+    tensor = treadle.empty_strided(tuple(size), tuple(stride), dtype=dtype, device="meta")
     if requires_grad:
         tensor.requires_grad = True
     return tensor
@@ -72,6 +143,8 @@ def _rebuild_parameter_with_state(
     data: treadle.Tensor, requires_grad: bool, backward_hooks: Any, state: Any
 ) -> treadle.Tensor:
     parameter = _rebuild_parameter(data, requires_grad, backward_hooks)
+    if isinstance(state, tuple) and len(state) == 2:
+        state = state[0]
     if isinstance(state, dict):
         parameter.__dict__.update(state)
     return parameter

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import treadle
 
+# Of bytes without a type: the tensor over it says what they are.
+UNTYPED_NAME = "UntypedStorage"
+
 STORAGE_NAMES = {
     treadle.bool: "BoolStorage",
     treadle.uint8: "ByteStorage",
@@ -17,4 +20,8 @@ STORAGE_NAMES = {
     treadle.float64: "DoubleStorage",
     treadle.complex64: "ComplexFloatStorage",
     treadle.complex128: "ComplexDoubleStorage",
+    # PyTorch has no storage types for what came after these.
+    treadle.uint16: UNTYPED_NAME,
+    treadle.uint32: UNTYPED_NAME,
+    treadle.uint64: UNTYPED_NAME,
 }

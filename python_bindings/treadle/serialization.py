@@ -1,18 +1,23 @@
 """Saving and loading: `treadle.save(net.state_dict(), "net.pt")`, `treadle.load("net.pt")`.
 
 Files have PyTorch's format and go both ways. Loading never runs code: it builds data from a list of
-allowed names (`add_safe_globals` adds to it). Saving replaces a file in one step, so that a killed
-program leaves the old one.
+allowed names (`add_safe_globals` adds to it; `weights_only=False` adds the classes of the running
+program, whose instances are filled without running any of their methods). Saving replaces a file in
+one step, so that a killed program leaves the old one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
+import mmap as _mmap
 import os
-from typing import TYPE_CHECKING, Any, BinaryIO, Callable, Optional, Union
+import pickle
+import pickletools
+import warnings
+from typing import Any, BinaryIO, Callable, Iterator, Optional, Union
 
-import treadle
-from treadle import Tensor
+from treadle import _checkpoint_names as _names
 from treadle._atomic_file import replacing
 from treadle._checkpoint_names import (
     add_safe_globals,
@@ -20,26 +25,25 @@ from treadle._checkpoint_names import (
     get_safe_globals,
     safe_globals,
 )
-from treadle._checkpoint_reader import CheckpointUnpickler
+from treadle._checkpoint_reader import CheckpointUnpickler, Reader, from_python_2
+from treadle._checkpoint_storages import MapLocation, Placement, ZipStorages
 from treadle._checkpoint_writer import CheckpointPickler
-from treadle._rebuild import base_from_buffer
-
-if TYPE_CHECKING:
-    from treadle._checkpoint_archive import Archive
 
 __all__ = [
     "add_safe_globals",
     "clear_safe_globals",
+    "get_default_mmap_options",
     "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint",
     "load",
     "safe_globals",
     "save",
+    "set_default_mmap_options",
 ]
 
 DEFAULT_PROTOCOL = 2
 
 _File = Union[str, os.PathLike, BinaryIO]
-_MapLocation = Union[None, str, "treadle.device", dict, Callable]
 
 
 def save(
@@ -51,19 +55,33 @@ def save(
     _disable_byteorder_record: bool = False,
 ) -> None:
     """Write an object with all its tensors to a file. Tensors that share memory share it again when
-    loaded."""
+    loaded.
+
+    f: a path or a file open for writing. `pickle_module` is there for old programs: the names and
+    the opcodes are those of the standard pickle module.
+    `_use_new_zipfile_serialization=False` writes PyTorch's format before 1.6.
+    """
     # Imported at its first use: it needs zipfile, which takes a while to import.
-    from treadle._checkpoint_archive import write as write_archive
+    from treadle import _checkpoint_archive, _checkpoint_legacy
 
     pickled = io.BytesIO()
-    pickler = CheckpointPickler(pickled, pickle_protocol)
+    pickler = CheckpointPickler(pickled, pickle_protocol, _use_new_zipfile_serialization)
     pickler.dump(obj)
-    storages = [_bytes_of(storage) for storage in pickler.storages]
+
+    def write(file: BinaryIO) -> None:
+        if _use_new_zipfile_serialization:
+            contents = (_bytes_of(storage) for storage in pickler.storages)
+            order = None if _disable_byteorder_record else b"little"
+            _checkpoint_archive.write(file, pickled.getvalue(), contents, order)
+        else:
+            stored = [(key, numel, _bytes_of(storage)) for key, numel, storage in pickler.stored()]
+            _checkpoint_legacy.write(file, pickled.getvalue(), stored, pickle_protocol)
+
     if isinstance(f, (str, os.PathLike)):
         with replacing(os.fspath(f)) as file:
-            write_archive(file, pickled.getvalue(), storages)
+            write(file)
     elif hasattr(f, "write"):
-        write_archive(f, pickled.getvalue(), storages)
+        write(f)
     else:
         raise TypeError(f"save: expected a path or a file open for writing, got {type(f).__name__}")
 
@@ -76,96 +94,197 @@ def _bytes_of(storage: Any) -> Any:
 
 def load(
     f: _File,
-    map_location: _MapLocation = None,
+    map_location: MapLocation = None,
     pickle_module: Any = None,
     *,
-    weights_only: bool = True,
+    weights_only: Optional[bool] = None,
     mmap: Optional[bool] = None,
     **pickle_load_args: Any,
 ) -> Any:
     """Read an object that `save` (or PyTorch's) wrote.
 
-    No code of the file runs, whatever `weights_only` says. `map_location` says where tensors go: a
-    device, a dictionary from the device in the file to another, or a function of a tensor and the
-    device in the file. With `mmap` the elements stay in the file until they are used.
-    """
-    from treadle._checkpoint_archive import Archive
+    f: a path or a file open for reading. `map_location` says where tensors go: a device, a
+    dictionary from the device in the file to another, or a function of a storage (a tensor of one
+    dimension) and the device in the file. With `mmap` the elements stay in the file until they are
+    used. `encoding` is that of the text of Python 2, "utf-8" unless given; "bytes" leaves bytes.
 
+    weights_only=True, the default, takes tensors, containers, plain values and what
+    `add_safe_globals` was given. weights_only=False also takes layers and other classes of this
+    library, plain data of Python's and NumPy's, and the classes that the running program has, as
+    data. No code of the file runs in either case.
+
+    Raises pickle.UnpicklingError for what may not be loaded, RuntimeError for a damaged file,
+    EOFError for an empty one.
+    """
+    weights_only = _weights_only(weights_only, pickle_module)
     if isinstance(f, (str, os.PathLike)):
-        with open(f, "rb") as file:
-            return _load(Archive(file, bool(mmap)), map_location)
+        shared = bool(mmap) and _mmap_options == MAP_SHARED
+        with open(f, "r+b" if shared else "rb") as file:
+            return _load(file, map_location, weights_only, bool(mmap), shared, pickle_load_args)
     if not (hasattr(f, "read") and hasattr(f, "seek")):
         raise TypeError(f"load: expected a path or a file open for reading, got {type(f).__name__}")
     if mmap:
         raise ValueError("load: expected a path where mmap=True, got a file object")
-    return _load(Archive(f, False), map_location)
+    return _load(f, map_location, weights_only, False, False, pickle_load_args)
 
 
-def _load(archive: Archive, map_location: _MapLocation) -> Any:
-    if archive.has("byteorder") and archive.read("byteorder") != b"little":
+def _weights_only(given: Optional[bool], pickle_module: Any) -> bool:
+    forced, forced_off = (
+        os.getenv(name, "0").lower() in ("1", "y", "yes", "true")
+        for name in ("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD")
+    )
+    if forced and forced_off:
         raise RuntimeError(
-            "load: expected a checkpoint with little-endian numbers, got another byte order"
+            "load: expected one of TORCH_FORCE_WEIGHTS_ONLY_LOAD and "
+            "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD to be set, got both"
         )
-    storages = _Storages(archive, map_location)
-    return CheckpointUnpickler(bytes(archive.read("data.pkl")), storages.load).load()
+    if given is None and forced_off:
+        warnings.warn("load: TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD is set", UserWarning, stacklevel=3)
+        given = False
+    only = forced or (given if given is not None else pickle_module is None)
+    if only and pickle_module is not None:
+        raise RuntimeError(
+            "load: expected no pickle_module where weights_only=True, got one; weights are read "
+            "without it"
+        )
+    return bool(only)
 
 
-class _Storages:
-    """The storages of one file, each read once: tensors over the same one share memory."""
+def _load(
+    file: BinaryIO,
+    map_location: MapLocation,
+    weights_only: bool,
+    use_mmap: bool,
+    shared: bool,
+    arguments: dict,
+) -> Any:
+    from treadle import _checkpoint_archive, _checkpoint_legacy
 
-    def __init__(self, archive: Archive, map_location: _MapLocation) -> None:
-        self._archive = archive
-        self._map_location = map_location
-        self._loaded: dict[str, Tensor] = {}
-
-    def load(self, dtype: treadle.dtype, key: str, location: str, numel: int) -> Tensor:
-        """All elements of the storage `key`, as a tensor of one dimension."""
-        known = self._loaded.get(key)
-        if known is None:
-            known = self._loaded[key] = self._read(dtype, key, location)
-        if known.dtype != dtype:
-            raise RuntimeError(
-                f"load: expected storage {key[:80]!r} to hold {known.dtype}, got a tensor of "
-                f"{dtype} over it"
-            )
-        if numel != known.numel():
-            raise RuntimeError(
-                f"load: expected storage {key[:80]!r} to hold {numel} elements, got {known.numel()}"
-            )
-        return known
-
-    def _read(self, dtype: treadle.dtype, key: str, location: str) -> Tensor:
-        name = f"data/{key}"
-        if self._archive.size(name) % dtype.itemsize:
-            raise RuntimeError(
-                f"load: expected storage {key[:80]!r} to hold whole elements of {dtype}, got "
-                f"{self._archive.size(name)} bytes"
-            )
-        return self._placed(base_from_buffer(self._archive.view(name), dtype), location)
-
-    def _placed(self, tensor: Tensor, location: str) -> Tensor:
-        where = self._map_location
-        if isinstance(where, dict):
-            where = where.get(location)
-        elif callable(where) and not isinstance(where, treadle.device):
-            placed = where(tensor, location)
-            if placed is not None:
-                return placed if isinstance(placed, Tensor) else tensor
-            where = None
-        if where is None:
-            where = location
-            if location != "cpu" and not _exists(location):
-                raise RuntimeError(
-                    f"load: expected the device {location[:40]!r} of the checkpoint, which is not "
-                    "there; give map_location='cpu' to load its tensors on the CPU"
-                )
-        target = treadle.device(where)
-        return tensor if target.type == "cpu" else tensor.to(target)
+    encoding = arguments.get("encoding", "utf-8")
+    placement, find = Placement(map_location), _find(weights_only)
+    begin = file.tell()
+    head = file.read(8)
+    if _checkpoint_archive.looks_like_one(head):
+        archive = _checkpoint_archive.Archive(file, use_mmap, shared)
+        storages = ZipStorages(archive, placement)
+        reader = Reader(bytes(archive.read("data.pkl")))
+        return CheckpointUnpickler(reader, find, storages.load, encoding).load()
+    if use_mmap:
+        raise RuntimeError("load: expected a file in the zip format where mmap=True, got another")
+    if not head:
+        raise EOFError("load: expected a checkpoint, got an empty file")
+    if not _checkpoint_legacy.looks_like_one(head):
+        raise pickle.UnpicklingError(
+            f"load: expected a checkpoint, got a file that starts with {head!r}"
+        )
+    file.seek(begin)
+    with _whole(file, begin) as data:
+        value, length = _checkpoint_legacy.read(data, find, placement, encoding)
+    # Old programs put several into one file.
+    file.seek(begin + length)
+    return value
 
 
-def _exists(location: str) -> bool:
+def _find(weights_only: bool) -> Callable:
+    if weights_only:
+        return _names.find
+    # Imported at its first use: it brings modules that programs may not need.
+    from treadle import _checkpoint_program
+
+    return _checkpoint_program.find
+
+
+@contextlib.contextmanager
+def _whole(file: BinaryIO, begin: int) -> Iterator[Any]:
+    """The rest of the file: mapped where that is possible."""
     try:
-        treadle.empty((0,), device=location)
-    except Exception:
-        return False
-    return True
+        mapped = _mmap.mmap(file.fileno(), 0, access=_mmap.ACCESS_READ) if begin == 0 else None
+    except (OSError, ValueError, AttributeError):
+        mapped = None
+    if mapped is None:
+        yield file.read()
+        return
+    with mapped:
+        yield mapped
+
+
+def get_unsafe_globals_in_checkpoint(f: _File) -> list[str]:
+    """The names in a checkpoint that `load` with weights_only=True would refuse, as
+    "module.name"."""
+    from treadle import _checkpoint_archive
+
+    if isinstance(f, (str, os.PathLike)):
+        with open(f, "rb") as file:
+            return get_unsafe_globals_in_checkpoint(file)
+    begin = f.tell()
+    is_zip = _checkpoint_archive.looks_like_one(f.read(8))
+    f.seek(begin)
+    if not is_zip:
+        raise ValueError(
+            "get_unsafe_globals_in_checkpoint: expected a checkpoint in the zip format"
+        )
+    pickled = bytes(_checkpoint_archive.Archive(f, False, False).read("data.pkl"))
+    return [
+        f"{module}.{name}" for module, name in _names_in(pickled) if not _names.find(module, name)
+    ]
+
+
+def _names_in(pickled: bytes) -> list[tuple[str, str]]:
+    found: dict[tuple[str, str], None] = {}
+    texts = [
+        "",
+        "",
+    ]  # the last two, which are what STACK_GLOBAL takes in pickles as they are written
+    memo: dict[Any, str] = {}
+    try:
+        for opcode, argument, _ in pickletools.genops(pickled):
+            if opcode.name == "GLOBAL":
+                module, _, name = argument.partition(" ")
+                found[from_python_2(module, name)] = None
+            elif opcode.name == "STACK_GLOBAL":
+                found[texts[0], texts[1]] = None
+            elif opcode.name == "MEMOIZE":
+                memo[len(memo)] = texts[1]
+            elif opcode.name in ("BINPUT", "LONG_BINPUT"):
+                memo[argument] = texts[1]
+            elif opcode.name in ("BINGET", "LONG_BINGET"):
+                texts = [texts[1], memo.get(argument, "")]
+            elif isinstance(argument, str):
+                texts = [texts[1], argument]
+    except Exception as error:
+        raise pickle.UnpicklingError(
+            f"load: expected a well-formed checkpoint, got one with an error: {str(error)[:400]}"
+        ) from error
+    return list(found)
+
+
+MAP_PRIVATE = _mmap.MAP_PRIVATE
+MAP_SHARED = _mmap.MAP_SHARED
+_mmap_options = MAP_PRIVATE
+
+
+def get_default_mmap_options() -> int:
+    """How `load` with mmap=True maps files: mmap.MAP_PRIVATE, where what the program writes to
+    tensors stays in the program, or mmap.MAP_SHARED, where it goes to the file."""
+    return _mmap_options
+
+
+class set_default_mmap_options:  # noqa: N801  a function that is also a context
+    """Set what `get_default_mmap_options` says: for good, or for the length of a `with` block."""
+
+    def __init__(self, flags: int) -> None:
+        global _mmap_options
+        if flags not in (MAP_PRIVATE, MAP_SHARED):
+            raise ValueError(
+                "set_default_mmap_options: expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, got "
+                f"{flags!r}"
+            )
+        self.prev = _mmap_options
+        _mmap_options = flags
+
+    def __enter__(self) -> None:
+        """Set already."""
+
+    def __exit__(self, *exception: Any) -> None:
+        global _mmap_options
+        _mmap_options = self.prev

@@ -1,0 +1,1 @@
+"""Hostile and damaged files for the tests of loading."""

@@ -1,0 +1,105 @@
+"""Classes of a program whose every method leaves a trace: reading a file must run none of them."""
+
+import enum
+
+from treadle import nn
+
+ran: list[str] = []
+
+
+def run(*args, **kwargs):
+    """What an attacker wants to be called."""
+    ran.append("run")
+
+
+class Plain:
+    """A class that checkpoints may fill."""
+
+    def __init__(self, *args):
+        ran.append("__init__")
+
+    def __getattr__(self, name):
+        if not name.startswith("__"):
+            ran.append("__getattr__")
+        raise AttributeError(name)
+
+    def __setattr__(self, name, value):
+        ran.append("__setattr__")
+
+    def __eq__(self, other):
+        ran.append("__eq__")
+        return True
+
+    def __hash__(self):
+        ran.append("__hash__")
+        return 0
+
+    def __call__(self, *args):
+        ran.append("__call__")
+
+    def __repr__(self):
+        ran.append("__repr__")
+        return "Plain"
+
+
+class Mapping(dict):
+    """The same, over a dictionary."""
+
+    def __init__(self, *args):
+        ran.append("__init__")
+
+    def __setitem__(self, key, value):
+        ran.append("__setitem__")
+
+    def update(self, *args):
+        ran.append("update")
+
+
+class Row(list):
+    """The same, over a list."""
+
+    def append(self, item):
+        ran.append("append")
+
+    def extend(self, items):
+        ran.append("extend")
+
+
+class Layer(nn.Linear):
+    """A layer of the program."""
+
+    def __init__(self, *args):
+        ran.append("__init__")
+        super().__init__(2, 2)
+
+
+class Dying:
+    """A class that does something when it dies."""
+
+    def __del__(self):
+        ran.append("__del__")
+
+
+class Stateful:
+    """A class that fills itself."""
+
+    def __setstate__(self, state):
+        ran.append("__setstate__")
+
+
+class Run:
+    """A class that calls a function when it is pickled or read."""
+
+    def __reduce__(self):
+        return run, ()
+
+
+class Colour(enum.Enum):
+    """A value of a fixed set."""
+
+    RED = 1
+
+    @classmethod
+    def _missing_(cls, value):
+        ran.append("_missing_")
+        return cls.RED
