@@ -33,12 +33,13 @@ def finding_of(end: Died, recipe: Recipe) -> Optional[Finding]:
     """A crash or a hang as a finding. To go through so many elements as a stride of 0 can make of
     one, or all pairs of them, takes its time: that is no hang, nor is it that the arguments do.
     """
-    if OUT_OF_MEMORY in end.output:
+    lines = end.output.splitlines()
+    # Python's traceback last: the worker itself ran out of memory, between calls.
+    if OUT_OF_MEMORY in end.output or (lines and lines[-1].startswith("MemoryError")):
         return None
     kind = "hang" if end.how.startswith("hangs") else "crash"
     if kind == "hang" and (end.phase == 0 or recipe.elements() > MOST_ELEMENTS):
         return None
-    lines = end.output.splitlines()
     report = [line for line in lines if "ERROR:" in line or "runtime error" in line]
     return Finding(kind, " ".join([f"{PHASES[end.phase]}: {end.how}", *(report[:2] or lines[-1:])]))
 
