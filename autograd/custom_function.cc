@@ -28,7 +28,11 @@ std::vector<Tensor> FunctionContext::saved_tensors() const {
 
 Grads FunctionNode::apply(Grads&& grads) {
   if (context.materialize_grads_) {
-    for (size_t i = 0; i < grads.size(); ++i) grads[i] = or_zeros(grads[i], Node::input(i));
+    for (size_t i = 0; i < grads.size(); ++i) {
+      InputMetadata expected = Node::input(i);
+      expected.differentiable = context.is_tensor_[i];
+      grads[i] = or_zeros(grads[i], expected);
+    }
   }
   Grads result = call_backward(grads);
   const size_t wanted = num_outputs();
@@ -56,13 +60,18 @@ std::vector<Tensor> finish_function(FunctionNode* node, TensorList inputs,
   }
   std::vector<Tensor> results;
   results.reserve(outputs.size());
+  context.is_tensor_.clear();
+  for (const Tensor& output : outputs) context.is_tensor_.push_back(output.defined());
   for (Tensor& output : outputs) {
     const bool is_input = output.defined() && contains(inputs, output);
     const bool is_dirty = output.defined() && contains(context.dirty_, output);
     const bool differentiable = output.defined() && is_differentiable(output.dtype()) &&
                                 !contains(context.non_differentiable_, output);
     if (!recorded || !differentiable) {
-      if (recorded) node->add_undefined_input();
+      if (recorded && output.defined())
+        node->add_input({DimVector(output.sizes()), output.dtype(), output.device(), false});
+      else if (recorded)
+        node->add_undefined_input();
       // An argument passed through without its gradient must not keep its history.
       const bool cut = recorded && is_input && !is_dirty && output.requires_grad();
       results.push_back(cut ? alias_with_geometry(output, output.sizes(), output.strides(),

@@ -37,8 +37,8 @@ class FunctionContext {
   // Arguments that forward changed in place and returns.
   void mark_dirty(TensorList tensors) { dirty_ = tensors.vec(); }
   void mark_non_differentiable(TensorList tensors) { non_differentiable_ = tensors.vec(); }
-  // Whether backward sees zeros for gradients that never came (as it does at first), or undefined
-  // tensors.
+  // Whether backward sees zeros for gradients that never came (as it does at first; those of
+  // outputs without one too), or undefined tensors.
   void set_materialize_grads(bool value) { materialize_grads_ = value; }
   bool needs_input_grad(size_t argument) const {
     return argument < node_->num_outputs() && node_->has_edge(argument);
@@ -55,6 +55,7 @@ class FunctionContext {
   std::vector<Tensor> to_save_, dirty_, non_differentiable_;
   SavedTensorList saved_;
   bool materialize_grads_ = true;
+  std::vector<bool> is_tensor_;  // of each output
 };
 
 // The node of a custom function, in whatever language: a subclass says how backward is called.

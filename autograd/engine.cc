@@ -6,8 +6,10 @@
 #include "aten/ops/add.h"
 #include "aten/ops/fill_.h"
 #include "autograd/accumulate_grad.h"
+#include "autograd/anomaly.h"
 #include "autograd/formulas_shape.h"
 #include "autograd/graph_task.h"
+#include "core/profiler.h"
 
 namespace treadle::autograd {
 namespace {
@@ -92,7 +94,15 @@ void run_tensor_hooks(Node& node, Grads& grads) {
   run(node.hooks()->retains_grad);
 }
 
+// As PyTorch's profiler calls a node.
+std::string profiled_name(const Node& node) {
+  const bool leaf = node.sequence_nr() == kFirstInQueue;
+  return (leaf ? "torch::autograd::" : "") + node.name();
+}
+
 Grads call_node(Node& node, Grads grads) {
+  const profiler::Scope recorded(profiler::EventKind::Backward,
+                                 [&] { return profiled_name(node); });
   if (!node.hooks() || (node.hooks()->pre.empty() && node.hooks()->post.empty()))
     return node.apply(std::move(grads));
   for (const auto& [id, hook] : node.hooks()->pre.snapshot()) {
@@ -125,6 +135,9 @@ void run_node(GraphTask& task, ReadyQueue& ready, uint32_t index, const WalkOpti
   // Exploring is over, so the reference stays good.
   GraphTask::State& state = task.state(index);
   Node& node = *state.node;
+  const profiler::Scope recorded(profiler::EventKind::Backward, [&] {
+    return "autograd::engine::evaluate_function: " + profiled_name(node);
+  });
   Grads grads = std::move(state.gradients);
   if (state.takes_gradients()) run_tensor_hooks(node, grads);
   for (uint32_t c = state.first_capture; c != GraphTask::kNone; c = task.capture(c).next) {
@@ -135,7 +148,8 @@ void run_node(GraphTask& task, ReadyQueue& ready, uint32_t index, const WalkOpti
     grads = Grads(node.num_outputs());
   } else {
     Node::wanted_edges() = task.wanted(index);
-    grads = call_node(node, std::move(grads));
+    grads = anomaly_mode().enabled ? watch(node, [&] { return call_node(node, std::move(grads)); })
+                                   : call_node(node, std::move(grads));
     Node::wanted_edges() = nullptr;
     if (!options.keep_graph) node.release_saved();
   }
@@ -301,6 +315,16 @@ std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_
                               i, "; set allow_unused=True if this is the desired behavior");
   }
   return results;
+}
+
+int64_t current_backward() { return current_task ? current_task->id : -1; }
+
+bool will_run(const Node* node, uint64_t sequence_nr) {
+  if (!current_task) return false;
+  const uint32_t index = current_task->find(node);
+  // Another node may have come to lie at the same place.
+  return index != GraphTask::kNone && node->sequence_nr() == sequence_nr &&
+         current_task->state(index).takes_gradients();
 }
 
 void queue_callback(std::function<void()> callback) {

@@ -42,6 +42,11 @@ std::vector<Tensor> run_backward(ArrayRef<Edge> roots, Grads gradients, ArrayRef
 // RuntimeError when the shapes do not fit; `where` begins the message.
 Tensor fit_gradient(const InputMetadata& expected, Tensor grad, const std::string& where);
 
+// The backward that runs on this thread: a number no other one has, or -1 for none.
+int64_t current_backward();
+// Whether it computes, or has computed, gradients of the inputs of a node, which may be gone.
+bool will_run(const Node* node, uint64_t sequence_nr);
+
 // Runs `callback` after the backward that runs on this thread. RuntimeError when none does.
 void queue_callback(std::function<void()> callback);
 

@@ -2,6 +2,7 @@
 #include "autograd/graph_task.h"
 
 #include <algorithm>
+#include <atomic>
 
 namespace treadle::autograd {
 namespace {
@@ -11,9 +12,14 @@ size_t hash_of(const Node* node) {
                              20);
 }
 
+int64_t next_task_id() {
+  static std::atomic<int64_t> next{0};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
 }  // namespace
 
-GraphTask::GraphTask(ArrayRef<Edge> roots) : slots_(64, kNone) {
+GraphTask::GraphTask(ArrayRef<Edge> roots) : id(next_task_id()), slots_(64, kNone) {
   states_.reserve(32);
   for (const Edge& root : roots) ++states_[number(root.node.get())].dependencies;
   // Every node's edges are laid out when its turn comes; new nodes go to the end of the list.

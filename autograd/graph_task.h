@@ -51,6 +51,7 @@ class GraphTask {
   const uint8_t* wanted(uint32_t i);
   const Capture& capture(uint32_t i) const { return captures_[i]; }
 
+  const int64_t id;  // no two have the same
   std::vector<Tensor> results;
   std::vector<std::function<void()>> callbacks;
 

@@ -73,6 +73,9 @@ class HookList {
 // went.
 HookId next_hook_id();
 
+// Whether nodes tell an observer where they were made: see anomaly.h.
+extern std::atomic<bool> watching_nodes;
+
 struct NodeHooks {
   struct OnTensor {
     uint32_t input_nr;
@@ -83,6 +86,7 @@ struct NodeHooks {
   std::vector<OnTensor> retains_grad;  // after those: what fills .grad of a non-leaf
   HookList<PreHook> pre;
   HookList<PostHook> post;
+  std::shared_ptr<void> notes;  // what somebody outside keeps with the node
 };
 
 // Sequence numbers grow on each thread as nodes are made; backward takes the largest ready one
@@ -92,7 +96,10 @@ inline constexpr uint64_t kFirstInQueue = UINT64_MAX;
 
 class Node : public RefCounted {
  public:
-  Node() : sequence_nr_(next_sequence_nr()) {}
+  Node() : sequence_nr_(next_sequence_nr()) {
+    if (watching_nodes.load(std::memory_order_relaxed)) [[unlikely]]
+      observe_creation();
+  }
   explicit Node(uint64_t sequence_nr) : sequence_nr_(sequence_nr) {}
 
   // Called once per backward with num_inputs() gradients; returns one for each edge.
@@ -164,6 +171,8 @@ class Node : public RefCounted {
   void destroy() override;
 
  private:
+  void observe_creation();
+
   uint64_t sequence_nr_;
   InlineVector<Edge, 2> edges_;
   InlineVector<InputMetadata, 1> inputs_;

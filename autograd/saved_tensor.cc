@@ -24,7 +24,13 @@ std::vector<std::shared_ptr<SavedTensorHooks>>& saved_tensor_hooks() {
   return hooks;
 }
 
+std::optional<std::string>& saved_tensor_hooks_disabled() {
+  thread_local std::optional<std::string> why;
+  return why;
+}
+
 void SavedTensorHooksScope::push(std::shared_ptr<SavedTensorHooks> hooks) {
+  if (const auto& why = saved_tensor_hooks_disabled()) fail<ErrorKind::Runtime>(*why);
   saved_tensor_hooks().push_back(std::move(hooks));
   SavedTensor::any_hooks_ = true;
 }
@@ -55,8 +61,12 @@ void SavedTensor::save_slowly(const Tensor& t, bool is_output, uint32_t output_n
   }
   const auto hooks = saved_tensor_hooks().back();
   const NoGrad no_grad;
-  packed_.reset(new Packed{hooks, hooks->pack(alias_without_history(t)),
+  const uint32_t version = t.version();
+  packed_.reset(new Packed{hooks, hooks->pack(is_output ? alias_without_history(t) : t),
                            is_output ? Edge() : gradient_edge(t), is_output});
+  check<ErrorKind::Runtime>(t.version() == version,
+                            "a pack hook of saved tensors expected to leave its argument as it is, "
+                            "but it is modifying it in place");
   output_nr_ = output_nr;
   state_ = State::Packed;
 }

@@ -8,6 +8,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "autograd/meta.h"
@@ -15,7 +17,8 @@
 namespace treadle::autograd {
 
 // Replaces what is saved (offloading, compression): pack() may return anything, unpack() is given
-// it back.
+// it back. An argument is given to pack() itself, an output without its history. What is given must
+// not be changed in place.
 class SavedTensorHooks {
  public:
   virtual ~SavedTensorHooks() = default;
@@ -81,6 +84,9 @@ class SavedTensorHooksScope {
   static void push(std::shared_ptr<SavedTensorHooks> hooks);
   static void pop();
 };
+
+// Why hooks may not be put in force on this thread: push() raises RuntimeError with this message.
+std::optional<std::string>& saved_tensor_hooks_disabled();
 
 // A list of tensors kept for backward.
 class SavedTensorList {

@@ -121,6 +121,16 @@ const Param backward_params[] = {
 const Signature backward_signature[] = {{backward_params, 5, 5, 0, false}};
 Function backward_function = {"backward", backward_signature, 1};
 
+// Whether there are edges of the graph among the inputs: a tuple with a node in it, or several.
+bool has_edges(PyObject* inputs) {
+  if (is_tensor(inputs)) return false;
+  Object items(PySequence_Tuple(inputs));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
+    if (!is_tensor(PyTuple_GET_ITEM(items.get(), i))) return true;
+  }
+  return false;
+}
+
 std::vector<Tensor> read_inputs(PyObject* inputs) {
   if (is_tensor(inputs)) return {unwrap(inputs)};
   Object items(PySequence_Tuple(inputs));
@@ -132,6 +142,13 @@ std::vector<Tensor> read_inputs(PyObject* inputs) {
 PyObject* backward(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
     Call<5> call(backward_function, self, arguments, count, names);
+    if (call.has(4) && has_edges(call.object(4))) {
+      Object function = import_attribute("treadle.autograd", "backward");
+      const auto or_none = [&](size_t i) { return call.object(i) ? call.object(i) : Py_None; };
+      PyObject* all[] = {self, or_none(1), or_none(2), call.object(3) ? call.object(3) : Py_False,
+                         call.object(4)};
+      return Object(PyObject_Vectorcall(function.get(), all, 5, nullptr)).release();
+    }
     const Tensor root = call.tensor(0), gradient = call.tensor(1);
     const bool create_graph = call.boolean(3);
     const bool retain_graph = call.maybe_boolean(2).value_or(create_graph);

@@ -49,6 +49,7 @@ class PythonNode final : public autograd::FunctionNode {
   }
 
   std::string name() const override { return name_; }
+  PyObject* ctx() const { return ctx_; }
 
   Grads call_backward(const Grads& grads) override {
     return in_python([&] {
@@ -274,6 +275,11 @@ PyObject* undifferentiable(PyObject*, PyObject* const* arguments, Py_ssize_t cou
 }
 
 }  // namespace
+
+PyObject* context_of_node(const autograd::Node& node) {
+  const auto* function = dynamic_cast<const PythonNode*>(&node);
+  return function ? function->ctx() : nullptr;
+}
 
 void init_function_type(PyObject* module) {
   PyType_Slot slots[] = {

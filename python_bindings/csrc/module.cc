@@ -29,6 +29,9 @@ PyObject* init() {
     init_generator_type(module.get());
     init_tensor_type(module.get());
     init_node_types(module.get());
+    init_hook_type(module.get());
+    init_graph_functions(module.get());
+    init_anomaly(module.get());
     init_function_type(module.get());
     add_generated_functions(module.get());
     static std::vector<PyMethodDef> functions;
@@ -37,7 +40,9 @@ PyObject* init() {
     checked(PyModule_AddFunctions(module.get(), functions.data()));
     init_grad_functions(module.get());
     init_settings(module.get());
+    init_autocast(module.get());
     init_dispatcher(module.get());
+    init_profiler(module.get());
     return module.release();
   });
 }

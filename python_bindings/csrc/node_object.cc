@@ -1,5 +1,10 @@
-// The Python types Node (what `grad_fn` is) and RemovableHandle.
+// The Python type Node, what `grad_fn` is, and a type for each kind of node: MulBackward0.
+//
+// A node has one object for as long as Python holds on to it.
 #include "python_bindings/csrc/node_object.h"
+
+#include <map>
+#include <unordered_map>
 
 #include "autograd/accumulate_grad.h"
 #include "autograd/meta.h"
@@ -15,31 +20,44 @@ using autograd::Node;
 using autograd::NodePtr;
 
 PyTypeObject* node_type = nullptr;
-PyTypeObject* handle_type = nullptr;
 
 struct NodeObject {
   PyObject_HEAD NodePtr node;
 };
 
-struct HandleObject {
-  PyObject_HEAD Tensor tensor;
-  NodePtr node;
-  HookId id;
-};
+// The object of each node that has one.
+std::unordered_map<Node*, PyObject*>& objects() {
+  static auto* map = new std::unordered_map<Node*, PyObject*>();  // outlives every object
+  return *map;
+}
 
 const NodePtr& node_of(PyObject* self) { return reinterpret_cast<NodeObject*>(self)->node; }
 
-template <class T>
 void deallocate(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
-  if constexpr (std::is_same_v<T, NodeObject>) {
-    reinterpret_cast<NodeObject*>(self)->node.~NodePtr();
-  } else {
-    reinterpret_cast<HandleObject*>(self)->tensor.~Tensor();
-    reinterpret_cast<HandleObject*>(self)->node.~NodePtr();
-  }
+  auto* object = reinterpret_cast<NodeObject*>(self);
+  objects().erase(object->node.get());
+  object->node.~NodePtr();
   type->tp_free(self);
   Py_DECREF(type);
+}
+
+// The type of nodes of one name, made at the first of them.
+PyTypeObject* type_of(const Node& node) {
+  static auto* types = new std::map<std::string, PyTypeObject*>();
+  std::string name = "builtins." + node.name();
+  if (context_of_node(node)) name = "treadle.autograd.function." + node.name();
+  const auto [entry, added] = types->try_emplace(std::move(name), nullptr);
+  if (!entry->second) {
+    PyType_Slot slots[] = {{Py_tp_dealloc, slot(&deallocate)}, {}};
+    // The type keeps a pointer to the name, which stays where it is.
+    PyType_Spec spec = {entry->first.c_str(), sizeof(NodeObject), 0,
+                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+    const Object bases(PyTuple_Pack(1, node_type));
+    entry->second = reinterpret_cast<PyTypeObject*>(
+        Object(PyType_FromSpecWithBases(&spec, bases.get())).release());
+  }
+  return entry->second;
 }
 
 PyObject* name(PyObject* self, PyObject*) {
@@ -47,9 +65,10 @@ PyObject* name(PyObject* self, PyObject*) {
 }
 PyObject* represent(PyObject* self) {
   return guarded([&] {
-    return Object(PyUnicode_FromFormat("<%s object at %p>", node_of(self)->name().c_str(),
-                                       node_of(self).get()))
-        .release();
+    const char* type = Py_TYPE(self)->tp_name;
+    constexpr std::string_view kBuiltin = "builtins.";
+    if (std::string_view(type).starts_with(kBuiltin)) type += kBuiltin.size();
+    return Object(PyUnicode_FromFormat("<%s object at %p>", type, self)).release();
   });
 }
 PyObject* sequence_nr(PyObject* self, PyObject*) {
@@ -131,12 +150,42 @@ PyObject* register_prehook(PyObject* self, PyObject* function) {
   });
 }
 
-// Objects are made on demand; two over one node are equal.
-PyObject* compare(PyObject* a, PyObject* b, int op) {
-  if (!Py_IS_TYPE(b, node_type) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
-  return to_bool((node_of(a) == node_of(b)) == (op == Py_EQ));
+// A dictionary that lives as long as the node.
+PyObject* metadata(PyObject* self, void*) {
+  return guarded([&] {
+    std::shared_ptr<void>& notes = node_of(self)->ensure_hooks().notes;
+    if (!notes) notes = std::make_shared<HeldFunction>(Object(PyDict_New()).get());
+    return new_ref(static_cast<HeldFunction*>(notes.get())->get());
+  });
 }
-Py_hash_t hash(PyObject* self) { return _Py_HashPointer(node_of(self).get()); }
+
+PyObject* requires_grad(PyObject*, void*) { return to_bool(true); }
+
+// grad_fn(*gradients): what backward computes at this node alone.
+PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    const NodePtr& node = node_of(self);
+    check<ErrorKind::Type>(!kwargs || PyDict_GET_SIZE(kwargs) == 0, node->name(),
+                           ": expected no keyword arguments");
+    Grads grads = read_grads(args, node->num_inputs());
+    {
+      const ReleaseGil released;
+      grads = node->apply(std::move(grads));
+    }
+    Object results = wrap_grads(grads);
+    return grads.size() == 1 ? new_ref(PyTuple_GET_ITEM(results.get(), 0)) : results.release();
+  });
+}
+
+// What forward of a custom function left in its `ctx` is seen at the node too.
+PyObject* get_attribute(PyObject* self, PyObject* name) {
+  PyObject* found = PyObject_GenericGetAttr(self, name);
+  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+  PyObject* ctx = context_of_node(*node_of(self));
+  if (!ctx) return nullptr;
+  PyErr_Clear();
+  return PyObject_GetAttr(ctx, name);
+}
 
 PyMethodDef node_methods[] = {
     {"name", name, METH_NOARGS, "The node's name, such as \"MulBackward0\"."},
@@ -150,109 +199,45 @@ PyMethodDef node_methods[] = {
 PyGetSetDef node_properties[] = {
     {"next_functions", next_functions, nullptr,
      "Where the node's gradients go: (node, input number) each.", nullptr},
+    {"metadata", metadata, nullptr, "A dictionary for notes about the node.", nullptr},
+    {"requires_grad", requires_grad, nullptr, "True: backward goes through the node.", nullptr},
     {"variable", variable, nullptr, "The leaf whose gradient is accumulated.", nullptr},
     {},
 };
 
-PyObject* remove(PyObject* self, PyObject*) {
-  return guarded([&] {
-    auto* handle = reinterpret_cast<HandleObject*>(self);
-    if (handle->tensor.defined())
-      autograd::remove_hook(handle->tensor, handle->id);
-    else if (handle->node)
-      handle->node->remove_hook(handle->id);
-    handle->tensor.reset();
-    handle->node.reset();
-    return none();
-  });
-}
-PyObject* enter(PyObject* self, PyObject*) { return new_ref(self); }
-PyObject* leave(PyObject* self, PyObject*) { return remove(self, nullptr); }
-PyObject* handle_id(PyObject* self, void*) {
-  return PyLong_FromUnsignedLongLong(reinterpret_cast<HandleObject*>(self)->id);
-}
-
-PyMethodDef handle_methods[] = {
-    {"remove", remove, METH_NOARGS, "Removes the hook."},
-    {"__enter__", enter, METH_NOARGS, nullptr},
-    {"__exit__", leave, METH_VARARGS, nullptr},
-    {},
-};
-PyGetSetDef handle_properties[] = {{"id", handle_id, nullptr, nullptr, nullptr}, {}};
-
-HandleObject* make_handle(HookId id) {
-  auto* handle = PyObject_New(HandleObject, handle_type);
-  if (!handle) throw PythonError{};
-  new (&handle->tensor) Tensor();
-  new (&handle->node) NodePtr();
-  handle->id = id;
-  return handle;
-}
-
 }  // namespace
-
-HeldFunction::HeldFunction(const HeldFunction& o) : function_(o.function_) {
-  AcquireGil gil;
-  Py_INCREF(function_);
-}
-HeldFunction::~HeldFunction() {
-  if (!interpreter_alive()) return;
-  AcquireGil gil;
-  Py_DECREF(function_);
-}
-
-Tensor call_hook(const HeldFunction& function, const Tensor& grad) {
-  return in_python([&] {
-    Object argument(wrap(grad));
-    Object result(PyObject_CallOneArg(function.get(), argument.get()));
-    check<ErrorKind::Type>(result.get() == Py_None || is_tensor(result.get()),
-                           "hook: expected a tensor or None, got ", type_text(result.get()));
-    return result.get() == Py_None ? Tensor() : unwrap(result.get());
-  });
-}
 
 PyObject* wrap_node(const NodePtr& node) {
   if (!node) return none();
-  auto* object = PyObject_New(NodeObject, node_type);
+  if (const auto found = objects().find(node.get()); found != objects().end())
+    return new_ref(found->second);
+  auto* object = PyObject_New(NodeObject, type_of(*node));
   if (!object) throw PythonError{};
   new (&object->node) NodePtr(node);
-  return reinterpret_cast<PyObject*>(object);
+  return objects()[node.get()] = reinterpret_cast<PyObject*>(object);
 }
 
-PyObject* wrap_hook_handle(const Tensor& tensor, HookId id) {
-  HandleObject* handle = make_handle(id);
-  handle->tensor = tensor;
-  return reinterpret_cast<PyObject*>(handle);
-}
-PyObject* wrap_hook_handle(const NodePtr& node, HookId id) {
-  HandleObject* handle = make_handle(id);
-  handle->node = node;
-  return reinterpret_cast<PyObject*>(handle);
+const NodePtr& unwrap_node(const char* op, PyObject* object) {
+  check<ErrorKind::Type>(PyObject_TypeCheck(object, node_type), op,
+                         ": expected a node of the graph, got ", type_text(object));
+  return node_of(object);
 }
 
 void init_node_types(PyObject* module) {
   PyType_Slot node_slots[] = {
-      {Py_tp_dealloc, slot(&deallocate<NodeObject>)},
-      {Py_tp_repr, slot(&represent)},
+      {Py_tp_dealloc, slot(&deallocate)},
       {Py_tp_methods, node_methods},
       {Py_tp_getset, node_properties},
-      {Py_tp_hash, slot(&hash)},
-      {Py_tp_richcompare, slot(&compare)},
+      {Py_tp_repr, slot(&represent)},
+      {Py_tp_call, slot(&call)},
+      {Py_tp_getattro, slot(&get_attribute)},
       {},
   };
-  PyType_Spec node_spec = {"treadle.autograd.Node", sizeof(NodeObject), 0,
-                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, node_slots};
+  PyType_Spec node_spec = {
+      "treadle.autograd.graph.Node", sizeof(NodeObject), 0,
+      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, node_slots};
   node_type = reinterpret_cast<PyTypeObject*>(Object(PyType_FromSpec(&node_spec)).release());
   checked(PyModule_AddObjectRef(module, "Node", reinterpret_cast<PyObject*>(node_type)));
-
-  PyType_Slot handle_slots[] = {{Py_tp_dealloc, slot(&deallocate<HandleObject>)},
-                                {Py_tp_methods, handle_methods},
-                                {Py_tp_getset, handle_properties},
-                                {}};
-  PyType_Spec handle_spec = {"treadle.utils.hooks.TensorHookHandle", sizeof(HandleObject), 0,
-                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, handle_slots};
-  handle_type = reinterpret_cast<PyTypeObject*>(Object(PyType_FromSpec(&handle_spec)).release());
-  checked(PyModule_AddObjectRef(module, "_HookHandle", reinterpret_cast<PyObject*>(handle_type)));
 }
 
 }  // namespace treadle::python

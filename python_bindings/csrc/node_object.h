@@ -9,12 +9,16 @@ namespace treadle::python {
 
 // None for a null node.
 PyObject* wrap_node(const autograd::NodePtr& node);
+// TypeError for anything but a node.
+const autograd::NodePtr& unwrap_node(const char* op, PyObject* object);
+// The `ctx` of a custom function's node, borrowed; null for other nodes. In function_object.cc.
+PyObject* context_of_node(const autograd::Node& node);
 
 // An object with remove() for a hook; exactly one of the owners is given.
 PyObject* wrap_hook_handle(const Tensor& tensor, autograd::HookId id);
 PyObject* wrap_hook_handle(const autograd::NodePtr& node, autograd::HookId id);
 
-// A Python function held by C++ code that may run and die on any thread.
+// A Python function, or any object, held by C++ code that may run and die on any thread.
 class HeldFunction {
  public:
   explicit HeldFunction(PyObject* function) : function_(new_ref(function)) {}

@@ -9,17 +9,20 @@ import importlib
 from typing import Any, Optional, Sequence, Tuple, Union
 
 from treadle import _C
+from treadle.autograd import _edge
+from treadle.autograd._edge import GradientEdge
+from treadle.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from treadle.autograd.function import Function
 from treadle.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from treadle.autograd.variable import Variable
 
-TensorOrTensors = Union[_C.Tensor, Sequence[_C.Tensor]]
+TensorOrTensors = Union[_C.Tensor, GradientEdge, Sequence[Union[_C.Tensor, GradientEdge]]]
 
 
 def _as_tuple(tensors: Optional[TensorOrTensors]) -> Tuple[Any, ...]:
     if tensors is None:
         return ()
-    return (tensors,) if isinstance(tensors, _C.Tensor) else tuple(tensors)
+    return (tensors,) if isinstance(tensors, (_C.Tensor, GradientEdge)) else tuple(tensors)
 
 
 def _gradients_for(op: str, tensors: Tuple[Any, ...], gradients: Any) -> Tuple[Any, ...]:
@@ -40,15 +43,20 @@ def backward(
     create_graph: bool = False,
     inputs: Optional[TensorOrTensors] = None,
 ) -> None:
-    """Add the gradients of `tensors` to `grad` of the leaves (or `inputs`) they were computed from."""
+    """Add the gradients of `tensors` to `grad` of the leaves (or `inputs`) they were computed from.
+
+    Edges of the graph may stand for tensors; as inputs, those of leaves.
+    """
     roots = _as_tuple(tensors)
     wanted = _as_tuple(inputs)
     if inputs is not None and not wanted:
         raise RuntimeError("backward: expected at least one tensor in inputs, got none")
     retain = create_graph if retain_graph is None else retain_graph
-    _C._backward(
-        roots, _gradients_for("backward", roots, grad_tensors), retain, create_graph, wanted
-    )
+    starts = _gradients_for("backward", roots, grad_tensors)
+    if _edge.any_edge(roots, wanted):
+        _edge.run("backward", roots, starts, wanted, retain, create_graph, True)
+    else:
+        _C._backward(roots, starts, retain, create_graph, wanted)
 
 
 def grad(
@@ -80,9 +88,18 @@ def grad(
         raise ValueError(
             "grad: expected allow_unused = True or None beside materialize_grads, got False"
         )
-    found = _C._grad(
-        roots, wanted, _gradients_for("grad", roots, grad_outputs), retain, create_graph, unused
-    )
+    starts = _gradients_for("grad", roots, grad_outputs)
+    if _edge.any_edge(roots, wanted):
+        found = _edge.run("grad", roots, starts, wanted, retain, create_graph, False)
+        if not unused and any(g is None for g in found):
+            raise RuntimeError(
+                "grad: expected inputs that the outputs depend on, got one that is not used in the "
+                "graph; set allow_unused=True if this is the desired behavior"
+            )
+        if materialize_grads and any(g is None for g in found):
+            raise RuntimeError("grad: expected tensors beside materialize_grads, got an edge")
+        return found
+    found = _C._grad(roots, wanted, starts, retain, create_graph, unused)
     if materialize_grads:
         found = tuple(_C.zeros_like(x) if g is None else g for g, x in zip(found, wanted))
     return found
@@ -120,7 +137,7 @@ def _batched_grad(
 
 
 _LAZY = {"gradcheck": "treadle.autograd.gradcheck", "gradgradcheck": "treadle.autograd.gradcheck"}
-_SUBMODULES = frozenset(["function", "functional", "grad_mode"])
+_SUBMODULES = frozenset(["functional", "graph"])
 
 
 def __getattr__(name: str) -> Any:
@@ -137,11 +154,13 @@ __all__ = [
     "Function",
     "Variable",
     "backward",
+    "detect_anomaly",
     "enable_grad",
     "grad",
     "gradcheck",
     "gradgradcheck",
     "inference_mode",
     "no_grad",
+    "set_detect_anomaly",
     "set_grad_enabled",
 ]

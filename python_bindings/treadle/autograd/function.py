@@ -18,6 +18,7 @@ y = Exp.apply(x)
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import Any, Callable
 
 from treadle import _C
@@ -32,6 +33,15 @@ class FunctionCtx(_C._FunctionContext):
         self.saved_for_forward = tensors
 
 
+def _refuse_both(name: str) -> Callable:
+    def backward(*args: Any) -> Any:
+        raise RuntimeError(
+            f"{name}: expected one of backward and vjp, which are the same, got both"
+        )
+
+    return backward
+
+
 class _FunctionMeta(type):
     """Says for each class how its forward wants to be called, once."""
 
@@ -39,15 +49,22 @@ class _FunctionMeta(type):
         super().__init__(name, bases, namespace)
         cls._node_name = name + "Backward"
         cls._separate_setup = bool(bases) and cls.setup_context is not Function.setup_context
+        if bases and cls.vjp is not Function.vjp:
+            both = "backward" in namespace
+            cls.backward = staticmethod(_refuse_both(name) if both else cls.vjp)
 
 
 class Function(metaclass=_FunctionMeta):
     """Base of custom functions: define forward and backward as static methods, call `apply`."""
 
+    generate_vmap_rule = False
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise RuntimeError(
+        warnings.warn(
             f"{type(self).__name__}: expected a call of .apply(...), got one of the class; "
-            "forward and backward are static methods"
+            "forward and backward are static methods",
+            DeprecationWarning,
+            stacklevel=2,
         )
 
     @staticmethod
@@ -63,12 +80,34 @@ class Function(metaclass=_FunctionMeta):
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """One gradient, or None, for each argument of forward."""
-        raise NotImplementedError("a custom function must define backward to be differentiated")
+        raise NotImplementedError(
+            "a custom function must define backward (or vjp, its other name) to be differentiated"
+        )
+
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """The derivative along a direction, for forward mode; here it is found from backward."""
+        raise NotImplementedError("a custom function must define jvp for forward mode")
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple, *args: Any) -> Any:
+        """The function over a batch; here each sample is computed by forward."""
+        raise NotImplementedError("a custom function must define vmap to be called on a batch")
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Call the function."""
         return _C._apply_function(cls, FunctionCtx(), cls._node_name, cls._separate_setup, args)
+
+
+class InplaceFunction(Function):
+    """A function that can be told to work in place; from the time of functions as objects."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
 
 
 def once_differentiable(backward: Callable) -> Callable:
@@ -93,4 +132,4 @@ def once_differentiable(backward: Callable) -> Callable:
     return wrapper
 
 
-__all__ = ["Function", "FunctionCtx", "once_differentiable"]
+__all__ = ["Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]
