@@ -161,8 +161,9 @@ def _read(a: Arg, index: int) -> str:
     return f"call.{prefix}{getter}({', '.join(given)})"
 
 
-def _param(a: Arg, index: int) -> Param:
+def _param(a: Arg, index: int, is_factory: bool) -> Param:
     t = a.type
+    is_place = is_factory and t.base == "Device"
     nullable = t.optional or (a.default is not None and a.default.kind == "none")
     flags = [
         name
@@ -181,7 +182,7 @@ def _param(a: Arg, index: int) -> Param:
         length=t.list_size or 0,
         default_text=_python_default(a.default) if a.default else "",
         variable=cpp.cpp_name(a.name),
-        read=_read(a, index),
+        read=f"call.device_of_new({index})" if is_place else _read(a, index),
         stub_type=_stub_type(t),
         keyword=a.kwarg_only,
     )
@@ -194,7 +195,7 @@ def _makes_tensors(e: Entry) -> bool:
 
 
 def _result_type(e: Entry, form: Form, named: tuple[str, ...]) -> str:
-    if form.form == "inplace":
+    if form.form == "inplace" and e.returns:
         return "Tensor"
     texts = ["Tuple[Tensor, ...]" if r.type.list else _KINDS[r.type.base][2] for r in e.returns]
     if named:
@@ -205,7 +206,8 @@ def _result_type(e: Entry, form: Form, named: tuple[str, ...]) -> str:
 
 
 def _signature(e: Entry, form: Form) -> Signature:
-    params = [_param(a, i) for i, a in enumerate(e.args)]
+    is_factory = _makes_tensors(e) and not e.tensor_args
+    params = [_param(a, i, is_factory) for i, a in enumerate(e.args)]
     out: tuple[str, ...] = ()
     out_index = requires_grad_index = -1
     if form.form == "functional" and e.form("out"):

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "python_bindings/csrc/convert.h"
+#include "python_bindings/csrc/default_device.h"
 
 namespace treadle::python {
 
@@ -208,6 +209,10 @@ class Call {
   }
   std::optional<Device> maybe_device(size_t i, std::optional<Device> otherwise = {}) const {
     return maybe(i, otherwise, [&] { return device(i); });
+  }
+  // Of a tensor that is made from nothing but options.
+  std::optional<Device> device_of_new(size_t i) const {
+    return has(i) ? device(i) : default_device();
   }
   std::optional<Layout> maybe_layout(size_t i, std::optional<Layout> otherwise = {}) const {
     return maybe(i, otherwise, [&] { return layout(i); });

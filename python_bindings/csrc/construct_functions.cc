@@ -27,7 +27,7 @@ Function tensor_function = {"tensor", tensor_signature, 1};
 PyObject* tensor(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
     Call<5> call(tensor_function, nullptr, arguments, count, names);
-    const Device device = call.maybe_device(2).value_or(
+    const Device device = call.device_of_new(2).value_or(
         is_tensor(call.object(0)) ? unwrap(call.object(0)).device() : kCPU);
     return wrap(with_requires_grad(tensor_from_data(call.object(0), call.maybe_dtype(1), device),
                                    call.boolean(3)));
@@ -52,7 +52,7 @@ Tensor share(PyObject* data, std::optional<ScalarType> dtype, std::optional<Devi
 PyObject* as_tensor(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
     Call<3> call(as_tensor_function, nullptr, arguments, count, names);
-    return wrap(share(call.object(0), call.maybe_dtype(1), call.maybe_device(2)));
+    return wrap(share(call.object(0), call.maybe_dtype(1), call.device_of_new(2)));
   });
 }
 
@@ -71,7 +71,7 @@ PyObject* asarray(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObj
     Call<5> call(asarray_function, nullptr, arguments, count, names);
     PyObject* object = call.object(0);
     const auto dtype = call.maybe_dtype(1);
-    const auto device = call.maybe_device(2);
+    const auto device = call.device_of_new(2);
     const auto copy = call.maybe_boolean(3);
     const bool shareable = is_tensor(object) || is_numpy_array(object);
     const Tensor result = copy.value_or(false)

@@ -7,6 +7,7 @@
 #include "core/parallel.h"
 #include "python_bindings/csrc/casters.h"
 #include "python_bindings/csrc/convert.h"
+#include "python_bindings/csrc/default_device.h"
 #include "python_bindings/csrc/module.h"
 
 namespace py = pybind11;
@@ -45,6 +46,21 @@ ScalarType result_type(const py::handle& a, const py::handle& b) {
   return promote_types(low.dtype, high.dtype);
 }
 
+// Sets the thread's default device, None for the CPU; returns what was set before.
+py::object exchange_default_device(const py::object& device) {
+  check<ErrorKind::Type>(device.is_none() || is_device(device.ptr()),
+                         "set_default_device: expected a device or None, got ",
+                         type_text(device.ptr()));
+  std::optional<Device> wanted;
+  if (!device.is_none()) wanted = to_device(device.ptr());
+  const std::optional<Device> before = std::exchange(default_device(), wanted);
+  return before ? py::reinterpret_steal<py::object>(wrap(*before)) : py::none();
+}
+
+py::object get_default_device() {
+  return py::reinterpret_steal<py::object>(wrap(default_device().value_or(kCPU)));
+}
+
 py::dict memory_stats() {
   const MemoryStats s = cpu_memory_stats();
   py::dict d;
@@ -74,6 +90,9 @@ void init_settings(PyObject* module) {
         "The dtype of new floating tensors when none is given.");
   m.def("set_default_dtype", &set_default_dtype, py::arg("d"),
         "Sets the dtype of new floating tensors when none is given.");
+  m.def("get_default_device", &get_default_device, "The device of new tensors when none is given.");
+  m.def("_exchange_default_device", &exchange_default_device, py::arg("device"),
+        "Sets the device of new tensors; returns what was set before.");
   m.def("promote_types", &promote_types, py::arg("type1"), py::arg("type2"),
         "The dtype that holds the values of both.");
   m.def("can_cast", &can_cast, py::arg("from_"), py::arg("to"),

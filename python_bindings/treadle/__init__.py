@@ -21,6 +21,8 @@ from treadle import _C
 from treadle import _array_object as _array_object
 from treadle import _names
 from treadle._C import *  # noqa: F401,F403  the operators and types
+from treadle._default_device import install as _install_default_device
+from treadle._default_device import set_default_device
 from treadle._dtypes import finfo, iinfo
 from treadle._legacy_types import (
     BFloat16Tensor,
@@ -94,6 +96,7 @@ from treadle.functional import (
 )
 from treadle.random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
+_install_default_device()
 _install_tensor_methods()
 
 inf = _math.inf
@@ -113,6 +116,7 @@ _LAZY = {
     "printoptions": "treadle._tensor_str",
     "set_printoptions": "treadle._tensor_str",
     "explain": "treadle._explain",
+    "vmap": "treadle.func",
     "__array_namespace_info__": "treadle.array_api",
     "__version__": "treadle._version",
     "autocast": "treadle.amp",

@@ -7,11 +7,12 @@ from __future__ import annotations
 import copy
 import hashlib
 import pickle
+import threading
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple, Union
 
+import numpy as np
 import pytest
-
 import treadle
 from treadle import nn
 
@@ -571,3 +572,69 @@ def test_scatter_and_gather() -> None:
     assert treadle.equal(together["x"], x) and together["s"].tolist() == [3, 7]
     with pytest.raises(ValueError, match="expected dictionaries with the same keys"):
         nn.parallel.gather([{"a": x}, {"b": x}], "cpu")
+
+
+# ---- The default device ----
+
+
+def test_default_device() -> None:
+    x = treadle.zeros(2)
+    assert treadle.get_default_device() == treadle.device("cpu")
+    treadle.set_default_device("meta")
+    try:
+        assert treadle.get_default_device() == treadle.device("meta")
+        for made in (
+            treadle.zeros(2),
+            treadle.arange(3),
+            treadle.randn(2),
+            treadle.tensor([1.0]),
+            treadle.as_tensor([1.0]),
+            treadle.asarray([1.0]),
+            treadle.hann_window(4),
+            treadle.fft.fftfreq(4),
+            nn.Linear(2, 2).weight,
+        ):
+            assert made.device.type == "meta"
+        # Where there is a tensor, a device or memory to go by, that decides.
+        for made in (
+            treadle.zeros_like(x),
+            x.new_ones(3),
+            x.softmax(0),
+            treadle.zeros(2, device="cpu"),
+            treadle.from_numpy(np.zeros(2)),
+            treadle.Tensor(2),
+        ):
+            assert made.device.type == "cpu"
+    finally:
+        treadle.set_default_device(None)
+    assert treadle.zeros(2).device.type == "cpu"
+    with pytest.raises(TypeError, match="expected a device or None, got float"):
+        treadle.set_default_device(0.5)
+
+
+def test_a_device_as_context_and_decorator() -> None:
+    with treadle.device("meta") as meta:
+        assert meta == treadle.get_default_device() == treadle.device("meta")
+        with treadle.device("cpu"):
+            assert treadle.ones(1).item() == 1
+        assert treadle.ones(1).is_meta
+        with pytest.raises(ZeroDivisionError), treadle.device("cpu"):
+            1 / 0  # noqa: B018
+        assert treadle.ones(1).is_meta
+    assert not treadle.ones(1).is_meta
+
+    @treadle.device("meta")
+    def make(size: int) -> treadle.Tensor:
+        """Makes one."""
+        return treadle.ones(size)
+
+    assert make(2).is_meta and not treadle.ones(2).is_meta and make.__doc__ == "Makes one."
+
+
+def test_the_default_device_is_of_the_thread() -> None:
+    found = []
+    with treadle.device("meta"):
+        thread = threading.Thread(target=lambda: found.append(treadle.ones(1).device.type))
+        thread.start()
+        thread.join()
+    assert found == ["cpu"]
