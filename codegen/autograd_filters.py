@@ -407,5 +407,12 @@ def context(shard: Any) -> dict[str, Any]:
                     output_flags=_output_flags(e),
                 )
             )
-    headers = sorted(used | {f.entry.name for f in functions})
-    return {"nodes": nodes, "functions": functions, "headers": headers, "output_names": _output_names}
+    autocast = [e for e in shard.entries if e.autocast]
+    headers = sorted(used | {f.entry.name for f in functions} | {e.name for e in autocast})
+    return {
+        "nodes": nodes,
+        "functions": functions,
+        "autocast": autocast,
+        "headers": headers,
+        "output_names": _output_names,
+    }

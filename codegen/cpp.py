@@ -475,6 +475,16 @@ def tensors(e: Entry) -> list[str]:
     return [cpp_name(a.name) for a in e.tensor_args]
 
 
+def tensors_and_lists(e: Entry) -> list[str]:
+    """Names of the arguments that are tensors or lists of them."""
+    return [cpp_name(a.name) for a in e.args if a.type.base == "Tensor"]
+
+
+def written_lists(e: Entry) -> list[str]:
+    """Names of the lists of tensors that the operator writes."""
+    return [cpp_name(a.name) for a in e.args if a.type.is_tensor_list and a.type.writes]
+
+
 def numbers(e: Entry) -> list[Arg]:
     """The number arguments of a pointwise entry, in order: what its expression may name beside tensors."""
     return [a for a in e.args if a.type.base in ("Scalar", "float", "int", "bool") and not a.type.list]

@@ -166,6 +166,16 @@ def result_words(e: Entry) -> str:
     return "as its parts give it."
 
 
+def autocast_words(e: Entry) -> str:
+    """In which dtype the operator runs under autocast; nothing where autocast leaves it alone."""
+    return {
+        "lower": "its floating tensors are taken in the context's 16-bit dtype.",
+        "float32": "its 16-bit tensors are taken in float32.",
+        "widest": "its tensors are taken in float32, unless all are of the context's 16-bit dtype.",
+        "as_called": "it runs as called, and so do its parts.",
+    }.get(e.autocast or "", "")
+
+
 def derivative_words(e: Entry) -> str:
     d = e.derivative
     if d is None:
@@ -198,6 +208,7 @@ WORDS = (
     kind_text,
     contract_words,
     dtype_words,
+    autocast_words,
     result_words,
     derivative_words,
     derivative_formulas,

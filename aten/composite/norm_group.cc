@@ -1,6 +1,7 @@
 // Group, instance and root-mean-square normalisation as users call them, and weight normalisation.
 #include <limits>
 
+#include "aten/composite/mixed_precision.h"
 #include "aten/composite/running_statistics.h"
 #include "aten/ops/_rms_norm.h"
 #include "aten/ops/_weight_norm.h"
@@ -17,6 +18,7 @@
 #include "aten/ops/repeat.h"
 #include "aten/ops/reshape.h"
 #include "aten/ops/rms_norm.h"
+#include "aten/ops/to.h"
 #include "core/error.h"
 
 namespace treadle::composite {
@@ -26,18 +28,10 @@ Tensor repeated(const Tensor& t, int64_t times) {
   return t.defined() ? aten::repeat(t, {times}) : t;
 }
 
-// The smallest e with 1 + e != 1.
+// The smallest e with 1 + e != 1 in the dtype that statistics are computed in.
 double machine_epsilon(ScalarType dtype) {
-  switch (dtype) {
-    case ScalarType::Float16:
-      return 0x1p-10;
-    case ScalarType::BFloat16:
-      return 0x1p-7;
-    case ScalarType::Float64:
-      return std::numeric_limits<double>::epsilon();
-    default:
-      return std::numeric_limits<float>::epsilon();
-  }
+  return dtype == ScalarType::Float64 ? std::numeric_limits<double>::epsilon()
+                                      : std::numeric_limits<float>::epsilon();
 }
 
 }  // namespace
@@ -48,6 +42,11 @@ Tensor group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight,
                             "group_norm: expected input (N, C, ...) of at least 2 dimensions, got "
                             "shape ",
                             input.sizes());
+  if (mixes_precision(input, {weight, bias})) {
+    return aten::to(
+        aten::group_norm(aten::to(input, ScalarType::Float32), num_groups, weight, bias, eps),
+        input.dtype());
+  }
   const int64_t samples = input.size(0), channels = input.size(1);
   int64_t plane = 1;
   for (int64_t d = 2; d < input.dim(); ++d) plane = checked_numel({plane, input.size(d)});
@@ -91,6 +90,11 @@ Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bi
 
 Tensor rms_norm(const Tensor& input, IntList normalized_shape, const Tensor& weight,
                 std::optional<double> eps) {
+  if (mixes_precision(input, {weight})) {
+    return aten::to(
+        aten::rms_norm(aten::to(input, ScalarType::Float32), normalized_shape, weight, eps),
+        input.dtype());
+  }
   return std::get<0>(aten::_rms_norm(input, normalized_shape, weight,
                                      eps.value_or(machine_epsilon(input.dtype()))));
 }

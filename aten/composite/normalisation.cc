@@ -1,4 +1,5 @@
 // Dropout, batch and layer normalisation as users call them.
+#include "aten/composite/mixed_precision.h"
 #include "aten/composite/running_statistics.h"
 #include "aten/ops/_batch_norm_train.h"
 #include "aten/ops/add.h"
@@ -58,6 +59,11 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
       "batch_norm: expected input with at least 2 dimensions (batch, channels, ...), got shape ",
       input.sizes());
   floating_input("batch_norm", input);
+  if (mixes_precision(input, {weight, bias})) {
+    return aten::to(aten::batch_norm(aten::to(input, ScalarType::Float32), weight, bias,
+                                     running_mean, running_var, training, momentum, eps, false),
+                    input.dtype());
+  }
   const int64_t channels = input.size(1);
   check_channel_tensors("batch_norm", {weight, bias, running_mean, running_var}, channels);
   check<ErrorKind::Runtime>(
@@ -95,6 +101,11 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
 
 Tensor layer_norm(const Tensor& input, IntList normalized_shape, const Tensor& weight,
                   const Tensor& bias, double eps, bool) {
+  if (mixes_precision(input, {weight, bias})) {
+    return aten::to(
+        aten::layer_norm(aten::to(input, ScalarType::Float32), normalized_shape, weight, bias, eps),
+        input.dtype());
+  }
   return std::get<0>(aten::native_layer_norm(input, normalized_shape, weight, bias, eps));
 }
 

@@ -79,6 +79,7 @@ class EntryReader {
         {"pointwise", &EntryReader::read_pointwise},
         {"reduce", &EntryReader::read_reduce},
         {"promote", &EntryReader::read_promote},
+        {"autocast", &EntryReader::read_autocast},
         {"dtypes", &EntryReader::read_dtypes},
         {"dtype_of", &EntryReader::read_dtype_of},
         {"out_from", &EntryReader::read_out_from}};
@@ -289,6 +290,12 @@ class EntryReader {
     const SourceText text = file_.text(field);
     if (check_known({text.text(), text, 0}, "promotion", known_promotions()))
       op().promote = text.text();
+  }
+
+  void read_autocast(const Field& field) {
+    const SourceText text = file_.text(field);
+    if (check_known({text.text(), text, 0}, "autocast policy", known_autocast_policies()))
+      op().autocast = text.text();
   }
 
   void read_dtypes(const Field& field) {

@@ -233,6 +233,7 @@ Json operator_of(const Operator& op) {
           {"pointwise", expression(op.pointwise)},
           {"reduce", reduce_of(op)},
           {"promote", optional(op.promote)},
+          {"autocast", optional(op.autocast)},
           {"dtypes", dtypes_of(op)},
           {"dtype_of", optional(op.dtype_of)},
           {"out_from", optional(op.out_from)},

@@ -239,6 +239,21 @@ void complete_out_from(Entry& entry, Diagnostics& diagnostics) {
   }
 }
 
+// Autocast gives an operator other tensors than it was called with; only the functional form can
+// take them, since the others write where the caller says.
+void check_autocast(const Entry& entry, Diagnostics& diagnostics) {
+  const Operator& op = entry.op;
+  if (!entry.has("autocast")) return;
+  const Word& key = entry.keys.at("autocast");
+  const auto is_tensor = [](const Argument& argument) { return argument.type.is_tensor(); };
+  if (writes_argument(op.schema)) {
+    diagnostics.add(key.error("autocast of " + op.name() + ", which writes its argument",
+                              "remove it: what is written keeps its dtype"));
+  } else if (std::none_of(op.schema.arguments.begin(), op.schema.arguments.end(), is_tensor)) {
+    diagnostics.add(key.error("autocast of " + op.name() + ", which takes no tensor", "remove it"));
+  }
+}
+
 }  // namespace
 
 void apply_rules(Entry& entry, Diagnostics& diagnostics) {
@@ -257,6 +272,7 @@ void apply_rules(Entry& entry, Diagnostics& diagnostics) {
   complete_variants(entry, diagnostics);
   complete_forms(entry, diagnostics);
   complete_dtype_of(entry, diagnostics);
+  check_autocast(entry, diagnostics);
   if (!entry.dispatch_is_sound) return;
   check_dtypes(entry, diagnostics);
   complete_out_from(entry, diagnostics);

@@ -29,9 +29,10 @@ const std::vector<std::pair<std::string, Words>>& dtype_classes() {
 }  // namespace
 
 std::span<const std::string> known_keys() {
-  static const Words words = {"func",   "doc",      "variants", "forms",    "python_module",
-                              "tags",   "dispatch", "shape",    "check",    "pointwise",
-                              "reduce", "promote",  "dtypes",   "dtype_of", "out_from"};
+  static const Words words = {"func",          "doc",       "variants", "forms",
+                              "python_module", "tags",      "dispatch", "shape",
+                              "check",         "pointwise", "reduce",   "promote",
+                              "dtypes",        "dtype_of",  "out_from", "autocast"};
   return words;
 }
 
@@ -62,6 +63,11 @@ std::span<const std::string> known_forms() {
 
 std::span<const std::string> known_promotions() {
   static const Words words = {"common", "float", "compare", "bool", "sum", "real", "none"};
+  return words;
+}
+
+std::span<const std::string> known_autocast_policies() {
+  static const Words words = {"lower", "float32", "widest", "as_called"};
   return words;
 }
 

@@ -14,6 +14,9 @@ std::span<const std::string> known_tags();
 std::span<const std::string> known_variants();
 std::span<const std::string> known_forms();
 std::span<const std::string> known_promotions();
+// In which dtype an operator runs under autocast: the lower one, float32, the widest of its
+// tensors, or that of the call, its parts included.
+std::span<const std::string> known_autocast_policies();
 
 // All dtypes, in the order in which lists of them are written.
 std::span<const std::string> known_dtypes();

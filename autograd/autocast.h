@@ -1,0 +1,74 @@
+// Autocast: within it, operators that are fast in 16 bits take their floating tensors in 16 bits,
+// and operators that need float32 take them in float32. Which do what is in native_functions.yaml
+// (`autocast:`); the generator makes from it the functions of the layer Autocast, each like
+//
+//   Tensor mm(const Tensor& self, const Tensor& mat2) {
+//     const ExcludeLayers below(Layer::Autocast);
+//     const autocast::Cast cast(autocast::Policy::Lower, self, mat2);
+//     return dispatch<ops::mm>(cast(self), cast(mat2));
+//   }
+//
+// The layer is outside autograd, so that casts are recorded, and gradients have the dtype of what
+// was cast. It is on for a thread while autocast is enabled for a device; everywhere else it costs
+// nothing, being one more bit of the mask that a call tests anyway.
+#pragma once
+
+#include <vector>
+
+#include "core/device.h"
+#include "core/layers.h"
+#include "core/tensor.h"
+
+namespace treadle::autocast {
+
+// ---- what is set on this thread
+
+bool is_enabled(DeviceType device);
+void set_enabled(DeviceType device, bool enabled);
+// The 16-bit dtype of the device's operators: bfloat16 on the CPU and float16 elsewhere, unless
+// set.
+ScalarType lower_dtype(DeviceType device);
+void set_lower_dtype(DeviceType device, ScalarType dtype);
+
+// Whether the 16-bit copies of leaves that need a gradient (the weights) are kept, so that a weight
+// that is used many times is converted once.
+bool is_cache_enabled();
+void set_cache_enabled(bool enabled);
+void clear_cache();
+
+// How many contexts this thread is in; each returns the new count. Whoever leaves the last one
+// clears the cache.
+int enter();
+int leave();
+
+// ---- what an operator's function uses
+
+enum class Policy { Lower, Float32, Widest };
+
+// Decides, from an operator's policy and its tensors, to which dtype they are cast.
+class Cast {
+ public:
+  template <class... Arguments>
+  explicit Cast(Policy policy, const Arguments&... arguments) : policy_(policy) {
+    (see(arguments), ...);
+    settle();
+  }
+  // The argument, or a copy of it in that dtype where it is subject to autocast: of a floating
+  // dtype up to float32, on the device.
+  Tensor operator()(const Tensor& argument) const;
+  std::vector<Tensor> operator()(TensorList argument) const;
+
+ private:
+  void see(const Tensor& argument);
+  void see(TensorList arguments);
+  void settle();
+  bool subject(const Tensor& argument) const;
+
+  Policy policy_;
+  bool found_ = false;  // a tensor on a device for which autocast is enabled, which is device_
+  bool all_lower_ = true;
+  DeviceType device_ = DeviceType::CPU;
+  ScalarType lower_ = ScalarType::Float32, target_ = ScalarType::Float32;
+};
+
+}  // namespace treadle::autocast
