@@ -1,70 +1,82 @@
+// Gradients of batch and layer normalisation: a kernel, or composed.
 #include "autograd/formulas_norm.h"
 
-#include "aten/ops/_group_norm_backward.h"
-#include "aten/ops/_rms_norm_backward.h"
+#include "aten/ops/_batch_norm_backward.h"
+#include "aten/ops/_layer_norm_backward.h"
+#include "aten/ops/add.h"
 #include "aten/ops/mean.h"
+#include "aten/ops/mul.h"
 #include "aten/ops/reshape.h"
 #include "aten/ops/rsqrt.h"
+#include "aten/ops/sub.h"
 #include "aten/ops/sum.h"
-#include "autograd/ops_syntax.h"
 
 namespace treadle::autograd {
+namespace {
 
-using namespace ops_syntax;  // NOLINT: infix operators of formulas
-
-std::tuple<Tensor, Tensor, Tensor> group_norm_backward(const Tensor& grad, const Tensor& input,
-                                                       const Tensor& weight, const Tensor& mean,
-                                                       const Tensor& rstd, int64_t samples,
-                                                       int64_t channels, int64_t plane,
-                                                       int64_t groups, double eps,
-                                                       std::array<bool, 3> mask) {
-  if (!grad_enabled()) {
-    auto [gx, gw, gb] = aten::_group_norm_backward(grad, input, weight, mean, rstd, samples,
-                                                   channels, plane, groups);
-    return {mask[0] ? gx : Tensor(), mask[1] ? gw : Tensor(), mask[2] ? gb : Tensor()};
-  }
-  // (samples, groups, channels of a group, plane); the statistics anew, so that they are recorded.
-  const int64_t each = channels / groups;
-  const DimVector shape{samples, groups, each, plane};
-  const int64_t row[] = {2, 3}, others[] = {0, 3};
-  const IntList in_row(row, 2), not_channels(others, 2);
-  const Tensor x = aten::reshape(input, shape), g = aten::reshape(grad, shape);
-  const Tensor centred = x - aten::mean(x, in_row, true);
-  const Tensor r = aten::rsqrt(aten::mean(centred * centred, in_row, true) + Scalar(eps));
-  const Tensor xhat = centred * r;
+// Gradient of xhat * weight + bias where xhat = (x - mean(x)) * rstd(x), over `dims`, from
+// differentiable operators only: d x = rstd * (h - mean(h) - xhat * mean(h * xhat)) with h = grad *
+// weight. The statistics are computed anew, so that their own dependence on x is recorded. `affine`
+// is the shape of weight and bias as they broadcast over x.
+std::tuple<Tensor, Tensor, Tensor> normalisation_backward(const Tensor& grad, const Tensor& input,
+                                                          const Tensor& weight, IntList dims,
+                                                          IntList parameter_dims, IntList affine,
+                                                          IntList parameter_shape, double eps,
+                                                          std::array<bool, 3> mask) {
+  const Tensor centred = aten::sub(input, aten::mean(input, dims, true));
+  const Tensor rstd =
+      aten::rsqrt(aten::add(aten::mean(aten::mul(centred, centred), dims, true), Scalar(eps)));
+  const Tensor xhat = aten::mul(centred, rstd);
   Tensor gx, gw, gb;
   if (mask[0]) {
-    const Tensor h =
-        weight.defined() ? g * aten::reshape(weight, DimVector{1, groups, each, 1}) : g;
-    gx = aten::reshape(
-        r * (h - aten::mean(h, in_row, true) - xhat * aten::mean(h * xhat, in_row, true)),
-        input.sizes());
+    const Tensor h = weight.defined() ? aten::mul(grad, aten::reshape(weight, affine)) : grad;
+    const Tensor projected = aten::mul(xhat, aten::mean(aten::mul(h, xhat), dims, true));
+    gx = aten::mul(rstd, aten::sub(aten::sub(h, aten::mean(h, dims, true)), projected));
   }
-  if (mask[1]) gw = aten::reshape(aten::sum(g * xhat, not_channels), {channels});
-  if (mask[2]) gb = aten::reshape(aten::sum(g, not_channels), {channels});
+  const auto over_parameters = [&](const Tensor& t) {
+    return aten::reshape(parameter_dims.empty() ? t : aten::sum(t, parameter_dims),
+                         parameter_shape);
+  };
+  if (mask[1]) gw = over_parameters(aten::mul(grad, xhat));
+  if (mask[2]) gb = over_parameters(grad);
   return {gx, gw, gb};
 }
 
-std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& grad, const Tensor& input,
-                                             IntList normalized_shape, const Tensor& rstd,
-                                             const Tensor& weight, double eps,
-                                             std::array<bool, 2> mask) {
-  if (!grad_enabled()) {
-    auto [gx, gw] = aten::_rms_norm_backward(grad, input, normalized_shape, rstd, weight);
-    return {mask[0] ? gx : Tensor(), mask[1] ? gw : Tensor()};
+std::tuple<Tensor, Tensor, Tensor> masked(std::tuple<Tensor, Tensor, Tensor> all,
+                                          std::array<bool, 3> mask) {
+  auto& [gx, gw, gb] = all;
+  return {mask[0] ? gx : Tensor(), mask[1] ? gw : Tensor(), mask[2] ? gb : Tensor()};
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor, Tensor> batch_norm_backward(const Tensor& grad, const Tensor& input,
+                                                       const Tensor& weight, const Tensor& mean,
+                                                       const Tensor& var, double eps,
+                                                       std::array<bool, 3> mask) {
+  if (!grad_enabled())
+    return masked(aten::_batch_norm_backward(grad, input, weight, mean, var, eps), mask);
+  DimVector dims, affine(static_cast<size_t>(input.dim()), 1);
+  for (int64_t d = 0; d < input.dim(); ++d) {
+    if (d != 1) dims.push_back(d);
   }
+  affine[1] = input.size(1);
+  return normalisation_backward(grad, input, weight, dims, dims, affine, {input.size(1)}, eps,
+                                mask);
+}
+
+std::tuple<Tensor, Tensor, Tensor> layer_norm_backward(const Tensor& grad, const Tensor& input,
+                                                       IntList normalized_shape, const Tensor& mean,
+                                                       const Tensor& rstd, const Tensor& weight,
+                                                       double eps, std::array<bool, 3> mask) {
+  if (!grad_enabled())
+    return masked(aten::_layer_norm_backward(grad, input, normalized_shape, mean, rstd, weight),
+                  mask);
   DimVector dims, rows;
   const int64_t kept = input.dim() - static_cast<int64_t>(normalized_shape.size());
   for (int64_t d = 0; d < input.dim(); ++d) (d < kept ? rows : dims).push_back(d);
-  const Tensor r = aten::rsqrt(aten::mean(input * input, IntList(dims), true) + Scalar(eps));
-  const Tensor xhat = input * r;
-  Tensor gx, gw;
-  if (mask[0]) {
-    const Tensor h = weight.defined() ? grad * weight : grad;
-    gx = r * (h - xhat * aten::mean(h * xhat, IntList(dims), true));
-  }
-  if (mask[1]) gw = rows.empty() ? grad * xhat : aten::sum(grad * xhat, IntList(rows));
-  return {gx, gw};
+  return normalisation_backward(grad, input, weight, dims, rows, normalized_shape, normalized_shape,
+                                eps, mask);
 }
 
 }  // namespace treadle::autograd

@@ -1,5 +1,4 @@
-// Derivatives of group and root-mean-square normalisation. While gradients are recorded they are
-// composed of differentiable operators; otherwise one kernel computes them.
+// Derivatives of batch and layer normalisation.
 #pragma once
 
 #include <array>
@@ -9,17 +8,15 @@
 
 namespace treadle::autograd {
 
-// Gradients of input, weight and bias, those that `mask` asks for.
-std::tuple<Tensor, Tensor, Tensor> group_norm_backward(const Tensor& grad, const Tensor& input,
+// Gradients of input, weight and bias, those that `mask` asks for. While gradients are recorded
+// they are composed of differentiable operators; otherwise one kernel computes them.
+std::tuple<Tensor, Tensor, Tensor> batch_norm_backward(const Tensor& grad, const Tensor& input,
                                                        const Tensor& weight, const Tensor& mean,
-                                                       const Tensor& rstd, int64_t samples,
-                                                       int64_t channels, int64_t plane,
-                                                       int64_t groups, double eps,
+                                                       const Tensor& var, double eps,
                                                        std::array<bool, 3> mask);
-// Gradients of input and weight.
-std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& grad, const Tensor& input,
-                                             IntList normalized_shape, const Tensor& rstd,
-                                             const Tensor& weight, double eps,
-                                             std::array<bool, 2> mask);
+std::tuple<Tensor, Tensor, Tensor> layer_norm_backward(const Tensor& grad, const Tensor& input,
+                                                       IntList normalized_shape, const Tensor& mean,
+                                                       const Tensor& rstd, const Tensor& weight,
+                                                       double eps, std::array<bool, 3> mask);
 
 }  // namespace treadle::autograd
