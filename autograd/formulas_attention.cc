@@ -1,3 +1,4 @@
+// Attention's gradient: one kernel, or composed where it is differentiated again.
 #include "autograd/formulas_attention.h"
 
 #include "aten/composite/attention_weights.h"

@@ -1,3 +1,4 @@
+// Gradients of convolution as convolutions of other operands.
 #include "autograd/formulas_convolution.h"
 
 #include "aten/ops/_convolution_grad_weight.h"

@@ -1,3 +1,4 @@
+// The gradient of each mode of a bag, gathered and scattered.
 #include "autograd/formulas_embedding_bag.h"
 
 #include "aten/ops/clamp_min.h"

@@ -1,3 +1,4 @@
+// Halves of spectra: which points stand for two.
 #include "autograd/formulas_fft.h"
 
 #include "aten/ops/_fft_c2r.h"

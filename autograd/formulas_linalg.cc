@@ -86,13 +86,14 @@ ReflectorGradients reflectors_backward(const Tensor& grad, const Tensor& vectors
   for (int64_t n = k; n-- > 0;) {
     const int64_t i = step(n);
     const Tensor w = vector(i), t = factor(i), x = states[n];
-    const Tensor from_x = aten::matmul(aten::adjoint(w), x), from_g = aten::matmul(aten::adjoint(w), g);
-    const Tensor of_factor = aten::neg(
-        aten::sum(aten::mul(aten::conj(from_x), from_g), OptionalIntList({-2, -1})));
+    const Tensor from_x = aten::matmul(aten::adjoint(w), x),
+                 from_g = aten::matmul(aten::adjoint(w), g);
+    const Tensor of_factor =
+        aten::neg(aten::sum(aten::mul(aten::conj(from_x), from_g), OptionalIntList({-2, -1})));
     of_tau[i] = adjoint ? aten::conj(of_factor) : of_factor;
-    of_vectors[i] = aten::neg(
-        aten::add(aten::mul(aten::conj(t), aten::matmul(g, aten::adjoint(from_x))),
-                  aten::mul(t, aten::matmul(x, aten::adjoint(from_g)))));
+    of_vectors[i] =
+        aten::neg(aten::add(aten::mul(aten::conj(t), aten::matmul(g, aten::adjoint(from_x))),
+                            aten::mul(t, aten::matmul(x, aten::adjoint(from_g)))));
     g = aten::sub(g, aten::mul(aten::conj(t), aten::matmul(w, from_g)));
   }
   if (k == 0) return {aten::zeros_like(vectors), aten::zeros_like(tau), g};
@@ -122,7 +123,8 @@ Tensor lu_backward(const Tensor& grad, const Tensor& lu, const Tensor& pivots) {
   }
   const Tensor middle = aten::add(aten::tril(aten::matmul(aten::adjoint(l), gl), -1),
                                   aten::triu(aten::matmul(gu, aten::adjoint(u)), 0));
-  Tensor result = solved_left(aten::adjoint(l), solved_right(aten::adjoint(u), middle, false), true, true);
+  Tensor result =
+      solved_left(aten::adjoint(l), solved_right(aten::adjoint(u), middle, false), true, true);
   if (rest.defined()) result = aten::cat({result, rest}, m < n ? -1 : -2);
   // Row i of the factors is row order[i] of A.
   const Tensor back = aten::argsort(aten::_lu_permutation(pivots, m), -1, false);
@@ -179,7 +181,8 @@ std::tuple<Tensor, Tensor, Tensor> ormqr_backward(const Tensor& grad, const Tens
     return {g.vectors, g.tau, g.x};
   }
   // (X Q)^H = Q^H X^H
-  const auto g = reflectors_backward(aten::adjoint(grad), vectors, tau, aten::adjoint(other), !transpose);
+  const auto g =
+      reflectors_backward(aten::adjoint(grad), vectors, tau, aten::adjoint(other), !transpose);
   return {g.vectors, g.tau, aten::adjoint(g.x)};
 }
 
@@ -192,7 +195,8 @@ std::tuple<Tensor, Tensor> solve_backward(const Tensor& grad, const Tensor& a, c
   const Tensor gb = std::get<0>(aten::_linalg_solve(aten::adjoint(a), g, left));
   Tensor ga;
   if (grad_input_mask[0]) {
-    const Tensor product = left ? aten::matmul(gb, aten::adjoint(x)) : aten::matmul(aten::adjoint(x), gb);
+    const Tensor product =
+        left ? aten::matmul(gb, aten::adjoint(x)) : aten::matmul(aten::adjoint(x), gb);
     ga = sum_to(aten::neg(product), a.sizes());
   }
   if (!grad_input_mask[1]) return {ga, Tensor()};
@@ -218,7 +222,8 @@ std::tuple<Tensor, Tensor> solve_triangular_backward(const Tensor& grad, const T
 std::tuple<Tensor, Tensor> lstsq_backward(const Tensor& grad, const Tensor& a, const Tensor& b,
                                           std::array<bool, 2> grad_input_mask) {
   // X = A^+ B
-  const Tensor inverse = aten::linalg_pinv(a, std::optional<double>(), std::optional<double>(), false);
+  const Tensor inverse =
+      aten::linalg_pinv(a, std::optional<double>(), std::optional<double>(), false);
   Tensor ga, gb;
   if (grad_input_mask[0]) {
     const Tensor of_inverse = sum_to(aten::matmul(grad, aten::adjoint(b)), inverse.sizes());
@@ -240,13 +245,15 @@ Tensor pinv_backward(const Tensor& grad, const Tensor& self, const Tensor& inver
     const Tensor k = aten::matmul(g, inverse), kx = aten::matmul(k, inverse_h);
     const Tensor first = aten::sub(kx, aten::adjoint(aten::matmul(inverse, k)));
     const Tensor second = aten::matmul(aten::matmul(self, inverse), kx);
-    const Tensor third = aten::matmul(aten::matmul(inverse_h, inverse), aten::sub(g, aten::matmul(k, self)));
+    const Tensor third =
+        aten::matmul(aten::matmul(inverse_h, inverse), aten::sub(g, aten::matmul(k, self)));
     return aten::add(aten::sub(first, second), third);
   }
   const Tensor k = aten::matmul(inverse, g), xk = aten::matmul(inverse_h, k);
   const Tensor first = aten::sub(xk, aten::adjoint(aten::matmul(k, inverse)));
   const Tensor second = aten::matmul(aten::matmul(xk, inverse), self);
-  const Tensor third = aten::matmul(aten::matmul(aten::sub(g, aten::matmul(self, k)), inverse), inverse_h);
+  const Tensor third =
+      aten::matmul(aten::matmul(aten::sub(g, aten::matmul(self, k)), inverse), inverse_h);
   return aten::add(aten::sub(first, second), third);
 }
 

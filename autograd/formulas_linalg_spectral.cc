@@ -204,8 +204,8 @@ Tensor matrix_exp_backward(const Tensor& grad, const Tensor& self) {
   // exp([A^H G; 0 A^H]) has the derivative of exp at A^H along G in its corner.
   const Tensor a = aten::adjoint(self);
   const int64_t n = a.size(-1);
-  const Tensor block = aten::cat(
-      {aten::cat({a, grad}, -1), aten::cat({aten::zeros_like(a), a}, -1)}, -2);
+  const Tensor block =
+      aten::cat({aten::cat({a, grad}, -1), aten::cat({aten::zeros_like(a), a}, -1)}, -2);
   return aten::narrow(aten::narrow(aten::linalg_matrix_exp(block), -2, 0, n), -1, n, n);
 }
 
@@ -231,12 +231,12 @@ Tensor cdist_backward(const Tensor& grad, const Tensor& x1, const Tensor& x2, do
     middle = aten::mean(x, OptionalIntList({-2}), true);
   }
   const Tensor zero = aten::eq(distance, 0);
-  const Tensor w = aten::masked_fill(aten::div(g, aten::masked_fill(distance, zero, Scalar(1))), zero,
-                                     Scalar(0));
+  const Tensor w = aten::masked_fill(aten::div(g, aten::masked_fill(distance, zero, Scalar(1))),
+                                     zero, Scalar(0));
   const Tensor sums = aten::sum(w, OptionalIntList({-1}), true);
-  return sum_to(aten::sub(aten::mul(aten::sub(x, middle), sums),
-                          aten::matmul(w, aten::sub(y, middle))),
-                x.sizes());
+  return sum_to(
+      aten::sub(aten::mul(aten::sub(x, middle), sums), aten::matmul(w, aten::sub(y, middle))),
+      x.sizes());
 }
 
 }  // namespace treadle::autograd

@@ -1,3 +1,4 @@
+// Pooling's gradients, chosen by the number of dimensions.
 #include "autograd/formulas_pooling.h"
 
 #include "aten/ops/_max_pool_gather.h"

@@ -1,3 +1,4 @@
+// Gradients of cells: a kernel, or composed where they are differentiated again.
 #include "autograd/formulas_rnn.h"
 
 #include "aten/ops/_gru_cell_backward.h"

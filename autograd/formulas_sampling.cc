@@ -1,3 +1,4 @@
+// Gradients of padding, interpolation and sampling; grid_sampler composed of operators.
 #include "autograd/formulas_sampling.h"
 
 #include <vector>

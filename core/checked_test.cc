@@ -1,3 +1,4 @@
+// Sums and products of sizes at the ends of their range.
 #include "core/checked.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// How arguments of transforms are checked and brought to the right dtype and sizes.
 #include "aten/composite/fft_arguments.h"
 
 #include "aten/composite/named_errors.h"

@@ -23,7 +23,7 @@
 namespace treadle::composite {
 namespace {
 
-using Label = int;                         // a letter, or kEllipsis + position from the right
+using Label = int;  // a letter, or kEllipsis + position from the right
 using Labels = std::vector<Label>;
 constexpr Label kEllipsis = 256;
 
@@ -58,7 +58,8 @@ Term parse_term(std::string_view text) {
     if (c == '.') {
       check<ErrorKind::Runtime>(text.substr(i, 3) == "..." && !term.has_ellipsis,
                                 "einsum: expected at most one ellipsis of three points in each "
-                                "term, got '", text, "'");
+                                "term, got '",
+                                text, "'");
       term.has_ellipsis = true;
       i += 2;
       continue;
@@ -116,7 +117,8 @@ Equation parse(std::string_view text, TensorList tensors) {
   for (const Label l : equation.output) {
     check<ErrorKind::Runtime>(uses.count(l) > 0 && seen.insert(l).second,
                               "einsum: expected every label of the result once, and in an operand, "
-                              "got '", text, "'");
+                              "got '",
+                              text, "'");
   }
   return equation;
 }
@@ -221,7 +223,8 @@ Operand contracted(Operand x, Operand y, Needed&& needed) {
   const auto sizes = [](const Tensor& t, size_t first, size_t count) {
     return DimVector(t.sizes().slice(first, count));
   };
-  const DimVector of_batch = sizes(a, 0, batch.size()), of_left = sizes(a, batch.size(), left.size()),
+  const DimVector of_batch = sizes(a, 0, batch.size()),
+                  of_left = sizes(a, batch.size(), left.size()),
                   of_right = sizes(b, batch.size() + inner.size(), right.size());
   DimVector result(of_batch);
   for (const int64_t n : of_left) result.push_back(n);
@@ -239,8 +242,8 @@ Operand contracted(Operand x, Operand y, Needed&& needed) {
   const int64_t count = checked_numel(of_batch), rows = checked_numel(of_left),
                 columns = checked_numel(of_right),
                 depth = checked_numel(sizes(a, batch.size() + left.size(), inner.size()));
-  const Tensor product = aten::bmm(aten::reshape(a, {count, rows, depth}),
-                                   aten::reshape(b, {count, depth, columns}));
+  const Tensor product =
+      aten::bmm(aten::reshape(a, {count, rows, depth}), aten::reshape(b, {count, depth, columns}));
   return {aten::reshape(product, result), joined(batch, left, right)};
 }
 
@@ -284,8 +287,7 @@ Tensor einsum(std::string_view text, TensorList tensors, OptionalIntList path) {
     Operand product = contracted(first, second, needed);
     operands.insert(path ? operands.end() : operands.begin(), std::move(product));
   }
-  const Operand last =
-      summed(operands[0], [&](Label l) { return contains(equation.output, l); });
+  const Operand last = summed(operands[0], [&](Label l) { return contains(equation.output, l); });
   return in_order(last, equation.output);
 }
 

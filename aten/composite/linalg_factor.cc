@@ -92,8 +92,8 @@ Tensor cholesky_solve(const Tensor& self, const Tensor& input2, bool upper) {
 
 Tensor cholesky_inverse(const Tensor& self, bool upper) {
   shape::require_square("cholesky_inverse", self);
-  return aten::cholesky_solve(
-      aten::eye(self.size(-1), self.dtype(), std::nullopt, self.device()), self, upper);
+  return aten::cholesky_solve(aten::eye(self.size(-1), self.dtype(), std::nullopt, self.device()),
+                              self, upper);
 }
 
 std::tuple<Tensor, Tensor, Tensor> linalg_lu_factor_ex(const Tensor& a, bool pivot,
@@ -127,11 +127,12 @@ std::tuple<Tensor, Tensor, Tensor> lu_unpack(const Tensor& lu, const Tensor& piv
     sizes.back() = k;
     check<ErrorKind::Runtime>(
         pivots.dtype() == ScalarType::Int32 && pivots.sizes() == IntList(sizes),
-        "lu_unpack: expected LU_pivots of dtype int32 and shape ", IntList(sizes), ", got ", pivots);
+        "lu_unpack: expected LU_pivots of dtype int32 and shape ", IntList(sizes), ", got ",
+        pivots);
     // Row i of the factors is row order[i] of A: P has a 1 at (order[i], i).
     const Tensor order = aten::_lu_permutation(pivots, m);
-    const Tensor rows = aten::unsqueeze(
-        aten::arange(m, ScalarType::Int64, std::nullopt, lu.device()), -1);
+    const Tensor rows =
+        aten::unsqueeze(aten::arange(m, ScalarType::Int64, std::nullopt, lu.device()), -1);
     p = aten::to(aten::eq(aten::unsqueeze(order, -2), rows), lu.dtype());
   }
   if (unpack_data) {

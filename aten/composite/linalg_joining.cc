@@ -34,8 +34,7 @@ Tensor block_diag(TensorList tensors) {
     const auto gap = [&](int64_t width) {
       return aten::zeros({b.size(0), width}, dtype, std::nullopt, b.device());
     };
-    rows.push_back(
-        aten::cat({gap(before), b, gap(columns - before - b.size(1))}, 1));
+    rows.push_back(aten::cat({gap(before), b, gap(columns - before - b.size(1))}, 1));
     before += b.size(1);
   }
   return aten::cat(rows, 0);
@@ -49,8 +48,8 @@ Tensor cartesian_prod(TensorList tensors) {
   }
   if (tensors.size() == 1) return tensors[0];
   const std::vector<Tensor> grids = aten::meshgrid(tensors, "ij");
-  return aten::reshape(aten::stack(grids, -1), {checked_numel(grids[0].sizes()),
-                                                static_cast<int64_t>(grids.size())});
+  return aten::reshape(aten::stack(grids, -1),
+                       {checked_numel(grids[0].sizes()), static_cast<int64_t>(grids.size())});
 }
 
 }  // namespace treadle::composite

@@ -84,9 +84,8 @@ Tensor of_sums(const Tensor& self, int64_t summed, int64_t other, bool largest, 
 // The dimensions that linalg.norm means, all of a vector or matrix by default.
 DimVector norm_dims(const Tensor& self, OptionalIntList dim) {
   if (dim && !dim->empty()) {
-    check<ErrorKind::Runtime>(dim->size() <= 2,
-                              "linalg.norm: expected dim with 1 or 2 entries for this ord, got ",
-                              *dim);
+    check<ErrorKind::Runtime>(
+        dim->size() <= 2, "linalg.norm: expected dim with 1 or 2 entries for this ord, got ", *dim);
     return DimVector(*dim);
   }
   check<ErrorKind::Runtime>(self.dim() == 1 || self.dim() == 2,
@@ -103,8 +102,9 @@ Tensor linalg_matrix_norm(const Tensor& self, const Scalar& ord, IntList dim, bo
   const char* const op = "linalg.matrix_norm";
   const double p = ord.to<double>();
   const double magnitude = std::abs(p);
-  check<ErrorKind::Runtime>(!ord.is_complex() && (magnitude == 1 || magnitude == 2 || magnitude == kInf),
-                            op, ": expected ord in (1, -1, 2, -2, inf, -inf, 'fro', 'nuc'), got ", ord);
+  check<ErrorKind::Runtime>(
+      !ord.is_complex() && (magnitude == 1 || magnitude == 2 || magnitude == kInf), op,
+      ": expected ord in (1, -1, 2, -2, inf, -inf, 'fro', 'nuc'), got ", ord);
   const DimVector dims = matrix_dims(op, self, dim);
   const Tensor matrix = converted(op, self, dtype);
   if (magnitude == 2) {
@@ -115,15 +115,14 @@ Tensor linalg_matrix_norm(const Tensor& self, const Scalar& ord, IntList dim, bo
                         : of_sums(matrix, dims[1], dims[0], p > 0, keepdim);
 }
 
-Tensor linalg_matrix_norm(const Tensor& self, std::string_view ord, IntList dim,
-                                  bool keepdim, std::optional<ScalarType> dtype) {
+Tensor linalg_matrix_norm(const Tensor& self, std::string_view ord, IntList dim, bool keepdim,
+                          std::optional<ScalarType> dtype) {
   const char* const op = "linalg.matrix_norm";
   const DimVector dims = matrix_dims(op, self, dim);
   const Tensor matrix = converted(op, self, dtype);
   if (ord == "fro") return aten::linalg_vector_norm(matrix, 2, OptionalIntList(dims), keepdim);
-  return of_singular_values(matrix, dims, keepdim, [](const Tensor& s) {
-    return aten::sum(s, OptionalIntList({-1}));
-  });
+  return of_singular_values(matrix, dims, keepdim,
+                            [](const Tensor& s) { return aten::sum(s, OptionalIntList({-1})); });
 }
 
 Tensor linalg_norm(const Tensor& self, const std::optional<Scalar>& ord, OptionalIntList dim,
@@ -135,8 +134,8 @@ Tensor linalg_norm(const Tensor& self, const std::optional<Scalar>& ord, Optiona
   return aten::linalg_matrix_norm(self, *ord, dims, keepdim, dtype);
 }
 
-Tensor linalg_norm(const Tensor& self, std::string_view ord, OptionalIntList dim,
-                           bool keepdim, std::optional<ScalarType> dtype) {
+Tensor linalg_norm(const Tensor& self, std::string_view ord, OptionalIntList dim, bool keepdim,
+                   std::optional<ScalarType> dtype) {
   return aten::linalg_matrix_norm(self, ord, norm_dims(self, dim), keepdim, dtype);
 }
 
@@ -198,8 +197,7 @@ Tensor cdist(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t
 
 Tensor pdist(const Tensor& self, double p) {
   const int64_t n = self.size(0);
-  const Tensor pairs =
-      aten::triu_indices(n, n, 1, ScalarType::Int64, std::nullopt, self.device());
+  const Tensor pairs = aten::triu_indices(n, n, 1, ScalarType::Int64, std::nullopt, self.device());
   const auto points = [&](int64_t of) {
     return aten::index_select(self, 0, aten::select(pairs, 0, of));
   };

@@ -195,7 +195,8 @@ Tensor linalg_multi_dot(TensorList tensors) {
 
 Tensor chain_matmul(TensorList matrices) {
   check<ErrorKind::Runtime>(!matrices.empty(), "chain_matmul: expected at least 1 matrix, got 0");
-  const Tensor result = chain("chain_matmul", std::vector<Tensor>(matrices.begin(), matrices.end()));
+  const Tensor result =
+      chain("chain_matmul", std::vector<Tensor>(matrices.begin(), matrices.end()));
   return matrices.size() == 1 ? aten::clone(result) : result;
 }
 
@@ -247,10 +248,9 @@ Tensor tensordot(const Tensor& self, const Tensor& other, IntList dims_self, Int
   // Dimensions of size 1 broadcast: the other side is summed first.
   for (size_t i = 0; i < a.size(); ++i) {
     const int64_t m = self.dim() == 0 ? 1 : x.size(a[i]), n = other.dim() == 0 ? 1 : y.size(b[i]);
-    check<ErrorKind::Runtime>(m == n || m == 1 || n == 1, op,
-                              ": expected the paired dimensions of one size, got shapes ",
-                              self.sizes(), " and ", other.sizes(), " for ", dims_self, " and ",
-                              dims_other);
+    check<ErrorKind::Runtime>(
+        m == n || m == 1 || n == 1, op, ": expected the paired dimensions of one size, got shapes ",
+        self.sizes(), " and ", other.sizes(), " for ", dims_self, " and ", dims_other);
     if (m == n) continue;
     if (m == 1)
       y = aten::sum(y, OptionalIntList(IntList(b.data() + i, 1)), true, y.dtype());
@@ -322,16 +322,15 @@ Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Sc
 
 Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
               const Scalar& alpha) {
-  check<ErrorKind::Runtime>(
-      batch1.dim() == 3 && batch2.dim() == 3 && batch1.size(0) == batch2.size(0) &&
-          batch1.size(2) == batch2.size(1),
-      "addbmm: expected batches of matrices that multiply, got shapes ", batch1.sizes(), " and ",
-      batch2.sizes());
+  check<ErrorKind::Runtime>(batch1.dim() == 3 && batch2.dim() == 3 &&
+                                batch1.size(0) == batch2.size(0) &&
+                                batch1.size(2) == batch2.size(1),
+                            "addbmm: expected batches of matrices that multiply, got shapes ",
+                            batch1.sizes(), " and ", batch2.sizes());
   one_dtype("addbmm", batch1, batch2);
   // The sum over the batch is part of the product of long matrices.
   const int64_t inner = checked_numel({batch1.size(0), batch1.size(2)});
-  const Tensor wide =
-      aten::reshape(aten::permute(batch1, {1, 0, 2}), {batch1.size(1), inner});
+  const Tensor wide = aten::reshape(aten::permute(batch1, {1, 0, 2}), {batch1.size(1), inner});
   const Tensor tall = aten::reshape(batch2, {inner, batch2.size(2)});
   return added("addbmm", self, aten::mm(wide, tall), beta, alpha);
 }

@@ -1,4 +1,5 @@
 // Linear systems, inverses and determinants, out of the kernels of LU and triangular solution.
+#include "aten/ops/linalg_solve.h"
 #include "aten/composite/linalg_errors.h"
 #include "aten/ops/_linalg_lstsq.h"
 #include "aten/ops/_linalg_lu.h"
@@ -25,7 +26,6 @@
 #include "aten/ops/linalg_lstsq.h"
 #include "aten/ops/linalg_lu_solve.h"
 #include "aten/ops/linalg_slogdet.h"
-#include "aten/ops/linalg_solve.h"
 #include "aten/ops/linalg_solve_ex.h"
 #include "aten/ops/linalg_solve_triangular.h"
 #include "aten/ops/linalg_tensorinv.h"
@@ -54,8 +54,9 @@
 namespace treadle::composite {
 namespace {
 
-constexpr char kSingular[] = "expected invertible matrices, got one whose LU factors have a zero "
-                             "pivot, number";
+constexpr char kSingular[] =
+    "expected invertible matrices, got one whose LU factors have a zero "
+    "pivot, number";
 
 int64_t product(IntList sizes) { return checked_numel(sizes); }
 
@@ -65,8 +66,8 @@ Tensor identity(int64_t n, const Tensor& like) {
 
 // 1 or -1, by how many exchanges of rows the pivots (..., k) make.
 Tensor parity(const Tensor& pivots, ScalarType dtype) {
-  const Tensor straight = aten::arange(1, pivots.size(-1) + 1, ScalarType::Int32, std::nullopt,
-                                       pivots.device());
+  const Tensor straight =
+      aten::arange(1, pivots.size(-1) + 1, ScalarType::Int32, std::nullopt, pivots.device());
   const Tensor exchanges = aten::sum(aten::ne(pivots, straight), OptionalIntList({-1}));
   const Tensor odd = aten::remainder(exchanges, Scalar(2));
   return aten::to(aten::sub(Tensor(aten::mul(odd, Scalar(-2))), Scalar(-1)), dtype);
@@ -178,10 +179,10 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq(const Tensor& self, cons
   const char* const op = "linalg.lstsq";
   shape::require_matrix(op, "input", self);
   check<ErrorKind::Runtime>(b.dim() >= 1 && self.dtype() == b.dtype(), op,
-                            ": expected b with at least 1 dimension and the dtype of input, got ", b,
-                            " for ", self);
-  const bool vector = b.dim() == self.dim() - 1 &&
-                      b.sizes() == self.sizes().slice(0, self.sizes().size() - 1);
+                            ": expected b with at least 1 dimension and the dtype of input, got ",
+                            b, " for ", self);
+  const bool vector =
+      b.dim() == self.dim() - 1 && b.sizes() == self.sizes().slice(0, self.sizes().size() - 1);
   const Tensor sides = vector ? aten::unsqueeze(b, -1) : b;
   check<ErrorKind::Runtime>(sides.dim() >= 2 && sides.size(-2) == self.size(-2), op,
                             ": expected b with as many rows as input, got shapes ", self.sizes(),
@@ -224,8 +225,10 @@ Tensor linalg_tensorsolve(const Tensor& self, const Tensor& other, OptionalIntLi
   }
   const size_t count = other.sizes().size();
   const bool fits = a.sizes().size() >= count && a.sizes().slice(0, count) == other.sizes();
-  check<ErrorKind::Runtime>(fits, "linalg.tensorsolve: expected input to begin with the sizes of "
-                            "other, got shapes ", a.sizes(), " and ", other.sizes());
+  check<ErrorKind::Runtime>(fits,
+                            "linalg.tensorsolve: expected input to begin with the sizes of "
+                            "other, got shapes ",
+                            a.sizes(), " and ", other.sizes());
   const IntList result = a.sizes().slice(count);
   const int64_t n = other.numel();
   check<ErrorKind::Runtime>(product(result) == n,
@@ -233,8 +236,8 @@ Tensor linalg_tensorsolve(const Tensor& self, const Tensor& other, OptionalIntLi
                             "elements, got shapes ",
                             a.sizes(), " and ", other.sizes());
   const DimVector sizes(result);
-  return aten::reshape(
-      aten::linalg_solve(aten::reshape(a, {n, n}), aten::reshape(other, {n})), sizes);
+  return aten::reshape(aten::linalg_solve(aten::reshape(a, {n, n}), aten::reshape(other, {n})),
+                       sizes);
 }
 
 }  // namespace treadle::composite

@@ -48,7 +48,8 @@ Tensor bound(const char* op, const Tensor& self, const Tensor& values, const Ten
              const Tensor& rtol) {
   for (const Tensor& t : {atol, rtol}) {
     check<ErrorKind::Runtime>(!t.defined() || !t.is_complex(), op,
-                              ": expected tolerances that are real, got ", t.defined() ? t.dtype() : ScalarType::Float32);
+                              ": expected tolerances that are real, got ",
+                              t.defined() ? t.dtype() : ScalarType::Float32);
   }
   const double epsilon = to_real(self.dtype()) == ScalarType::Float32 ? 0x1p-23 : 0x1p-52;
   const Tensor usual =
@@ -126,8 +127,7 @@ std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& self, bool some, bool compu
   return {square(self.size(-2)), s, square(self.size(-1))};
 }
 
-Tensor linalg_pinv(const Tensor& self, const Tensor& atol, const Tensor& rtol,
-                                    bool hermitian) {
+Tensor linalg_pinv(const Tensor& self, const Tensor& atol, const Tensor& rtol, bool hermitian) {
   const char* const op = "linalg.pinv";
   shape::require_matrix(op, "input", self);
   if (hermitian) shape::require_square(op, self);
@@ -149,8 +149,8 @@ Tensor linalg_pinv(const Tensor& self, const Tensor& atol, const Tensor& rtol,
   return aten::matmul(aten::mul(aten::adjoint(vh), inverse_of(s, s)), aten::adjoint(u));
 }
 
-Tensor linalg_pinv(const Tensor& self, std::optional<double> atol,
-                                   std::optional<double> rtol, bool hermitian) {
+Tensor linalg_pinv(const Tensor& self, std::optional<double> atol, std::optional<double> rtol,
+                   bool hermitian) {
   return aten::linalg_pinv(self, optional_number(atol, self), optional_number(rtol, self),
                            hermitian);
 }
@@ -167,13 +167,13 @@ Tensor pinverse(const Tensor& self, double rcond) {
   return aten::linalg_pinv(self, Tensor(), number(rcond, self), false);
 }
 
-Tensor linalg_matrix_rank(const Tensor& input, const Tensor& atol,
-                                           const Tensor& rtol, bool hermitian) {
+Tensor linalg_matrix_rank(const Tensor& input, const Tensor& atol, const Tensor& rtol,
+                          bool hermitian) {
   return rank_above("linalg.matrix_rank", input, atol, rtol, hermitian);
 }
 
 Tensor linalg_matrix_rank(const Tensor& self, std::optional<double> atol,
-                                          std::optional<double> rtol, bool hermitian) {
+                          std::optional<double> rtol, bool hermitian) {
   return rank_above("linalg.matrix_rank", self, optional_number(atol, self),
                     optional_number(rtol, self), hermitian);
 }

@@ -1,3 +1,4 @@
+// The update of both running statistics, and what is asked of them first.
 #include "aten/composite/running_statistics.h"
 
 #include <utility>

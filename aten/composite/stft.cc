@@ -117,8 +117,8 @@ Tensor transform_frames(const Tensor& self, const Frames& frames, const Tensor& 
 }  // namespace
 
 Tensor stft(const Tensor& self, int64_t n_fft, OptInt hop_length, OptInt win_length,
-                   const Tensor& window, bool center, std::string_view pad_mode, bool normalized,
-                   OptBool onesided, OptBool return_complex, OptBool align_to_window) {
+            const Tensor& window, bool center, std::string_view pad_mode, bool normalized,
+            OptBool onesided, OptBool return_complex, OptBool align_to_window) {
   check<ErrorKind::Runtime>(self.dim() == 1 || self.dim() == 2,
                             "stft: expected a signal of shape (length,) or (batch, length), got ",
                             self.sizes());

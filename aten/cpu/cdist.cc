@@ -44,18 +44,22 @@ void cdist_cpu(const Tensor& x1, const Tensor& x2, double p, const Tensor& out) 
   const int64_t pairs = MatrixBatch(out).count;
   const auto same = [](double v) { return v; };
   if (p == 0)
-    fill_distances(a, b, to, pairs, [](double& sum, double d) { sum += d != 0; }, same);
+    fill_distances(
+        a, b, to, pairs, [](double& sum, double d) { sum += d != 0; }, same);
   else if (p == 1)
-    fill_distances(a, b, to, pairs, [](double& sum, double d) { sum += d; }, same);
+    fill_distances(
+        a, b, to, pairs, [](double& sum, double d) { sum += d; }, same);
   else if (p == 2)
-    fill_distances(a, b, to, pairs, [](double& sum, double d) { sum += d * d; },
-                   [](double v) { return std::sqrt(v); });
+    fill_distances(
+        a, b, to, pairs, [](double& sum, double d) { sum += d * d; },
+        [](double v) { return std::sqrt(v); });
   else if (p == std::numeric_limits<double>::infinity())
-    fill_distances(a, b, to, pairs,
-                   [](double& sum, double d) { sum = d > sum || d != d ? d : sum; }, same);
+    fill_distances(
+        a, b, to, pairs, [](double& sum, double d) { sum = d > sum || d != d ? d : sum; }, same);
   else
-    fill_distances(a, b, to, pairs, [p](double& sum, double d) { sum += std::pow(d, p); },
-                   [p](double v) { return std::pow(v, 1 / p); });
+    fill_distances(
+        a, b, to, pairs, [p](double& sum, double d) { sum += std::pow(d, p); },
+        [p](double v) { return std::pow(v, 1 / p); });
 }
 
 const auto cdist_registered = register_kernels<aten::ops::_cdist, DeviceType::CPU>(

@@ -1,3 +1,4 @@
+// Plans of oneDNN: a primitive for each task and geometry, made at the first call and kept.
 #include "aten/cpu/conv_onednn.h"
 
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// Products on OpenBLAS in tiles of a fixed size, and loops for the types it does not have.
 #include "aten/cpu/gemm.h"
 
 #include <cblas.h>

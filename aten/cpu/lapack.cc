@@ -140,9 +140,8 @@ int potrf(char uplo, int n, T* a, int lda) {
 template <class T>
 int sytrf(bool hermitian, char uplo, int n, T* a, int lda, int* pivots, Work<T>& work) {
   int info = 0;
-  const auto routine = is_complex_type<T> && hermitian
-                           ? of<T>(chetrf_, zhetrf_)
-                           : of<T>(ssytrf_, dsytrf_, csytrf_, zsytrf_);
+  const auto routine = is_complex_type<T> && hermitian ? of<T>(chetrf_, zhetrf_)
+                                                       : of<T>(ssytrf_, dsytrf_, csytrf_, zsytrf_);
   with_work(work, 1, [&](T* memory, int size) {
     routine(&uplo, &n, a, &lda, pivots, memory, &size, &info, 1);
   });
@@ -190,9 +189,8 @@ template <class T>
 int sytrs(bool hermitian, char uplo, int n, int nrhs, const T* a, int lda, const int* pivots, T* b,
           int ldb) {
   int info = 0;
-  const auto routine = is_complex_type<T> && hermitian
-                           ? of<T>(chetrs_, zhetrs_)
-                           : of<T>(ssytrs_, dsytrs_, csytrs_, zsytrs_);
+  const auto routine = is_complex_type<T> && hermitian ? of<T>(chetrs_, zhetrs_)
+                                                       : of<T>(ssytrs_, dsytrs_, csytrs_, zsytrs_);
   routine(&uplo, &n, &nrhs, a, &lda, pivots, b, &ldb, &info, 1);
   return info;
 }
@@ -247,8 +245,8 @@ int gelsd(int m, int n, int nrhs, T* a, int lda, T* b, int ldb, real_type<T>* s,
   const double k = std::min(m, n);
   const double levels = std::max(0.0, std::floor(std::log2(std::max(1.0, k) / 26)) + 1);
   int* const integers = room(work.integers, std::max(1.0, 3 * k * (levels + 1) + 11 * k + 64));
-  const double reals = 10.0 * std::max(m, n) + 2 * k * 25 + 8 * k * (levels + 1) +
-                       3.0 * 25 * nrhs + std::max(26.0 * 26, n * (1.0 + nrhs) + 2.0 * nrhs) + 64;
+  const double reals = 10.0 * std::max(m, n) + 2 * k * 25 + 8 * k * (levels + 1) + 3.0 * 25 * nrhs +
+                       std::max(26.0 * 26, n * (1.0 + nrhs) + 2.0 * nrhs) + 64;
   with_work(work, 1, [&](T* memory, int size) {
     if constexpr (is_complex_type<T>)
       of<T>(cgelsd_, zgelsd_)(&m, &n, &nrhs, a, &lda, b, &ldb, s, &rcond, rank, memory, &size,
@@ -331,8 +329,8 @@ int gesdd(char jobz, int m, int n, T* a, int lda, real_type<T>* s, T* u, int ldu
   int* const integers = room(work.integers, 8 * small);
   if constexpr (is_complex_type<T>) {
     auto* const reals =
-        room(work.reals, std::max(7 * small, small * std::max(5 * small + 7,
-                                                              2 * large + 2 * small + 1)));
+        room(work.reals,
+             std::max(7 * small, small * std::max(5 * small + 7, 2 * large + 2 * small + 1)));
     with_work(work, small * small + 3 * small, [&](T* memory, int size) {
       of<T>(cgesdd_, zgesdd_)(&jobz, &m, &n, a, &lda, s, u, &ldu, vt, &ldvt, memory, &size, reals,
                               integers, &info, 1);
@@ -346,24 +344,24 @@ int gesdd(char jobz, int m, int n, T* a, int lda, real_type<T>* s, T* u, int ldu
   return info;
 }
 
-#define TREADLE_INSTANTIATE(T)                                                                    \
-  template int getrf(int, int, T*, int, int*);                                                    \
-  template int potrf(char, int, T*, int);                                                         \
-  template int sytrf(bool, char, int, T*, int, int*, Work<T>&);                                   \
-  template int geqrf(int, int, T*, int, T*, Work<T>&);                                            \
-  template int orgqr(int, int, int, T*, int, const T*, Work<T>&);                                 \
-  template int ormqr(char, char, int, int, int, const T*, int, const T*, T*, int, Work<T>&);      \
-  template int getrs(char, int, int, const T*, int, const int*, T*, int);                         \
-  template int sytrs(bool, char, int, int, const T*, int, const int*, T*, int);                   \
-  template void trsm_rows(bool, bool, bool, int, int, const T*, int, T*, int);                    \
-  template int gels(int, int, int, T*, int, T*, int, Work<T>&);                                   \
-  template int gelsy(int, int, int, T*, int, T*, int, int*, real_type<T>, int*, Work<T>&);        \
-  template int gelsd(int, int, int, T*, int, T*, int, real_type<T>*, real_type<T>, int*,          \
-                     Work<T>&);                                                                   \
-  template int gelss(int, int, int, T*, int, T*, int, real_type<T>*, real_type<T>, int*,          \
-                     Work<T>&);                                                                   \
-  template int syevd(char, char, int, T*, int, real_type<T>*, Work<T>&);                          \
-  template int geev(int, T*, int, std::complex<real_type<T>>*, T*, int, Work<T>&);                \
+#define TREADLE_INSTANTIATE(T)                                                               \
+  template int getrf(int, int, T*, int, int*);                                               \
+  template int potrf(char, int, T*, int);                                                    \
+  template int sytrf(bool, char, int, T*, int, int*, Work<T>&);                              \
+  template int geqrf(int, int, T*, int, T*, Work<T>&);                                       \
+  template int orgqr(int, int, int, T*, int, const T*, Work<T>&);                            \
+  template int ormqr(char, char, int, int, int, const T*, int, const T*, T*, int, Work<T>&); \
+  template int getrs(char, int, int, const T*, int, const int*, T*, int);                    \
+  template int sytrs(bool, char, int, int, const T*, int, const int*, T*, int);              \
+  template void trsm_rows(bool, bool, bool, int, int, const T*, int, T*, int);               \
+  template int gels(int, int, int, T*, int, T*, int, Work<T>&);                              \
+  template int gelsy(int, int, int, T*, int, T*, int, int*, real_type<T>, int*, Work<T>&);   \
+  template int gelsd(int, int, int, T*, int, T*, int, real_type<T>*, real_type<T>, int*,     \
+                     Work<T>&);                                                              \
+  template int gelss(int, int, int, T*, int, T*, int, real_type<T>*, real_type<T>, int*,     \
+                     Work<T>&);                                                              \
+  template int syevd(char, char, int, T*, int, real_type<T>*, Work<T>&);                     \
+  template int geev(int, T*, int, std::complex<real_type<T>>*, T*, int, Work<T>&);           \
   template int gesdd(char, int, int, T*, int, real_type<T>*, T*, int, T*, int, Work<T>&);
 
 TREADLE_INSTANTIATE(float)

@@ -21,8 +21,7 @@ namespace treadle::cpu {
 // Rows, columns and number of the matrices in the last two dimensions.
 struct MatrixBatch {
   int64_t rows, columns, count;
-  explicit MatrixBatch(const Tensor& t)
-      : rows(t.size(-2)), columns(t.size(-1)), count(1) {
+  explicit MatrixBatch(const Tensor& t) : rows(t.size(-2)), columns(t.size(-1)), count(1) {
     for (size_t d = 0; d + 2 < t.sizes().size(); ++d) count *= t.sizes()[d];
   }
   int64_t numel() const { return rows * columns; }
@@ -42,9 +41,8 @@ inline int leading(int64_t n) { return std::max(1, lapack_size(n)); }
 template <class F>
 void for_each_matrix(int64_t count, double work, F&& f) {
   const int64_t grain = work >= 65536 ? 1 : static_cast<int64_t>(65536 / std::max(1.0, work));
-  parallel_for(count, grain, [&](int64_t begin, int64_t end) {
-    single_threaded([&] { f(begin, end); });
-  });
+  parallel_for(count, grain,
+               [&](int64_t begin, int64_t end) { single_threaded([&] { f(begin, end); }); });
 }
 
 inline double cube(int64_t n) { return static_cast<double>(n) * n * n; }

@@ -145,8 +145,7 @@ void linalg_qr_cpu(const Tensor& a, std::string_view mode, const Tensor& q, cons
                     work);
       T* const upper = r.data_as<T>() + i * kept * n;
       for (int64_t row = 0; row < kept; ++row) {
-        for (int64_t c = 0; c < n; ++c)
-          upper[row * n + c] = row <= c ? columns[c * m + row] : T(0);
+        for (int64_t c = 0; c < n; ++c) upper[row * n + c] = row <= c ? columns[c * m + row] : T(0);
       }
       if (!wants_q) continue;
       lapack::orgqr(lapack_size(m), lapack_size(kept), lapack_size(k), columns.data(),
@@ -160,8 +159,7 @@ template <class T>
 void householder_product_cpu(const Tensor& input, const Tensor& tau, const Tensor& out) {
   const Tensor vectors = aten::contiguous(input), factors = aten::contiguous(tau);
   const MatrixBatch b(vectors);
-  const int m = lapack_size(b.rows), n = lapack_size(b.columns),
-            k = lapack_size(factors.size(-1));
+  const int m = lapack_size(b.rows), n = lapack_size(b.columns), k = lapack_size(factors.size(-1));
   if (b.numel() == 0) return;
   for_each_matrix(b.count, static_cast<double>(b.numel()) * n, [&](int64_t begin, int64_t end) {
     lapack::Work<T> work;

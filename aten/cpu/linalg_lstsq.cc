@@ -13,8 +13,7 @@ namespace {
 
 template <class T>
 std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq_cpu(const Tensor& a, const Tensor& b,
-                                                            double rcond,
-                                                            std::string_view driver) {
+                                                            double rcond, std::string_view driver) {
   using R = real_type<T>;
   const DimVector batch = shape::broadcast_batches("linalg_lstsq", a, b);
   const auto spread = [&](const Tensor& t) {
@@ -68,7 +67,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq_cpu(const Tensor& a, con
         std::fill(order.begin(), order.end(), 0);
         const R cut = static_cast<R>(rcond);
         if (driver == "gels")
-          info[i] = lapack::gels(rows, columns, right, matrix.data(), rows, side.data(), tall, work);
+          info[i] =
+              lapack::gels(rows, columns, right, matrix.data(), rows, side.data(), tall, work);
         else if (driver == "gelsy")
           info[i] = lapack::gelsy(rows, columns, right, matrix.data(), rows, side.data(), tall,
                                   order.data(), cut, &ranks[i], work);
@@ -98,8 +98,10 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq_cpu(const Tensor& a, con
     }
   }
   for (int64_t i = 0; i < count; ++i) {
-    check<ErrorKind::LinAlg>(info[i] == 0, "linalg.lstsq: expected a matrix of full rank, or whose "
-                             "singular values converge, got neither at batch index ", i);
+    check<ErrorKind::LinAlg>(info[i] == 0,
+                             "linalg.lstsq: expected a matrix of full rank, or whose "
+                             "singular values converge, got neither at batch index ",
+                             i);
     if (has_rank) rank.data_as<int64_t>()[i] = ranks[i];
     if (ranks[i] < least) residuals = none;
   }

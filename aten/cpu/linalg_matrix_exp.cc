@@ -2,25 +2,34 @@
 //
 // exp(A) = exp(A / 2^s)^(2^s), where s makes the 1-norm of A / 2^s at most 5.37, up to which the
 // approximant has full double precision. Each matrix of a batch has its own s.
+#include "aten/ops/linalg_matrix_exp.h"
 #include "aten/cpu/gemm.h"
 #include "aten/cpu/linalg.h"
 #include "aten/ops/contiguous.h"
-#include "aten/ops/linalg_matrix_exp.h"
 
 namespace treadle::cpu {
 namespace {
 
-constexpr double kCoefficients[] = {
-    64764752532480000., 32382376266240000., 7771770303897600., 1187353796428800., 129060195264000.,
-    10559470521600.,    670442572800.,      33522128640.,      1323241920.,       40840800.,
-    960960.,            16380.,             182.,              1.};
+constexpr double kCoefficients[] = {64764752532480000.,
+                                    32382376266240000.,
+                                    7771770303897600.,
+                                    1187353796428800.,
+                                    129060195264000.,
+                                    10559470521600.,
+                                    670442572800.,
+                                    33522128640.,
+                                    1323241920.,
+                                    40840800.,
+                                    960960.,
+                                    16380.,
+                                    182.,
+                                    1.};
 
 // The exponential of one matrix. The names are those of the paper.
 template <class T>
 class Exponential {
  public:
-  explicit Exponential(int64_t n)
-      : n_(n), size_(n * n), pivots_(n) {
+  explicit Exponential(int64_t n) : n_(n), size_(n * n), pivots_(n) {
     for (std::vector<T>* m : {&a_, &a2_, &a4_, &a6_, &u_, &v_, &w_}) m->resize(size_);
   }
 
@@ -43,7 +52,8 @@ class Exponential {
       squarings = std::max(0, static_cast<int>(std::ceil(std::log2(norm / R(5.371920351148152)))));
     }
     // In two steps: 2^-s itself may be less than the smallest number.
-    const R half = std::ldexp(R(1), -(squarings / 2)), rest = std::ldexp(R(1), squarings / 2 - squarings);
+    const R half = std::ldexp(R(1), -(squarings / 2)),
+            rest = std::ldexp(R(1), squarings / 2 - squarings);
     for (int64_t i = 0; i < size_; ++i) a_[i] = from[i] * half * rest;
     approximate(to);
     for (; squarings > 0; --squarings) {
@@ -60,7 +70,8 @@ class Exponential {
   void combine(double c6, double c4, double c2, double c0, std::vector<T>& out) {
     using R = real_type<T>;
     for (int64_t i = 0; i < size_; ++i)
-      out[i] = a6_[i] * static_cast<R>(c6) + a4_[i] * static_cast<R>(c4) + a2_[i] * static_cast<R>(c2);
+      out[i] =
+          a6_[i] * static_cast<R>(c6) + a4_[i] * static_cast<R>(c4) + a2_[i] * static_cast<R>(c2);
     for (int64_t i = 0; i < n_; ++i) out[i * n_ + i] += static_cast<R>(c0);
   }
 

@@ -2,10 +2,10 @@
 // permutation that LU's pivots stand for.
 #include "aten/cpu/linalg.h"
 #include "aten/ops/_linalg_solve.h"
-#include "aten/ops/linalg_solve_triangular.h"
 #include "aten/ops/_lu_permutation.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/linalg_ldl_solve.h"
+#include "aten/ops/linalg_solve_triangular.h"
 #include "aten/shape/linalg.h"
 
 namespace treadle::cpu {
@@ -35,7 +35,9 @@ class BatchMap {
   DimVector result_, steps_;
 };
 
-IntList batch_of(const Tensor& t, size_t last) { return t.sizes().slice(0, t.sizes().size() - last); }
+IntList batch_of(const Tensor& t, size_t last) {
+  return t.sizes().slice(0, t.sizes().size() - last);
+}
 
 template <class T>
 void linalg_solve_cpu(const Tensor& a, const Tensor& b, bool left, const Tensor& out,
@@ -66,31 +68,32 @@ void linalg_solve_cpu(const Tensor& a, const Tensor& b, bool left, const Tensor&
   });
   if (out.numel() == 0) return;
   const size_t last = vector ? 1 : 2;
-  const BatchMap of_a(batch_of(out, last), batch_of(a, 2)), of_b(batch_of(out, last), batch_of(b, last));
+  const BatchMap of_a(batch_of(out, last), batch_of(a, 2)),
+      of_b(batch_of(out, last), batch_of(b, last));
   for_each_matrix(out.numel() / (n * k), static_cast<double>(n) * n * k,
                   [&](int64_t begin, int64_t end) {
-    std::vector<T> columns(n * k);
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t at = of_a(i);
-      const T* from = sides.data_as<T>() + of_b(i) * n * k;
-      T* const to = out.data_as<T>() + i * n * k;
-      if (info.data_as<int>()[at] != 0 ||
-          !all_finite(matrices.data_as<T>() + at * n * n, n * n)) {
-        std::fill_n(to, n * k, quiet_nan<T>());
-        continue;
-      }
-      const T* const lu = factors.data() + at * n * n;
-      const int* const pivot = &pivots[at * n];
-      if (!left || k == 1) {  // B is as LAPACK reads it
-        std::copy_n(from, n * k, to);
-        lapack::getrs('N', size, count, lu, lead, pivot, to, lead);
-      } else {
-        transpose_copy(from, n, k, k, columns.data(), n);
-        lapack::getrs('N', size, count, lu, lead, pivot, columns.data(), lead);
-        transpose_copy(columns.data(), k, n, n, to, k);
-      }
-    }
-  });
+                    std::vector<T> columns(n * k);
+                    for (int64_t i = begin; i < end; ++i) {
+                      const int64_t at = of_a(i);
+                      const T* from = sides.data_as<T>() + of_b(i) * n * k;
+                      T* const to = out.data_as<T>() + i * n * k;
+                      if (info.data_as<int>()[at] != 0 ||
+                          !all_finite(matrices.data_as<T>() + at * n * n, n * n)) {
+                        std::fill_n(to, n * k, quiet_nan<T>());
+                        continue;
+                      }
+                      const T* const lu = factors.data() + at * n * n;
+                      const int* const pivot = &pivots[at * n];
+                      if (!left || k == 1) {  // B is as LAPACK reads it
+                        std::copy_n(from, n * k, to);
+                        lapack::getrs('N', size, count, lu, lead, pivot, to, lead);
+                      } else {
+                        transpose_copy(from, n, k, k, columns.data(), n);
+                        lapack::getrs('N', size, count, lu, lead, pivot, columns.data(), lead);
+                        transpose_copy(columns.data(), k, n, n, to, k);
+                      }
+                    }
+                  });
 }
 
 template <class T>
@@ -135,21 +138,22 @@ void ldl_solve_cpu(const Tensor& ld, const Tensor& pivots, const Tensor& b, bool
   for (int64_t i = 0; i < rows.numel() / n; ++i) {
     check<ErrorKind::Value>(sound_pivots(rows.data_as<int>() + i * n, n),
                             "linalg.ldl_solve: expected pivots made by linalg.ldl_factor, got "
-                            "others for matrix ", i);
+                            "others for matrix ",
+                            i);
   }
   const BatchMap of_a(batch_of(out, 2), batch_of(ld, 2)), of_b(batch_of(out, 2), batch_of(b, 2));
-  for_each_matrix(out.numel() / (n * k), static_cast<double>(n) * n * (n + k),
-                  [&](int64_t begin, int64_t end) {
-    std::vector<T> factor(n * n), columns(n * k);
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t at = of_a(i);
-      transpose_copy(matrices.data_as<T>() + at * n * n, n, n, n, factor.data(), n);
-      transpose_copy(sides.data_as<T>() + of_b(i) * n * k, n, k, k, columns.data(), n);
-      lapack::sytrs(hermitian, 'L', size, lapack_size(k), factor.data(), lead,
-                    rows.data_as<int>() + at * n, columns.data(), lead);
-      transpose_copy(columns.data(), k, n, n, out.data_as<T>() + i * n * k, k);
-    }
-  });
+  for_each_matrix(
+      out.numel() / (n * k), static_cast<double>(n) * n * (n + k), [&](int64_t begin, int64_t end) {
+        std::vector<T> factor(n * n), columns(n * k);
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t at = of_a(i);
+          transpose_copy(matrices.data_as<T>() + at * n * n, n, n, n, factor.data(), n);
+          transpose_copy(sides.data_as<T>() + of_b(i) * n * k, n, k, k, columns.data(), n);
+          lapack::sytrs(hermitian, 'L', size, lapack_size(k), factor.data(), lead,
+                        rows.data_as<int>() + at * n, columns.data(), lead);
+          transpose_copy(columns.data(), k, n, n, out.data_as<T>() + i * n * k, k);
+        }
+      });
 }
 
 template <class T>
@@ -159,18 +163,18 @@ void lu_permutation_cpu(const Tensor& pivots, int64_t rows, const Tensor& out) {
   const T* from = exchanges.data_as<T>();
   int64_t* to = out.data_as<int64_t>();
   for (int64_t i = 0; i < exchanges.numel(); ++i) {
-    check<ErrorKind::Value>(from[i] >= 1 && from[i] <= rows,
-                            "lu_unpack: expected pivots in [1, ", rows, "], got ", from[i]);
+    check<ErrorKind::Value>(from[i] >= 1 && from[i] <= rows, "lu_unpack: expected pivots in [1, ",
+                            rows, "], got ", from[i]);
   }
   if (rows == 0) return;
   parallel_for(out.numel() / rows, std::max<int64_t>(1, 32768 / rows),
                [&](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; ++b) {
-      int64_t* order = to + b * rows;
-      for (int64_t i = 0; i < rows; ++i) order[i] = i;
-      for (int64_t i = 0; i < k; ++i) std::swap(order[i], order[from[b * k + i] - 1]);
-    }
-  });
+                 for (int64_t b = begin; b < end; ++b) {
+                   int64_t* order = to + b * rows;
+                   for (int64_t i = 0; i < rows; ++i) order[i] = i;
+                   for (int64_t i = 0; i < k; ++i) std::swap(order[i], order[from[b * k + i] - 1]);
+                 }
+               });
 }
 
 const auto solve_registered = register_kernels<aten::ops::_linalg_solve, DeviceType::CPU>(

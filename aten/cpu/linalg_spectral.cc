@@ -13,9 +13,9 @@ namespace {
 template <class T>
 void require_finite(const char* op, const T* values, const MatrixBatch& b) {
   for (int64_t i = 0; i < b.count; ++i) {
-    check<ErrorKind::LinAlg>(all_finite(values + i * b.numel(), b.numel()), op,
-                             ": expected matrices without NaN and infinity, got one at batch index ",
-                             i);
+    check<ErrorKind::LinAlg>(
+        all_finite(values + i * b.numel(), b.numel()), op,
+        ": expected matrices without NaN and infinity, got one at batch index ", i);
   }
 }
 
@@ -132,9 +132,9 @@ void linalg_svd_cpu(const Tensor& a, bool full_matrices, bool compute_uv, const 
         right(compute_uv ? height * n : 1);
     for (int64_t i = begin; i < end; ++i) {
       transpose_copy(input.data_as<T>() + i * m * n, m, n, n, matrix.data(), m);
-      info[i] = lapack::gesdd(job, rows, columns, matrix.data(), rows,
-                              s.data_as<real_type<T>>() + i * k, left.data(), rows, right.data(),
-                              lapack_size(height), work);
+      info[i] =
+          lapack::gesdd(job, rows, columns, matrix.data(), rows, s.data_as<real_type<T>>() + i * k,
+                        left.data(), rows, right.data(), lapack_size(height), work);
       if (!compute_uv) continue;
       transpose_copy(left.data(), width, m, m, u.data_as<T>() + i * m * width, width);
       transpose_copy(right.data(), n, height, height, vh.data_as<T>() + i * height * n, n);

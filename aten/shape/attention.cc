@@ -1,3 +1,4 @@
+// Checks that query, key, value and mask fit each other.
 #include "aten/shape/attention.h"
 
 namespace treadle::shape {

@@ -1,3 +1,4 @@
+// Sizes of convolutions, with messages that name the setting that does not fit.
 #include "aten/shape/conv.h"
 
 namespace treadle::shape {

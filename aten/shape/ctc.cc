@@ -1,3 +1,4 @@
+// Checks that log probabilities, targets and lengths fit each other.
 #include "aten/shape/ctc.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Checks that a table, indices and bags fit each other.
 #include "aten/shape/embedding_bag.h"
 
 namespace treadle::shape {

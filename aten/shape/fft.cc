@@ -1,3 +1,4 @@
+// Checks of the dimensions of a transform, and the sizes of its result.
 #include "aten/shape/fft.h"
 
 namespace treadle::shape {

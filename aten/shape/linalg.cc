@@ -72,9 +72,10 @@ std::array<TensorSpec, 2> linalg_cholesky(const char* op, const Tensor& self) {
 std::array<TensorSpec, 3> linalg_lu(const char* op, const Tensor& a) {
   require_matrix(op, "A", a);
   const IntList batch = batch_of(a);
-  return {TensorSpec{DimVector(a.sizes()), a.dtype(), a.device()},
-          TensorSpec{with(batch, {std::min(a.size(-2), a.size(-1))}), ScalarType::Int32, a.device()},
-          TensorSpec{DimVector(batch), ScalarType::Int32, a.device()}};
+  return {
+      TensorSpec{DimVector(a.sizes()), a.dtype(), a.device()},
+      TensorSpec{with(batch, {std::min(a.size(-2), a.size(-1))}), ScalarType::Int32, a.device()},
+      TensorSpec{DimVector(batch), ScalarType::Int32, a.device()}};
 }
 
 std::array<TensorSpec, 3> linalg_ldl(const char* op, const Tensor& self) {
@@ -85,8 +86,8 @@ std::array<TensorSpec, 3> linalg_ldl(const char* op, const Tensor& self) {
 std::array<TensorSpec, 2> linalg_qr(const char* op, const Tensor& a, std::string_view mode) {
   require_matrix(op, "A", a);
   check<ErrorKind::Runtime>(mode == "reduced" || mode == "complete" || mode == "r",
-                            shown_linalg(op),
-                            ": expected mode 'reduced', 'complete' or 'r', got '", mode, "'");
+                            shown_linalg(op), ": expected mode 'reduced', 'complete' or 'r', got '",
+                            mode, "'");
   const int64_t m = a.size(-2), n = a.size(-1), k = mode == "complete" ? m : std::min(m, n);
   const IntList batch = batch_of(a);
   const TensorSpec r{with(batch, {k, n}), a.dtype(), a.device()};
@@ -108,8 +109,10 @@ static void require_reflectors(const char* op, const Tensor& v, const Tensor& ta
   check<ErrorKind::Runtime>(
       tau.dim() == v.dim() - 1 && tau.sizes().slice(0, tau.sizes().size() - 1) == batch_of(v) &&
           tau.size(-1) <= std::min(v.size(-1), v.size(-2)),
-      shown_linalg(op), ": expected tau with the batch of input and at most as many entries as its "
-      "matrices have columns and rows, got shapes ", v.sizes(), " and ", tau.sizes());
+      shown_linalg(op),
+      ": expected tau with the batch of input and at most as many entries as its "
+      "matrices have columns and rows, got shapes ",
+      v.sizes(), " and ", tau.sizes());
 }
 
 TensorSpec linalg_householder_product(const char* op, const Tensor& input, const Tensor& tau) {
@@ -180,10 +183,10 @@ TensorSpec linalg_ldl_solve(const char* op, const Tensor& ld, const Tensor& pivo
 }
 
 TensorSpec lu_permutation(const char* op, const Tensor& pivots, int64_t rows) {
-  check<ErrorKind::Runtime>(pivots.dim() >= 1 && pivots.dtype() == ScalarType::Int32 &&
-                                pivots.size(-1) <= rows,
-                            op, ": expected pivots of dtype int32 and at most ", rows,
-                            " in the last dimension, got ", pivots);
+  check<ErrorKind::Runtime>(
+      pivots.dim() >= 1 && pivots.dtype() == ScalarType::Int32 && pivots.size(-1) <= rows, op,
+      ": expected pivots of dtype int32 and at most ", rows, " in the last dimension, got ",
+      pivots);
   return {with(pivots.sizes().slice(0, pivots.dim() - 1), {rows}), ScalarType::Int64,
           pivots.device()};
 }
@@ -226,8 +229,7 @@ TensorSpec cdist(const char* op, const Tensor& x1, const Tensor& x2) {
   check<ErrorKind::Runtime>(x1.size(-1) == x2.size(-1), shown_linalg(op),
                             ": expected points with as many coordinates in x1 and x2, got shapes ",
                             x1.sizes(), " and ", x2.sizes());
-  return {with(broadcast_batches(op, x1, x2), {x1.size(-2), x2.size(-2)}), x1.dtype(),
-          x1.device()};
+  return {with(broadcast_batches(op, x1, x2), {x1.size(-2), x2.size(-2)}), x1.dtype(), x1.device()};
 }
 
 }  // namespace treadle::shape

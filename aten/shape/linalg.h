@@ -19,7 +19,7 @@ DimVector broadcast_batches(std::string_view op, const Tensor& a, const Tensor& 
 bool is_vector_rhs(const Tensor& a, const Tensor& b);
 
 std::array<TensorSpec, 2> linalg_cholesky(const char* op, const Tensor& self);  // L, info
-std::array<TensorSpec, 3> linalg_lu(const char* op, const Tensor& a);  // LU, pivots, info
+std::array<TensorSpec, 3> linalg_lu(const char* op, const Tensor& a);           // LU, pivots, info
 std::array<TensorSpec, 3> linalg_ldl(const char* op, const Tensor& self);
 std::array<TensorSpec, 2> linalg_qr(const char* op, const Tensor& a, std::string_view mode);
 std::array<TensorSpec, 2> geqrf(const char* op, const Tensor& self);

@@ -1,3 +1,4 @@
+// Checks that scores, classes and weights fit each other.
 #include "aten/shape/loss.h"
 
 namespace treadle::shape {

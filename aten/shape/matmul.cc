@@ -1,3 +1,4 @@
+// Checks that matrices multiply.
 #include "aten/shape/matmul.h"
 
 namespace treadle::shape {

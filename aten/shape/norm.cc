@@ -1,3 +1,4 @@
+// Checks of inputs and parameters of batch and layer normalisation.
 #include "aten/shape/norm.h"
 
 namespace treadle::shape {

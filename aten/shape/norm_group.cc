@@ -1,3 +1,4 @@
+// Checks of inputs and parameters of group and root-mean-square normalisation.
 #include "aten/shape/norm_group.h"
 
 namespace treadle::shape {

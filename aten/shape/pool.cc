@@ -1,3 +1,4 @@
+// Sizes of pooled inputs, with messages that name the setting that does not fit.
 #include "aten/shape/pool.h"
 
 namespace treadle::shape {

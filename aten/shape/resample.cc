@@ -1,3 +1,4 @@
+// Checks and sizes of images that are resampled, sampled or unfolded.
 #include "aten/shape/resample.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Checks that gates and states fit each other.
 #include "aten/shape/rnn.h"
 
 namespace treadle::shape {

@@ -21,8 +21,8 @@ std::vector<std::string> argument_names(const schema::FunctionSchema& schema);
 // Reports every name that is neither in the scope nor a constant (inf, nan, pi, a dtype).
 void check_names(const Expression& expression, const Scope& scope, Diagnostics& diagnostics);
 
-// Reports an expression that is not a condition, such as `stride` or `stride + 1` under `check`, and
-// a call of something else than the two functions of conditions:
+// Reports an expression that is not a condition, such as `stride` or `stride + 1` under `check`,
+// and a call of something else than the two functions of conditions:
 //
 //   one_of(side, "left", "right")  the text is one of these
 //   any(alpha, beta)               every value of these arguments is fine
