@@ -73,8 +73,8 @@ const Tensor* find_simple(Promote promote, TensorRefs inputs, ArrayRef<Scalar> s
   const ScalarType dtype = shape->dtype();
   for (const Tensor* input : inputs) {
     const TensorImpl* const t = input->impl();
-    if (contract::kChecked && (t == nullptr || !t->device().is_cpu() ||
-                               t->layout() != Layout::Strided)) {
+    if (contract::kChecked &&
+        (t == nullptr || !t->device().is_cpu() || t->layout() != Layout::Strided)) {
       return nullptr;
     }
     if (t->dtype() != dtype || !t->is_contiguous() || t->is_wrapped_number()) return nullptr;
@@ -120,8 +120,7 @@ void run_simple(void* kernel, const Types& types, TensorRefs inputs, ArrayRef<Sc
   reinterpret_cast<PointwiseKernel*>(kernel)(call);
 }
 
-// ---- the general path
-// ---------------------------------------------------------------------------------------------------
+// ---- the general path ----
 
 DimVector broadcast_shape(const char* op, TensorRefs inputs) {
   DimVector shape = inputs[0]->sizes();
