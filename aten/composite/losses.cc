@@ -17,7 +17,7 @@
 #include "aten/ops/kl_div.h"
 #include "aten/ops/l1_loss.h"
 #include "aten/ops/log.h"
-#include "aten/ops/log1p.h"
+#include "aten/ops/log_sigmoid.h"
 #include "aten/ops/log_softmax.h"
 #include "aten/ops/logical_or.h"
 #include "aten/ops/lt.h"
@@ -103,8 +103,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target
                                         const Tensor& weight, const Tensor& pos_weight,
                                         int64_t reduction) {
   probabilities("binary_cross_entropy_with_logits", self, target);
-  const Tensor negative_part = aten::clamp_min(aten::neg(self), Scalar(0));
-  Tensor softplus = aten::add(aten::log1p(aten::exp(aten::neg(aten::abs(self)))), negative_part);
+  Tensor softplus = aten::neg(aten::log_sigmoid(self));
   if (pos_weight.defined()) {
     softplus = aten::mul(softplus,
                          aten::add(aten::mul(aten::sub(pos_weight, Scalar(1)), target), Scalar(1)));

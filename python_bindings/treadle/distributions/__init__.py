@@ -1,0 +1,120 @@
+"""Probability distributions, their transforms and divergences.
+
+    from treadle.distributions import Categorical, Normal, kl_divergence
+
+    policy = Categorical(logits=net(state))
+    action = policy.sample()
+    loss = -policy.log_prob(action) * reward        # the score function's gradient
+
+    posterior = Normal(mean, std)
+    z = posterior.rsample()                         # the pathwise one, through the sample
+    loss = loss + kl_divergence(posterior, Normal(0.0, 1.0)).sum()
+
+Names, arguments and messages are those of torch.distributions.
+"""
+
+from treadle.distributions import (
+    constraints as constraints,
+    kl as kl,
+    transforms as _transforms,
+    utils as utils,
+)
+from treadle.distributions.bernoulli import Bernoulli
+from treadle.distributions.beta import Beta
+from treadle.distributions.binomial import Binomial
+from treadle.distributions.categorical import Categorical
+from treadle.distributions.cauchy import Cauchy
+from treadle.distributions.chi2 import Chi2
+from treadle.distributions.constraint_registry import biject_to, transform_to
+from treadle.distributions.continuous_bernoulli import ContinuousBernoulli
+from treadle.distributions.dirichlet import Dirichlet
+from treadle.distributions.distribution import Distribution
+from treadle.distributions.exp_family import ExponentialFamily
+from treadle.distributions.exponential import Exponential
+from treadle.distributions.fishersnedecor import FisherSnedecor
+from treadle.distributions.gamma import Gamma
+from treadle.distributions.generalized_pareto import GeneralizedPareto
+from treadle.distributions.geometric import Geometric
+from treadle.distributions.gumbel import Gumbel
+from treadle.distributions.half_cauchy import HalfCauchy
+from treadle.distributions.half_normal import HalfNormal
+from treadle.distributions.independent import Independent
+from treadle.distributions.inverse_gamma import InverseGamma
+from treadle.distributions.kl import kl_divergence, register_kl
+from treadle.distributions.kumaraswamy import Kumaraswamy
+from treadle.distributions.laplace import Laplace
+from treadle.distributions.lkj_cholesky import LKJCholesky
+from treadle.distributions.log_normal import LogNormal
+from treadle.distributions.logistic_normal import LogisticNormal
+from treadle.distributions.lowrank_multivariate_normal import LowRankMultivariateNormal
+from treadle.distributions.mixture_same_family import MixtureSameFamily
+from treadle.distributions.multinomial import Multinomial
+from treadle.distributions.multivariate_normal import MultivariateNormal
+from treadle.distributions.negative_binomial import NegativeBinomial
+from treadle.distributions.normal import Normal
+from treadle.distributions.one_hot_categorical import (
+    OneHotCategorical,
+    OneHotCategoricalStraightThrough,
+)
+from treadle.distributions.pareto import Pareto
+from treadle.distributions.poisson import Poisson
+from treadle.distributions.relaxed_bernoulli import RelaxedBernoulli
+from treadle.distributions.relaxed_categorical import RelaxedOneHotCategorical
+from treadle.distributions.studentT import StudentT
+from treadle.distributions.transformed_distribution import TransformedDistribution
+from treadle.distributions.transforms import *  # noqa: F403  the classes, as names of this module
+from treadle.distributions.uniform import Uniform
+from treadle.distributions.von_mises import VonMises
+from treadle.distributions.weibull import Weibull
+from treadle.distributions.wishart import Wishart
+
+__all__ = [
+    "Bernoulli",
+    "Beta",
+    "Binomial",
+    "Categorical",
+    "Cauchy",
+    "Chi2",
+    "ContinuousBernoulli",
+    "Dirichlet",
+    "Distribution",
+    "Exponential",
+    "ExponentialFamily",
+    "FisherSnedecor",
+    "Gamma",
+    "GeneralizedPareto",
+    "Geometric",
+    "Gumbel",
+    "HalfCauchy",
+    "HalfNormal",
+    "Independent",
+    "InverseGamma",
+    "Kumaraswamy",
+    "LKJCholesky",
+    "Laplace",
+    "LogNormal",
+    "LogisticNormal",
+    "LowRankMultivariateNormal",
+    "MixtureSameFamily",
+    "Multinomial",
+    "MultivariateNormal",
+    "NegativeBinomial",
+    "Normal",
+    "OneHotCategorical",
+    "OneHotCategoricalStraightThrough",
+    "Pareto",
+    "RelaxedBernoulli",
+    "RelaxedOneHotCategorical",
+    "StudentT",
+    "Poisson",
+    "Uniform",
+    "VonMises",
+    "Weibull",
+    "Wishart",
+    "TransformedDistribution",
+    "biject_to",
+    "kl_divergence",
+    "register_kl",
+    "transform_to",
+]
+__all__.extend(_transforms.__all__)

@@ -1,0 +1,58 @@
+"""Transforms: maps between values whose change of volume is known.
+
+    t = transforms.AffineTransform(1.0, 2.0)
+    y = t(x)
+    t.inv(y), t.log_abs_det_jacobian(x, y)
+
+A TransformedDistribution is a distribution seen through transforms.
+"""
+
+from treadle.distributions.transforms.elementwise import (
+    AbsTransform,
+    AffineTransform,
+    CumulativeDistributionTransform,
+    ExpTransform,
+    PowerTransform,
+    SigmoidTransform,
+    SoftplusTransform,
+    TanhTransform,
+)
+from treadle.distributions.transforms.joined import CatTransform, StackTransform
+from treadle.distributions.transforms.transform import (
+    ComposeTransform,
+    IndependentTransform,
+    ReshapeTransform,
+    Transform,
+    _InverseTransform as _InverseTransform,
+    identity_transform,
+)
+from treadle.distributions.transforms.vectors import (
+    CorrCholeskyTransform,
+    LowerCholeskyTransform,
+    PositiveDefiniteTransform,
+    SoftmaxTransform,
+    StickBreakingTransform,
+)
+
+__all__ = [
+    "AbsTransform",
+    "AffineTransform",
+    "CatTransform",
+    "ComposeTransform",
+    "CorrCholeskyTransform",
+    "CumulativeDistributionTransform",
+    "ExpTransform",
+    "IndependentTransform",
+    "LowerCholeskyTransform",
+    "PositiveDefiniteTransform",
+    "PowerTransform",
+    "ReshapeTransform",
+    "SigmoidTransform",
+    "SoftplusTransform",
+    "TanhTransform",
+    "SoftmaxTransform",
+    "StackTransform",
+    "StickBreakingTransform",
+    "Transform",
+    "identity_transform",
+]
