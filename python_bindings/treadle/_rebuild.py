@@ -186,8 +186,9 @@ def tensor_bytes(tensor: treadle.Tensor) -> memoryview:
 
 
 def reduce_tensor(tensor: treadle.Tensor) -> tuple:
-    """What `pickle` needs of a tensor: `(function, arguments)`."""
-    _require_leaf(tensor)
+    """What `pickle` needs of a tensor: `(function, arguments)`. A result that requires a gradient
+    comes back as a leaf that does.
+    """
     arguments = (
         bytes(tensor_bytes(tensor)),
         tensor.dtype,

@@ -1,5 +1,5 @@
-"""Distributions against SciPy's of the same parameters: densities, distribution functions, entropies,
-moments, and whether samples follow them.
+"""Distributions against SciPy's of the same parameters: densities, distribution functions,
+entropies, moments, and whether samples follow them.
 """
 
 from __future__ import annotations
