@@ -34,6 +34,11 @@ class Future(Generic[T]):
             raise self._exception
         return cast(T, self._value)
 
+    def _wait_for(self, seconds: float) -> bool:
+        """Wait at most so long; returns whether it is done."""
+        with self._changed:
+            return self._changed.wait_for(self.done, seconds)
+
     def value(self) -> T:
         """The value, which must be there: RuntimeError if it is not."""
         if not self._is_done:

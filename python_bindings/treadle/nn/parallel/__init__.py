@@ -3,16 +3,28 @@
 model = nn.parallel.DistributedDataParallel(model)      # in each process of treadle.distributed
 """
 
+from typing import Any
+
 from ... import _names
 from .data_parallel import DataParallel, data_parallel
 from .parallel_apply import parallel_apply
 from .replicate import replicate
 from .scatter_gather import gather, scatter, scatter_kwargs
 
-__getattr__ = _names.attributes_of(__name__)
+
+def __getattr__(name: str) -> Any:
+    if name == "DistributedDataParallel":  # it brings treadle.distributed with it
+        from .distributed import DistributedDataParallel
+
+        return DistributedDataParallel
+    return _submodule(name)
+
+
+_submodule = _names.attributes_of(__name__)
 
 __all__ = [
     "DataParallel",
+    "DistributedDataParallel",
     "data_parallel",
     "gather",
     "parallel_apply",

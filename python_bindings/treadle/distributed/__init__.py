@@ -1,0 +1,133 @@
+"""Programs of several processes, on the CPU, over sockets: each has a rank, and all call together.
+
+    dist.init_process_group("gloo")            # MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE
+    dist.all_reduce(gradient, dist.ReduceOp.AVG)
+    dist.destroy_process_group()
+
+The results of all_reduce() have the same bits in all processes. Where a process is gone, calls that
+wait for it raise DistNetworkError.
+"""
+
+from treadle import _names
+from treadle.distributed._world import (
+    Backend,
+    GroupMember,
+    default_pg_timeout,
+    destroy_process_group,
+    get_backend,
+    get_global_rank,
+    get_group_rank,
+    get_node_local_rank,
+    get_process_group_ranks,
+    get_rank,
+    get_world_size,
+    group,
+    init_process_group,
+    is_available,
+    is_backend_available,
+    is_gloo_available,
+    is_initialized,
+    is_mpi_available,
+    is_nccl_available,
+    is_torchelastic_launched,
+    is_ucc_available,
+    is_xccl_available,
+    new_group,
+)
+from treadle.distributed.collectives import (
+    all_gather,
+    all_gather_into_tensor,
+    all_reduce,
+    all_to_all,
+    all_to_all_single,
+    barrier,
+    broadcast,
+    gather,
+    monitored_barrier,
+    reduce,
+    reduce_scatter,
+    reduce_scatter_tensor,
+    scatter,
+)
+from treadle.distributed.errors import (
+    DistBackendError,
+    DistError,
+    DistNetworkError,
+    DistStoreError,
+)
+from treadle.distributed.objects import (
+    all_gather_object,
+    broadcast_object_list,
+    gather_object,
+    scatter_object_list,
+)
+from treadle.distributed.point_to_point import P2POp, batch_isend_irecv, irecv, isend, recv, send
+from treadle.distributed.process_group import ProcessGroup
+from treadle.distributed.reduce_op import ReduceOp
+from treadle.distributed.rendezvous import rendezvous
+from treadle.distributed.store import FileStore, HashStore, PrefixStore, Store, TCPStore
+from treadle.distributed.work import Work
+
+__getattr__ = _names.attributes_of(__name__)
+
+__all__ = [
+    "Backend",
+    "DistBackendError",
+    "DistError",
+    "DistNetworkError",
+    "DistStoreError",
+    "FileStore",
+    "GroupMember",
+    "HashStore",
+    "P2POp",
+    "PrefixStore",
+    "ProcessGroup",
+    "ReduceOp",
+    "Store",
+    "TCPStore",
+    "Work",
+    "all_gather",
+    "all_gather_into_tensor",
+    "all_gather_object",
+    "all_reduce",
+    "all_to_all",
+    "all_to_all_single",
+    "barrier",
+    "batch_isend_irecv",
+    "broadcast",
+    "broadcast_object_list",
+    "default_pg_timeout",
+    "destroy_process_group",
+    "gather",
+    "gather_object",
+    "get_backend",
+    "get_global_rank",
+    "get_group_rank",
+    "get_node_local_rank",
+    "get_process_group_ranks",
+    "get_rank",
+    "get_world_size",
+    "group",
+    "init_process_group",
+    "irecv",
+    "is_available",
+    "is_backend_available",
+    "is_gloo_available",
+    "is_initialized",
+    "is_mpi_available",
+    "is_nccl_available",
+    "is_torchelastic_launched",
+    "is_ucc_available",
+    "is_xccl_available",
+    "isend",
+    "monitored_barrier",
+    "new_group",
+    "recv",
+    "reduce",
+    "reduce_scatter",
+    "reduce_scatter_tensor",
+    "rendezvous",
+    "scatter",
+    "scatter_object_list",
+    "send",
+]

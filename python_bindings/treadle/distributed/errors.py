@@ -1,0 +1,17 @@
+"""What goes wrong between processes."""
+
+
+class DistError(RuntimeError):
+    """Any of them."""
+
+
+class DistBackendError(DistError):
+    """The processes do not agree on what they exchange."""
+
+
+class DistNetworkError(DistError):
+    """A process is gone, cannot be reached, or did not answer in time."""
+
+
+class DistStoreError(DistError):
+    """A value of a store was not there in time."""

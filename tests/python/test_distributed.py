@@ -1,0 +1,697 @@
+"""treadle.distributed and DistributedDataParallel, with two and three processes on this machine."""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import os
+import pickle
+import signal
+import socket
+import threading
+import time
+import traceback
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Callable, Iterator, List
+
+import numpy as np
+import pytest
+import treadle
+import treadle.distributed as dist
+from treadle import nn
+from treadle.nn.parallel import DistributedDataParallel
+
+WORLDS = [2, 3]
+SOON = timedelta(seconds=20)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _child(function: Callable, rank: int, world: int, url: str, args: tuple, results: Any) -> None:
+    try:
+        treadle.set_num_threads(1)
+        dist.init_process_group("gloo", url, SOON, world, rank)
+        result = function(rank, world, *args)
+        if dist.is_initialized():
+            dist.destroy_process_group()
+        results.put((rank, result, None))
+    except BaseException:
+        results.put((rank, None, traceback.format_exc()))
+
+
+def together(world: int, function: Callable, *args: Any) -> List[Any]:
+    """What the function returns in each of so many processes of a group."""
+    context = multiprocessing.get_context("fork")
+    results = context.SimpleQueue()
+    url = f"tcp://127.0.0.1:{_free_port()}"
+    processes = [
+        context.Process(target=_child, args=(function, rank, world, url, args, results))
+        for rank in range(world)
+    ]
+    for process in processes:
+        process.start()
+    found = [results.get() for _ in processes]
+    for process in processes:
+        process.join()
+    errors = [text for _, _, text in found if text]
+    assert not errors, "\n".join(errors)
+    return [result for _, result, _ in sorted(found, key=lambda entry: entry[0])]
+
+
+def _numbers(rank: int, shape: Any, dtype: Any = np.float32) -> np.ndarray:
+    return np.random.default_rng(rank).standard_normal(shape).astype(dtype)
+
+
+# ---- Collective functions ----
+
+REDUCED = {
+    dist.ReduceOp.SUM: lambda values: sum(values),
+    dist.ReduceOp.AVG: lambda values: sum(values) / len(values),
+    dist.ReduceOp.PRODUCT: lambda values: np.prod(values, axis=0),
+    dist.ReduceOp.MIN: lambda values: np.min(values, axis=0),
+    dist.ReduceOp.MAX: lambda values: np.max(values, axis=0),
+}
+
+
+def _all_reduce(rank: int, world: int) -> dict:
+    found = {}
+    for op in REDUCED:
+        for shape in ((), (3,), (40, 50), (0,)):
+            tensor = treadle.from_numpy(_numbers(rank, shape))
+            assert dist.all_reduce(tensor, op) is None
+            found[op, shape] = tensor.numpy()
+    apart = treadle.from_numpy(_numbers(rank, (40, 50))).t()
+    dist.all_reduce(apart)
+    found["a transposed one"] = apart.t().numpy()
+    whole = treadle.tensor([rank + 1, 3], dtype=treadle.int64)
+    dist.all_reduce(whole, dist.ReduceOp.BOR)
+    found["or"] = whole.tolist()
+    half = treadle.full((2,), 1.5, dtype=treadle.bfloat16)
+    dist.all_reduce(half)
+    found["bfloat16"] = half.tolist()
+    return found
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_all_reduce(world: int) -> None:
+    found = together(world, _all_reduce)
+    for op, expected in REDUCED.items():
+        for shape in ((), (3,), (40, 50), (0,)):
+            results = [each[op, shape] for each in found]
+            for result in results:  # the same bits everywhere
+                assert result.tobytes() == results[0].tobytes()
+            values = [_numbers(rank, shape, np.float64) for rank in range(world)]
+            np.testing.assert_allclose(results[0], expected(values), rtol=1e-5, atol=1e-6)
+    total = sum(_numbers(rank, (40, 50), np.float64) for rank in range(world))
+    for each in found:
+        np.testing.assert_allclose(each["a transposed one"], total, rtol=1e-5, atol=1e-6)
+        assert each["or"] == [3, 3] and each["bfloat16"] == [1.5 * world] * 2
+
+
+def _collectives(rank: int, world: int) -> None:
+    def here(value: Any) -> treadle.Tensor:
+        return treadle.tensor([value, 10 * value])
+
+    last = world - 1
+    tensor = here(rank + 1)
+    dist.broadcast(tensor, last)
+    assert tensor.tolist() == [world, 10 * world]
+
+    tensor = here(rank)
+    dist.reduce(tensor, 1)
+    total = sum(range(world))
+    assert tensor.tolist() == ([total, 10 * total] if rank == 1 else [rank, 10 * rank])
+
+    everything = [[r, 10 * r] for r in range(world)]
+    places = [treadle.zeros(2, dtype=treadle.int64) for _ in range(world)]
+    dist.all_gather(places, here(rank))
+    assert [place.tolist() for place in places] == everything
+    into = treadle.zeros(2 * world, dtype=treadle.int64)
+    dist.all_gather_into_tensor(into, here(rank))
+    assert into.tolist() == sum(everything, [])
+    into = treadle.zeros(world, 2, dtype=treadle.int64)
+    dist.all_gather_into_tensor(into, here(rank))
+    assert into.tolist() == everything
+
+    places = [treadle.zeros(2, dtype=treadle.int64) for _ in range(world)]
+    dist.gather(here(rank), places if rank == last else None, dst=last)
+    assert [p.tolist() for p in places] == (everything if rank == last else [[0, 0]] * world)
+
+    tensor = here(0)
+    dist.scatter(tensor, [here(r + 5) for r in range(world)] if rank == 0 else None, src=0)
+    assert tensor.tolist() == [rank + 5, 10 * (rank + 5)]
+
+    output = here(0)
+    dist.reduce_scatter(output, [here(100 * rank + r) for r in range(world)])
+    expected = sum(100 * r + rank for r in range(world))
+    assert output.tolist() == [expected, 10 * expected]
+    output = here(0)
+    dist.reduce_scatter_tensor(output, treadle.cat([here(r) for r in range(world)]))
+    assert output.tolist() == [world * rank, 10 * world * rank]
+
+    outputs = [here(0) for _ in range(world)]
+    dist.all_to_all(outputs, [here(10 * rank + r) for r in range(world)])
+    assert [t[0].item() for t in outputs] == [10 * r + rank for r in range(world)]
+    single = treadle.zeros(world, dtype=treadle.int64)
+    dist.all_to_all_single(single, treadle.arange(world) + 10 * rank)
+    assert single.tolist() == [10 * r + rank for r in range(world)]
+    uneven = treadle.zeros(world * (rank + 1))
+    sizes = [r + 1 for r in range(world)]
+    dist.all_to_all_single(uneven, treadle.ones(sum(sizes)), [rank + 1] * world, sizes)
+    assert uneven.tolist() == [1.0] * len(uneven)
+
+    parameter = treadle.full((2,), float(rank), requires_grad=True)
+    dist.broadcast(parameter, 0)
+    assert parameter.tolist() == [0.0, 0.0] and parameter.is_leaf
+    dist.barrier()
+    dist.monitored_barrier(timeout=SOON)
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_collective_functions(world: int) -> None:
+    together(world, _collectives)
+
+
+def _async(rank: int, world: int) -> None:
+    tensors = [treadle.full((1000,), float(rank + i)) for i in range(5)]
+    works = [dist.all_reduce(t, async_op=True) for t in tensors]
+    now = treadle.ones(1)
+    dist.all_reduce(now)  # beside the others
+    for i, work in reversed(list(enumerate(works))):
+        assert work.wait(SOON) and work.is_completed() and work.is_success()
+        assert work.result()[0] is tensors[i] and work.get_future().value() == [tensors[i]]
+        assert tensors[i][0].item() == sum(range(world)) + world * i
+    assert now.item() == world
+    gathered = [treadle.zeros(1) for _ in range(world)]
+    dist.all_gather(gathered, treadle.ones(1) * rank, async_op=True).wait()
+    assert [t.item() for t in gathered] == list(range(world))
+    dist.barrier(async_op=True).wait()
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_work_beside_the_program(world: int) -> None:
+    together(world, _async)
+
+
+def _point_to_point(rank: int, world: int) -> None:
+    following, before = (rank + 1) % world, (rank - 1) % world
+    for tag in (0, 7):
+        mine, other = treadle.full((3,), float(rank + tag)), treadle.zeros(3)
+        handle = dist.irecv(other, before, tag=tag)
+        dist.send(mine, following, tag=tag)
+        handle.wait()
+        assert handle.is_completed() and other[0].item() == before + tag
+    # Two receives, waited for in the other order, keep the order of the sends.
+    for value in (1.0, 2.0):
+        dist.isend(treadle.tensor(value), following).wait()
+    first, second = treadle.zeros(()), treadle.zeros(())
+    handles = [dist.irecv(first, before), dist.irecv(second, before)]
+    for handle in reversed(handles):
+        handle.wait()
+    assert (first.item(), second.item()) == (1.0, 2.0)
+    # From any process.
+    if rank == 0:
+        senders = set()
+        for _ in range(1, world):
+            got = treadle.zeros((), dtype=treadle.int64)
+            senders.add(dist.recv(got, tag=3))
+            assert got.item() in senders
+        assert senders == set(range(1, world))
+    else:
+        dist.send(treadle.tensor(rank), 0, tag=3)
+    other = treadle.zeros(1)
+    operations = [
+        dist.P2POp(dist.isend, treadle.ones(1) * rank, following),
+        dist.P2POp(dist.irecv, other, before),
+    ]
+    for work in dist.batch_isend_irecv(operations):
+        work.wait()
+    assert other.item() == before
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_send_and_receive(world: int) -> None:
+    together(world, _point_to_point)
+
+
+def _objects(rank: int, world: int) -> None:
+    found: List[Any] = [None] * world
+    dist.all_gather_object(found, {"rank": rank, "tensor": treadle.ones(rank)})
+    assert [f["rank"] for f in found] == [len(f["tensor"]) for f in found] == list(range(world))
+    values = [1, "two", [3]] if rank == 1 else [None] * 3
+    dist.broadcast_object_list(values, src=1)
+    assert values == [1, "two", [3]]
+    found = [None] * world
+    dist.gather_object(rank, found if rank == 0 else None, dst=0)
+    assert found == (list(range(world)) if rank == 0 else [None] * world)
+    mine = [None]
+    dist.scatter_object_list(mine, [str(r) for r in range(world)] if rank == 0 else None)
+    assert mine == [str(rank)]
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_objects(world: int) -> None:
+    together(world, _objects)
+
+
+def _groups(rank: int, world: int) -> None:
+    assert dist.group.WORLD is not None and dist.GroupMember.WORLD is dist.group.WORLD
+    assert (dist.get_rank(), dist.get_world_size()) == (rank, world)
+    assert dist.get_backend() == dist.Backend.GLOO == "gloo"
+    pair = dist.new_group([0, 2])
+    other = dist.new_group([1, 2], timeout=SOON)
+    if rank == 1:
+        assert pair == dist.GroupMember.NON_GROUP_MEMBER
+        assert dist.get_rank(pair) == dist.get_world_size(pair) == -1
+        with pytest.warns(UserWarning, match="not a member"):
+            assert dist.all_reduce(treadle.ones(1), group=pair) is None
+    else:
+        assert (dist.get_rank(pair), dist.get_world_size(pair)) == (rank // 2, 2)
+        assert dist.get_process_group_ranks(pair) == [0, 2]
+        assert dist.get_global_rank(pair, 1) == 2 and dist.get_group_rank(pair, 2) == 1
+        tensor = treadle.ones(1) * (rank + 1)
+        dist.all_reduce(tensor, group=pair)
+        assert tensor.item() == 4
+        dist.broadcast(tensor.fill_(rank), src=2, group=pair)
+        assert tensor.item() == 2
+        dist.broadcast(tensor.fill_(rank), group=pair, group_src=0)
+        assert tensor.item() == 0
+        with pytest.raises(ValueError, match=r"expected a rank of the group \[0, 2\], got 1"):
+            dist.broadcast(tensor, src=1, group=pair)
+    if rank > 0:
+        tensor = treadle.ones(1)
+        dist.all_reduce(tensor, group=other)
+        assert tensor.item() == 2
+        dist.destroy_process_group(other)
+    everybody = dist.new_group()
+    tensor = treadle.ones(1)
+    dist.all_reduce(tensor, group=everybody)
+    assert tensor.item() == world
+
+
+def test_groups() -> None:
+    together(3, _groups)
+
+
+# ---- Finding each other ----
+
+
+def _init_in_thread_order(world: int, init: Callable[[int], None]) -> List[int]:
+    context = multiprocessing.get_context("fork")
+    results = context.SimpleQueue()
+
+    def child(rank: int) -> None:
+        try:
+            init(rank)
+            tensor = treadle.tensor([rank])
+            dist.all_reduce(tensor)
+            results.put(tensor.item())
+            dist.destroy_process_group()
+        except BaseException:
+            results.put(traceback.format_exc())
+
+    processes = [context.Process(target=child, args=(rank,)) for rank in reversed(range(world))]
+    for process in processes:
+        process.start()
+    found = [results.get() for _ in processes]
+    for process in processes:
+        process.join()
+    return found
+
+
+def test_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MASTER_ADDR", "localhost")
+    monkeypatch.setenv("MASTER_PORT", str(_free_port()))
+    monkeypatch.setenv("WORLD_SIZE", "2")
+
+    def init(rank: int) -> None:
+        os.environ["RANK"] = str(rank)
+        for _ in range(2):  # again, at the same port
+            if dist.is_initialized():
+                dist.destroy_process_group()
+            dist.init_process_group(timeout=SOON)
+            assert dist.is_initialized()
+
+    assert _init_in_thread_order(2, init) == [1, 1]
+
+
+def test_file(tmp_path: Path) -> None:
+    path = tmp_path / "shared"
+    for _ in range(2):
+        found = _init_in_thread_order(
+            3, lambda rank: dist.init_process_group("gloo", path.as_uri(), SOON, 3, rank)
+        )
+        assert found == [3, 3, 3] and not path.exists()
+
+
+def test_store_of_the_program() -> None:
+    port = _free_port()
+
+    def init(rank: int) -> None:
+        store = dist.TCPStore("127.0.0.1", port, 2, rank == 0, SOON)
+        given = dist.PrefixStore("group", store)
+        dist.init_process_group(store=given, rank=rank, world_size=2, timeout=SOON)
+        dist.barrier()
+
+    assert _init_in_thread_order(2, init) == [1, 1]
+
+
+def test_one_process() -> None:
+    dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        tensor = treadle.ones(3)
+        dist.all_reduce(tensor, dist.ReduceOp.AVG)
+        dist.barrier()
+        assert tensor.tolist() == [1, 1, 1]
+        with pytest.raises(ValueError, match="default process group twice"):
+            dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+    finally:
+        dist.destroy_process_group()
+    assert not dist.is_initialized()
+
+
+def _stores(tmp_path: Path) -> Iterator[dist.Store]:
+    yield dist.HashStore()
+    yield dist.FileStore(str(tmp_path / "store"), 1)
+    yield dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    yield dist.PrefixStore("prefix", dist.HashStore())
+
+
+def test_stores(tmp_path: Path) -> None:
+    for store in _stores(tmp_path):
+        store.set_timeout(timedelta(seconds=10))
+        store.set("text", "déjà")
+        store.set("bytes", b"\x00\xff\n")
+        assert store.get("text") == "déjà".encode() and store.get("bytes") == b"\x00\xff\n"
+        assert store.add("sum", 3) == 3 and store.add("sum", -1) == 2
+        assert store.num_keys() == 3 and store.check(["text", "sum"])
+        assert store.delete_key("sum") and not store.delete_key("sum")
+        assert not store.check(["text", "sum"])
+        with pytest.raises(dist.DistStoreError, match="expected a value for 'none' within 0.05 s"):
+            store.wait(["text", "none"], timedelta(seconds=0.05))
+        later = threading.Timer(0.05, store.set, ("late", "1"))
+        if isinstance(store, dist.TCPStore):  # a process has one connection
+            other = dist.TCPStore("127.0.0.1", store.port)
+            later = threading.Timer(0.05, other.set, ("late", "1"))
+        later.start()
+        assert store.get("late") == b"1"
+        store.close()
+
+
+BAD_STARTS: Any = {
+    "nccl": ({"backend": "nccl"}, RuntimeError, "expected backend 'gloo', .* got 'nccl'"),
+    "unknown": ({"backend": "smoke"}, ValueError, "expected backend 'gloo', got 'smoke'"),
+    "rank": (
+        {"init_method": "tcp://127.0.0.1:1", "world_size": 2, "rank": 2},
+        (ValueError, dist.DistNetworkError),
+        "expected",
+    ),
+    "no rank": ({"init_method": "tcp://127.0.0.1:1"}, ValueError, "expected rank for tcp://"),
+    "no environment": ({}, ValueError, "expected RANK for env://, got none"),
+    "scheme": (
+        {"init_method": "mail://a", "rank": 0, "world_size": 1},
+        RuntimeError,
+        "expected env://, tcp:// or file://, got 'mail://a'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_STARTS)
+def test_bad_starts(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    arguments, kind, message = BAD_STARTS[case]
+    with pytest.raises(kind, match=message):
+        dist.init_process_group(timeout=timedelta(seconds=0.2), **arguments)
+    assert not dist.is_initialized()
+
+
+def test_nobody_else_comes() -> None:
+    url, start = f"tcp://127.0.0.1:{_free_port()}", time.monotonic()
+    for rank, message in ((0, "from rank 1 in time"), (1, "expected a process that listens at")):
+        with pytest.raises(dist.DistNetworkError, match=message):
+            dist.init_process_group("gloo", url, timedelta(seconds=0.3), 2, rank)
+        assert not dist.is_initialized()
+    assert time.monotonic() - start < 5
+
+
+def test_before_the_start() -> None:
+    assert dist.is_available() and dist.is_gloo_available() and not dist.is_initialized()
+    assert not dist.is_nccl_available() and not dist.is_mpi_available()
+    for use in (dist.get_rank, dist.barrier, lambda: dist.all_reduce(treadle.ones(1))):
+        with pytest.raises(ValueError, match="Default process group has not been initialized"):
+            use()
+
+
+# ---- Mistakes and deaths ----
+
+
+def _mistakes(rank: int, world: int) -> None:
+    ones = treadle.ones(2)
+    for use, kind, message in (
+        (lambda: dist.all_reduce([1.0]), TypeError, "all_reduce: expected a tensor, got list"),
+        (lambda: dist.all_reduce(ones.to("meta")), ValueError, "on the cpu, got meta"),
+        (lambda: dist.all_reduce(ones, "sum"), TypeError, "expected op to be a ReduceOp, got str"),
+        (lambda: dist.all_reduce(ones.long(), dist.ReduceOp.AVG), ValueError, "a floating dtype"),
+        (lambda: dist.all_reduce(ones, dist.ReduceOp.BAND), ValueError, "an integer dtype"),
+        (lambda: dist.broadcast(ones, 5), ValueError, r"a rank of the group \[0, 1\], got 5"),
+        (lambda: dist.all_gather([ones], ones), ValueError, "to hold 2 tensors"),
+        (lambda: dist.all_gather([ones.long()] * 2, ones), ValueError, "tensors of one dtype"),
+        (lambda: dist.send(ones, rank), ValueError, "expected another process, got this one"),
+        (lambda: dist.new_group([0, 0]), ValueError, "expected different ranks"),
+        (lambda: dist.reduce_scatter_tensor(ones, treadle.ones(3)), ValueError, "that 2 divides"),
+        (lambda: dist.all_gather_object([None], 1), ValueError, "to have 2 items"),
+    ):
+        with pytest.raises(kind, match=message):
+            use()
+    with pytest.raises(dist.DistBackendError, match="differ in shape or dtype"):
+        dist.all_gather([treadle.zeros(2 + rank) for _ in range(2)], treadle.zeros(2 + rank))
+    with pytest.raises(dist.DistBackendError, match="got its call of"):
+        call = dist.all_gather if rank else dist.all_to_all
+        call([treadle.ones(2), treadle.ones(2)], ones if rank else [ones, ones])
+
+
+def test_mistakes() -> None:
+    together(2, _mistakes)
+
+
+def _waits_for_the_dead(rank: int, world: int) -> Any:
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    start = time.monotonic()
+    with pytest.raises(dist.DistNetworkError) as raised:
+        dist.all_reduce(treadle.ones(1))
+    return str(raised.value), time.monotonic() - start
+
+
+def test_a_dead_process_is_an_error() -> None:
+    """Its connections are closed by the system."""
+    context = multiprocessing.get_context("fork")
+    results = context.SimpleQueue()
+    url = f"tcp://127.0.0.1:{_free_port()}"
+    processes = [
+        context.Process(target=_child, args=(_waits_for_the_dead, rank, 2, url, (), results))
+        for rank in range(2)
+    ]
+    for process in processes:
+        process.start()
+    _, result, error = results.get()
+    for process in processes:
+        process.join()
+    assert error is None, error
+    message, seconds = result
+    assert "all_reduce: expected" in message and "rank 1" in message and "gone" in message
+    assert seconds < 5
+
+
+def _silent(rank: int, world: int) -> Any:
+    group = dist.new_group(timeout=timedelta(seconds=0.3))
+    if rank == 1:
+        dist.recv(treadle.zeros(1), 0)  # until the other has seen that nothing comes
+        return None
+    with pytest.raises(dist.DistNetworkError) as raised:
+        dist.all_reduce(treadle.ones(1), group=group)
+    dist.send(treadle.ones(1), 1)
+    return str(raised.value)
+
+
+def test_a_silent_process_is_an_error() -> None:
+    message = together(2, _silent)[0]
+    assert message == "all_reduce: expected data from rank 1 within 0.3 s, got none"
+
+
+# ---- DistributedDataParallel ----
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(3, 4)
+        self.second = nn.Linear(4, 2)
+        self.other = nn.Linear(4, 2)
+
+    def forward(self, x: treadle.Tensor, which: str = "both") -> treadle.Tensor:
+        hidden = self.first(x).tanh()
+        if which == "second":
+            return self.second(hidden)
+        return self.second(hidden) + self.other(hidden)
+
+
+def _batch(world: int) -> treadle.Tensor:
+    return treadle.from_numpy(_numbers(99, (4 * world, 3)))
+
+
+def _grads(module: nn.Module) -> dict:
+    return {
+        name: None if p.grad is None else p.grad.numpy().copy()
+        for name, p in module.named_parameters()
+    }
+
+
+def _train(rank: int, world: int, megabytes: float) -> Any:
+    treadle.manual_seed(rank)
+    net = Net()
+    model = DistributedDataParallel(net, bucket_cap_mb=megabytes)
+    start = {name: value.numpy().copy() for name, value in net.state_dict().items()}
+    assert list(model.state_dict()) == [f"module.{name}" for name in net.state_dict()]
+    optimizer = treadle.optim.SGD(model.parameters(), lr=0.5)
+    mine = _batch(world)[4 * rank : 4 * rank + 4]
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(mine).square().mean().backward()
+        optimizer.step()
+    return start, _grads(net), {n: v.numpy() for n, v in net.state_dict().items()}
+
+
+@pytest.mark.parametrize(("world", "megabytes"), [(2, 25), (3, 1e-5)])
+def test_training_together_equals_training_on_everything(world: int, megabytes: float) -> None:
+    found = together(world, _train, megabytes)
+    start, grads, state = found[0]
+    for other_start, other_grads, other_state in found[1:]:
+        for name in start:
+            assert np.array_equal(other_start[name], start[name])
+            assert other_state[name].tobytes() == state[name].tobytes()
+        for name in ("first.weight", "second.bias"):
+            assert other_grads[name].tobytes() == grads[name].tobytes()
+    net = Net()
+    net.load_state_dict({name: treadle.from_numpy(v.copy()) for name, v in start.items()})
+    optimizer = treadle.optim.SGD(net.parameters(), lr=0.5)
+    for _ in range(3):
+        optimizer.zero_grad()
+        net(_batch(world)).square().mean().backward()
+        optimizer.step()
+    for name, value in net.state_dict().items():
+        np.testing.assert_allclose(state[name], value.numpy(), rtol=1e-5, atol=1e-6, err_msg=name)
+    for name, value in _grads(net).items():
+        if value is not None:
+            np.testing.assert_allclose(grads[name], value, rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+def _accumulate(rank: int, world: int) -> dict:
+    treadle.manual_seed(0)
+    model = DistributedDataParallel(Net())
+    mine = _batch(world)[4 * rank : 4 * rank + 4]
+    with model.no_sync():
+        model(mine[:2]).sum().backward()
+    before = _grads(model.module)
+    model(mine[2:]).sum().backward()
+    return before, _grads(model.module)
+
+
+def test_no_sync_adds_up_and_averages_later() -> None:
+    (first, sums), (second, other_sums) = together(2, _accumulate)
+    assert not np.allclose(first["first.weight"], second["first.weight"])
+    treadle.manual_seed(0)
+    net = Net()
+    net(_batch(2)).sum().backward()
+    for name, value in _grads(net).items():
+        np.testing.assert_allclose(sums[name], value / 2, rtol=1e-5, atol=1e-6)
+        assert sums[name].tobytes() == other_sums[name].tobytes()
+
+
+def _unused(rank: int, world: int) -> Any:
+    mine = _batch(world)[4 * rank : 4 * rank + 4]
+    model = DistributedDataParallel(Net())
+    model(mine, "second").sum().backward()
+    with pytest.raises(RuntimeError, match="got none of 2; set find_unused_parameters=True"):
+        model(mine, "second")
+    with treadle.no_grad():
+        model(mine, "second")
+
+    net = Net()
+    extra = net.extra = nn.Linear(1, 1)  # used by nobody
+    model = DistributedDataParallel(net, find_unused_parameters=True, bucket_cap_mb=1e-5)
+    for _ in range(2):
+        net.zero_grad()
+        # The first process does not use net.other.
+        model(mine, "second" if rank == 0 else "both").sum().backward()
+        assert extra.weight.grad is None
+    return _grads(net)
+
+
+def test_parameters_without_a_gradient() -> None:
+    first, second = together(2, _unused)
+    for name, value in first.items():
+        if value is not None:
+            assert value.tobytes() == second[name].tobytes()
+    np.testing.assert_allclose(first["other.bias"], [2.0, 2.0])  # 4 in one process, 0 in the other
+
+
+def _buffers(rank: int, world: int) -> Any:
+    treadle.manual_seed(0)
+    model = DistributedDataParallel(nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4)))
+    apart = DistributedDataParallel(nn.BatchNorm1d(3), broadcast_buffers=False)
+    for _ in range(2):
+        mine = treadle.from_numpy(_numbers(rank, (4, 3)))
+        model(mine)
+        apart(mine)
+    model.eval()(treadle.zeros(1, 3))  # takes the buffers of the first process
+    return model.module[1].running_mean.tolist(), apart.module.running_mean.tolist()
+
+
+def test_buffers_are_those_of_the_first_process() -> None:
+    (first, apart), (second, other_apart) = together(2, _buffers)
+    assert first == second and apart != other_apart
+
+
+def _refused(rank: int, world: int) -> None:
+    with pytest.raises(RuntimeError, match="expected the parameters of the first process"):
+        DistributedDataParallel(nn.Linear(2, 2 + rank)) if rank else _and_fail()
+    frozen = nn.Linear(2, 2).requires_grad_(False)
+    with pytest.raises(RuntimeError, match="any parameters that require a gradient"):
+        DistributedDataParallel(frozen)
+    with pytest.raises(ValueError, match="expected no device_ids for a module on the cpu"):
+        DistributedDataParallel(nn.Linear(2, 2), device_ids=[rank])
+
+
+def _and_fail() -> None:
+    """The first process learns of a difference by the calls that the others leave out."""
+    dist.broadcast_object_list([[("weight", (2, 2), "treadle.float32")]], 0)
+    raise RuntimeError("expected the parameters of the first process")
+
+
+def test_what_cannot_be_parallel() -> None:
+    together(2, _refused)
+    with pytest.raises(ValueError, match="Default process group has not been initialized"):
+        DistributedDataParallel(nn.Linear(2, 2))
+
+
+def _copies(rank: int, world: int) -> None:
+    treadle.manual_seed(0)
+    model = DistributedDataParallel(Net())
+    mine = _batch(world)[4 * rank : 4 * rank + 4]
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        model.zero_grad()
+        model(mine).sum().backward()
+        other(mine).sum().backward()
+        for p, q in zip(model.parameters(), other.parameters()):
+            assert p is not q and treadle.equal(p.grad, q.grad)
+
+
+def test_copies() -> None:
+    together(2, _copies)
