@@ -1,6 +1,7 @@
 // What treadle.autograd.graph is made of: hooks on saved tensors, edges of the graph, versions, and
 // the walk from edges to edges.
 #include <optional>
+#include <unordered_set>
 
 #include "autograd/engine.h"
 #include "autograd/saved_tensor.h"
@@ -171,6 +172,33 @@ PyObject* backward_edges(PyObject*, PyObject* const* arguments, Py_ssize_t count
   });
 }
 
+// _reaches_other_leaves(tensors, own): whether the history of a tensor leads to a leaf that is not
+// among `own`.
+PyObject* reaches_other_leaves(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  return guarded([&] {
+    check_internal(count == 2, "_reaches_other_leaves takes two tuples");
+    const std::vector<Tensor> tensors = detail::read_tensors("func", arguments[0]);
+    const std::vector<Tensor> own = detail::read_tensors("func", arguments[1]);
+    std::unordered_set<const autograd::Node*> seen;
+    std::vector<const autograd::Node*> waiting;
+    const auto visit = [&](const Edge& edge) {
+      if (edge.valid() && seen.insert(edge.node.get()).second) waiting.push_back(edge.node.get());
+    };
+    for (const Tensor& t : own) {
+      if (t.requires_grad() && autograd::is_leaf(t))
+        seen.insert(autograd::gradient_edge(t).node.get());
+    }
+    for (const Tensor& t : tensors) visit(autograd::gradient_edge(t));
+    while (!waiting.empty()) {
+      const autograd::Node* node = waiting.back();
+      waiting.pop_back();
+      if (node->sequence_nr() == autograd::kFirstInQueue) return to_bool(true);
+      for (const Edge& edge : node->edges()) visit(edge);
+    }
+    return to_bool(false);
+  });
+}
+
 PyObject* current_backward(PyObject*, PyObject*) {
   return PyLong_FromLongLong(autograd::current_backward());
 }
@@ -208,6 +236,7 @@ void init_graph_functions(PyObject* module) {
       {"_increment_version", increment_version, METH_O, nullptr},
       {"_gradient_edge", gradient_edge, METH_O, nullptr},
       fast("_backward_edges", &backward_edges),
+      fast("_reaches_other_leaves", &reaches_other_leaves),
       {"_current_backward", current_backward, METH_NOARGS, nullptr},
       {"_node_key", node_key, METH_O, nullptr},
       fast("_will_run", &will_run),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any, Optional, Sequence, Tuple, Union
 
-from treadle import _C
+from treadle import _C, _names
 from treadle.autograd import _edge
 from treadle.autograd._edge import GradientEdge
 from treadle.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
@@ -137,7 +137,7 @@ def _batched_grad(
 
 
 _LAZY = {"gradcheck": "treadle.autograd.gradcheck", "gradgradcheck": "treadle.autograd.gradcheck"}
-_SUBMODULES = frozenset(["functional", "graph"])
+_submodules = _names.attributes_of(__name__)
 
 
 def __getattr__(name: str) -> Any:
@@ -145,9 +145,7 @@ def __getattr__(name: str) -> Any:
         function = getattr(importlib.import_module(_LAZY[name]), name)
         globals()[name] = function  # over the submodule of the same name
         return function
-    if name in _SUBMODULES:
-        return importlib.import_module(f"treadle.autograd.{name}")
-    raise AttributeError(f"module 'treadle.autograd' has no attribute '{name}'")
+    return _submodules(name)
 
 
 __all__ = [

@@ -13,7 +13,7 @@ more than twice differentiable for that.
 
 from __future__ import annotations
 
-from typing import Iterator, Optional, Sequence, Tuple
+from typing import Callable, Iterator, List, Optional, Sequence, Tuple
 
 from treadle import _C
 from treadle.autograd.grad_mode import enable_grad
@@ -92,3 +92,48 @@ class Pushforward:
     ) -> MaybeTensors:
         """The derivative of each output, None where it is no function of the inputs."""
         return gradients(self.pulled, self.starts, direction, create_graph)
+
+
+# ---- whole matrices ----
+
+
+def _stacked(parts: List[Tensor], dim: int, output: Tensor, x: Tensor, like: Tensor) -> Tensor:
+    """The rows or columns of a Jacobian as one tensor; an empty one has none."""
+    form = output.shape + x.shape
+    if not parts:
+        return _C.zeros(form, dtype=like.dtype, device=like.device)
+    return _C.stack(parts, dim).reshape(form)
+
+
+def jacobian_rows(
+    output: Tensor,
+    inputs: Sequence[Tensor],
+    create_graph: bool = False,
+    filled: Callable[[MaybeTensors, Sequence[Tensor]], Tuple[Tensor, ...]] = or_zeros,
+) -> List[Tensor]:
+    """The Jacobian of one output by each input, row by row through backward; `filled` says what
+    stands where there is no derivative."""
+    rows: List[List[Tensor]] = [[] for _ in inputs]
+    for unit in units(output):
+        found = gradients((output,), inputs, (unit,), create_graph)
+        for row, value in zip(rows, filled(found, inputs)):
+            row.append(value)
+    return [_stacked(row, 0, output, x, x) for row, x in zip(rows, inputs)]
+
+
+def jacobian_columns(
+    outputs: Sequence[Tensor], inputs: Sequence[Tensor], create_graph: bool = False
+) -> List[List[Tensor]]:
+    """The Jacobian of each output by each input, column by column along the inputs."""
+    push = Pushforward(outputs, inputs)
+    zeros = tuple(_C.zeros_like(x) for x in inputs)
+    blocks: List[List[Tensor]] = [[] for _ in outputs]
+    for j, x in enumerate(inputs):
+        columns: List[List[Tensor]] = [[] for _ in outputs]
+        for unit in units(x):
+            found = push.along((*zeros[:j], unit, *zeros[j + 1 :]), create_graph)
+            for column, value in zip(columns, or_zeros(found, outputs)):
+                column.append(value)
+        for block, column, output in zip(blocks, columns, outputs):
+            block.append(_stacked(column, -1, output, x, output))
+    return blocks

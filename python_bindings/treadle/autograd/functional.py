@@ -8,6 +8,7 @@ A function of several tensors is given a tuple, and tuples come back; a tensor a
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable, Optional, Tuple, Union
 
 from treadle import _C
@@ -15,9 +16,10 @@ from treadle.autograd._derivatives import (
     MaybeTensors,
     Pushforward,
     gradients,
+    jacobian_columns,
+    jacobian_rows,
     or_zeros,
     set_apart,
-    units,
 )
 from treadle.autograd.grad_mode import enable_grad
 
@@ -113,6 +115,10 @@ class _Call:
             dependent = value is not None and (value.requires_grad or not self.create_graph)
             self.demand(dependent, what.format(i=i))
         return or_zeros(values, like)
+
+    def filler(self, number: int) -> Callable[[MaybeTensors, Tensors], Tensors]:
+        """`filled` for the derivatives of one output by the inputs."""
+        return functools.partial(self.filled, what=f"output {number} to depend on input {{i}}")
 
     def outputs_as_given(self) -> OneOrMore:
         return _as_given(self.outputs, self.several_outputs, self.create_graph)
@@ -211,43 +217,6 @@ def hvp(
 # ---- whole matrices ----
 
 
-def _rows(call: _Call, output: Tensor, number: int) -> Tensors:
-    """The Jacobian of one output with respect to each input, row by row through backward."""
-    rows: list = [[] for _ in call.inputs]
-    for unit in units(output):
-        found = gradients((output,), call.inputs, (unit,), call.create_graph)
-        what = f"output {number} to depend on input {{i}}"
-        for row, value in zip(rows, call.filled(found, call.inputs, what)):
-            row.append(value)
-    return tuple(
-        _C.stack(row).reshape(output.shape + x.shape)
-        if row
-        else _C.zeros(output.shape + x.shape, dtype=x.dtype, device=x.device)
-        for row, x in zip(rows, call.inputs)
-    )
-
-
-def _columns(call: _Call) -> Tuple[Tensors, ...]:
-    """The Jacobian of each output with respect to each input, column by column along inputs."""
-    push = Pushforward(call.outputs, call.inputs)
-    zeros = tuple(_C.zeros_like(x) for x in call.inputs)
-    blocks: list = [[] for _ in call.outputs]
-    for j, x in enumerate(call.inputs):
-        columns: list = [[] for _ in call.outputs]
-        for unit in units(x):
-            direction = (*zeros[:j], unit, *zeros[j + 1 :])
-            for column, value in zip(columns, or_zeros(push.along(direction), call.outputs)):
-                column.append(value)
-        for block, column, output in zip(blocks, columns, call.outputs):
-            stacked = (
-                _C.stack(column, -1)
-                if column
-                else _C.zeros((*output.shape, 0), dtype=output.dtype, device=output.device)
-            )
-            block.append(stacked.reshape(output.shape + x.shape))
-    return tuple(tuple(block) for block in blocks)
-
-
 def _check_strategy(
     op: str, strategy: str, create_graph: bool, strict: bool, vectorize: bool
 ) -> None:
@@ -294,10 +263,13 @@ def jacobian(
     call = _Call("jacobian", func, inputs, create_graph, strict)
     with enable_grad():
         if strategy == "forward-mode":
-            blocks = _columns(call)
+            blocks = jacobian_columns(call.outputs, call.inputs)
         else:
-            blocks = tuple(_rows(call, output, i) for i, output in enumerate(call.outputs))
-    kept = tuple(_as_given(row, call.several_inputs, create_graph) for row in blocks)
+            blocks = [
+                jacobian_rows(output, call.inputs, create_graph, call.filler(i))
+                for i, output in enumerate(call.outputs)
+            ]
+    kept = tuple(_as_given(tuple(row), call.several_inputs, create_graph) for row in blocks)
     return kept if call.several_outputs else kept[0]
 
 
