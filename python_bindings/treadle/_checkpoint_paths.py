@@ -76,7 +76,7 @@ _CLASSES = {
         "nn.parallel.data_parallel": "DataParallel",
         "nn.parameter": "Buffer Parameter UninitializedBuffer UninitializedParameter",
     },
-    "nn.modules.attention": {"nn.modules.linear": "NonDynamicallyQuantizableLinear"},
+    "nn.modules.linear": {"nn.modules.linear": "NonDynamicallyQuantizableLinear"},
     "optim": {
         "optim.adadelta": "Adadelta",
         "optim.adagrad": "Adagrad",

@@ -10,12 +10,8 @@ from treadle import Tensor
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
-from .linear import Linear
+from .linear import NonDynamicallyQuantizableLinear
 from .module import Module
-
-
-class NonDynamicallyQuantizableLinear(Linear):
-    """A linear layer by another name, which checkpoints and tools look for."""
 
 
 class MultiheadAttention(Module):

@@ -64,6 +64,10 @@ class Linear(Module):
         )
 
 
+class NonDynamicallyQuantizableLinear(Linear):
+    """A linear layer by another name, which checkpoints and tools look for."""
+
+
 class Bilinear(Module):
     """x1 @ weight[k] @ x2 + bias[k] for each output k."""
 
