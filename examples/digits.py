@@ -1,10 +1,12 @@
 """Handwritten digits: a small convolutional network learns to read 8x8 images.
 
-    python examples/digits.py            # well under a minute on two cores; test accuracy about
-    0.99 python examples/digits.py --small    # a few seconds: a smaller network, fewer epochs
+    python -m treadle.run examples/digits.py            # 6 s on one core
+    python -m treadle.run examples/digits.py --small    # 1 s: a smaller network, fewer epochs
 
 The data are the 1,797 images that scikit-learn ships. A fifth of them, fixed by the seed, is held
 out for testing. The loss of every epoch goes to loss_curve.png.
+
+Reaches: test accuracy >= 0.98 (small: >= 0.9)
 """
 
 from __future__ import annotations
@@ -12,11 +14,11 @@ from __future__ import annotations
 import argparse
 import time
 
-import treadle as torch
+import torch
 from sklearn.datasets import load_digits
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, Subset
 from tqdm import tqdm
-from treadle import nn
-from treadle.utils.data import DataLoader, Dataset, Subset
 
 
 class Digits(Dataset):

@@ -25,6 +25,5 @@ def main() -> int:
     with step("Training"):
         # Python's own settings are left out, so that the wheel is what runs.
         environment_variables = {"PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": ""}
-        return run(
-            [str(FOLDER / "bin" / "python"), "examples/digits.py"], env=environment_variables
-        )
+        python = str(FOLDER / "bin" / "python")
+        return run([python, "-m", "treadle.run", "examples/digits.py"], env=environment_variables)
