@@ -154,5 +154,5 @@ def __getattr__(name: str) -> _typing.Any:
 def __dir__() -> list:
     import pkgutil
 
-    modules = {module.name for module in pkgutil.iter_modules(__path__)}
+    modules = {m.name for m in pkgutil.iter_modules(__path__) if m.name != "__main__"}
     return sorted({*globals(), *modules, *_LAZY})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import Any, Optional
+from typing import Any, Dict, Optional
 
 # What a checkpoint calls the package, so that PyTorch reads it too.
 PACKAGE_IN_FILES = "torch"
@@ -140,6 +140,13 @@ def class_named(full: str) -> Optional[type]:
         return None
     value = getattr(importlib.import_module(f"{_PACKAGE}.{place[0]}"), place[1], None)
     return value if isinstance(value, type) else None
+
+
+def classes_of(path: str) -> Dict[str, type]:
+    """The classes that PyTorch's module of that path has and that are here, by name."""
+    names = [full for full in _public_of if full.rpartition(".")[0] == path]
+    found = {full.rpartition(".")[2]: class_named(full) for full in names}
+    return {name: kind for name, kind in found.items() if kind is not None}
 
 
 def path_in_files(value: Any, name: str) -> str:

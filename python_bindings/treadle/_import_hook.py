@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any, Callable, Dict, Iterator, Optional, Sequence
 
 import treadle
-from treadle import _names
+from treadle import _checkpoint_paths, _names
 
 ALIAS = "torch"
 # A folder with a torch.py that installs the hook, for processes that begin without it.
@@ -60,10 +60,38 @@ class _Source(SourceFileLoader):
         _adopt(module)
 
 
+class _Elsewhere(Loader):
+    """Loads a module that the package does not have, whose classes it has in others: of
+    torch.nn.modules.upsampling the class Upsample is in treadle.nn."""
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__dict__.update(_checkpoint_paths.classes_of(module.__name__))
+        module.__dict__["__getattr__"] = _names.attributes_of(
+            _renamed(module.__name__, _names.PACKAGE)
+        )
+
+
 def _adopt(module: ModuleType) -> None:
-    """Make a module of the package known as torch's, and its missing names speak of torch."""
+    """Make a module of the package known as torch's, with all that torch's has in it; its missing
+    names speak of torch."""
     sys.modules[_renamed(module.__name__, ALIAS)] = module
-    module.__dict__.setdefault("__getattr__", _names.attributes_of(module.__name__))
+    module.__dict__.setdefault("__getattr__", _attributes_of(module.__name__))
+
+
+def _attributes_of(module: str) -> Callable[[str], Any]:
+    path, otherwise = _renamed(module, ALIAS), _names.attributes_of(module)
+
+    def __getattr__(name: str) -> Any:
+        full = f"{path}.{name}"
+        if _checkpoint_paths.classes_of(full) and importlib.util.find_spec(full) is not None:
+            return importlib.import_module(full)
+        found = _checkpoint_paths.class_named(full)
+        return otherwise(name) if found is None else found
+
+    return __getattr__
 
 
 class _Distribution(importlib.metadata.Distribution):
@@ -90,6 +118,8 @@ class _Finder(importlib.metadata.DistributionFinder):
         if not _is_below(fullname, ALIAS):
             return None
         spec = importlib.util.find_spec(_renamed(fullname, _names.PACKAGE))
+        if spec is None and _checkpoint_paths.classes_of(fullname):
+            return ModuleSpec(fullname, _Elsewhere())
         if spec is None:
             return None
         if spec.origin is None:  # a folder without code, which a later finder would take

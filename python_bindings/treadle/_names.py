@@ -60,7 +60,7 @@ def _is_module(full: str) -> bool:
 def submodule(module: str, name: str) -> Optional[Any]:
     """The submodule of that name, imported; None where there is none."""
     is_special = name.startswith("__") and name != "__config__"
-    if is_special or not hasattr(sys.modules[module], "__path__"):
+    if is_special or not hasattr(sys.modules.get(module), "__path__"):
         return None
     full = f"{module}.{name}"
     return importlib.import_module(full) if _is_module(full) else None

@@ -8,6 +8,8 @@ import copy
 import hashlib
 import pickle
 import threading
+import types
+import warnings
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple, Union
 
@@ -572,6 +574,59 @@ def test_scatter_and_gather() -> None:
     assert treadle.equal(together["x"], x) and together["s"].tolist() == [3, 7]
     with pytest.raises(ValueError, match="expected dictionaries with the same keys"):
         nn.parallel.gather([{"a": x}, {"b": x}], "cpu")
+
+
+def test_amp_by_its_older_name() -> None:
+    cuda = treadle.cuda.amp
+    assert issubclass(cuda.autocast, treadle.amp.autocast)
+    assert issubclass(cuda.GradScaler, treadle.amp.GradScaler)
+    assert cuda.amp_definitely_not_available()
+    x = treadle.ones(2, 2)
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        scaler = cuda.GradScaler(init_scale=4.0)
+        with cuda.autocast():
+            assert (x @ x).dtype == treadle.float32  # there is no device that it is for
+
+        @cuda.custom_fwd(cast_inputs=treadle.float16)
+        def forward(ctx: Any, value: treadle.Tensor) -> treadle.Tensor:
+            return value
+
+        ctx = types.SimpleNamespace()
+        assert forward(ctx, x).dtype == treadle.float32
+        assert cuda.custom_bwd(lambda ctx, value: value)(ctx, 3) == 3
+    assert not scaler.is_enabled()
+    deprecated = [str(w.message) for w in given if w.category is FutureWarning]
+    assert deprecated[:2] == [
+        "`treadle.cuda.amp.GradScaler(args...)` is deprecated. Please use "
+        "`treadle.amp.GradScaler('cuda', args...)` instead.",
+        "`treadle.cuda.amp.autocast(args...)` is deprecated. Please use "
+        "`treadle.amp.autocast('cuda', args...)` instead.",
+    ]
+
+
+def test_arguments_of_layers() -> None:
+    from treadle.nn.modules import utils
+
+    assert utils._pair(3) == (3, 3) and utils._triple([1, 2]) == (1, 2)
+    assert utils._ntuple(4)("ab") == ("a", "b") and utils._single(0.5) == (0.5,)
+    assert utils._reverse_repeat_tuple((1, 2), 2) == (2, 2, 1, 1)
+    assert utils._list_with_default([None, 7], [2, 3, 4]) == [3, 7]
+    with pytest.raises(ValueError, match="at least 2"):
+        utils._list_with_default([None], [1])
+    state = Net().state_dict(prefix="module.")
+    utils.consume_prefix_in_state_dict_if_present(state, "module.")
+    assert list(state) == list(Net().state_dict())
+    assert list(state._metadata) == list(Net().state_dict()._metadata)
+
+
+def test_dlpack_by_its_older_name() -> None:
+    from treadle.utils import dlpack
+
+    x = treadle.arange(3.0)
+    y = dlpack.from_dlpack(dlpack.to_dlpack(x))
+    y[0] = 7
+    assert x.tolist() == [7, 1, 2]
 
 
 # ---- The default device ----

@@ -79,6 +79,43 @@ def test_all_forms_of_import_give_the_same_objects(tmp_path: Path) -> None:
     assert printed == ["True [0.0, 2.0]"]
 
 
+def test_classes_are_where_pytorch_has_them(tmp_path: Path) -> None:
+    """Also where the modules of this package are laid out otherwise."""
+    printed = _printed(
+        tmp_path,
+        """
+        import torch
+        import torch.nn.modules.fold
+        from torch.nn.modules.upsampling import Upsample
+        from torch.nn.modules.activation import MultiheadAttention
+        from torch.nn.modules.loss import _Loss, CTCLoss
+        from torch.nn.modules.utils import _pair, _triple
+        from torch.nn.common_types import _size_2_t
+        from torch.nn.parameter import UninitializedParameter
+        from torch.utils.data.dataset import Dataset
+
+        assert Upsample is torch.nn.Upsample and CTCLoss is torch.nn.CTCLoss
+        assert torch.nn.modules.fold.Unfold is torch.nn.Unfold
+        assert torch.nn.modules.channelshuffle.ChannelShuffle is torch.nn.ChannelShuffle
+        assert MultiheadAttention is torch.nn.MultiheadAttention and _pair(2) == (2, 2)
+        for use in (
+            lambda: torch.nn.modules.fold.NoSuch,
+            lambda: torch.nn.modules.loss.NoSuch,
+            lambda: torch.nn.modules.no_such,
+        ):
+            try:
+                use()
+            except AttributeError as error:
+                print(error)
+        """,
+    )
+    assert [line.split()[0] for line in printed] == [
+        "torch.nn.modules.fold.NoSuch",
+        "torch.nn.modules.loss.NoSuch",
+        "torch.nn.modules.no_such",
+    ]
+
+
 # What a program can ask of how it was started, printed alike by both.
 ABOUT = """
 import inspect, os, sys
@@ -94,7 +131,7 @@ ENDS = {
     "exits with a text": "sys.exit('too bad')",
     "exits at once": "os._exit(5)",
     "raises": "def g():\n    1 / 0\n\n\ng()",
-    "raises with a cause": "try:\n    {}['a']\nexcept KeyError as e:\n    raise ValueError(1) from e",
+    "raises with a cause": "try:\n    {}[1]\nexcept KeyError as e:\n    raise ValueError from e",
     "is interrupted": "import signal; os.kill(os.getpid(), signal.SIGINT)",
     "has a hook": "sys.excepthook = lambda kind, e, tb: print(kind, e, tb.tb_lineno)\nint('x')",
     "ends later": "import atexit; atexit.register(lambda: print('bye', f.__name__, flush=True))",
@@ -172,7 +209,8 @@ def test_missing_names_name_themselves(tmp_path: Path) -> None:
         except ImportError:
             print("as plain Python has it")
         import importlib.util
-        print(importlib.util.find_spec("torch.no_such"), importlib.util.find_spec("torch.nn") is None)
+        find = importlib.util.find_spec
+        print(find("torch.no_such"), find("torch.nn") is None)
         """,
     )
     page = "does not exist in Treadle; see docs/coming-from-pytorch.md"
