@@ -49,6 +49,18 @@ inline std::optional<std::vector<double>> keep(const std::optional<DoubleList>& 
 // to change, whose history would otherwise lead to itself.
 Tensor kept_for_backward(const Tensor& argument, const Tensor& self);
 
+// Each tensor of a list that `op`, which has no derivative, changed in place gets a history of its
+// own, through which no gradient comes.
+template <class... Arguments>
+void rebase_undifferentiable(const char* op, TensorList written, const Arguments&... arguments) {
+  for (const Tensor& t : written) {
+    if (!is_differentiable(t.dtype())) continue;
+    auto node = make_intrusive<UndifferentiableNode>(op);
+    (add_edges(*node, arguments), ...);
+    rebase_history(t, std::move(node));
+  }
+}
+
 // Puts the gradients of a list argument in place.
 inline void put(Grads& out, size_t first, size_t count, std::vector<Tensor> grads) {
   for (size_t i = 0; i < count && i < grads.size(); ++i) out[first + i] = std::move(grads[i]);

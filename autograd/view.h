@@ -15,6 +15,9 @@ std::vector<Tensor> as_views(const Tensor& self, std::vector<Tensor> views);
 // Raises RuntimeError when `self` may not be changed in place by `op`, which is to be recorded if
 // `recorded`.
 void check_in_place(const char* op, const Tensor& self, bool recorded);
+inline void check_in_place(const char* op, TensorList written, bool recorded) {
+  for (const Tensor& self : written) check_in_place(op, self, recorded);
+}
 // Raises RuntimeError when an argument of an out= form requires grad.
 [[noreturn]] void reject_out(const char* op);
 

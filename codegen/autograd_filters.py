@@ -79,7 +79,7 @@ class NodeClass:
 class LayerFunction:
     entry: Entry
     form: Form
-    style: str  # functional, view, views, inplace, out
+    style: str  # functional, view, views, inplace, lists (which it writes), out
     node: Optional[NodeClass]  # None: no derivative
     zero: bool = False  # in-place operator whose result is not differentiable
     recorded_args: tuple[str, ...] = ()
@@ -369,6 +369,8 @@ def _style(e: Entry, form: Form) -> Optional[str]:
     if form.form == "inplace":
         if "inplace_view" in e.tags:
             return None
+        if cpp.written_lists(e) and not linked:
+            return "lists"
         # What is composed of other operators is recorded by them.
         return "inplace" if formulas or not linked else None
     if not _is_differentiable(e) or (linked and not formulas):

@@ -95,7 +95,7 @@ def parameters(e: Entry, form: Form) -> list[tuple[str, str]]:
 
 
 def returns_of(e: Entry, form: Form) -> str:
-    if form.form == "functional":
+    if form.form == "functional" or not e.returns:
         return return_type(e.returns)
     if form.form == "inplace" or len(e.returns) == 1:
         return "Tensor"
@@ -620,7 +620,7 @@ def shape_declaration(e: Entry) -> Optional[str]:
     fn = tree["fn"] if tree["op"] == "call" else tree["name"]
     arguments = tree["args"] if tree["op"] == "call" else []
     n = len(e.returns)
-    result = "TensorSpec" if n == 1 else f"std::array<TensorSpec, {n}>"
+    result = {0: "void", 1: "TensorSpec"}.get(n, f"std::array<TensorSpec, {n}>")
     return f"{result} {fn}({', '.join(['const char* op'] + [_expr_type(e, a) for a in arguments])})"
 
 

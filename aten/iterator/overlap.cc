@@ -6,11 +6,15 @@
 namespace treadle {
 namespace {
 
-struct Range {
-  int64_t low, high;  // bytes from the storage's start; high is past the end
-};
+bool same_places(const Tensor& a, const Tensor& b) {
+  return a.storage_offset() == b.storage_offset() && a.dtype() == b.dtype() &&
+         a.sizes() == b.sizes() &&
+         (a.strides() == b.strides() || (a.is_contiguous() && b.is_contiguous()));
+}
 
-Range range_of(const Tensor& t) {
+}  // namespace
+
+MemoryRange memory_range(const Tensor& t) {
   int64_t low = t.storage_offset(), high = low;
   for (size_t d = 0; d < t.sizes().size(); ++d) {
     const int64_t span = (t.sizes()[d] - 1) * t.strides()[d];
@@ -19,20 +23,11 @@ Range range_of(const Tensor& t) {
   return {low * t.element_size(), (high + 1) * t.element_size()};
 }
 
-// Each byte of the tensor's range belongs to exactly one element.
 bool is_dense(const Tensor& t) {
   if (t.is_contiguous()) return true;
-  const Range r = range_of(t);
+  const MemoryRange r = memory_range(t);
   return r.high - r.low == t.nbytes() && !has_internal_overlap(t);
 }
-
-bool same_places(const Tensor& a, const Tensor& b) {
-  return a.storage_offset() == b.storage_offset() && a.dtype() == b.dtype() &&
-         a.sizes() == b.sizes() &&
-         (a.strides() == b.strides() || (a.is_contiguous() && b.is_contiguous()));
-}
-
-}  // namespace
 
 bool has_internal_overlap(const Tensor& t) {
   if (t.is_contiguous()) return false;
@@ -48,7 +43,7 @@ Overlap overlap_of(const Tensor& a, const Tensor& b) {
       (a.storage()->data() != nullptr && a.storage()->data() == b.storage()->data());
   if (!one_memory || a.numel() == 0 || b.numel() == 0) return Overlap::None;
   if (same_places(a, b)) return Overlap::Full;
-  const Range ra = range_of(a), rb = range_of(b);
+  const MemoryRange ra = memory_range(a), rb = memory_range(b);
   if (ra.low >= rb.high || rb.low >= ra.high) return Overlap::None;
   return is_dense(a) && is_dense(b) ? Overlap::Partial : Overlap::Unknown;
 }

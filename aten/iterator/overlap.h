@@ -13,6 +13,15 @@ enum class Overlap : uint8_t {
 };
 Overlap overlap_of(const Tensor& a, const Tensor& b);
 
+// From the tensor's lowest element to past its highest, in bytes from the storage's start.
+struct MemoryRange {
+  int64_t low, high;
+};
+MemoryRange memory_range(const Tensor& t);
+
+// Whether each byte of the tensor's range belongs to exactly one element.
+bool is_dense(const Tensor& t);
+
 // Whether an index tuple is certain to share its element with another: a stride of 0 along a
 // dimension of more than one.
 bool has_internal_overlap(const Tensor& t);

@@ -344,13 +344,20 @@ void read_spread(const char* op, const Arguments& arguments, DimVector& out) {
 }
 
 std::vector<Tensor> read_tensors(const char* op, PyObject* o) {
+  const Py_ssize_t count = PySequence_Fast_GET_SIZE(o);
   std::vector<Tensor> out;
-  out.reserve(static_cast<size_t>(PySequence_Fast_GET_SIZE(o)));
-  each_item(op, o, [&](size_t, PyObject* item) {
-    check<ErrorKind::Type>(item == Py_None || is_tensor(item), op,
-                           ": expected a list of tensors, got ", type_text(item), " in it");
-    out.push_back(item == Py_None ? Tensor() : unwrap(item));
-  });
+  out.reserve(static_cast<size_t>(count));
+  // No code of Python's runs between the items, so they need not be held one by one.
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* const item = PySequence_Fast_GET_ITEM(o, i);
+    if (item == Py_None) {
+      out.emplace_back();
+    } else if (is_tensor(item)) {
+      out.push_back(unwrap(item));
+    } else {
+      fail<ErrorKind::Type>(op, ": expected a list of tensors, got ", type_text(item), " in it");
+    }
+  }
   return out;
 }
 

@@ -224,6 +224,9 @@ def deepcopy_tensor(tensor: treadle.Tensor, memo: dict) -> treadle.Tensor:
     elif tensor.requires_grad:
         copied.requires_grad = True
     memo[id(tensor)] = copied
+    # An object that is made anew each time it is asked for, as a gradient is, lives as long as its
+    # number in the memo does.
+    memo.setdefault(id(memo), []).append(tensor)
     if tensor.grad is not None:
         copied.grad = deepcopy_tensor(tensor.grad, memo)
     return copied

@@ -1,5 +1,5 @@
-"""The whole generated text of seven operators: a unary, a binary, a reduction, a factory, a view,
-one with several outputs, one with an autocast policy.
+"""The whole generated text of eight operators: a unary, a binary, a reduction, a factory, a view,
+one with several outputs, one with an autocast policy, one that writes a list.
 
 A golden is what `./dev show NAME` would print if goldens/functions.yaml were the operators. A
 refactor of the generator leaves all of them as they are; a change of what it generates shows in the
@@ -24,7 +24,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 GOLDENS = HERE / "goldens"
-OPERATORS = ("exp", "add", "sum", "zeros", "permute", "topk", "mm")
+OPERATORS = ("exp", "add", "sum", "zeros", "permute", "topk", "mm", "scale_all_")
 UPDATE = "pytest tests/codegen/test_goldens.py --update-goldens"
 
 

@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Iterable, Optional, Union
 
 import treadle
-from treadle import Tensor
+from treadle import _C, Tensor
 
-from .optimizer import Optimizer, check_setting
+from .optimizer import (
+    Fused,
+    check_betas,
+    check_implementation,
+    check_lr,
+    check_not_negative,
+    like,
+    number,
+    real,
+    scalar,
+    step_count,
+    uniform_parts,
+    zeros_like,
+)
 
 
-class Adam(Optimizer):
+class Adam(Fused):
     """param -= lr * mean / (sqrt(mean square) + eps), both estimates corrected for starting at
-    zero."""
+    zero; with `amsgrad` by the largest mean square so far.
 
-    # Whether weight decay shrinks the parameter itself (AdamW) instead of adding to the gradient.
-    decoupled = False
+    Kingma & Ba (2015); Reddi et al. (2018) for amsgrad; Loshchilov & Hutter (2019) for
+    `decoupled_weight_decay`, which shrinks the parameter itself instead of adding to the gradient.
+    """
+
+    _counts_steps = True
 
     def __init__(
         self,
         params: Iterable[Any],
         lr: Union[float, Tensor] = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
+        betas: tuple[Union[float, Tensor], Union[float, Tensor]] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
         amsgrad: bool = False,
@@ -35,15 +50,11 @@ class Adam(Optimizer):
         decoupled_weight_decay: bool = False,
     ) -> None:
         name = type(self).__name__
-        check_setting(name, "learning rate", lr, lr >= 0.0, "lr >= 0")
-        check_setting(name, "epsilon value", eps, eps >= 0.0, "eps >= 0")
-        for index, beta in enumerate(betas):
-            check_setting(
-                name, f"beta parameter at index {index}", beta, 0.0 <= beta < 1.0, "0 <= beta < 1"
-            )
-        check_setting(
-            name, "weight_decay value", weight_decay, weight_decay >= 0.0, "weight_decay >= 0"
-        )
+        check_lr(name, lr)
+        check_not_negative(name, eps=eps)
+        check_betas(name, betas)
+        check_not_negative(name, weight_decay=weight_decay)
+        check_implementation(lr, foreach, fused, capturable, differentiable)
         defaults = {
             "lr": lr,
             "betas": betas,
@@ -55,39 +66,68 @@ class Adam(Optimizer):
             "capturable": capturable,
             "differentiable": differentiable,
             "fused": fused,
-            "decoupled_weight_decay": decoupled_weight_decay or self.decoupled,
+            "decoupled_weight_decay": decoupled_weight_decay,
         }
         super().__init__(params, defaults)
 
-    def _state_of(self, param: Tensor, amsgrad: bool) -> dict[str, Tensor]:
-        state = self.state[param]
-        if not state:
-            state["step"] = treadle.tensor(0.0, dtype=treadle.float32)
-            state["exp_avg"] = treadle.zeros_like(param.detach())
-            state["exp_avg_sq"] = treadle.zeros_like(param.detach())
-        if amsgrad and "max_exp_avg_sq" not in state:
-            state["max_exp_avg_sq"] = treadle.zeros_like(param.detach())
-        return state
+    def _states_of(self, params: list[Tensor], group: dict[str, Any]) -> list[dict[str, Tensor]]:
+        states = [self.state[param] for param in params]
+        if all(states):
+            return states
+        for param, state in zip(params, states):
+            if not state:
+                state["step"] = step_count(fused=group["fused"])
+                state["exp_avg"] = zeros_like(param)
+                state["exp_avg_sq"] = zeros_like(param)
+                if group["amsgrad"]:
+                    state["max_exp_avg_sq"] = zeros_like(param)
+        return states
 
-    def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        lr, (beta1, beta2) = float(group["lr"]), group["betas"]
-        for param, grad in zip(params, grads):
-            state = self._state_of(param, group["amsgrad"])
-            state["step"].add_(1.0)
-            step = state["step"].item()
-            mean, mean_square = state["exp_avg"], state["exp_avg_sq"]
+    def run(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+        states = self._states_of(params, group)
+        steps = [state["step"] for state in states]
+        means = [state["exp_avg"] for state in states]
+        squares = [state["exp_avg_sq"] for state in states]
+        largest = [state["max_exp_avg_sq"] for state in states] if group["amsgrad"] else []
+        _C._foreach_add_(steps, 1)
+        step = _C._fused_adamw_ if group["decoupled_weight_decay"] else _C._fused_adam_
+        beta1, beta2 = group["betas"]
+        for part in uniform_parts(params, grads, means, squares, largest, steps):
+            step(
+                *part,
+                lr=number(group["lr"]),
+                beta1=number(beta1),
+                beta2=number(beta2),
+                weight_decay=group["weight_decay"],
+                eps=group["eps"],
+                amsgrad=group["amsgrad"],
+                maximize=group["maximize"],
+                grad_scale=getattr(self, "grad_scale", None),
+            )
+
+    def update_recorded(
+        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]
+    ) -> None:
+        beta1, beta2 = (scalar(beta) for beta in group["betas"])
+        lr, weight_decay = scalar(group["lr"]), scalar(group["weight_decay"])
+        for param, grad, state in zip(params, grads, self._states_of(params, group)):
+            state["step"] = state["step"] + 1
+            step = number(state["step"])
             if group["maximize"]:
                 grad = -grad
             if group["weight_decay"] != 0:
                 if group["decoupled_weight_decay"]:
-                    param.mul_(1 - lr * group["weight_decay"])
+                    param.mul_(1 - lr * weight_decay)
                 else:
-                    grad = grad.add(param, alpha=group["weight_decay"])
-            mean.mul_(beta1).add_(grad, alpha=1 - beta1)
-            mean_square.mul_(beta2).add_(grad * grad, alpha=1 - beta2)
+                    grad = grad + param.clone() * weight_decay
+            grad = real(grad)
+            mean = real(state["exp_avg"]) * beta1 + grad * (1 - beta1)
+            square = real(state["exp_avg_sq"]) * beta2 + grad * grad * (1 - beta2)
+            new = {"exp_avg": mean, "exp_avg_sq": square}
             if group["amsgrad"]:
-                largest = state["max_exp_avg_sq"]
-                largest.copy_(treadle.maximum(largest, mean_square))
-                mean_square = largest
-            scale = mean_square.sqrt().div_(math.sqrt(1 - beta2**step)).add_(group["eps"])
-            param.add_(mean / scale, alpha=-lr / (1 - beta1**step))
+                square = treadle.maximum(real(state["max_exp_avg_sq"]), square)
+                new["max_exp_avg_sq"] = square
+            scale = square.sqrt() / (1 - beta2**step) ** 0.5 + group["eps"]
+            real(param).sub_(mean / scale * (lr / (1 - beta1**step)))
+            # New tensors, as the old ones are needed for the gradient of this step.
+            state.update({name: like(value, param) for name, value in new.items()})

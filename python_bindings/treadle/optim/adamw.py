@@ -12,8 +12,6 @@ from .adam import Adam
 class AdamW(Adam):
     """As Adam, after param *= 1 - lr * weight_decay."""
 
-    decoupled = True
-
     def __init__(
         self,
         params: Iterable[Any],
@@ -41,4 +39,11 @@ class AdamW(Adam):
             capturable=capturable,
             differentiable=differentiable,
             fused=fused,
+            decoupled_weight_decay=True,
         )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        # A file of an older version, or one of Adam's, does not make this another algorithm.
+        for group in self.param_groups:
+            group["decoupled_weight_decay"] = True

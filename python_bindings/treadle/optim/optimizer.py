@@ -16,12 +16,29 @@ once, so that an algorithm can treat them together. A subclass may override `ste
 from __future__ import annotations
 
 import copy
+import functools
+import warnings
 from collections import OrderedDict, defaultdict
-from typing import Any, Callable, Iterable, Optional, Union
+from typing import Any, Callable, Iterable, Iterator, Optional, Union
 
 import treadle
 from treadle import Tensor
 from treadle.utils.hooks import RemovableHandle, add
+
+# Hooks around the step of every optimiser.
+_global_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
+_global_post_hooks: OrderedDict[int, Callable] = OrderedDict()
+
+
+def register_optimizer_step_pre_hook(hook: Callable) -> RemovableHandle:
+    """`hook(optimizer, args, kwargs)` runs before a step of any optimiser and may return new
+    (args, kwargs)."""
+    return add(_global_pre_hooks, hook, (), False)
+
+
+def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
+    """`hook(optimizer, args, kwargs)` runs after a step of any optimiser."""
+    return add(_global_post_hooks, hook, (), False)
 
 
 class _Required:
@@ -53,13 +70,17 @@ class Optimizer:
         "_optimizer_load_state_dict_post_hooks",
     )
 
+    # Whether the state of a parameter holds the number of its steps, as a tensor.
+    _counts_steps = False
+
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         for name in self._hook_names:
             setattr(self, name, OrderedDict())
+        self._patch_step_function()
         if isinstance(params, Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or "
-                "dicts, but got a Tensor"
+                f"dicts, but got {treadle.typename(params)}"
             )
         self.defaults = defaults
         self.state: defaultdict[Any, dict] = defaultdict(dict)
@@ -78,8 +99,7 @@ class Optimizer:
         """Add a group: a dict with "params" and the settings that differ from the defaults."""
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
-        group = dict(param_group)
-        params = group["params"]
+        params = param_group["params"]
         if isinstance(params, Tensor):
             params = [params]
         elif isinstance(params, (set, frozenset)):
@@ -88,31 +108,51 @@ class Optimizer:
                 "ordering of tensors in sets will change between runs. Please use a list instead."
             )
         params = list(params)
-        if params and all(isinstance(item, tuple) and len(item) == 2 for item in params):
-            group["param_names"] = [name for name, _ in params]
-            params = [param for _, param in params]
+        names = [item[0] for item in params if isinstance(item, tuple)]
+        if names:
+            if len(names) != len(params):
+                raise ValueError(
+                    "all optimizer params should be with/without names. Some param names are "
+                    "missing"
+                )
+            params = [item[1] for item in params]
         for param in params:
             if not isinstance(param, Tensor):
                 raise TypeError(
                     "optimizer can only optimize Tensors, but one of the params is "
-                    + type(param).__name__
+                    + treadle.typename(param)
                 )
-            if not param.is_leaf:
+            if not (self.defaults.get("differentiable") or param.is_leaf or param.retains_grad):
                 raise ValueError("can't optimize a non-leaf Tensor")
         if len({id(param) for param in params}) != len(params):
-            raise ValueError("optimizer contains a parameter group with duplicate parameters")
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters, which are "
+                "changed once for each time they are named",
+                stacklevel=3,
+            )
+        named = bool(names) or "param_names" in param_group
+        for other in self.param_groups:
+            if named != ("param_names" in other):
+                raise ValueError(
+                    "all optimizer param groups should be with/without names. cannot add param "
+                    f"group {'with' if named else 'without'} names to the optimizer"
+                )
         taken = {id(param) for other in self.param_groups for param in other["params"]}
         if any(id(param) in taken for param in params):
             raise ValueError("some parameters appear in more than one parameter group")
-        group["params"] = params
         for name, default in self.defaults.items():
-            if default is required and name not in group:
+            if default is required and name not in param_group:
                 raise ValueError(
                     "parameter group didn't specify a value of required optimization parameter "
                     f"{name}"
                 )
-            group.setdefault(name, default)
-        self.param_groups.append(group)
+        # The dict itself becomes the group, so that whoever made it can change settings through it.
+        param_group["params"] = params
+        if names:
+            param_group["param_names"] = names
+        for name, default in self.defaults.items():
+            param_group.setdefault(name, default)
+        self.param_groups.append(param_group)
 
     # ---- a step ------------------------------------------------------------------------------
 
@@ -125,7 +165,11 @@ class Optimizer:
                 if set_to_none:
                     param.grad = None
                 else:
-                    param.grad = treadle.zeros_like(param.grad.detach())
+                    if param.grad.grad_fn is not None:
+                        param.grad.detach_()
+                    else:
+                        param.grad.requires_grad_(False)
+                    param.grad.zero_()
 
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
         """Change every parameter by its gradient; `closure`, if given, is called first and gives
@@ -134,22 +178,28 @@ class Optimizer:
         if closure is not None:
             with treadle.enable_grad():
                 loss = closure()
-        with treadle.no_grad():
+        with treadle.set_grad_enabled(bool(self.defaults.get("differentiable"))):
             for group in self.param_groups:
-                params = [param for param in group["params"] if param.grad is not None]
+                params, grads = [], []
+                for param in group["params"]:
+                    grad = param.grad
+                    if grad is not None:
+                        params.append(param)
+                        grads.append(grad)
                 if params:
-                    self.update(group, params, [param.grad for param in params])
+                    self.update(group, params, grads)
         return loss
 
     def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        """Change `params` in place. Written by every algorithm; recording of gradients is off."""
+        """Change `params` in place. Written by every algorithm; gradients are recorded only where
+        the optimiser is `differentiable`."""
         raise NotImplementedError(f"{type(self).__name__} does not say how to update parameters")
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Let hooks run around `step`, whoever wrote it."""
-        super().__init_subclass__(**kwargs)
-        if "step" in cls.__dict__:
-            cls.step = _with_hooks(cls.__dict__["step"])
+    def _patch_step_function(self) -> None:
+        """Let hooks run around `step`, whoever wrote it and however late."""
+        cls = type(self)
+        if not hasattr(cls.step, "hooked"):
+            cls.step = _with_hooks(cls.step)
 
     def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
         """`hook(optimizer, args, kwargs)` runs before a step and may return new (args, kwargs)."""
@@ -225,6 +275,7 @@ class Optimizer:
                     "loaded state dict contains a parameter group that doesn't match the size of "
                     "optimizer's group"
                 )
+        group_of = {number: theirs for theirs in saved for number in theirs["params"]}
         param_of = {
             number: param
             for mine, theirs in zip(self.param_groups, saved)
@@ -233,7 +284,7 @@ class Optimizer:
         state: defaultdict[Any, dict] = defaultdict(dict)
         for key, value in state_dict["state"].items():
             if key in param_of:
-                state[param_of[key]] = _fit(value, param_of[key])
+                state[param_of[key]] = _fit(value, param_of[key], group_of[key])
             else:
                 state[key] = copy.deepcopy(value)
         groups = []
@@ -257,6 +308,12 @@ class Optimizer:
         for name in self._hook_names:
             if name not in self.__dict__:
                 setattr(self, name, OrderedDict())
+        self._patch_step_function()
+        if self._counts_steps:
+            # Older files hold the numbers of steps as plain numbers.
+            for values in self.state.values():
+                if "step" in values and not isinstance(values["step"], Tensor):
+                    values["step"] = step_count(float(values["step"]))
         # A file of an older version lacks settings that came later: they get their defaults.
         for group in self.param_groups:
             for name, default in self.defaults.items():
@@ -271,8 +328,9 @@ class Optimizer:
 
 
 def _with_hooks(step: Callable) -> Callable:
+    @functools.wraps(step)
     def step_with_hooks(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        for hook in list(self._optimizer_step_pre_hooks.values()):
+        for hook in (*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
             replaced = hook(self, args, kwargs)
             if replaced is not None:
                 if not (isinstance(replaced, tuple) and len(replaced) == 2):
@@ -281,31 +339,197 @@ def _with_hooks(step: Callable) -> Callable:
                         f"got {replaced}"
                     )
                 args, kwargs = replaced
+        if "_opt_called" in self.__dict__:  # a scheduler wants to know
+            self._opt_called = True
         result = step(self, *args, **kwargs)
-        for hook in list(self._optimizer_step_post_hooks.values()):
+        for hook in (*self._optimizer_step_post_hooks.values(), *_global_post_hooks.values()):
             hook(self, args, kwargs)
         return result
 
-    step_with_hooks.__doc__ = step.__doc__
-    step_with_hooks.__name__ = "step"
+    step_with_hooks.hooked = True
     return step_with_hooks
 
 
-# The base class is not its own subclass, so its step is wrapped here.
-Optimizer.step = _with_hooks(Optimizer.step)
-
-
-def _fit(value: Any, param: Tensor, name: Union[str, None] = None) -> Any:
+def _fit(value: Any, param: Tensor, group: dict[str, Any], name: Optional[str] = None) -> Any:
     """A copy of saved state on the parameter's device and in its dtype; a step count stays as it
-    is."""
+    is, unless it lives beside the parameter."""
     if isinstance(value, Tensor):
+        value = value.detach()
         if name == "step":
-            return value.detach().clone()
-        if param.dtype.is_floating_point:
-            return value.detach().to(device=param.device, dtype=param.dtype).clone()
-        return value.detach().to(device=param.device).clone()
+            if group.get("capturable") or group.get("fused"):
+                value = value.to(device=param.device, dtype=treadle.float32)
+        elif param.is_floating_point():
+            value = value.to(device=param.device, dtype=param.dtype)
+        else:
+            value = value.to(device=param.device)
+        return value.clone()
     if isinstance(value, dict):
-        return {key: _fit(item, param, key) for key, item in value.items()}
+        return {key: _fit(item, param, group, key) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(_fit(item, param) for item in value)
+        return type(value)(_fit(item, param, group) for item in value)
     return value
+
+
+# ---- what the algorithms share -------------------------------------------------------------------
+
+
+def check_lr(optimizer: str, lr: Union[float, Tensor]) -> None:
+    """Complain of a learning rate that is not one number of 0 or more."""
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+    check_setting(optimizer, "learning rate", lr, lr >= 0.0, "lr >= 0")
+
+
+def check_betas(optimizer: str, betas: tuple[Any, Any]) -> None:
+    """Complain of decay rates outside [0, 1)."""
+    for index, beta in enumerate(betas):
+        valid = 0.0 <= beta < 1.0
+        check_setting(optimizer, f"beta parameter at index {index}", beta, valid, "0 <= beta < 1")
+
+
+def check_not_negative(optimizer: str, **settings: Any) -> None:
+    """Complain of the first of these settings that is below 0, or no number at all."""
+    for name, value in settings.items():
+        shown = "epsilon" if name == "eps" else name
+        check_setting(optimizer, f"{shown} value", value, 0.0 <= value, f"{name} >= 0")
+
+
+def check_implementation(
+    lr: Union[float, Tensor],
+    foreach: Optional[bool],
+    fused: Optional[bool],
+    capturable: bool,
+    differentiable: bool,
+) -> None:
+    """Complain of a choice of implementations that contradicts itself. Whatever is chosen, the
+    numbers are the same."""
+    if isinstance(lr, Tensor) and foreach and not capturable:
+        raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
+def step_count(value: float = 0.0, fused: Optional[bool] = None) -> Tensor:
+    """The number of steps taken, as the state of a parameter holds it."""
+    wide = treadle.get_default_dtype() == treadle.float64 and not fused
+    return treadle.tensor(value, dtype=treadle.float64 if wide else treadle.float32)
+
+
+def number(value: Union[float, Tensor]) -> float:
+    """A setting that may be a tensor of one element, as a number."""
+    return value.item() if isinstance(value, Tensor) else value
+
+
+def scalar(value: Union[float, Tensor]) -> Union[float, Tensor]:
+    """The same, still a tensor, so that a gradient of it can be recorded."""
+    return value.reshape(()) if isinstance(value, Tensor) else value
+
+
+def real(tensor: Tensor) -> Tensor:
+    """The tensor itself, or the pairs of reals that a complex one is made of."""
+    return treadle.view_as_real(tensor) if tensor.is_complex() else tensor
+
+
+def like(pairs: Tensor, param: Tensor) -> Tensor:
+    """The way back from `real`: complex numbers again where the parameter holds such."""
+    return treadle.view_as_complex(pairs) if param.is_complex() else pairs
+
+
+def uniform_parts(*lists: list[Tensor]) -> Iterator[tuple[list[Tensor], ...]]:
+    """Lists of tensors that belong together place by place, in parts whose tensors of the first
+    list have one dtype and device; complex numbers as pairs of reals. A list may be empty."""
+    params = lists[0]
+    dtypes = [param.dtype for param in params]
+    dtype = dtypes[0]
+    if dtypes.count(dtype) == len(dtypes) and all([param.is_cpu for param in params]):
+        # As most often: said without looking at each of many parameters for long.
+        kinds = {(dtype, "cpu"): range(len(params))}
+    else:
+        kinds = {}
+        for place, param in enumerate(params):
+            kinds.setdefault((param.dtype, param.device), []).append(place)
+    for (dtype, _), places in kinds.items():
+        parts = lists
+        if len(kinds) > 1:
+            parts = tuple([part[place] for place in places] if part else part for part in lists)
+        yield tuple([real(t) for t in part] for part in parts) if dtype.is_complex else parts
+
+
+class PerParameter(Optimizer):
+    """An optimiser that treats each parameter by itself: a subclass says in `start` what state one
+    begins with, and in `change` what a step does to it.
+
+    Both are given settings as they are in the group. What all have in common is done before
+    `change`: steps are counted, the sign of the gradient is turned where the objective is
+    maximised, weight decay is added to it (or shrinks the parameter, if that is
+    `decoupled_weight_decay`), and complex numbers are seen as pairs of reals.
+    """
+
+    _counts_steps = True
+
+    def start(self, param: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
+        """The state of a parameter before its first step, without the number of steps."""
+        raise NotImplementedError
+
+    def change(
+        self, param: Tensor, grad: Tensor, state: dict[str, Tensor], group: dict[str, Any]
+    ) -> None:
+        """Change `param` and `state` in place; `state["step"]` counts this step already."""
+        raise NotImplementedError
+
+    def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+        weight_decay = group.get("weight_decay", 0)
+        for param, grad in zip(params, grads):
+            state = self.state[param]
+            if not state:
+                state["step"] = step_count()
+                state.update(self.start(param, group))
+            state["step"].add_(1)
+            if group["maximize"]:
+                grad = -grad
+            if weight_decay != 0:
+                if group.get("decoupled_weight_decay"):
+                    param.mul_(1 - number(group["lr"]) * weight_decay)
+                else:
+                    grad = grad.add(param, alpha=weight_decay)
+            if param.is_complex():
+                state = {name: real(value) for name, value in state.items()}
+                param, grad = real(param), real(grad)
+            self.change(param, grad, state, group)
+
+
+class Fused(Optimizer):
+    """An optimiser whose step over a group is one native call: a subclass makes it in `run`, and
+    in `update_recorded` takes the same step by operators, whose gradients can be recorded.
+
+    A gradient scaler that leaves its work to the step sets `grad_scale`, which the gradients are
+    divided by, and `found_inf`, which is 1 where they overflowed and the step is to be left out.
+    """
+
+    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+        super().__init__(params, defaults)
+        if defaults["fused"]:
+            self._step_supports_amp_scaling = True
+
+    def run(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+        """Change `params` in place, by one call for each dtype."""
+        raise NotImplementedError
+
+    def update_recorded(
+        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]
+    ) -> None:
+        """Change `params` in place, one operator after the other."""
+        raise NotImplementedError
+
+    def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+        found_inf = getattr(self, "found_inf", None)
+        if found_inf is not None and number(found_inf) == 1:
+            return
+        (self.update_recorded if group["differentiable"] else self.run)(group, params, grads)
+
+
+def zeros_like(param: Tensor) -> Tensor:
+    """Zeros in the strides of the parameter, apart from its history."""
+    return treadle.zeros_like(param.detach(), memory_format=treadle.preserve_format)

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from typing import Any, Iterable, Optional, Union
 
-from treadle import Tensor
+from treadle import _C, Tensor
 
-from .optimizer import Optimizer, check_setting
+from .optimizer import (
+    Fused,
+    check_implementation,
+    check_lr,
+    check_not_negative,
+    number,
+    scalar,
+    uniform_parts,
+    zeros_like,
+)
 
 
-class SGD(Optimizer):
-    """param -= lr * velocity, where velocity = momentum * velocity + (1 - dampening) * gradient."""
+class SGD(Fused):
+    """param -= lr * velocity, where velocity = momentum * velocity + (1 - dampening) * gradient;
+    with `nesterov` it looks ahead: param -= lr * (gradient + momentum * velocity).
+
+    Polyak (1964); Sutskever et al. (2013).
+    """
 
     def __init__(
         self,
@@ -26,13 +39,11 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: Optional[bool] = None,
     ) -> None:
-        check_setting("SGD", "learning rate", lr, lr >= 0.0, "lr >= 0")
-        check_setting("SGD", "momentum value", momentum, momentum >= 0.0, "momentum >= 0")
-        check_setting(
-            "SGD", "weight_decay value", weight_decay, weight_decay >= 0.0, "weight_decay >= 0"
-        )
+        check_lr("SGD", lr)
+        check_not_negative("SGD", momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        check_implementation(lr, foreach, fused, False, differentiable)
         defaults = {
             "lr": lr,
             "momentum": momentum,
@@ -46,19 +57,53 @@ class SGD(Optimizer):
         }
         super().__init__(params, defaults)
 
-    def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        lr, momentum = float(group["lr"]), group["momentum"]
+    def run(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+        velocities: list[Any] = []
+        first = False
+        if group["momentum"] != 0:
+            states = [self.state[param] for param in params]
+            velocities = [state.get("momentum_buffer") for state in states]
+            new = [place for place, velocity in enumerate(velocities) if velocity is None]
+            first = len(new) == len(params)
+            if new and not first:
+                old = [place for place in range(len(params)) if velocities[place] is not None]
+                for part in (new, old):
+                    self.run(group, [params[i] for i in part], [grads[i] for i in part])
+                return
+            if first:
+                for place, state in enumerate(states):
+                    velocities[place] = state["momentum_buffer"] = zeros_like(params[place])
+        for part in uniform_parts(params, grads, velocities):
+            _C._fused_sgd_(
+                *part,
+                weight_decay=group["weight_decay"],
+                momentum=group["momentum"],
+                lr=number(group["lr"]),
+                dampening=group["dampening"],
+                nesterov=group["nesterov"],
+                maximize=group["maximize"],
+                is_first_step=first,
+                grad_scale=getattr(self, "grad_scale", None),
+            )
+
+    def update_recorded(
+        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]
+    ) -> None:
+        lr, momentum, weight_decay = (
+            scalar(group[name]) for name in ("lr", "momentum", "weight_decay")
+        )
         for param, grad in zip(params, grads):
             if group["maximize"]:
                 grad = -grad
             if group["weight_decay"] != 0:
-                grad = grad.add(param, alpha=group["weight_decay"])
+                grad = grad + param.clone() * weight_decay
             if momentum != 0:
                 state = self.state[param]
                 velocity = state.get("momentum_buffer")
                 if velocity is None:
-                    velocity = state["momentum_buffer"] = grad.detach().clone()
+                    velocity = grad.clone()
                 else:
-                    velocity.mul_(momentum).add_(grad, alpha=1 - group["dampening"])
-                grad = grad.add(velocity, alpha=momentum) if group["nesterov"] else velocity
-            param.add_(grad, alpha=-lr)
+                    velocity = velocity * momentum + grad * (1 - group["dampening"])
+                state["momentum_buffer"] = velocity
+                grad = grad + velocity * momentum if group["nesterov"] else velocity
+            param.sub_(grad * lr)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 import treadle
@@ -23,7 +23,17 @@ def tensors(value: Any) -> list[treadle.Tensor]:
 def call(op: Operator, sample: Sample, dtype: str, **extra: Any) -> Any:
     args = map_arrays(sample.args, lambda a: to_tensor(a, dtype))
     kwargs = {k: map_arrays(v, lambda a: to_tensor(a, dtype)) for k, v in sample.kwargs.items()}
-    return op.function(*args, **kwargs, **extra)
+    return outcome(op, op.function(*args, **kwargs, **extra), args, kwargs)
+
+
+def outcome(op: Operator, returned: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """What a call is judged by: what it returned, or, of an operator that returns nothing, the
+    arguments that it writes, in order.
+    """
+    if op.json["returns"]:
+        return returned
+    given = {**dict(zip((a["name"] for a in op.args), args)), **kwargs}
+    return [given[a["name"]] for a in op.args if a["type"]["alias"] and a["name"] in given]
 
 
 def rounded(array: np.ndarray, dtype: str) -> np.ndarray:

@@ -5,30 +5,38 @@ for epoch in range(20):
     train(); scheduler.step()
 """
 
-from .base import LRScheduler
+from .base import LRScheduler, _LRScheduler
+from .cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts
+from .cyclic import CyclicLR, OneCycleLR
 from .functions import (
     ConstantLR,
-    CosineAnnealingLR,
     ExponentialLR,
     LambdaLR,
     LinearLR,
     MultiplicativeLR,
     MultiStepLR,
+    PolynomialLR,
     StepLR,
 )
 from .plateau import ReduceLROnPlateau
-
-_LRScheduler = LRScheduler
+from .sequences import ChainedScheduler, SequentialLR
 
 __all__ = [
+    "ChainedScheduler",
     "ConstantLR",
     "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",
+    "CyclicLR",
     "ExponentialLR",
     "LRScheduler",
     "LambdaLR",
     "LinearLR",
     "MultiStepLR",
     "MultiplicativeLR",
+    "OneCycleLR",
+    "PolynomialLR",
     "ReduceLROnPlateau",
+    "SequentialLR",
     "StepLR",
+    "_LRScheduler",
 ]

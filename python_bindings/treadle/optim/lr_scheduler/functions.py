@@ -6,14 +6,13 @@ hand, or by another scheduler, stay in effect.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections import Counter
 from typing import Any, Callable, Iterable, Sequence, Union
 
 from treadle.optim.optimizer import Optimizer
 
-from .base import LRScheduler
+from .base import LRScheduler, attributes
 
 
 class _PerGroup(LRScheduler):
@@ -25,6 +24,7 @@ class _PerGroup(LRScheduler):
         lr_lambda: Union[Callable[[int], float], Sequence[Callable[[int], float]]],
         last_epoch: int = -1,
     ) -> None:
+        self.optimizer = optimizer
         groups = len(optimizer.param_groups)
         functions = (
             list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * groups
@@ -38,10 +38,7 @@ class _PerGroup(LRScheduler):
         """Everything but the optimiser and plain functions; objects that are called are saved by
         attributes."""
         state = super().state_dict()
-        state["lr_lambdas"] = [
-            None if isinstance(function, type(lambda: 0)) else dict(vars(function))
-            for function in self.lr_lambdas
-        ]
+        state["lr_lambdas"] = [attributes(function) for function in self.lr_lambdas]
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -57,6 +54,7 @@ class LambdaLR(_PerGroup):
     """The initial rate times a given function of the epoch."""
 
     def get_lr(self) -> list[float]:
+        self._within_step()
         return [
             base * function(self.last_epoch)
             for base, function in zip(self.base_lrs, self.lr_lambdas)
@@ -66,8 +64,22 @@ class LambdaLR(_PerGroup):
 class MultiplicativeLR(_PerGroup):
     """The rate before times a given function of the epoch."""
 
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        lr_lambda: Union[Callable[[int], float], Sequence[Callable[[int], float]]],
+        last_epoch: int = -1,
+    ) -> None:
+        for function in lr_lambda if isinstance(lr_lambda, (list, tuple)) else [lr_lambda]:
+            if not callable(function):
+                raise TypeError(
+                    f"lr_lambda should be a function, but got {type(function).__name__}"
+                )
+        super().__init__(optimizer, lr_lambda, last_epoch)
+
     def get_lr(self) -> list[float]:
-        if self.last_epoch <= 0:
+        self._within_step()
+        if self._is_initial:
             return self._current()
         return [
             rate * function(self.last_epoch)
@@ -86,6 +98,7 @@ class StepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        self._within_step()
         if self.last_epoch == 0 or self.last_epoch % self.step_size != 0:
             return self._current()
         return [rate * self.gamma for rate in self._current()]
@@ -109,6 +122,7 @@ class MultiStepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        self._within_step()
         factor = self.gamma ** self.milestones.get(self.last_epoch, 0)
         return [rate * factor for rate in self._current()]
 
@@ -125,7 +139,8 @@ class ExponentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        if self.last_epoch == 0:
+        self._within_step()
+        if self._is_initial:
             return self._current()
         return [rate * self.gamma for rate in self._current()]
 
@@ -144,12 +159,13 @@ class ConstantLR(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         if not 0 <= factor <= 1.0:
-            raise ValueError(f"ConstantLR: expected factor between 0 and 1, got {factor}")
+            raise ValueError("Constant multiplicative factor expected to be between 0 and 1.")
         self.factor = factor
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        self._within_step()
         if self.last_epoch == 0:
             return [rate * self.factor for rate in self._current()]
         if self.last_epoch == self.total_iters:
@@ -174,9 +190,12 @@ class LinearLR(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         if not 0 < start_factor <= 1.0:
-            raise ValueError(f"LinearLR: expected 0 < start_factor <= 1, got {start_factor}")
+            raise ValueError(
+                "Starting multiplicative factor expected to be greater than 0 and less or equal "
+                "to 1."
+            )
         if not 0 <= end_factor <= 1.0:
-            raise ValueError(f"LinearLR: expected 0 <= end_factor <= 1, got {end_factor}")
+            raise ValueError("Ending multiplicative factor expected to be between 0 and 1.")
         self.start_factor = start_factor
         self.end_factor = end_factor
         self.total_iters = total_iters
@@ -187,9 +206,10 @@ class LinearLR(LRScheduler):
         return self.start_factor + (self.end_factor - self.start_factor) * done
 
     def get_lr(self) -> list[float]:
+        self._within_step()
         if self.last_epoch == 0:
             return [rate * self.start_factor for rate in self._current()]
-        if self.last_epoch > self.total_iters:
+        if self._is_initial or self.last_epoch > self.total_iters:
             return self._current()
         ratio = self._factor(self.last_epoch) / self._factor(self.last_epoch - 1)
         return [rate * ratio for rate in self._current()]
@@ -198,35 +218,29 @@ class LinearLR(LRScheduler):
         return [base * self._factor(self.last_epoch) for base in self.base_lrs]
 
 
-class CosineAnnealingLR(LRScheduler):
-    """From the initial rate down to eta_min along half a cosine of T_max epochs, and up again after
-    that."""
+class PolynomialLR(LRScheduler):
+    """Down to zero in total_iters epochs, as a power of what is left of them."""
 
     def __init__(
-        self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
+        self,
+        optimizer: Optimizer,
+        total_iters: int = 5,
+        power: float = 1.0,
+        last_epoch: int = -1,
     ) -> None:
-        self.T_max = T_max
-        self.eta_min = eta_min
+        self.total_iters = total_iters
+        self.power = power
         super().__init__(optimizer, last_epoch)
 
-    def _height(self, epoch: int) -> float:
-        return 1 + math.cos(math.pi * epoch / self.T_max)
+    def _left(self, epoch: int) -> float:
+        return 1.0 - min(epoch, self.total_iters) / self.total_iters
 
     def get_lr(self) -> list[float]:
-        if self.last_epoch == 0:
+        self._within_step()
+        if self._is_initial or self.last_epoch > self.total_iters:
             return self._current()
-        if self._step_count == 1 and self.last_epoch > 0:
-            return self._get_closed_form_lr()
-        if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
-            # The rate before was eta_min, of which no multiple leads up again.
-            rise = (1 - math.cos(math.pi / self.T_max)) / 2
-            return [
-                rate + (base - self.eta_min) * rise
-                for rate, base in zip(self._current(), self.base_lrs)
-            ]
-        ratio = self._height(self.last_epoch) / self._height(self.last_epoch - 1)
-        return [(rate - self.eta_min) * ratio + self.eta_min for rate in self._current()]
+        ratio = (self._left(self.last_epoch) / self._left(self.last_epoch - 1)) ** self.power
+        return [rate * ratio for rate in self._current()]
 
     def _get_closed_form_lr(self) -> list[float]:
-        height = self._height(self.last_epoch) / 2
-        return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
+        return [base * self._left(self.last_epoch) ** self.power for base in self.base_lrs]

@@ -1,0 +1,118 @@
+"""Adagrad: steps that get smaller the more a parameter has been moved by."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Optional, Union
+
+import treadle
+from treadle import _C, Tensor
+
+from .optimizer import (
+    Fused,
+    check_implementation,
+    check_lr,
+    check_not_negative,
+    like,
+    number,
+    real,
+    scalar,
+    step_count,
+    uniform_parts,
+)
+
+
+class Adagrad(Fused):
+    """param -= lr / (1 + (step - 1) * lr_decay) * gradient / (sqrt(sum of squares) + eps).
+
+    Duchi, Hazan & Singer (2011). The sums start at `initial_accumulator_value`.
+    """
+
+    _counts_steps = True
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: Union[float, Tensor] = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: Optional[bool] = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: Optional[bool] = None,
+    ) -> None:
+        check_lr("Adagrad", lr)
+        check_not_negative(
+            "Adagrad",
+            lr_decay=lr_decay,
+            weight_decay=weight_decay,
+            initial_accumulator_value=initial_accumulator_value,
+            eps=eps,
+        )
+        check_implementation(0.0, foreach, fused, False, differentiable)
+        defaults = {
+            "lr": lr,
+            "lr_decay": lr_decay,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+        for group in self.param_groups:
+            self._states_of(group["params"], group)
+
+    def _states_of(self, params: list[Tensor], group: dict[str, Any]) -> list[dict[str, Tensor]]:
+        states = [self.state[param] for param in params]
+        if all(states):
+            return states
+        start = group["initial_accumulator_value"]
+        for param, state in zip(params, states):
+            if not state:
+                first = complex(start, start) if param.is_complex() else start
+                state["step"] = step_count(fused=group["fused"])
+                state["sum"] = treadle.full_like(param.detach(), first)
+        return states
+
+    def share_memory(self) -> None:
+        """Move the sums to memory that processes share."""
+        for group in self.param_groups:
+            for param in group["params"]:
+                self.state[param]["sum"].share_memory_()
+
+    def run(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+        states = self._states_of(params, group)
+        steps = [state["step"] for state in states]
+        sums = [state["sum"] for state in states]
+        _C._foreach_add_(steps, 1)
+        for part in uniform_parts(params, grads, sums, steps):
+            _C._fused_adagrad_(
+                *part,
+                lr=number(group["lr"]),
+                lr_decay=group["lr_decay"],
+                weight_decay=group["weight_decay"],
+                eps=group["eps"],
+                maximize=group["maximize"],
+                grad_scale=getattr(self, "grad_scale", None),
+            )
+
+    def update_recorded(
+        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]
+    ) -> None:
+        lr, weight_decay = scalar(group["lr"]), scalar(group["weight_decay"])
+        for param, grad, state in zip(params, grads, self._states_of(params, group)):
+            state["step"] = state["step"] + 1
+            if group["maximize"]:
+                grad = -grad
+            if group["weight_decay"] != 0:
+                grad = grad + param.clone() * weight_decay
+            grad = real(grad)
+            total = real(state["sum"]) + grad * grad
+            rate = lr / (1 + (number(state["step"]) - 1) * group["lr_decay"])
+            real(param).sub_(grad / (total.sqrt() + group["eps"]) * rate)
+            state["sum"] = like(total, param)

@@ -1,0 +1,74 @@
+"""RMSprop: steps divided by a running root mean square of the gradient."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Optional, Union
+
+from treadle import Tensor
+
+from .optimizer import PerParameter, check_lr, check_not_negative, number, zeros_like
+
+
+class RMSprop(PerParameter):
+    """param -= lr * gradient / (sqrt(mean square) + eps), or with `momentum` a velocity of such
+    steps; `centered` takes the square of the mean off the mean square.
+
+    Tieleman & Hinton (2012); Graves (2013) for `centered`.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: Union[float, Tensor] = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        capturable: bool = False,
+        foreach: Optional[bool] = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_lr("RMSprop", lr)
+        check_not_negative(
+            "RMSprop", eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha
+        )
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "alpha": alpha,
+            "eps": eps,
+            "centered": centered,
+            "weight_decay": weight_decay,
+            "capturable": capturable,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def start(self, param: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
+        state = {"square_avg": zeros_like(param)}
+        if group["momentum"] > 0:
+            state["momentum_buffer"] = zeros_like(param)
+        if group["centered"]:
+            state["grad_avg"] = zeros_like(param)
+        return state
+
+    def change(
+        self, param: Tensor, grad: Tensor, state: dict[str, Tensor], group: dict[str, Any]
+    ) -> None:
+        lr, alpha, square = number(group["lr"]), group["alpha"], state["square_avg"]
+        square.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
+        if group["centered"]:
+            mean = state["grad_avg"]
+            mean.lerp_(grad, 1 - alpha)
+            square = square.addcmul(mean, mean, value=-1)
+        scale = square.sqrt().add(group["eps"])
+        if group["momentum"] > 0:
+            velocity = state["momentum_buffer"]
+            velocity.mul_(group["momentum"]).addcdiv_(grad, scale)
+            param.add_(velocity, alpha=-lr)
+        else:
+            param.addcdiv_(grad, scale, value=-lr)

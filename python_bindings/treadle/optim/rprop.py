@@ -1,0 +1,67 @@
+"""Rprop: steps of a size of their own for each element, which the signs of gradients change."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Optional, Union
+
+import treadle
+from treadle import Tensor
+
+from .optimizer import PerParameter, check_lr, check_setting, number, zeros_like
+
+
+class Rprop(PerParameter):
+    """param -= sign(gradient) * step_size. A step size grows by `etas[1]` where the gradient keeps
+    its sign, and shrinks by `etas[0]` where it turns, within `step_sizes`; there the element stays
+    for a step.
+
+    Riedmiller & Braun (1993).
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: Union[float, Tensor] = 1e-2,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50),
+        *,
+        capturable: bool = False,
+        foreach: Optional[bool] = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_lr("Rprop", lr)
+        shown = f"{etas[0]}, {etas[1]}"
+        check_setting("Rprop", "eta values", shown, 0.0 < etas[0] < 1.0 < etas[1], "0 < a < 1 < b")
+        defaults = {
+            "lr": lr,
+            "etas": etas,
+            "step_sizes": step_sizes,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def start(self, param: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
+        lr = number(group["lr"])
+        size = complex(lr, lr) if param.is_complex() else lr
+        return {
+            "prev": zeros_like(param),
+            "step_size": treadle.full_like(param.detach(), size),
+        }
+
+    def change(
+        self, param: Tensor, grad: Tensor, state: dict[str, Tensor], group: dict[str, Any]
+    ) -> None:
+        shrink, grow = group["etas"]
+        agreement = grad * state["prev"]
+        kept, turned = agreement > 0, agreement < 0
+        ones = treadle.ones_like(grad)
+        size = state["step_size"]
+        size.mul_(ones.masked_fill(kept, grow).masked_fill(turned, shrink))
+        size.clamp_(*group["step_sizes"])
+        grad = grad.masked_fill(turned, 0.0)
+        param.addcmul_(grad.sign(), size, value=-1)
+        state["prev"].copy_(grad)
