@@ -399,7 +399,9 @@ class Module(StateDictMixin):
                     requires_grad = grad.requires_grad
                     parameter.grad = fn(grad.detach()).requires_grad_(requires_grad)
             for name, buffer in self._buffers.items():
-                if buffer is not None:
+                if hasattr(buffer, "materialize"):  # still without a shape, as lazy layers have it
+                    buffer.data = fn(buffer.data)
+                elif buffer is not None:
                     self._buffers[name] = fn(buffer)
         return self
 

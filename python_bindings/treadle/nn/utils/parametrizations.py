@@ -50,6 +50,11 @@ def weight_norm(module: M, name: str = "weight", dim: Optional[int] = 0) -> M:
     return module
 
 
+def _iterate(matrix: Tensor, u: Tensor, v: Tensor, steps: int, eps: float) -> None:
+    """Power iteration from `v`, while the older function of the name begins with `u`."""
+    power_iteration(matrix.t(), v, u, steps, eps)
+
+
 class _SpectralNorm(Module):
     def __init__(
         self, weight: Tensor, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12
@@ -67,7 +72,7 @@ class _SpectralNorm(Module):
             self.n_power_iterations = n_power_iterations
             matrix = weight_matrix(weight.detach(), self.dim)
             u, v = random_directions(matrix, eps)
-            power_iteration(matrix, u, v, 15, eps)
+            _iterate(matrix, u, v, 15, eps)
             self.register_buffer("_u", u)
             self.register_buffer("_v", v)
 
@@ -76,7 +81,7 @@ class _SpectralNorm(Module):
             return F.normalize(weight, dim=0, eps=self.eps)
         matrix = weight_matrix(weight, self.dim)
         if self.training:
-            power_iteration(matrix.detach(), self._u, self._v, self.n_power_iterations, self.eps)
+            _iterate(matrix.detach(), self._u, self._v, self.n_power_iterations, self.eps)
         u, v = self._u.clone(), self._v.clone()  # overwritten before backward has run, perhaps
         return weight / u.dot(matrix.mv(v))
 

@@ -1,0 +1,30 @@
+"""All cases, and the classes that have none, with the reason."""
+
+from __future__ import annotations
+
+from .cases_losses import LOSSES
+from .cases_sequence import SEQUENCES
+from .cases_simple import SIMPLE
+from .cases_weighted import WEIGHTED
+
+CASES = [*SIMPLE, *WEIGHTED, *SEQUENCES, *LOSSES]
+
+WITHOUT = {
+    "DataParallel": "runs a module, one of which is trained elsewhere here, on several devices",
+    "Module": "the base of all",
+    "NonDynamicallyQuantizableLinear": "a Linear under another name, in MultiheadAttention",
+    "RNNBase": "the base of the recurrent layers",
+    "RNNCellBase": "the base of the recurrent cells",
+    "SyncBatchNorm": "PyTorch's runs on several accelerators only; here it is a BatchNorm",
+}
+
+# Their random numbers are not PyTorch's: test_layers_numbers.py takes the mask out of a result and
+# computes the others from it.
+RANDOM = {
+    "AlphaDropout",
+    "Dropout",
+    "Dropout1d",
+    "Dropout2d",
+    "Dropout3d",
+    "FeatureAlphaDropout",
+}
