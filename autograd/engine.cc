@@ -319,6 +319,8 @@ std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_
 
 int64_t current_backward() { return current_task ? current_task->id : -1; }
 
+bool reaches_all_leaves() { return current_task && !current_task->restricted(); }
+
 bool will_run(const Node* node, uint64_t sequence_nr) {
   if (!current_task) return false;
   const uint32_t index = current_task->find(node);

@@ -44,6 +44,8 @@ Tensor fit_gradient(const InputMetadata& expected, Tensor grad, const std::strin
 
 // The backward that runs on this thread: a number no other one has, or -1 for none.
 int64_t current_backward();
+// Whether it goes to all leaves, as backward() without inputs does.
+bool reaches_all_leaves();
 // Whether it computes, or has computed, gradients of the inputs of a node, which may be gone.
 bool will_run(const Node* node, uint64_t sequence_nr);
 

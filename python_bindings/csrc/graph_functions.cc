@@ -202,6 +202,10 @@ PyObject* reaches_other_leaves(PyObject*, PyObject* const* arguments, Py_ssize_t
 PyObject* current_backward(PyObject*, PyObject*) {
   return PyLong_FromLongLong(autograd::current_backward());
 }
+PyObject* is_whole_backward(PyObject*, PyObject*) {
+  return to_bool(autograd::reaches_all_leaves());
+}
+
 // What tells the node that a tensor's gradient goes to: for _will_run(), which does not need it
 // alive.
 PyObject* node_key(PyObject*, PyObject* tensor) {
@@ -238,6 +242,7 @@ void init_graph_functions(PyObject* module) {
       fast("_backward_edges", &backward_edges),
       fast("_reaches_other_leaves", &reaches_other_leaves),
       {"_current_backward", current_backward, METH_NOARGS, nullptr},
+      {"_is_whole_backward", is_whole_backward, METH_NOARGS, nullptr},
       {"_node_key", node_key, METH_O, nullptr},
       fast("_will_run", &will_run),
       {},
