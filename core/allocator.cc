@@ -319,6 +319,12 @@ Allocator& cpu_allocator() {
 Allocator& allocator_for(DeviceType type) {
   if (type == DeviceType::CPU) return cpu_allocator();
   Allocator* allocator = g_allocators[static_cast<size_t>(type)].load(std::memory_order_acquire);
+size_t surrender_pages(void* data, size_t nbytes) noexcept {
+  if (!data || !kUsePages || nbytes < kLarge) return 0;
+  count(-static_cast<int64_t>(nbytes));
+  return size_class(nbytes);
+}
+
   check<ErrorKind::Runtime>(allocator != nullptr, "expected a device that has memory, got ",
                             name_of(type), ", for which no backend is loaded");
   return *allocator;

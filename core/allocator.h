@@ -18,6 +18,9 @@ class Allocator {
 };
 
 Allocator& cpu_allocator();
+// A block of the CPU's allocator that is made of whole pages goes over to the caller, who unmaps
+// them; returns their size. Of another block nothing happens, and 0 is returned.
+size_t surrender_pages(void* data, size_t nbytes) noexcept;
 // Throws RuntimeError when the device type has none.
 Allocator& allocator_for(DeviceType type);
 void register_allocator(DeviceType type, Allocator* allocator);

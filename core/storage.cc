@@ -50,4 +50,22 @@ void StorageImpl::resize(size_t nbytes) {
   nbytes_ = nbytes;
 }
 
+std::function<void()> StorageImpl::replace_memory(void* data, std::function<void()> release) {
+  std::function<void()> former;
+  if (allocator_) {
+    if (data_)
+      former = [allocator = allocator_, data = data_, nbytes = nbytes_] {
+        allocator->deallocate(data, nbytes);
+      };
+  } else if (release_) {
+    former = std::move(*release_);
+  }
+  auto* owner = new std::function<void()>(std::move(release));
+  delete release_;
+  release_ = owner;
+  allocator_ = nullptr;
+  data_ = data;
+  return former;
+}
+
 }  // namespace treadle

@@ -27,6 +27,9 @@ class StorageImpl final : public RefCounted {
   // Grows (keeping contents, zero-filling nothing) or shrinks the size; RuntimeError for memory
   // owned elsewhere.
   void resize(size_t nbytes);
+  // Puts other memory, to which the caller has copied the bytes, in place of the storage's, for all
+  // tensors on it; `release` as above. Returns what frees the memory that it had.
+  std::function<void()> replace_memory(void* data, std::function<void()> release);
   // How often tensors on this storage were written in place; see TensorImpl::version().
   std::atomic<uint32_t>& version() noexcept { return version_; }
 

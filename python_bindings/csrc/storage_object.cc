@@ -2,8 +2,10 @@
 // a memoryview).
 #include "python_bindings/csrc/storage_object.h"
 
+#include "core/shared_memory.h"
 #include "python_bindings/csrc/constants.h"
 #include "python_bindings/csrc/convert.h"
+#include "python_bindings/csrc/tensor_object.h"
 
 namespace treadle::python {
 namespace {
@@ -62,6 +64,56 @@ PyObject* resize(PyObject* self, PyObject* size) {
     return new_ref(self);
   });
 }
+
+// ---- memory shared with other processes
+
+size_t to_size(const char* name, PyObject* number) {
+  const int64_t bytes = to_int(name, number);
+  check<ErrorKind::Value>(bytes >= 0, name, ": expected a size >= 0, got ", bytes);
+  return static_cast<size_t>(bytes);
+}
+
+PyObject* share_memory(PyObject* self, PyObject*) {
+  return guarded([&] {
+    treadle::share_memory(storage_of(self));
+    return new_ref(self);
+  });
+}
+PyObject* is_shared(PyObject* self, PyObject*) {
+  return guarded([&] { return to_bool(treadle::is_shared(storage_of(self))); });
+}
+PyObject* share_descriptor(PyObject* self, PyObject*) {
+  return guarded([&] {
+    const Storage& storage = storage_of(self);
+    treadle::share_memory(storage);
+    PyObject* pair = Py_BuildValue("(in)", shared_descriptor(storage),
+                                   static_cast<Py_ssize_t>(storage->nbytes()));
+    if (!pair) throw PythonError{};
+    return pair;
+  });
+}
+PyObject* new_using_descriptor(PyObject*, PyObject* size) {
+  return guarded([&] { return wrap(new_shared(to_size("_new_using_fd_cpu", size))); });
+}
+PyObject* new_from_descriptor(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    int descriptor = -1;
+    PyObject* size = nullptr;
+    if (!PyArg_ParseTuple(args, "iO:_new_shared_fd_cpu", &descriptor, &size)) throw PythonError{};
+    return wrap(open_shared(descriptor, to_size("_new_shared_fd_cpu", size)));
+  });
+}
+PyObject* as_tensor(PyObject* self, PyObject* dtype) {
+  return guarded([&] {
+    const Storage& storage = storage_of(self);
+    const auto type = as_dtype(dtype);
+    check<ErrorKind::Type>(type.has_value(), "_as_tensor: expected a dtype, got ",
+                           Py_TYPE(dtype)->tp_name);
+    const int64_t elements = static_cast<int64_t>(storage->nbytes()) / item_size(*type);
+    return wrap(Tensor(make_intrusive<TensorImpl>(storage, *type, IntList(&elements, 1))));
+  });
+}
+
 // Two objects over the same bytes are equal.
 PyObject* compare(PyObject* a, PyObject* b, int op) {
   if (!Py_IS_TYPE(b, storage_type) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
@@ -74,6 +126,16 @@ PyMethodDef methods[] = {
     {"nbytes", nbytes, METH_NOARGS, "Number of bytes."},
     {"size", nbytes, METH_NOARGS, "Number of bytes."},
     {"resize_", resize, METH_O, "Changes the number of bytes, keeping what fits."},
+    {"share_memory_", share_memory, METH_NOARGS,
+     "Moves the bytes into memory that other processes can share."},
+    {"is_shared", is_shared, METH_NOARGS, "Whether the bytes lie in memory that is shared."},
+    {"_share_fd_cpu_", share_descriptor, METH_NOARGS,
+     "Shares the memory; its descriptor, which remains the storage's, and the number of bytes."},
+    {"_new_using_fd_cpu", new_using_descriptor, METH_O | METH_STATIC,
+     "A new storage in shared memory, of so many bytes."},
+    {"_new_shared_fd_cpu", new_from_descriptor, METH_VARARGS | METH_STATIC,
+     "The storage over the memory of a descriptor, which it takes over."},
+    {"_as_tensor", as_tensor, METH_O, "A tensor of one dimension over all the bytes."},
     {},
 };
 PyGetSetDef properties[] = {{"device", device, nullptr, nullptr, nullptr}, {}};

@@ -72,7 +72,9 @@ def set_(
         raise TypeError(f"set_: expected a tensor, got {type(self).__name__}")
     if source is None:
         return _set(self, self.new_empty((0,)))
-    if not isinstance(source, Tensor):
+    if isinstance(source, _C.UntypedStorage):
+        source = source._as_tensor(self.dtype)
+    elif not isinstance(source, Tensor):
         source = _C.frombuffer(source, dtype=self.dtype)
     if size is None:
         return _set(self, source[storage_offset:] if storage_offset else source)
@@ -91,6 +93,24 @@ def _contiguous(size: Sequence[int]) -> Tuple[int, ...]:
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     """The tensor itself: no device here copies faster from page-locked memory."""
     return self
+
+
+def share_memory_(self: Tensor) -> Tensor:
+    """Move the tensor's memory, with all that lie in it, to where other processes can share it; see
+    `multiprocessing`. Sent to another process the tensor is then the same memory there."""
+    if self.device.type == "cpu":
+        from treadle.multiprocessing.reductions import init_reductions
+
+        init_reductions()  # the standard library's queues and processes share tensors, too
+        self.untyped_storage().share_memory_()
+    return self
+
+
+def is_shared(self: Tensor) -> bool:
+    """Whether the tensor's memory is one that other processes can share."""
+    if self.device.type == "cpu":
+        return self.untyped_storage().is_shared()
+    return self.device.type == "cuda"
 
 
 def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool = True) -> Tensor:
@@ -141,7 +161,8 @@ def _names(self: Tensor) -> Tuple[None, ...]:
 def install() -> None:
     """Adds the methods to Tensor."""
     methods = (
-        apply_, map_, map2_, type, set_, pin_memory, to_dense, dim_order, resize, resize_as
+        apply_, map_, map2_, type, set_, pin_memory, share_memory_, is_shared, to_dense, dim_order,
+        resize, resize_as,
     )  # fmt: skip
     set_.__doc__ = f"{_set.__doc__}\n\n{set_.__doc__}"
     for method in methods:

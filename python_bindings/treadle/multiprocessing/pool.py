@@ -1,0 +1,28 @@
+"""A pool of processes whose tasks and results may hold tensors, which go through shared memory.
+
+with Pool(4) as pool:
+    features = pool.map(extract, batches)
+"""
+
+from __future__ import annotations
+
+from multiprocessing import pool
+from typing import Any, Callable, Iterable, Optional
+
+from treadle.multiprocessing.contexts import get_context
+
+
+class Pool(pool.Pool):
+    """multiprocessing.pool.Pool, with a context that shares tensors unless one is given."""
+
+    def __init__(
+        self,
+        processes: Optional[int] = None,
+        initializer: Optional[Callable] = None,
+        initargs: Iterable = (),
+        maxtasksperchild: Optional[int] = None,
+        context: Any = None,
+    ) -> None:
+        super().__init__(
+            processes, initializer, initargs, maxtasksperchild, context or get_context()
+        )
