@@ -1,26 +1,25 @@
 """Datasets, samplers, collation, and DataLoader with its worker processes."""
 
 import collections
-import gc
 import os
 import random
-import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
 
 import treadle
+from processes import children
 from treadle.utils.data import (
     BatchSampler,
+    ChainDataset,
     ConcatDataset,
     DataLoader,
     Dataset,
     IterableDataset,
     RandomSampler,
     SequentialSampler,
+    StackDataset,
     Subset,
     SubsetRandomSampler,
     TensorDataset,
@@ -30,6 +29,7 @@ from treadle.utils.data import (
     get_worker_info,
     random_split,
 )
+from treadle.utils.data._utils.collate import collate, default_collate_fn_map
 
 
 class Numbers(Dataset):
@@ -59,13 +59,6 @@ def flat(loader):
     return [number for batch in loader for number in batch.tolist()]
 
 
-def children():
-    """Processes that this one started and that still run."""
-    gc.collect()  # what a traceback held
-    path = f"/proc/{os.getpid()}/task/{os.getpid()}/children"
-    return open(path).read().split() if os.path.exists(path) else []
-
-
 # ---- datasets and samplers -----------------------------------------------------------------------
 
 
@@ -74,8 +67,10 @@ def test_tensor_dataset():
     dataset = TensorDataset(x, y)
     assert len(dataset) == 3
     assert [part.tolist() for part in dataset[1]] == [[2, 3], 8]
-    with pytest.raises(ValueError, match="one first size"):
+    with pytest.raises(AssertionError, match="one first size"):
         TensorDataset(x, treadle.zeros(4))
+    with pytest.raises(AssertionError, match="at least one"):
+        TensorDataset()
 
 
 def test_concat_and_subset():
@@ -84,7 +79,49 @@ def test_concat_and_subset():
     assert [both[i] for i in range(5)] == [0, 1, 2, 0, 1] and both[-1] == 1
     with pytest.raises(IndexError):
         both[5]
+    with pytest.raises(ValueError, match="index within 5 samples, got -6"):
+        both[-6]
+    with pytest.raises(AssertionError, match="at least one dataset"):
+        ConcatDataset([])
+    with pytest.raises(AssertionError, match="got an IterableDataset"):
+        ConcatDataset([Stream(3)])
     assert [Subset(Numbers(10), [9, 3])[i] for i in range(2)] == [9, 3]
+
+
+def test_chain_of_streams():
+    chain = Stream(3) + ChainDataset([Stream(2), Stream(0)])
+    assert list(chain) == [0, 1, 2, 0, 1]
+    assert flat(DataLoader(chain, batch_size=2)) == [0, 1, 2, 0, 1]
+    with pytest.raises(AssertionError, match="expected an IterableDataset, got Numbers"):
+        list(ChainDataset([Stream(1), Numbers(3)]))
+
+    class Counted(Stream):
+        def __len__(self):
+            return self.count
+
+    assert len(Counted(3) + Counted(4)) == 7
+
+
+def test_datasets_side_by_side():
+    tuples = StackDataset(Numbers(4), TensorDataset(treadle.arange(4) * 2))
+    assert len(tuples) == 4 and tuples[3][0] == 3 and tuples[3][1][0].item() == 6
+    dicts = StackDataset(a=Numbers(4), b=Subset(Numbers(9), [8, 7, 6, 5]))
+    assert dicts[1] == {"a": 1, "b": 7}
+    assert dicts.__getitems__([0, 2]) == [{"a": 0, "b": 8}, {"a": 2, "b": 6}]
+    (batch,) = DataLoader(dicts, batch_size=4)
+    assert batch["a"].tolist() == [0, 1, 2, 3] and batch["b"].tolist() == [8, 7, 6, 5]
+    for wrong in (lambda: StackDataset(), lambda: StackDataset(Numbers(1), a=Numbers(1))):
+        with pytest.raises(ValueError, match="by position or all by name"):
+            wrong()
+    with pytest.raises(ValueError, match="Size mismatch between datasets"):
+        StackDataset(Numbers(2), Numbers(3))
+
+    class Short(Numbers):
+        def __getitems__(self, indices):
+            return indices[1:]
+
+    with pytest.raises(ValueError, match="Expected 2, got 1"):
+        StackDataset(Short(3)).__getitems__([0, 1])
 
 
 def test_random_split():
@@ -145,6 +182,31 @@ def test_collate():
         default_collate([object()])
 
 
+class Celsius:
+    def __init__(self, degrees):
+        self.degrees = degrees
+
+
+def test_collate_types_of_ones_own():
+    def mean(batch, *, collate_fn_map=None):
+        return Celsius(collate([item.degrees for item in batch], collate_fn_map=collate_fn_map))
+
+    table = {Celsius: mean, **default_collate_fn_map}
+    batch = collate([(Celsius(1.0), 2), (Celsius(3.0), 4)], collate_fn_map=table)
+    assert batch[0].degrees.tolist() == [1, 3] and batch[1].tolist() == [2, 4]
+    # The type itself comes before a base of it, which comes before containers.
+    table = {list: lambda batch, *, collate_fn_map=None: "lists", **table}
+    assert collate([[1], [2, 3]], collate_fn_map=table) == "lists"
+    default_collate_fn_map[Celsius] = mean
+    try:
+        loader = DataLoader([Celsius(5.0), Celsius(6.0)], batch_size=2)
+        assert next(iter(loader)).degrees.tolist() == [5, 6]
+    finally:
+        del default_collate_fn_map[Celsius]
+    with pytest.raises(TypeError, match="got Celsius"):
+        default_collate([Celsius(1.0)])
+
+
 def test_convert():
     converted = default_convert({"a": np.arange(2), "b": "text"})
     assert isinstance(converted["a"], treadle.Tensor) and converted["b"] == "text"
@@ -179,14 +241,57 @@ def test_order_follows_from_the_seed_alone():
     assert seeded() == seeded()
 
 
-def test_many_samples_each_once():
-    loader = DataLoader(Numbers(100_000), batch_size=500, shuffle=True, num_workers=4)
-    assert sorted(flat(loader)) == list(range(100_000))
-
-
 def test_without_batches():
     loader = DataLoader(Numbers(3), batch_size=None)
     assert list(loader) == [0, 1, 2]
+
+
+class Uneven(Dataset):
+    """The first sample takes longest."""
+
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, index):
+        time.sleep(0.5 if index == 0 else 0)
+        return index
+
+
+def test_batches_as_they_come():
+    loader = DataLoader(Uneven(), num_workers=2, in_order=False, prefetch_factor=1)
+    numbers = flat(loader)
+    assert numbers[-1] == 0 and sorted(numbers) == list(range(12))
+    assert flat(DataLoader(Uneven(), num_workers=2)) == list(range(12))
+    loader = DataLoader(Stream(20), batch_size=3, num_workers=3, in_order=False)
+    assert sorted(flat(loader)) == list(range(20))
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn", "forkserver"])
+def test_workers_of_every_start_method(context):
+    loader = DataLoader(Numbers(6), batch_size=3, num_workers=1, multiprocessing_context=context)
+    assert loader.multiprocessing_context.get_start_method() == context
+    assert flat(loader) == list(range(6))
+
+
+def test_contexts_that_are_none():
+    with pytest.raises(ValueError, match="num_workers > 0"):
+        DataLoader(Numbers(3), multiprocessing_context="fork")
+    with pytest.raises(ValueError, match="valid start method in .*'teleport'"):
+        DataLoader(Numbers(3), num_workers=1, multiprocessing_context="teleport")
+    with pytest.raises(TypeError, match="valid context object"):
+        DataLoader(Numbers(3), num_workers=1, multiprocessing_context=3)
+    context = treadle.multiprocessing.get_context("spawn")
+    loader = DataLoader(Numbers(3), num_workers=1, multiprocessing_context=context)
+    assert loader.multiprocessing_context is context
+
+
+def test_what_samplers_are_made_from_stays():
+    loader = DataLoader(Numbers(3))
+    for name in ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset"):
+        with pytest.raises(ValueError, match=f"{name} attribute should not be set after"):
+            setattr(loader, name, None)
+    loader.collate_fn = tuple
+    assert list(loader) == [(0,), (1,), (2,)]
 
 
 @pytest.mark.parametrize("workers", [0, 1, 3])
@@ -333,24 +438,6 @@ def test_init_function_that_fails():
         list(DataLoader(Numbers(4), num_workers=1, worker_init_fn=init))
 
 
-class Dying(Dataset):
-    def __len__(self):
-        return 100
-
-    def __getitem__(self, index):
-        if index == 30:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return index
-
-
-def test_death_of_a_worker_is_reported_at_once():
-    started = time.monotonic()
-    with pytest.raises(RuntimeError, match=r"worker \(pid \d+\) was killed by signal 9"):
-        list(DataLoader(Dying(), batch_size=10, num_workers=2))
-    assert time.monotonic() - started < 5
-    assert not children()
-
-
 class Sleeping(Dataset):
     def __len__(self):
         return 4
@@ -372,66 +459,6 @@ def test_leaving_early_leaves_no_process():
     while children() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not children()
-
-
-SCRIPT = """
-import os, sys, time
-import treadle
-from treadle.utils.data import DataLoader, Dataset
-
-def tell():
-    os.write(1, f"pid {os.getpid()}\\n".encode())  # in one piece: three processes share the pipe
-
-class Slow(Dataset):
-    def __len__(self):
-        return 1000
-    def __getitem__(self, index):
-        if index == 2:
-            tell()
-        time.sleep(0.2)
-        return index
-
-if __name__ == "__main__":
-    for batch in DataLoader(Slow(), num_workers=2):
-        tell()
-"""
-
-
-def gone(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
-
-
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_no_process_is_left_when_the_program_ends(how, tmp_path):
-    script = tmp_path / "slow.py"
-    script.write_text(SCRIPT)
-    program = subprocess.Popen(
-        [sys.executable, str(script)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-        # Programs that are started in the background ignore it.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    pids = set()
-    while len(pids) < 2:
-        line = program.stdout.readline()
-        assert line, "the program ended before it was told to"
-        pids.add(int(line.split()[1]))
-    if how == signal.SIGINT:
-        os.killpg(program.pid, how)  # as a terminal does
-    else:
-        os.kill(program.pid, how)
-    program.wait(60)
-    deadline = time.monotonic() + 60
-    while not all(gone(pid) for pid in pids) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert all(gone(pid) for pid in pids)
 
 
 @pytest.mark.parametrize(

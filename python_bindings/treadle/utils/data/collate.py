@@ -2,17 +2,25 @@
 through.
 
 default_collate([(1, {"x": 2.0}), (3, {"x": 4.0})])   # [tensor([1, 3]), {'x': tensor([2., 4.])}]
+
+A type of samples of one's own is added to the table, or given to collate() in one:
+
+default_collate_fn_map[Graph] = lambda batch, *, collate_fn_map=None: Graph.union(batch)
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
-from typing import Any, Callable
+from typing import Any, Callable, Optional, Union
 
 import numpy as np
 import treadle
 from treadle import Tensor
+
+CollateFunction = Callable[[list], Any]
+# From a type, or several, to a function of a batch of it and, by name, such a table.
+CollateTable = dict[Union[type, tuple[type, ...]], Callable]
 
 
 def default_convert(data: Any) -> Any:
@@ -35,47 +43,51 @@ def default_convert(data: Any) -> Any:
 
 
 def default_collate(batch: list) -> Any:
-    """A batch of samples that all have the same structure."""
+    """A batch of samples that all have the same structure. TypeError for a type that is not in the
+    table, RuntimeError for lists of several lengths."""
+    return collate(batch, collate_fn_map=default_collate_fn_map)
+
+
+def collate(batch: list, *, collate_fn_map: Optional[CollateTable] = None) -> Any:
+    """A batch of samples, each put together by the function that the table has for its type."""
     first = batch[0]
-    kind = _kind(first)
-    if kind is not None:
-        return kind(batch)
+    function = _function_for(first, collate_fn_map or {})
+    if function is not None:
+        return function(batch, collate_fn_map=collate_fn_map)
+
+    def part(samples: Any) -> Any:
+        return collate(list(samples), collate_fn_map=collate_fn_map)
+
     if isinstance(first, Mapping):
-        return _like_mapping(
-            first, {key: default_collate([sample[key] for sample in batch]) for key in first}
-        )
+        return _like_mapping(first, {key: part(sample[key] for sample in batch) for key in first})
     if isinstance(first, tuple) and hasattr(first, "_fields"):
-        return type(first)(*(default_collate(list(part)) for part in _transposed(batch)))
+        return type(first)(*map(part, _transposed(batch)))
     if isinstance(first, tuple):
-        return [default_collate(list(part)) for part in _transposed(batch)]
+        return [part(samples) for samples in _transposed(batch)]
     if isinstance(first, Sequence):
-        return _like_sequence(first, [default_collate(list(part)) for part in _transposed(batch)])
+        return _like_sequence(first, [part(samples) for samples in _transposed(batch)])
     raise TypeError(
         "default_collate: expected batches of tensors, numpy arrays, numbers, dicts or lists, got "
         f"{type(first).__name__}"
     )
 
 
-def _kind(first: Any) -> Any:
-    """How samples that hold no other samples are put together."""
-    if isinstance(first, Tensor):
-        return _stack_tensors
-    if isinstance(first, (np.ndarray, np.generic)):
-        return _stack_arrays
-    if isinstance(first, (bool, int)):
-        return treadle.tensor
-    if isinstance(first, float):
-        return _floats
-    if isinstance(first, (str, bytes)):
-        return lambda batch: batch
-    return None
+def _function_for(first: Any, table: CollateTable) -> Optional[Callable]:
+    if type(first) in table:
+        return table[type(first)]
+    return next((f for kind, f in table.items() if isinstance(first, kind)), None)
 
 
-def _stack_tensors(batch: list) -> Tensor:
+# ---- the table -----------------------------------------------------------------------------------
+
+
+def collate_tensor_fn(batch: list, *, collate_fn_map: Optional[CollateTable] = None) -> Tensor:
+    """The tensors, stacked."""
     return treadle.stack(batch, 0)
 
 
-def _stack_arrays(batch: list) -> Any:
+def collate_numpy_array_fn(batch: list, *, collate_fn_map: Optional[CollateTable] = None) -> Tensor:
+    """The arrays, stacked to a tensor."""
     if batch[0].dtype.kind in "SUO":
         raise TypeError(
             f"default_collate: expected numpy arrays of numbers, got one of dtype {batch[0].dtype}"
@@ -83,8 +95,40 @@ def _stack_arrays(batch: list) -> Any:
     return treadle.as_tensor(np.stack(batch))
 
 
-def _floats(batch: list) -> Tensor:
+def collate_numpy_scalar_fn(
+    batch: list, *, collate_fn_map: Optional[CollateTable] = None
+) -> Tensor:
+    """NumPy's numbers, in their dtype."""
+    return treadle.as_tensor(np.stack(batch))
+
+
+def collate_float_fn(batch: list, *, collate_fn_map: Optional[CollateTable] = None) -> Tensor:
+    """Python's floats have 64 bits."""
     return treadle.tensor(batch, dtype=treadle.float64)
+
+
+def collate_int_fn(batch: list, *, collate_fn_map: Optional[CollateTable] = None) -> Tensor:
+    """Integers, or bools."""
+    return treadle.tensor(batch)
+
+
+def collate_str_fn(batch: list, *, collate_fn_map: Optional[CollateTable] = None) -> list:
+    """Texts stay a list."""
+    return batch
+
+
+default_collate_fn_map: CollateTable = {
+    Tensor: collate_tensor_fn,
+    np.ndarray: collate_numpy_array_fn,
+    (np.bool_, np.number, np.object_): collate_numpy_scalar_fn,
+    float: collate_float_fn,
+    int: collate_int_fn,
+    str: collate_str_fn,
+    bytes: collate_str_fn,
+}
+
+
+# ---- containers ----------------------------------------------------------------------------------
 
 
 def _transposed(batch: list) -> list:
@@ -116,6 +160,3 @@ def _like_sequence(example: Any, values: list) -> Any:
         return type(example)(values)
     except TypeError:
         return values
-
-
-CollateFunction = Callable[[list], Any]

@@ -7,8 +7,10 @@ main process.
 from __future__ import annotations
 
 import itertools
+import warnings
 from typing import Any, Callable, Iterable, Iterator, Optional, Union
 
+import treadle
 from treadle import Generator
 
 from .collate import default_collate, default_convert
@@ -88,6 +90,12 @@ class DataLoader:
         self.pin_memory_device = pin_memory_device
         self.timeout = timeout
         self.worker_init_fn = worker_init_fn
+        if pin_memory and not treadle.accelerator.is_available():
+            warnings.warn(
+                "'pin_memory' argument is set as true but no accelerator is found, then device "
+                "pinned memory won't be used.",
+                stacklevel=2,
+            )
         self.multiprocessing_context = multiprocessing_context
         self.generator = generator
         self.persistent_workers = persistent_workers
@@ -96,6 +104,35 @@ class DataLoader:
             collate_fn = default_collate if self._auto_collation else default_convert
         self.collate_fn = collate_fn
         self._pool: Any = None
+        self._is_made = True
+
+    # What the samplers were made from.
+    _FIXED = frozenset(
+        ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
+    )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self._FIXED and getattr(self, "_is_made", False):
+            raise ValueError(
+                f"{name} attribute should not be set after {type(self).__name__} is initialized"
+            )
+        super().__setattr__(name, value)
+
+    @property
+    def multiprocessing_context(self) -> Any:
+        """How workers are started: a context of `multiprocessing`, or None for its default. Set to
+        one, or to its name; ValueError for a name that is none, and without workers; TypeError for
+        another object."""
+        return self._context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, context: Any) -> None:
+        if context is not None:
+            # Slow to import, and seldom used.
+            from .worker_pool import checked_context
+
+            context = checked_context(context, self.num_workers)
+        self._context = context
 
     @property
     def _auto_collation(self) -> bool:

@@ -18,6 +18,12 @@ from treadle import Generator, Tensor
 T_co = TypeVar("T_co", covariant=True)
 
 
+def _require(condition: Any, message: str) -> None:
+    """What PyTorch asserts, also where assertions are off."""
+    if not condition:
+        raise AssertionError(message)
+
+
 class Dataset(Generic[T_co]):
     """Base of datasets with an index. Subclasses write `__getitem__`, and `__len__` where it is
     known.
@@ -39,16 +45,18 @@ class IterableDataset(Dataset[T_co]):
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
 
+    def __add__(self, other: Dataset) -> "ChainDataset":
+        return ChainDataset([self, other])
+
 
 class TensorDataset(Dataset[tuple]):
     """Sample i is the tuple of the i-th entries of all tensors."""
 
     def __init__(self, *tensors: Tensor) -> None:
         sizes = [tensor.shape[0] for tensor in tensors]
-        if len(set(sizes)) > 1:
-            raise ValueError(
-                f"TensorDataset: expected tensors of one first size, got sizes {sizes}"
-            )
+        _require(
+            len(set(sizes)) == 1, f"expected tensors of one first size, at least one, got {sizes}"
+        )
         self.tensors = tensors
 
     def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
@@ -63,11 +71,11 @@ class ConcatDataset(Dataset[T_co]):
 
     def __init__(self, datasets: Iterable[Dataset]) -> None:
         self.datasets = list(datasets)
-        if not self.datasets:
-            raise ValueError("ConcatDataset: expected at least one dataset, got none")
-        if any(isinstance(dataset, IterableDataset) for dataset in self.datasets):
-            raise TypeError(
-                "ConcatDataset: expected datasets with an index, got an IterableDataset"
+        _require(self.datasets, "expected at least one dataset, got none")
+        for dataset in self.datasets:
+            _require(
+                not isinstance(dataset, IterableDataset),
+                "expected datasets with an index, got an IterableDataset",
             )
         self.cumulative_sizes = list(accumulate(len(dataset) for dataset in self.datasets))
 
@@ -76,12 +84,80 @@ class ConcatDataset(Dataset[T_co]):
 
     def __getitem__(self, index: int) -> T_co:
         if not -len(self) <= index < len(self):
-            raise IndexError(
-                f"ConcatDataset: expected an index within {len(self)} samples, got {index}"
-            )
+            kind = ValueError if index < 0 else IndexError
+            raise kind(f"expected an index within {len(self)} samples, got {index}")
         index %= len(self)
         which = bisect.bisect_right(self.cumulative_sizes, index)
         return self.datasets[which][index - (self.cumulative_sizes[which - 1] if which else 0)]
+
+
+class ChainDataset(IterableDataset):
+    """Several datasets that are gone through one after the other."""
+
+    def __init__(self, datasets: Iterable[Dataset]) -> None:
+        self.datasets = datasets
+
+    def __iter__(self) -> Iterator:
+        for dataset in self._checked():
+            yield from dataset
+
+    def __len__(self) -> int:
+        return sum(len(dataset) for dataset in self._checked())
+
+    def _checked(self) -> Iterator[IterableDataset]:
+        for dataset in self.datasets:
+            _require(
+                isinstance(dataset, IterableDataset),
+                f"expected an IterableDataset, got {type(dataset).__name__}",
+            )
+            yield dataset
+
+
+class StackDataset(Dataset):
+    """Several datasets of one length, side by side: sample i is the tuple of their samples i, or,
+    for datasets given by name, a dict of them.
+
+    StackDataset(images, labels)[3];  StackDataset(image=images, label=labels)[3]["label"]
+    """
+
+    def __init__(self, *args: Dataset, **kwargs: Dataset) -> None:
+        if bool(args) == bool(kwargs):
+            raise ValueError(
+                "expected datasets, either all by position or all by name, got "
+                f"{len(args)} and {len(kwargs)}"
+            )
+        self.datasets: Union[tuple, dict] = args or kwargs
+        lengths = [len(dataset) for dataset in self._each()]
+        if len(set(lengths)) > 1:
+            raise ValueError(f"Size mismatch between datasets: they have {lengths} samples")
+        self._length = lengths[0]
+
+    def _each(self) -> list[Dataset]:
+        datasets = self.datasets
+        return list(datasets.values() if isinstance(datasets, dict) else datasets)
+
+    def _sample(self, parts: Iterable) -> Union[tuple, dict]:
+        if isinstance(self.datasets, dict):
+            return dict(zip(self.datasets, parts))
+        return tuple(parts)
+
+    def __getitem__(self, index: Any) -> Union[tuple, dict]:
+        return self._sample(dataset[index] for dataset in self._each())
+
+    def __getitems__(self, indices: list) -> list:
+        columns = []
+        for dataset in self._each():
+            many = getattr(dataset, "__getitems__", None)
+            columns.append(many(indices) if callable(many) else [dataset[i] for i in indices])
+            if len(columns[-1]) != len(indices):
+                raise ValueError(
+                    "Nested dataset's output size mismatch. "
+                    f"Expected {len(indices)}, got {len(columns[-1])}"
+                )
+        return [self._sample(parts) for parts in zip(*columns)]
+
+    def __len__(self) -> int:
+        return self._length
 
 
 class Subset(Dataset[T_co]):

@@ -11,11 +11,12 @@ from __future__ import annotations
 import functools
 import itertools
 import multiprocessing
+import multiprocessing.context
 import os
 import weakref
 from collections import deque
 from multiprocessing.connection import wait
-from typing import Any, Iterator
+from typing import Any, Iterator, Optional
 
 from . import transport, worker
 from .fetch import batch_count
@@ -28,7 +29,7 @@ class WorkerPool:
     """Starts the processes; ends them when it is closed, collected, or the program ends."""
 
     def __init__(self, loader: Any) -> None:
-        context = _context(loader.multiprocessing_context)
+        context = loader.multiprocessing_context or multiprocessing.get_context()
         self.count = loader.num_workers
         self.connections: list = []
         self.processes: list = []
@@ -87,10 +88,21 @@ class WorkerPool:
     def result(self, number: int, timeout: float) -> tuple[str, Any]:
         """Wait for a batch: ("batch", it), ("error", a WorkerError) or ("end", None)."""
         while number not in self._arrived:
-            for kind, arrived, value in self._receive(timeout):
-                self._arrived[arrived] = (kind, value)
+            self._take_in(timeout)
         self._under_way.discard(number)
         return self._arrived.pop(number)
+
+    def first(self, numbers: Any, timeout: float) -> int:
+        """Wait for one of these batches to arrive; the one that has come first."""
+        while True:
+            for number in self._arrived:
+                if number in numbers:
+                    return number
+            self._take_in(timeout)
+
+    def _take_in(self, timeout: float) -> None:
+        for kind, arrived, value in self._receive(timeout):
+            self._arrived[arrived] = (kind, value)
 
     @property
     def alive(self) -> bool:
@@ -148,9 +160,26 @@ class WorkerPool:
         )
 
 
-def _context(given: Any) -> Any:
-    if given is None or isinstance(given, str):
+def checked_context(given: Any, num_workers: int) -> Any:
+    """The context that a DataLoader was given, by itself or by its name."""
+    if num_workers == 0:
+        raise ValueError(
+            "multiprocessing_context can only be used with multi-process loading (num_workers > "
+            f"0), but got num_workers={num_workers}"
+        )
+    if isinstance(given, str):
+        known = multiprocessing.get_all_start_methods()
+        if given not in known:
+            raise ValueError(
+                "multiprocessing_context option should specify a valid start method in "
+                f"{known!r}, but got multiprocessing_context={given!r}"
+            )
         return multiprocessing.get_context(given)
+    if not isinstance(given, multiprocessing.context.BaseContext):
+        raise TypeError(
+            "multiprocessing_context option should be a valid context object or a string "
+            f"specifying the start method, but got multiprocessing_context={given}"
+        )
     return given
 
 
@@ -183,6 +212,7 @@ class MultiprocessIterator:
         self._pool = pool
         self._keep = keep
         self._timeout = loader.timeout
+        self._in_order = loader.in_order
         self._indices: Iterator = iter(loader._index_sampler)
         self._length = functools.partial(batch_count, loader.dataset, *loader._batching)
         self._order: deque[int] = deque()  # numbers of the batches under way
@@ -199,15 +229,16 @@ class MultiprocessIterator:
     def __len__(self) -> int:
         return self._length()
 
-    def _order_one(self) -> None:
-        """Have the next worker in turn make the next batch."""
+    def _order_one(self, who: Optional[int] = None) -> None:
+        """Have a worker make the next batch: this one, or the next in turn."""
         if not self._active:
             return
         indices = next(self._indices, _NOTHING)
         if indices is _NOTHING:
             return
-        who = self._active[self._turn % len(self._active)]
-        self._turn += 1
+        if who not in self._active:
+            who = self._active[self._turn % len(self._active)]
+            self._turn += 1
         number = self._pool.order(who, indices)
         self._worker_of[number] = who
         self._order.append(number)
@@ -218,13 +249,18 @@ class MultiprocessIterator:
                 "DataLoader: expected the iterator of the newest epoch, got an older one"
             )
         while self._order:
-            number = self._order.popleft()
+            if self._in_order:
+                number = self._order.popleft()
+            else:
+                number = self._pool.first(self._order, self._timeout)
+                self._order.remove(number)
             kind, value = self._pool.result(number, self._timeout)
             who = self._worker_of.pop(number)
             if kind == "end" and who in self._active:
                 # This worker's part of the dataset is through; others may have more.
                 self._active.remove(who)
-            self._order_one()
+            # Without an order to keep, a quick worker gets more to do.
+            self._order_one(None if self._in_order else who)
             if kind == "error":
                 value.reraise()
             if kind == "batch":
