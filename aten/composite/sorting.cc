@@ -6,6 +6,7 @@
 #include "aten/ops/argsort.h"
 #include "aten/ops/bucketize.h"
 #include "aten/ops/median.h"
+#include "aten/ops/movedim.h"
 #include "aten/ops/msort.h"
 #include "aten/ops/nanmedian.h"
 #include "aten/ops/new_full.h"
@@ -71,7 +72,13 @@ Tensor bucketize(const Tensor& self, const Tensor& boundaries, bool out_int32, b
   return aten::searchsorted(boundaries, self, out_int32, right);
 }
 
-Tensor msort(const Tensor& self) { return aten::_sort_values(self, 0, false); }
+// Columns that lie side by side are sorted where they lie, and stay so.
+Tensor msort(const Tensor& self) {
+  if (self.dim() < 2) return aten::_sort_values(self, 0, false);
+  const Tensor columns = aten::movedim(self, 0, -1);
+  if (!columns.is_contiguous()) return aten::_sort_values(self, 0, false);
+  return aten::movedim(aten::_sort_values(columns, -1, false), -1, 0);
+}
 
 Tensor nanmedian(const Tensor& self) {
   if (self.numel() > 0) return std::get<0>(aten::nanmedian(aten::reshape(self, {-1}), 0));

@@ -54,18 +54,27 @@ template <Write write>
 void put_offsets(std::string_view op, Offsets& offsets, const Tensor& index, int64_t size,
                  int64_t stride, NegativeIndex negative, int64_t dim) {
   const int64_t* values = index.data_as<int64_t>();
-  const bool wraps = negative == NegativeIndex::FromTheEnd;
-  parallel_for(offsets.size(), kGrain, [&](int64_t begin, int64_t end) {
+  const int64_t low = negative == NegativeIndex::FromTheEnd ? -size : 0;
+  int64_t* const to = offsets.data();
+  parallel_for(offsets.size(), kGrain, [=](int64_t begin, int64_t end) {
+    // Looked for at the end, so that the loop has no branch; copies, as it writes integers.
+    bool outside = false;
+    const int64_t least = low, past = size, by = stride;
     for (int64_t i = begin; i < end; ++i) {
       const int64_t value = values[i];
-      const int64_t wrapped = value < 0 && wraps ? value + size : value;
-      if (wrapped < 0 || wrapped >= size) [[unlikely]]
-        out_of_bounds(op, value, size, negative, dim);
-      if constexpr (write == Write::Set)
-        offsets[i] = wrapped * stride;
-      else
-        offsets[i] += wrapped * stride;
+      outside |= value < least || value >= past;
+      // Unsigned, as it may overflow for what is outside.
+      uint64_t offset =
+          static_cast<uint64_t>(value + (value < 0 ? past : 0)) * static_cast<uint64_t>(by);
+      if constexpr (write == Write::Add) offset += static_cast<uint64_t>(to[i]);
+      to[i] = static_cast<int64_t>(offset);
     }
+    if (!outside) [[likely]]
+      return;
+    // The index may have changed since: some value is blamed in any case.
+    int64_t i = begin;
+    while (i + 1 < end && values[i] >= low && values[i] < size) ++i;
+    out_of_bounds(op, values[i], size, negative, dim);
   });
 }
 

@@ -30,7 +30,8 @@ class Offsets {
       : values_(std::make_unique_for_overwrite<int64_t[]>(static_cast<size_t>(count))),
         count_(count) {}
   int64_t size() const { return count_; }
-  int64_t& operator[](int64_t i) { return values_[static_cast<size_t>(i)]; }
+  const int64_t* data() const { return values_.get(); }
+  int64_t* data() { return values_.get(); }
   int64_t operator[](int64_t i) const { return values_[static_cast<size_t>(i)]; }
 
  private:
@@ -112,12 +113,22 @@ void write_plan(const IndexPlan& plan, T* data, int64_t span, const T* source, b
   if (entries == 0 || slice == 0) return;
   if (slice == 1 && plan.outer.size() == 1) {
     T* const target = data + plan.outer[0] + plan.inner[0];
+    const int64_t* const at = plan.index.data();
+    const int64_t step = many;
+    if (!worth_sorting(entries, span)) {
+      // A loop of its own: what is written could be what a function object holds, for all the
+      // compiler knows of elements as bits.
+      int64_t e = 0;
+      for (; e < entries - kAhead; ++e) {
+        __builtin_prefetch(target + at[e + kAhead], 1);
+        write(target[at[e]], source[e * step]);
+      }
+      for (; e < entries; ++e) write(target[at[e]], source[e * step]);
+      return;
+    }
     ordered_writes(
-        entries, span, [&](int64_t e) { return plan.index[e]; },
-        [&](int64_t e) {
-          if (e + kAhead < entries) __builtin_prefetch(target + plan.index[e + kAhead], 1);
-          write(target[plan.index[e]], source[many ? e : 0]);
-        });
+        entries, span, [=](int64_t e) { return at[e]; },
+        [=](int64_t e) { write(target[at[e]], source[e * step]); });
     return;
   }
   // A column is one row of `inner`, or part of the run if there is only one.

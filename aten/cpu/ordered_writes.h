@@ -20,11 +20,16 @@ namespace treadle::cpu {
 inline constexpr int64_t kOrderedRuns = 64;
 inline constexpr int kThreadsToSort = 8;
 
+// Whether so many writes to elements in [0, span) are done sooner where they are sorted first.
+inline bool worth_sorting(int64_t count, int64_t span) {
+  return num_threads() >= kThreadsToSort && count >= 4 * kGrain && count <= UINT32_MAX &&
+         span >= kOrderedRuns;
+}
+
 // target(i) in [0, span) is the element that write(i) writes.
 template <class Target, class Write>
 void ordered_writes(int64_t count, int64_t span, Target target, Write write) {
-  if (num_threads() < kThreadsToSort || count < 4 * kGrain || count > UINT32_MAX ||
-      span < kOrderedRuns) {
+  if (!worth_sorting(count, span)) {
     for (int64_t i = 0; i < count; ++i) write(i);
     return;
   }

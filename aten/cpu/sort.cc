@@ -6,6 +6,7 @@
 
 #include "aten/cpu/dim_slices.h"
 #include "aten/cpu/key_sort.h"
+#include "aten/cpu/sort_key_rows.h"
 #include "aten/ops/_sort_values.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/copy_.h"
@@ -92,6 +93,12 @@ void sort_values_cpu(const Tensor& self, int64_t dim, bool descending, const Ten
       // The keys are sorted in the memory of the values, which are as wide.
       T* const to = sorted.data<T>() + row * size;
       auto* const keys = reinterpret_cast<KeyType<T>*>(to);
+      if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+        value_keys(from, keys, size, descending);
+        sort_keys(keys, size, sorter);
+        values_of_keys(keys, to, size, descending);
+        continue;
+      }
       for (int64_t j = 0; j < size; ++j) keys[j] = value_key(from[j], descending);
       sort_keys(keys, size, sorter);
       for (int64_t j = 0; j < size; ++j) {
