@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/profiler.h"
 
 namespace treadle {
 namespace {
@@ -65,12 +66,14 @@ constinit GlobalCounts g_counts;
 struct ThreadCounts {
   std::atomic<int64_t> current{0}, peak{0}, allocations{0},
       frees{0};  // since the last flush; written by one thread
+  int64_t flushed = 0;  // what `current` was, in all, at the flushes
   enum : uint8_t { kNew, kListed, kGone } state = kNew;
 
   static void plain_add(std::atomic<int64_t>& counter, int64_t by) {
     counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
   }
   void flush() {
+    flushed += current.load(std::memory_order_relaxed);
     const int64_t before = g_counts.current.fetch_add(current.load(std::memory_order_relaxed),
                                                       std::memory_order_relaxed);
     g_counts.raise_peak(before + peak.load(std::memory_order_relaxed));
@@ -316,15 +319,15 @@ Allocator& cpu_allocator() {
   return *allocator;
 }
 
-Allocator& allocator_for(DeviceType type) {
-  if (type == DeviceType::CPU) return cpu_allocator();
-  Allocator* allocator = g_allocators[static_cast<size_t>(type)].load(std::memory_order_acquire);
 size_t surrender_pages(void* data, size_t nbytes) noexcept {
   if (!data || !kUsePages || nbytes < kLarge) return 0;
   count(-static_cast<int64_t>(nbytes));
   return size_class(nbytes);
 }
 
+Allocator& allocator_for(DeviceType type) {
+  if (type == DeviceType::CPU) return cpu_allocator();
+  Allocator* allocator = g_allocators[static_cast<size_t>(type)].load(std::memory_order_acquire);
   check<ErrorKind::Runtime>(allocator != nullptr, "expected a device that has memory, got ",
                             name_of(type), ", for which no backend is loaded");
   return *allocator;
@@ -335,6 +338,10 @@ void register_allocator(DeviceType type, Allocator* allocator) {
                           "expected a device other than ", name_of(type),
                           " to register an allocator for");
   g_allocators[static_cast<size_t>(type)].store(allocator, std::memory_order_release);
+}
+
+int64_t profiler::thread_net_bytes() {
+  return t_counts.flushed + t_counts.current.load(std::memory_order_relaxed);
 }
 
 MemoryStats cpu_memory_stats() {

@@ -9,6 +9,7 @@
 #include "autograd/accumulate_grad.h"
 #include "autograd/meta.h"
 #include "python_bindings/csrc/binding.h"
+#include "python_bindings/csrc/constants.h"
 #include "python_bindings/csrc/module.h"
 
 namespace treadle::python {
@@ -159,6 +160,25 @@ PyObject* metadata(PyObject* self, void*) {
   });
 }
 
+// What is known of each gradient that comes in, which is what is known of the node's results.
+PyObject* input_metadata(PyObject* self, void*) {
+  return guarded([&] {
+    const Node& node = *node_of(self);
+    const Object kind = import_attribute("types", "SimpleNamespace");
+    Object list(PyList_New(0));
+    for (uint32_t i = 0; i < node.num_inputs(); ++i) {
+      const autograd::InputMetadata& input = node.input(i);
+      const Object sizes(wrap_size(input.sizes)), dtype(wrap(input.dtype)),
+          device(wrap(input.device)), none_given(PyTuple_New(0));
+      const Object facts(Py_BuildValue("{s:O,s:O,s:O}", "shape", sizes.get(), "dtype", dtype.get(),
+                                       "device", device.get()));
+      const Object item(PyObject_Call(kind.get(), none_given.get(), facts.get()));
+      checked(PyList_Append(list.get(), item.get()));
+    }
+    return list.release();
+  });
+}
+
 PyObject* requires_grad(PyObject*, void*) { return to_bool(true); }
 
 // grad_fn(*gradients): what backward computes at this node alone.
@@ -200,6 +220,8 @@ PyGetSetDef node_properties[] = {
     {"next_functions", next_functions, nullptr,
      "Where the node's gradients go: (node, input number) each.", nullptr},
     {"metadata", metadata, nullptr, "A dictionary for notes about the node.", nullptr},
+    {"_input_metadata", input_metadata, nullptr,
+     "Shape, dtype and device of each result of the node.", nullptr},
     {"requires_grad", requires_grad, nullptr, "True: backward goes through the node.", nullptr},
     {"variable", variable, nullptr, "The leaf whose gradient is accumulated.", nullptr},
     {},

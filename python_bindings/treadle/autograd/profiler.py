@@ -1,0 +1,274 @@
+"""Recording what operators run, how long they take and what memory they use.
+
+    with treadle.autograd.profiler.profile(record_shapes=True) as prof:
+        with record_function("forward"):
+            net(x)
+    print(prof.key_averages().table(sort_by="self_cpu_time_total"))
+
+`treadle.profiler.profile` is the same with a schedule of steps. Recorded are the thread that
+begins, the backward passes it starts, and threads that Python starts meanwhile.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+import threading
+from typing import Any, Callable, Iterable, Optional
+
+from treadle import _C
+from treadle.autograd import _profiler_trace
+from treadle.autograd.profiler_util import EventList, FunctionEvent, FunctionEventAvg
+
+__all__ = [
+    "EventList", "FunctionEvent", "FunctionEventAvg", "emit_itt", "emit_nvtx", "kineto_available",
+    "profile", "record_function",
+]  # fmt: skip
+
+_BACKWARD, _RANGE = 1, 2
+
+
+class record_function:  # noqa: N801  a function that is also a context
+    """A name for a part of the program, in a recording: `with record_function("forward"): ...`, or
+    before a function as its decorator."""
+
+    def __init__(self, name: str, args: Optional[str] = None) -> None:
+        self.name = name
+        self.args = args
+        self.run_callbacks_on_exit = True
+        self._event = 0
+
+    def __enter__(self) -> "record_function":
+        self._event = _C._profiler_begin(self.name)
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        _C._profiler_end(self._event)
+
+    def __call__(self, function: Callable) -> Callable:
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with record_function(self.name, self.args):
+                return function(*args, **kwargs)
+
+        return wrapped
+
+
+class _ThreadsJoin:
+    """While it is on, threads that Python starts are recorded: each is asked to join when its first
+    function begins."""
+
+    def start(self) -> None:
+        self._before = getattr(threading, "_profile_hook", None)
+        threading.setprofile(self._first_call)
+
+    def stop(self) -> None:
+        threading.setprofile(self._before)  # type: ignore[arg-type]
+
+    def _first_call(self, frame: Any, event: str, arg: Any) -> None:
+        _C._profiler_join()
+        sys.setprofile(self._before)
+
+
+class profile:  # noqa: N801  PyTorch's name
+    """Records in a `with` block.
+
+    record_shapes: the shapes of arguments. profile_memory: columns of memory in tables. with_stack:
+    the lines of the program that call operators. with_flops: how many floating-point operations
+    matrix products and convolutions need. enabled=False records nothing. Other devices than the CPU
+    have no events.
+    """
+
+    def __init__(
+        self,
+        enabled: bool = True,
+        *,
+        use_cuda: bool = False,
+        use_device: Optional[str] = None,
+        record_shapes: bool = False,
+        with_flops: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_modules: bool = False,
+        use_kineto: bool = False,
+        use_cpu: bool = True,
+        experimental_config: Any = None,
+        acc_events: bool = False,
+        custom_trace_id_callback: Optional[Callable] = None,
+    ) -> None:
+        self.enabled = enabled
+        self.entered = False
+        self.use_device = use_device
+        self.use_cpu = use_cpu
+        self.record_shapes = record_shapes or with_flops
+        self.with_flops = with_flops
+        self.profile_memory = profile_memory
+        self.with_stack = with_stack
+        self.with_modules = with_modules
+        self.acc_events = acc_events
+        self._events: Optional[EventList] = None
+        self._threads = _ThreadsJoin()
+        self._facts: dict[str, Any] = {}
+
+    def __enter__(self) -> Optional["profile"]:
+        if not self.enabled:
+            return None
+        if self.entered:
+            raise RuntimeError("Profiler context manager is not reentrant")
+        self.entered = True
+        self._start()
+        return self
+
+    def _start(self) -> None:
+        _C._profiler_start(self.record_shapes, self.with_stack)
+        self._threads.start()
+
+    def __exit__(self, *exception: Any) -> None:
+        if self.enabled:
+            self._stop()
+
+    def _stop(self) -> None:
+        self._threads.stop()
+        events, stacks = _C._profiler_stop()
+        made = EventList(
+            _events(events, stacks, self.record_shapes) if self.use_cpu else [],
+            profile_memory=self.profile_memory,
+            with_flops=self.with_flops,
+        )
+        if self.acc_events and self._events is not None:
+            self._events += made
+        else:
+            self._events = made
+
+    # ---- looking at it -----------------------------------------------------------------------
+
+    @property
+    def function_events(self) -> EventList:
+        """The events of the recording."""
+        if self._events is None:
+            raise RuntimeError("Profiler didn't finish running")
+        return self._events
+
+    def __str__(self) -> str:
+        if self._events is None:
+            return "<unfinished torch.autograd.profile>"
+        return str(self._events)
+
+    __repr__ = __str__
+
+    def table(self, *args: Any, **kwargs: Any) -> str:
+        """`EventList.table` of the events."""
+        return self.function_events.table(*args, **kwargs)
+
+    def key_averages(
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+    ) -> EventList:
+        """Events of one name added up; see `EventList.key_averages`."""
+        return self.function_events.key_averages(group_by_input_shape, group_by_stack_n)
+
+    def total_average(self) -> FunctionEventAvg:
+        """All events added up."""
+        return self.function_events.total_average()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """The time of all events in microseconds, each counted once."""
+        return self.function_events.self_cpu_time_total
+
+    def export_chrome_trace(self, path: str) -> None:
+        """Write the events in the format that chrome://tracing and Perfetto show."""
+        facts = {
+            name: 1
+            for name in ("record_shapes", "profile_memory", "with_stack", "with_flops")
+            if getattr(self, name)
+        }
+        entries = _profiler_trace.events_of(self.function_events)
+        _profiler_trace.write(path, entries, {**facts, **self._facts})
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Write stacks with what was spent in them, as flame graphs are made from."""
+        if not self.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        self.function_events.export_stacks(path, metric)
+
+    def add_metadata(self, key: str, value: str) -> None:
+        """A fact that goes into the trace."""
+        self._facts[key] = value
+
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """A fact, given as JSON, that goes into the trace."""
+        self._facts[key] = json.loads(value)
+
+
+def _events(raw: Iterable[tuple], stacks: list, with_shapes: bool) -> list[FunctionEvent]:
+    """FunctionEvents for what the library recorded, linked to those around them."""
+    raw = list(raw)
+    begin = min((event[4] for event in raw), default=0)
+    # `record_function` itself is not where the program is.
+    stacks = [[line for line in stack if not line.startswith(__file__)] for stack in stacks]
+    threads: dict[int, int] = {}
+    made: list[FunctionEvent] = []
+    for number, event in enumerate(raw):
+        name, kind, thread, parent, start, end, nbytes, shapes, types, values, stack = event
+        made.append(
+            FunctionEvent(
+                number + 1,
+                name,
+                threads.setdefault(thread, len(threads) + 1),
+                (start - begin) / 1000,
+                (end - begin) / 1000,
+                input_shapes=json.loads(shapes) if shapes else None,
+                input_types=json.loads(types) if types else None,
+                concrete_inputs=json.loads(values) if values else None,
+                stack=stacks[stack - 1] if stack else (),
+                cpu_memory_usage=nbytes,
+                is_user_annotation=kind == _RANGE,
+                is_backward=kind == _BACKWARD,
+            )
+        )
+        if parent >= 0:
+            made[number].set_cpu_parent(made[parent])
+            made[parent].append_cpu_child(made[number])
+    return made
+
+
+def kineto_available() -> bool:
+    """Whether events of accelerators can be recorded: there are none."""
+    return False
+
+
+class _ForAnotherTool:
+    """Marks operators for a tool that watches the process; that needs the tool's library."""
+
+    _tool = ""
+
+    def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
+        self.enabled = enabled
+        self.record_shapes = record_shapes
+
+    def __enter__(self) -> Optional["_ForAnotherTool"]:
+        if not self.enabled:
+            return None
+        raise RuntimeError(
+            f"{type(self).__name__}: expected a build with {self._tool}, got one without; "
+            "treadle.profiler records operators by itself"
+        )
+
+    def __exit__(self, *exception: Any) -> None:
+        """Nothing was begun."""
+
+
+class emit_nvtx(_ForAnotherTool):  # noqa: N801  PyTorch's name
+    """Marks operators for NVIDIA's profilers. Raises RuntimeError: there is no NVTX here."""
+
+    _tool = "NVTX"
+
+
+class emit_itt(_ForAnotherTool):  # noqa: N801  PyTorch's name
+    """Marks operators for Intel's VTune. Raises RuntimeError: there is no ITT here."""
+
+    _tool = "ITT"

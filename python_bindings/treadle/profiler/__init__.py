@@ -1,0 +1,26 @@
+"""Which operators a program runs, how long they take, and what memory they use.
+
+with treadle.profiler.profile(record_shapes=True, profile_memory=True) as prof:
+    for batch in batches:
+        train(batch)
+        prof.step()
+print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=10))
+prof.export_chrome_trace("trace.json")
+"""
+
+from treadle.autograd.profiler import kineto_available, record_function
+from treadle.autograd.profiler_util import DeviceType
+
+from .profiler import (
+    ProfilerAction,
+    ProfilerActivity,
+    profile,
+    schedule,
+    supported_activities,
+    tensorboard_trace_handler,
+)
+
+__all__ = [
+    "DeviceType", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile",
+    "record_function", "schedule", "supported_activities", "tensorboard_trace_handler",
+]  # fmt: skip
