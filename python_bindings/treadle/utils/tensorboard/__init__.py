@@ -1,0 +1,11 @@
+"""Files that TensorBoard shows.
+
+with treadle.utils.tensorboard.SummaryWriter("runs/first") as writer:
+    writer.add_scalar("loss", loss, step)
+    writer.add_histogram("weight", net.weight, step)
+"""
+
+from .records import FileWriter
+from .writer import SummaryWriter
+
+__all__ = ["FileWriter", "SummaryWriter"]
