@@ -1,3 +1,4 @@
+// Lists are long: each tensor is looked at once for each thing asked of it.
 #include "aten/tensor_lists.h"
 
 #include "aten/iterator/overlap.h"

@@ -1,3 +1,5 @@
+// A place is walked where its tensors lie, or through copies; long lists are shared out among
+// threads.
 #include "aten/cpu/list_walk.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Everything is checked here, so that a step that begins is a step that ends.
 #include "aten/shape/optimizer.h"
 
 #include <vector>

@@ -1,5 +1,5 @@
-"""What optimisers accept: settings out of range, learning rates that are tensors, dtypes and layouts
-of parameters, recorded steps, and scaled gradients."""
+"""What optimisers accept: settings out of range, learning rates that are tensors, dtypes and
+layouts of parameters, recorded steps, and scaled gradients."""
 
 from __future__ import annotations
 

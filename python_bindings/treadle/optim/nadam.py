@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Iterable, Optional, Union
 
-import treadle
 from treadle import Tensor
 
 from .optimizer import (

@@ -525,7 +525,7 @@ class Fused(Optimizer):
 
     def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
         found_inf = getattr(self, "found_inf", None)
-        if found_inf is not None and number(found_inf) == 1:
+        if found_inf is not None and number(found_inf) != 0:
             return
         (self.update_recorded if group["differentiable"] else self.run)(group, params, grads)
 
