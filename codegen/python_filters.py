@@ -132,11 +132,11 @@ def _python_default(default: Default) -> str:
     return default.text
 
 
-def _stub_type(t: Type) -> str:
+def _stub_type(t: Type, nullable: bool) -> str:
     text = (_LISTS if t.list else _KINDS)[t.base][2]
     if t.list and t.base in ("int", "SymInt") and t.list_size:
         text = "Union[int, IntSequence]"
-    return f"Optional[{text}]" if t.optional else text
+    return f"Optional[{text}]" if nullable else text
 
 
 def _read(a: Arg, index: int) -> str:
@@ -164,7 +164,11 @@ def _read(a: Arg, index: int) -> str:
 def _param(a: Arg, index: int, is_factory: bool) -> Param:
     t = a.type
     is_place = is_factory and t.base == "Device"
-    nullable = t.optional or (a.default is not None and a.default.kind == "none")
+    default_kind = a.default.kind if a.default is not None else ""
+    # None is a way to write an empty list of sizes where that is the default: `stride=None`.
+    sizes = t.list and t.base in ("int", "SymInt")
+    is_empty = sizes and default_kind == "list" and not a.default.value
+    nullable = t.optional or is_empty or default_kind == "none"
     flags = [
         name
         for name, on in (
@@ -183,7 +187,7 @@ def _param(a: Arg, index: int, is_factory: bool) -> Param:
         default_text=_python_default(a.default) if a.default else "",
         variable=cpp.cpp_name(a.name),
         read=f"call.device_of_new({index})" if is_place else _read(a, index),
-        stub_type=_stub_type(t),
+        stub_type=_stub_type(t, nullable),
         keyword=a.kwarg_only,
     )
 

@@ -167,7 +167,7 @@ class Call {
 
   DimVector ints(size_t i, int length = 0, IntList otherwise = {}) const {
     DimVector out;
-    if (!slots_[i])
+    if (!has(i))
       out.assign(otherwise.begin(), otherwise.end());
     else if (slots_[i] == detail::spread())
       detail::read_spread(op_, arguments_, out);

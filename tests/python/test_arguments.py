@@ -189,3 +189,23 @@ def test_signatures_can_be_inspected() -> None:
 
     assert str(inspect.signature(treadle.mm)) == "(input, mat2, *, out=None)"
     assert treadle.mm.__doc__.startswith("mm(input, mat2")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, none: treadle.max_pool1d(x, 2, *none),
+        lambda x, none: treadle.nn.functional.avg_pool1d(x, 2, *none),
+        lambda x, none: treadle.amax(x, *none),
+        lambda x, none: treadle.roll(x, 1, *none),
+    ],
+)
+def test_none_is_an_empty_list_where_that_is_the_default(
+    x: treadle.Tensor, call: Callable
+) -> None:
+    assert treadle.equal(call(x, (None,)), call(x, ()))
+
+
+def test_none_is_no_list_elsewhere(x: treadle.Tensor) -> None:
+    with pytest.raises(TypeError, match="argument 'kernel_size' must be"):
+        treadle.max_pool1d(x, None)

@@ -39,8 +39,7 @@ def _max_pool(dims: int) -> Callable[..., _Indexed]:
     ) -> _Indexed:
         """The largest value under each window; with return_indices, also where in the line, image
         or volume it was."""
-        steps = kernel_size if stride is None else stride
-        settings = (kernel_size, steps, padding, dilation, ceil_mode)
+        settings = (kernel_size, stride, padding, dilation, ceil_mode)
         if return_indices:
             return tuple(with_indices(input, *settings))
         return plain(input, *settings)
@@ -67,49 +66,10 @@ max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = (
 # ---- means -------------------------------------------------------------------------------------
 
 
-def avg_pool1d(
-    input: Tensor,
-    kernel_size: _Ints,
-    stride: Optional[_Ints] = None,
-    padding: _Ints = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-) -> Tensor:
-    """The mean value under each window."""
-    steps = kernel_size if stride is None else stride
-    return ops.avg_pool1d(input, kernel_size, steps, padding, ceil_mode, count_include_pad)
-
-
-def avg_pool2d(
-    input: Tensor,
-    kernel_size: _Ints,
-    stride: Optional[_Ints] = None,
-    padding: _Ints = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: Optional[int] = None,
-) -> Tensor:
-    """The mean value under each window."""
-    steps = kernel_size if stride is None else stride
-    return ops.avg_pool2d(
-        input, kernel_size, steps, padding, ceil_mode, count_include_pad, divisor_override
-    )
-
-
-def avg_pool3d(
-    input: Tensor,
-    kernel_size: _Ints,
-    stride: Optional[_Ints] = None,
-    padding: _Ints = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: Optional[int] = None,
-) -> Tensor:
-    """The mean value under each window."""
-    steps = kernel_size if stride is None else stride
-    return ops.avg_pool3d(
-        input, kernel_size, steps, padding, ceil_mode, count_include_pad, divisor_override
-    )
+# The operators themselves.
+avg_pool1d = ops.avg_pool1d
+avg_pool2d = ops.avg_pool2d
+avg_pool3d = ops.avg_pool3d
 
 
 # ---- adaptive ----------------------------------------------------------------------------------
