@@ -357,6 +357,15 @@ def test_hooks_of_all_optimizers():
     assert seen == ["SGD", "after", "Adam", "after"]
 
 
+def test_steps_are_seen_by_the_profiler():
+    optimizer = optim.SGD([nn.Parameter(treadle.ones(1))], lr=0.1)
+    with treadle.profiler.profile() as profile:
+        optimizer.zero_grad()
+        optimizer.step()
+    names = [event.key for event in profile.key_averages()]
+    assert "Optimizer.zero_grad#SGD.zero_grad" in names and "Optimizer.step#SGD.step" in names
+
+
 def test_a_hook_may_change_the_arguments():
     optimizer = optim.SGD([nn.Parameter(treadle.ones(1))], lr=0.1)
     handle = optimizer.register_step_pre_hook(lambda *_: ((lambda: "loss",), {}))

@@ -23,6 +23,7 @@ from typing import Any, Callable, Iterable, Iterator, Optional, Union
 
 import treadle
 from treadle import Tensor
+from treadle.autograd.profiler import record_function
 from treadle.utils.hooks import RemovableHandle, add
 
 # Hooks around the step of every optimiser.
@@ -158,18 +159,20 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters, or set them to zero."""
-        for group in self.param_groups:
-            for param in group["params"]:
-                if param.grad is None:
-                    continue
-                if set_to_none:
-                    param.grad = None
-                else:
-                    if param.grad.grad_fn is not None:
-                        param.grad.detach_()
+        with record_function(f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"):
+            for group in self.param_groups:
+                for param in group["params"]:
+                    grad = param.grad
+                    if grad is None:
+                        continue
+                    if set_to_none:
+                        param.grad = None
+                        continue
+                    if grad.grad_fn is not None:
+                        grad.detach_()
                     else:
-                        param.grad.requires_grad_(False)
-                    param.grad.zero_()
+                        grad.requires_grad_(False)
+                    grad.zero_()
 
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
         """Change every parameter by its gradient; `closure`, if given, is called first and gives
@@ -330,21 +333,22 @@ class Optimizer:
 def _with_hooks(step: Callable) -> Callable:
     @functools.wraps(step)
     def step_with_hooks(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        for hook in (*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
-            replaced = hook(self, args, kwargs)
-            if replaced is not None:
-                if not (isinstance(replaced, tuple) and len(replaced) == 2):
-                    raise RuntimeError(
-                        "step pre-hook must return None or a tuple of (new_args, new_kwargs), but "
-                        f"got {replaced}"
-                    )
-                args, kwargs = replaced
-        if "_opt_called" in self.__dict__:  # a scheduler wants to know
-            self._opt_called = True
-        result = step(self, *args, **kwargs)
-        for hook in (*self._optimizer_step_post_hooks.values(), *_global_post_hooks.values()):
-            hook(self, args, kwargs)
-        return result
+        with record_function(f"Optimizer.step#{type(self).__name__}.step"):
+            for hook in (*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
+                replaced = hook(self, args, kwargs)
+                if replaced is not None:
+                    if not (isinstance(replaced, tuple) and len(replaced) == 2):
+                        raise RuntimeError(
+                            "step pre-hook must return None or a tuple of (new_args, new_kwargs), "
+                            f"but got {replaced}"
+                        )
+                    args, kwargs = replaced
+            if "_opt_called" in self.__dict__:  # a scheduler wants to know
+                self._opt_called = True
+            result = step(self, *args, **kwargs)
+            for hook in (*self._optimizer_step_post_hooks.values(), *_global_post_hooks.values()):
+                hook(self, args, kwargs)
+            return result
 
     step_with_hooks.hooked = True
     return step_with_hooks
