@@ -288,6 +288,21 @@ def test_record_function_as_a_decorator():
     assert names(prof.events()) == ["named", "aten::add"] and work.__doc__ == "Text."
 
 
+def test_optimisers_and_loaders_have_their_names():
+    data = treadle.utils.data.TensorDataset(treadle.ones(4, 2))
+    net = nn.Linear(2, 1)
+    optimizer = treadle.optim.SGD(net.parameters(), lr=0.1)
+
+    def train():
+        for (x,) in treadle.utils.data.DataLoader(data, batch_size=2):
+            net(x).sum().backward()
+            optimizer.step()
+
+    ranges = [event.name for event in recorded(train) if event.is_user_annotation]
+    batch = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    assert ranges == [batch, "Optimizer.step#SGD.step"] * 2 + [batch]
+
+
 # ---- schedules -----------------------------------------------------------------------------------
 
 

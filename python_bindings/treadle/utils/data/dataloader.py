@@ -12,6 +12,7 @@ from typing import Any, Callable, Iterable, Iterator, Optional, Union
 
 import treadle
 from treadle import Generator
+from treadle.autograd.profiler import record_function
 
 from .collate import default_collate, default_convert
 from .dataset import Dataset, IterableDataset
@@ -181,6 +182,7 @@ class _InPlaceIterator:
     def __len__(self) -> int:
         return len(self._loader)
 
+    @record_function("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__")
     def __next__(self) -> Any:
         return self._fetcher.fetch(next(self._indices))
 

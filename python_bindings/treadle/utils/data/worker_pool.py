@@ -18,6 +18,8 @@ from collections import deque
 from multiprocessing.connection import wait
 from typing import Any, Iterator, Optional
 
+from treadle.autograd.profiler import record_function
+
 from . import transport, worker
 from .fetch import batch_count
 from .sampler import draw_seed
@@ -243,6 +245,7 @@ class MultiprocessIterator:
         self._worker_of[number] = who
         self._order.append(number)
 
+    @record_function("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__")
     def __next__(self) -> Any:
         if self._epoch != self._pool.epoch:
             raise RuntimeError(
