@@ -7,6 +7,8 @@ No Debian package holds the C++ header by itself. The Python package pythran doe
     @pocketfft//:license      the header's notice, which goes where its code goes: into the wheel
 """
 
+load("//tools/bazel:run_python.bzl", "run_python")
+
 _PROBE = """
 import importlib.util, sys
 spec = importlib.util.find_spec("pythran")
@@ -16,14 +18,7 @@ print(spec.submodule_search_locations[0] + "/pythonic/numpy/fft/pocketfft.hpp")
 """
 
 def _pocketfft_impl(ctx):
-    name = ctx.os.environ.get("TREADLE_PYTHON", "") or "python3"
-    python = ctx.path(name) if name.startswith("/") else ctx.which(name)
-    if python == None or not python.exists:
-        fail("@pocketfft: %s was not found; install it with: apt-get install python3" % name)
-    probe = ctx.execute([python, "-c", _PROBE])
-    if probe.return_code:
-        fail("@pocketfft: %s cannot be used: %s" % (python, probe.stderr.strip()))
-    header = probe.stdout.strip()
+    header = run_python(ctx, "@pocketfft", "python3", _PROBE)
     if not ctx.path(header).exists:
         fail("@pocketfft: %s was not found; another release of pythran may have it" % header)
     ctx.symlink(header, "include/pocketfft/pocketfft.hpp")

@@ -8,6 +8,8 @@ on the PATH need not be the system's.
     @python//:config.bzl   PYTHON (absolute path), EXT_SUFFIX, WHEEL_PYTHON_TAG, WHEEL_PLATFORM
 """
 
+load("//tools/bazel:run_python.bzl", "run_python")
+
 _PROBE = """
 import importlib.util, platform, sys, sysconfig
 if sys.version_info < (3, 9):
@@ -26,14 +28,8 @@ print("manylinux_%s_%s_%s" % (glibc[0], glibc[1], machine))
 """
 
 def _python_impl(ctx):
-    name = ctx.os.environ.get("TREADLE_PYTHON", "") or "python3"
-    python = ctx.path(name) if name.startswith("/") else ctx.which(name)
-    if python == None or not python.exists:
-        fail("@python: %s was not found; install it with: apt-get install python3 python3-venv python3-dev" % name)
-    probe = ctx.execute([python, "-c", _PROBE])
-    if probe.return_code:
-        fail("@python: %s cannot be used: %s" % (python, probe.stderr.strip()))
-    executable, include, suffix, tag, platform = probe.stdout.strip().split("\n")
+    found = run_python(ctx, "@python", "python3 python3-venv python3-dev", _PROBE)
+    executable, include, suffix, tag, platform = found.split("\n")
     if not ctx.path(include + "/Python.h").exists:
         fail("@python: %s/Python.h was not found; install it with: apt-get install python3-dev" % include)
     ctx.symlink(include, "include")
