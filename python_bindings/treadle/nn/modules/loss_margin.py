@@ -157,7 +157,18 @@ class MultiMarginLoss(_WeightedLoss):
         )
 
 
-class TripletMarginLoss(_Loss):
+class _TripletLoss(_Loss):
+    """A loss of an anchor, a positive and a negative."""
+
+    def _set_margin(self, margin: float, swap: bool) -> None:
+        if margin <= 0:
+            name = type(self).__name__
+            raise ValueError(f"{name}: expected margin to be greater than 0, got {margin} instead")
+        self.margin = margin
+        self.swap = swap
+
+
+class TripletMarginLoss(_TripletLoss):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin) with the p-norm distance."""
 
     def __init__(
@@ -171,14 +182,9 @@ class TripletMarginLoss(_Loss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(size_average, reduce, reduction)
-        if margin <= 0:
-            raise ValueError(
-                f"TripletMarginLoss: expected margin to be greater than 0, got {margin} instead"
-            )
-        self.margin = margin
+        self._set_margin(margin, swap)
         self.p = p
         self.eps = eps
-        self.swap = swap
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         return F.triplet_margin_loss(
@@ -193,7 +199,7 @@ class TripletMarginLoss(_Loss):
         )
 
 
-class TripletMarginWithDistanceLoss(_Loss):
+class TripletMarginWithDistanceLoss(_TripletLoss):
     """TripletMarginLoss with any distance."""
 
     def __init__(
@@ -205,16 +211,10 @@ class TripletMarginWithDistanceLoss(_Loss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(None, None, reduction)
-        if margin <= 0:
-            raise ValueError(
-                "TripletMarginWithDistanceLoss: expected margin to be greater than 0, got "
-                f"{margin} instead"
-            )
+        self._set_margin(margin, swap)
         self.distance_function = (
             F.pairwise_distance if distance_function is None else distance_function
         )
-        self.margin = margin
-        self.swap = swap
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         return F.triplet_margin_with_distance_loss(
