@@ -68,17 +68,8 @@ struct StepTarget {
   struct Place {
     T* const* p;
     int64_t first, lanes;
-    HWY_INLINE V get(size_t list) const {
-      const T* at = p[list] + first;
-      return lanes == V::kLanes ? load(at) : load_first(at, lanes);
-    }
-    HWY_INLINE void put(V v, size_t list) const {
-      T* at = p[list] + first;
-      if (lanes == V::kLanes)
-        store(v, at);
-      else
-        store_first(v, at, lanes);
-    }
+    HWY_INLINE V get(size_t list) const { return load_lanes(p[list] + first, lanes); }
+    HWY_INLINE void put(V v, size_t list) const { store_lanes(v, p[list] + first, lanes); }
   };
   template <class F>
   static HWY_INLINE void for_places(T* const* p, int64_t n, F f) {
@@ -172,13 +163,11 @@ namespace {
 template <class T>
 const StepLoops<T>& step_loops() {
   if constexpr (std::is_same_v<T, float>) {
-    static constexpr StepLoops<float> table[simd::kTargets] = {
-        simd::N_SSE4::steps_float, simd::N_AVX2::steps_float, simd::N_AVX3::steps_float};
-    return table[simd::chosen_target];
+    return simd::chosen(simd::N_SSE4::steps_float, simd::N_AVX2::steps_float,
+                        simd::N_AVX3::steps_float);
   } else {
-    static constexpr StepLoops<double> table[simd::kTargets] = {
-        simd::N_SSE4::steps_double, simd::N_AVX2::steps_double, simd::N_AVX3::steps_double};
-    return table[simd::chosen_target];
+    return simd::chosen(simd::N_SSE4::steps_double, simd::N_AVX2::steps_double,
+                        simd::N_AVX3::steps_double);
   }
 }
 
