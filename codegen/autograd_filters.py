@@ -92,12 +92,13 @@ def _camel(name: str) -> str:
 
 
 def _node_names(model: Model) -> Mapping[str, str]:
-    """Entry id -> node name. Overloads count from 0 in the order of the file: MulBackward0, MulBackward1."""
+    """Entry id -> node name. Overloads count from 0 in the order of the file: MulBackward0, MulBackward1; as in
+    PyTorch `x ** 2` comes before `x ** y`."""
     counts: dict[str, int] = {}
     names = {}
-    for e in model.entries:
+    for e in sorted(model.entries, key=lambda e: e.overload != "Tensor_Scalar"):
         if e.derivative and e.derivative.formulas:
-            base = _camel(e.name)
+            base = _camel(e.name).removesuffix("Forward")  # as PyTorch calls its nodes
             names[e.id] = f"{base}Backward{counts.setdefault(base, 0)}"
             counts[base] += 1
     return names

@@ -206,7 +206,7 @@ def test_reprs():
     assert repr(nn.Module()) == "Module()" and repr(nn.ModuleList()) == "ModuleList()"
     assert repr(nn.CrossEntropyLoss()) == "CrossEntropyLoss()"
     assert repr(nn.ParameterList([treadle.zeros((2, 3))])) == (
-        "ParameterList((0): Parameter containing: [treadle.float32 of size 2x3])"
+        "ParameterList(  (0): Parameter containing: [treadle.float32 of size 2x3])"
     )
 
 

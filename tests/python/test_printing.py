@@ -1,82 +1,37 @@
-"""How tensors are shown: every text here is what PyTorch prints, with `treadle` for `torch`."""
+"""How tensors, modules and what belongs to them are shown: the text is PyTorch's, with `treadle`
+for `torch`, for the cases of tests/data/printing."""
+
+import json
+import pathlib
+import sys
+import warnings
 
 import pytest
 
 import treadle
 
-inf, nan = float("inf"), float("nan")
+HERE = pathlib.Path(__file__).parent.parent / "data" / "printing"
+sys.path.insert(0, str(HERE))
+from cases import CASES, text_of  # noqa: E402  shared with generate.py
 
-SHOWN = [
-    (lambda: treadle.tensor([1.0, 2.0]), "tensor([1., 2.])"),
-    (lambda: treadle.tensor(3.14159265), "tensor(3.1416)"),
-    (lambda: treadle.tensor(5), "tensor(5)"),
-    (lambda: treadle.tensor(True), "tensor(True)"),
-    (lambda: treadle.tensor([True, False]), "tensor([ True, False])"),
-    (lambda: treadle.tensor([[1, 20], [300, 4]]), "tensor([[  1,  20],\n        [300,   4]])"),
-    (lambda: treadle.tensor([1.5, -2.25]), "tensor([ 1.5000, -2.2500])"),
-    (lambda: treadle.tensor([1e-5, 1.0]), "tensor([1.0000e-05, 1.0000e+00])"),
-    (lambda: treadle.tensor([1.0, 2000.0]), "tensor([1.0000e+00, 2.0000e+03])"),
-    (lambda: treadle.tensor([10.0, 2000.0]), "tensor([  10., 2000.])"),
-    (lambda: treadle.tensor([2e9, 1e9]), "tensor([2.0000e+09, 1.0000e+09])"),
-    (lambda: treadle.tensor([0.0, 0.0]), "tensor([0., 0.])"),
-    (lambda: treadle.tensor([nan, inf, -inf]), "tensor([nan, inf, -inf])"),
-    (lambda: treadle.tensor([nan, 1000.0]), "tensor([  nan, 1000.])"),
-    (lambda: treadle.tensor([nan, 1.5]), "tensor([   nan, 1.5000])"),
-    (
-        lambda: treadle.tensor([1.0, 2.0], dtype=treadle.float64),
-        "tensor([1., 2.], dtype=treadle.float64)",
-    ),
-    (lambda: treadle.tensor([1], dtype=treadle.int32), "tensor([1], dtype=treadle.int32)"),
-    (lambda: treadle.tensor([1.0], dtype=treadle.float16), "tensor([1.], dtype=treadle.float16)"),
-    (lambda: treadle.tensor([1.0], dtype=treadle.bfloat16), "tensor([1.], dtype=treadle.bfloat16)"),
-    (lambda: treadle.tensor([1 + 2j]), "tensor([1.+2.j])"),
-    (lambda: treadle.tensor([1.5 - 2.25j, 0.5j]), "tensor([1.5000-2.2500j, 0.0000+0.5000j])"),
-    (lambda: treadle.tensor([]), "tensor([])"),
-    (lambda: treadle.tensor([], dtype=treadle.int64), "tensor([], dtype=treadle.int64)"),
-    (lambda: treadle.zeros((2, 0)), "tensor([], size=(2, 0))"),
-    (
-        lambda: treadle.zeros((2, 3), device="meta"),
-        "tensor(..., device='meta', size=(2, 3))",
-    ),
-    (
-        lambda: treadle.tensor([1.0], requires_grad=True),
-        "tensor([1.], requires_grad=True)",
-    ),
-    (
-        lambda: treadle.tensor([1.0], requires_grad=True) * 2,
-        "tensor([2.], grad_fn=<MulBackward0>)",
-    ),
-    (
-        lambda: treadle.arange(1001),
-        "tensor([   0,    1,    2,  ...,  998,  999, 1000])",
-    ),
-    (
-        lambda: treadle.arange(30),
-        "tensor([ 0,  1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11, 12, 13, 14, 15, 16, 17,\n"
-        "        18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29])",
-    ),
-    (
-        lambda: treadle.zeros((2, 2, 2)),
-        "tensor([[[0., 0.],\n         [0., 0.]],\n\n        [[0., 0.],\n         [0., 0.]]])",
-    ),
-    (
-        lambda: treadle.arange(1200).reshape((3, 400)),
-        "tensor([[   0,    1,    2,  ...,  397,  398,  399],\n"
-        "        [ 400,  401,  402,  ...,  797,  798,  799],\n"
-        "        [ 800,  801,  802,  ..., 1197, 1198, 1199]])",
-    ),
-    (
-        lambda: treadle.arange(1200).reshape((400, 3)),
-        "tensor([[   0,    1,    2],\n        [   3,    4,    5],\n        [   6,    7,    8],\n"
-        "        ...,\n"
-        "        [1191, 1192, 1193],\n        [1194, 1195, 1196],\n        [1197, 1198, 1199]])",
-    ),
-]
+EXPECTED = json.loads((HERE / "expected.json").read_text())
+
+# Operators that are made of others here: the last of those is what backward begins with.
+MADE_OF_OTHERS = {
+    "mse": ("MseLossBackward0", "MeanBackward0"),
+    "transpose": ("TBackward0", "TransposeBackward0"),
+    "gathered": ("IndexBackward0", "IndexIntegerBackward0"),
+}
 
 
-@pytest.mark.parametrize("make, text", SHOWN, ids=[text[:40] for _, text in SHOWN])
-def test_repr(make, text):
-    assert repr(make()) == text
+@pytest.mark.parametrize("name", CASES)
+def test_text_of_pytorch(name):
+    expected = EXPECTED[name].replace("torch.", "treadle.")
+    theirs, ours = MADE_OF_OTHERS.get(name, ("", ""))
+    assert theirs in expected
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert text_of(CASES[name], treadle) == expected.replace(theirs, ours)
 
 
 def test_str_is_repr():

@@ -323,11 +323,12 @@ class Optimizer:
                 group.setdefault(name, default)
 
     def __repr__(self) -> str:
-        lines = [f"{type(self).__name__} ("]
+        text = f"{type(self).__name__} ("
         for index, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {index}")
-            lines += [f"    {name}: {group[name]}" for name in sorted(group) if name != "params"]
-        return "\n".join(lines) + "\n)"
+            text += f"\nParameter Group {index}\n"
+            for name in sorted(group):
+                text += f"    {name}: {group[name]}\n" if name != "params" else ""
+        return text + ")"
 
 
 def _with_hooks(step: Callable) -> Callable:

@@ -4,8 +4,9 @@ parameters."""
 from __future__ import annotations
 
 import operator
-from typing import Any, Iterable, Iterator, Mapping, Optional, Union
+from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Union
 
+import treadle
 from treadle import Tensor
 
 from ..parameter import Parameter
@@ -18,12 +19,16 @@ def _as_parameter(value: Any) -> Any:
     return value
 
 
-def _describe(value: Any) -> str:
+def _describe(key: Any, value: Any, type_of: Callable[[Tensor], Any]) -> str:
+    return f"  ({key}): {_contents(value, type_of)}"
+
+
+def _contents(value: Any, type_of: Callable[[Tensor], Any]) -> str:
     if not isinstance(value, Tensor):
         return f"Object of type: {type(value).__name__}"
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
     sizes = "x".join(str(size) for size in value.shape)
-    return f"{kind} containing: [{value.dtype} of size {sizes}]"
+    return f"{kind} containing: [{type_of(value)} of size {sizes}]"
 
 
 class ParameterList(Module):
@@ -76,7 +81,7 @@ class ParameterList(Module):
         return self
 
     def extra_repr(self) -> str:
-        return "\n".join(f"({index}): {_describe(value)}" for index, value in enumerate(self))
+        return "\n".join(_describe(index, p, lambda t: t.dtype) for index, p in enumerate(self))
 
 
 class ParameterDict(Module):
@@ -153,4 +158,4 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self) -> str:
-        return "\n".join(f"({key}): {_describe(value)}" for key, value in self.items())
+        return "\n".join(_describe(key, p, treadle.typename) for key, p in self.items())
