@@ -2,6 +2,8 @@
 // results.
 #include "python_bindings/csrc/binding.h"
 
+#include <structmember.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -29,6 +31,21 @@ bool same_names(const char* const* a, const char* const* b) {
     if (std::string_view(*a) != *b) return false;
   }
   return !*a && !*b;
+}
+
+// The text of a result with named parts: a line for each.
+PyObject* represent_result(PyObject* self) {
+  return guarded([&] {
+    const PyTypeObject* type = Py_TYPE(self);
+    const Object in_words = import_attribute("treadle._names", "in_words_of_the_program");
+    const Object name(PyObject_CallFunction(in_words.get(), "s", type->tp_name));
+    std::string text(utf8(name.get()));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) {
+      const Object part(PyObject_Repr(PyTuple_GET_ITEM(self, i)));
+      text += str(i == 0 ? "(\n" : ",\n", type->tp_members[i].name, "=", utf8(part.get()));
+    }
+    return unicode(text + ")").release();
+  });
 }
 
 PyObject* return_types(PyObject*, PyObject*) {
@@ -135,6 +152,7 @@ PyTypeObject* NamedResult::type() {
                                        count};
   type_ = PyStructSequence_NewType(&description);
   if (!type_) throw PythonError{};
+  type_->tp_repr = &represent_result;
   return type_;
 }
 
