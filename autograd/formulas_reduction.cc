@@ -10,6 +10,9 @@
 #include "aten/ops/eq.h"
 #include "aten/ops/expand.h"
 #include "aten/ops/flip.h"
+#include "aten/ops/isnan.h"
+#include "aten/ops/logical_and.h"
+#include "aten/ops/logical_or.h"
 #include "aten/ops/mul.h"
 #include "aten/ops/narrow.h"
 #include "aten/ops/new_ones.h"
@@ -88,6 +91,14 @@ Tensor extremum_backward(const Tensor& grad, const Tensor& self, const Tensor& r
   const Tensor chosen = aten::to(aten::eq(self, wide), grad.dtype());
   const Tensor count = aten::sum(chosen, dims, true);
   return aten::mul(aten::div(restore_reduced_dims(grad, dims, self.dim(), keepdim), count), chosen);
+}
+
+Tensor median_backward(const Tensor& grad, const Tensor& self, const Tensor& result) {
+  const Tensor is_median = aten::logical_or(
+      aten::eq(self, result), aten::logical_and(aten::isnan(self), aten::isnan(result)));
+  // Counted in integers, which a half would lose.
+  const Tensor share = aten::div(grad, aten::sum(is_median));
+  return aten::mul(aten::to(is_median, grad.dtype()), share);
 }
 
 }  // namespace treadle::autograd

@@ -19,5 +19,8 @@ Tensor prod_backward(const Tensor& grad, const Tensor& self, int64_t dim, bool k
 // Of amax and amin: elements that tie share the gradient evenly.
 Tensor extremum_backward(const Tensor& grad, const Tensor& self, const Tensor& result,
                          OptionalIntList dims, bool keepdim);
+// Of median and nanmedian of all elements: those that are it, or NaN as it is, share the gradient
+// evenly.
+Tensor median_backward(const Tensor& grad, const Tensor& self, const Tensor& result);
 
 }  // namespace treadle::autograd

@@ -706,3 +706,28 @@ def test_complex_gradients() -> None:
     np.testing.assert_allclose(x.grad.numpy(), 2 * x.detach().numpy(), rtol=1e-6)
     with pytest.raises(RuntimeError, match="real"):
         (x * x).sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("values", "median", "nanmedian"),
+    [
+        ([1, 2, 2, 2, 3, 0], [0, 1, 1, 1, 0, 0], [0, 1, 1, 1, 0, 0]),
+        ([2, 1], [0, 3], [0, 3]),
+        ([1, np.nan, np.nan, 1], [0, 1.5, 1.5, 0], [1.5, 0, 0, 1.5]),
+        ([np.nan, np.nan], [1.5, 1.5], [1.5, 1.5]),
+        ([], [], []),
+    ],
+)
+def test_elements_that_are_the_median_share_its_gradient(
+    values: list[float], median: list[float], nanmedian: list[float]
+) -> None:
+    """NaNs are the median together; along a dimension the element at `indices` has it all."""
+    for function, want in ((treadle.median, median), (treadle.nanmedian, nanmedian)):
+        x = leaf(*values)
+        function(x).backward(treadle.tensor(3.0, dtype=treadle.float64))
+        assert x.grad.tolist() == want
+        if values:
+            x = leaf(*values)
+            value, index = function(x, 0)
+            value.backward()
+            assert x.grad.tolist() == [float(i == index) for i in range(len(values))]

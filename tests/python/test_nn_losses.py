@@ -217,3 +217,46 @@ def test_one_hot():
         F.one_hot(treadle.tensor([0, 2]), 2)
     x = array(3, 4)
     check(F.normalize(tensor(x)), x / np.linalg.norm(x, axis=1, keepdims=True))
+
+
+def test_adaptive_softmax() -> None:
+    layer = nn.AdaptiveLogSoftmaxWithLoss(6, 9, [2, 5], div_value=2.0, dtype=treadle.float64)
+    assert [tuple(p.shape) for p in layer.parameters()] == [(4, 6), (3, 6), (3, 3), (1, 6), (4, 1)]
+    x, target = normal(40, 6) * 4, treadle.arange(40) % 9
+    shares = layer.log_prob(x)
+    np.testing.assert_allclose(to_numpy(shares.exp().sum(1)), 1, rtol=1e-12)
+    result = layer(x, target)
+    want = to_numpy(shares)[np.arange(40), target.numpy()]
+    np.testing.assert_allclose(to_numpy(result.output), want, rtol=1e-12)
+    np.testing.assert_allclose(result.loss.item(), -want.mean(), rtol=1e-12)
+    alone = layer(x[3], target[3])
+    assert alone.output.shape == () and alone.output.item() == pytest.approx(want[3])
+
+    # A frequent class where the head chooses one, else the likeliest of all.
+    head = (x @ layer.head.weight.T).argmax(1)
+    assert 0 < (head < 2).sum() < 40
+    expected = treadle.where(head < 2, head, shares.argmax(1))
+    assert layer.predict(x).tolist() == expected.tolist()
+    frequent = x[head < 2]
+    assert layer.predict(frequent).tolist() == head[head < 2].tolist()
+
+
+@pytest.mark.parametrize("cutoffs", [[], [3, 2], [0, 4], [2, 2], [2, 9], [1.5]])
+def test_adaptive_softmax_needs_rising_cutoffs(cutoffs: list[float]) -> None:
+    with pytest.raises(ValueError, match="cutoffs should be a sequence of"):
+        nn.AdaptiveLogSoftmaxWithLoss(6, 9, cutoffs)
+
+
+def test_adaptive_softmax_refuses_what_does_not_fit() -> None:
+    layer = nn.AdaptiveLogSoftmaxWithLoss(6, 9, [2, 5], div_value=2.0)
+    x, target = treadle.ones(4, 6), treadle.zeros(4, dtype=treadle.int64)
+    for input, classes, words in [
+        (x, target + 9, r"in \[0, 8\], but values in range \[9, 9\]"),
+        (x, target - 1, r"in \[0, 8\], but values in range \[-1, -1\]"),
+        (x[:3], target, "same size in the batch dimension"),
+        (x.unsqueeze(1), target, "1D target tensor expects 2D input tensors"),
+        (x, target[0], "0D target tensor expects 1D input tensors"),
+        (x, target.unsqueeze(0), "multi-target not supported"),
+    ]:
+        with pytest.raises(RuntimeError, match=words):
+            layer(input, classes)

@@ -43,6 +43,27 @@ def _log_shares(module: Any, nn: Any, x: Any, target: Any) -> Any:
 WEIGHTS = [0.5, 2.0, 1.0, 0.1]
 
 LOSSES = [
+    Case(
+        "AdaptiveLogSoftmaxWithLoss",
+        lambda nn: nn.AdaptiveLogSoftmaxWithLoss(4, 9, [3, 6], div_value=2.0, head_bias=True),
+        normal(6, 4),
+        given(np.array([0, 8, 4, 2, 7, 5])),
+        call=lambda module, nn, *inputs: module(*inputs).loss,
+        lr=0.3,
+    ),
+    Case(
+        "AdaptiveLogSoftmaxWithLoss of all classes",
+        lambda nn: nn.AdaptiveLogSoftmaxWithLoss(5, 7, [2, 4], div_value=2),
+        normal(3, 5),
+        call=lambda module, nn, x: module.log_prob(x),
+    ),
+    Case(
+        "AdaptiveLogSoftmaxWithLoss without a batch",
+        lambda nn: nn.AdaptiveLogSoftmaxWithLoss(4, 5, [2]),
+        normal(4),
+        given(np.array(3)),
+        lr=0.3,
+    ),
     _loss("BCELoss", SCORES, ZEROS_AND_ONES, call=_squashed),
     _loss("BCEWithLogitsLoss", SCORES, ZEROS_AND_ONES),
     _loss("BCEWithLogitsLoss from zero", given(np.zeros((3, 4))), ZEROS_AND_ONES),

@@ -15,7 +15,7 @@ from typing import Any, Optional
 from treadle import Tensor
 
 from ..uninitialized import UninitializedBuffer, UninitializedParameter, is_lazy
-from .batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d, _BatchNorm
+from .batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d, _NormBase
 from .conv import (
     Conv1d,
     Conv2d,
@@ -24,6 +24,7 @@ from .conv import (
     ConvTranspose2d,
     ConvTranspose3d,
 )
+from .instancenorm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from .linear import Linear
 
 
@@ -213,8 +214,9 @@ class LazyConvTranspose3d(_LazyConv, ConvTranspose3d):
     cls_to_become = ConvTranspose3d
 
 
-class _LazyBatchNorm(LazyModuleMixin, _BatchNorm):
-    """A batch normalisation that reads num_features off its first input."""
+class _LazyNorm(LazyModuleMixin, _NormBase):
+    """A batch or instance normalisation that reads num_features off its first input. Unlike the
+    plain instance normalisation it has parameters and running statistics unless told otherwise."""
 
     def __init__(
         self,
@@ -257,19 +259,37 @@ class _LazyBatchNorm(LazyModuleMixin, _BatchNorm):
             self.num_features = input.shape[1] if holder is None else holder.shape[0]
 
 
-class LazyBatchNorm1d(_LazyBatchNorm, BatchNorm1d):
+class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
     """A BatchNorm1d that reads num_features off its first input."""
 
     cls_to_become = BatchNorm1d
 
 
-class LazyBatchNorm2d(_LazyBatchNorm, BatchNorm2d):
+class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
     """A BatchNorm2d that reads num_features off its first input."""
 
     cls_to_become = BatchNorm2d
 
 
-class LazyBatchNorm3d(_LazyBatchNorm, BatchNorm3d):
+class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
     """A BatchNorm3d that reads num_features off its first input."""
 
     cls_to_become = BatchNorm3d
+
+
+class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):
+    """An InstanceNorm1d that reads num_features off its first input."""
+
+    cls_to_become = InstanceNorm1d
+
+
+class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d):
+    """An InstanceNorm2d that reads num_features off its first input."""
+
+    cls_to_become = InstanceNorm2d
+
+
+class LazyInstanceNorm3d(_LazyNorm, InstanceNorm3d):
+    """An InstanceNorm3d that reads num_features off its first input."""
+
+    cls_to_become = InstanceNorm3d

@@ -6,6 +6,8 @@ from typing import Any, Optional, Sequence, Union
 
 import treadle
 from treadle import Tensor
+from treadle.autograd import Function
+from treadle.autograd.function import once_differentiable
 
 from .. import functional as F
 from .. import init
@@ -125,3 +127,64 @@ class RMSNorm(Module):
         return (
             f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
         )
+
+
+class _CrossMapLRN(Function):
+    """y = x * scale ** -beta, where scale = k + alpha / size * (sums of x ** 2 over channels).
+
+    Which channels a sum takes, and which the gradient goes back to, are PyTorch's; both differ from
+    the formula of Krizhevsky and others, "ImageNet classification with deep convolutional neural
+    networks" (2012), which LocalResponseNorm follows. Every sum takes channel 0, and the gradient
+    is gathered over `size` channels that begin (size + 1) // 2 before the own one.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, input: Tensor, size: int, alpha: float, beta: float, k: float) -> Tensor:
+        channels = treadle.arange(input.shape[1], device=input.device)
+        distance = channels - channels.unsqueeze(1)  # of column from row
+        window = (distance.abs() <= (size - 1) // 2) | (channels == 0)
+        scale = k + alpha / size * _over_channels(window, input.square())
+        output = input * scale.pow(-beta)
+        ctx.save_for_backward(input, output, scale)
+        ctx.settings = size, alpha, beta, distance
+        return output
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        input, output, scale = ctx.saved_tensors
+        size, alpha, beta, distance = ctx.settings
+        back = (size + 1) // 2
+        window = (distance >= -back) & (distance < size - back)
+        ratio = _over_channels(window, grad * output / scale)
+        own = grad * scale.pow(-beta) - 2 * alpha * beta / size * input * ratio
+        return own, None, None, None, None
+
+
+def _over_channels(window: Tensor, images: Tensor) -> Tensor:
+    """For each channel of (N, C, H, W) the sum over those in its row of `window` (C, C)."""
+    return treadle.einsum("dc,nchw->ndhw", window.to(images.dtype), images)
+
+
+class CrossMapLRN2d(Module):
+    """Each value of (N, C, H, W) divided by a power of the mean square over `size` neighbouring
+    channels, as PyTorch computes it; LocalResponseNorm is the same by the formula.
+
+    Raises:
+        ValueError: the input is not 4-dimensional.
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.dim() != 4:
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
+        return _CrossMapLRN.apply(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
