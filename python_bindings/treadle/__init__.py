@@ -88,7 +88,6 @@ from treadle.functional import (
     nonzero,
     norm,
     numel,
-    sparse_coo_tensor,
     typename,
     unique,
     unique_consecutive,
@@ -136,7 +135,7 @@ _LAZY = {
         "treadle.amp._state",
     ),
     "compile": "treadle._compile",
-    "spmm": "treadle.sparse",
+    **dict.fromkeys(("sparse_coo", "sparse_coo_tensor", "spmm"), "treadle.sparse"),
 }
 
 

@@ -138,8 +138,12 @@ def _make_device(*args: Any) -> treadle.device:
 
 
 def _get_layout(name: Any) -> Any:
-    expect(name == "torch.strided", f"expected the layout torch.strided, got {name!r}")
-    return treadle.strided
+    layouts = {"torch.strided": treadle.strided, "torch.sparse_coo": treadle.sparse_coo}
+    expect(
+        isinstance(name, str) and name in layouts,
+        f"expected a layout of {', '.join(layouts)}, got a sparse tensor of {name!r}",
+    )
+    return layouts[name]
 
 
 def _over_a_storage(rebuild: Callable) -> Callable:
@@ -175,6 +179,7 @@ def _standard() -> dict[str, Entry]:
         "torch._utils._rebuild_tensor": _plain(_over_a_storage(_rebuild._rebuild_tensor)),
         "torch._utils._rebuild_tensor_v2": _plain(_rebuild_tensor_v2),
         "torch._utils._rebuild_tensor_v3": _plain(_rebuild_tensor_v3),
+        "torch._utils._rebuild_sparse_tensor": _plain(_rebuild._rebuild_sparse_tensor),
         "torch._utils._rebuild_parameter": _plain(_rebuild._rebuild_parameter),
         "torch._utils._rebuild_parameter_with_state": _plain(
             _rebuild._rebuild_parameter_with_state
@@ -224,7 +229,6 @@ _user_entries: dict[str, tuple[Any, Entry]] = {}
 
 # Names that files of PyTorch have and that cannot be read here, with the reason.
 _MISSING = {
-    "torch._utils._rebuild_sparse_tensor": "a sparse tensor; all tensors here are dense",
     "torch._utils._rebuild_qtensor": "a quantized tensor, which does not exist here",
     "torch._utils._rebuild_nested_tensor": "a nested tensor, which does not exist here",
     "torch._utils._rebuild_wrapper_subclass": "a tensor subclass without memory of its own",

@@ -40,6 +40,7 @@ _GLOBALS = {
         ("torch._utils", "_rebuild_parameter"),
         ("torch._utils", "_rebuild_parameter_with_state"),
         ("torch._utils", "_rebuild_meta_tensor_no_storage"),
+        ("torch._utils", "_rebuild_sparse_tensor"),
         ("torch._tensor", "_rebuild_from_type_v2"),
         ("torch.serialization", "_get_layout"),
         ("torch", "Size"),
@@ -111,6 +112,8 @@ class CheckpointPickler(pickle._Pickler):
         return NotImplemented
 
     def _reduce_tensor(self, tensor: Tensor) -> Any:
+        if tensor.is_sparse:
+            return _GLOBALS["_rebuild_sparse_tensor"], tensor.__reduce_ex__(2)[1]
         cls, state = type(tensor), dict(getattr(tensor, "__dict__", None) or {})
         if cls is treadle.nn.Parameter:
             arguments = (tensor.data, bool(tensor.requires_grad), OrderedDict())

@@ -34,6 +34,7 @@ class LegacyTensorType(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         return (
             isinstance(instance, Tensor)
+            and not instance.is_sparse
             and instance.dtype == cls.dtype
             and instance.device.type == cls.device_type
         )

@@ -133,6 +133,15 @@ def _rebuild_meta_tensor_no_storage(
     return tensor
 
 
+def _rebuild_sparse_tensor(layout: Any, data: Any) -> treadle.Tensor:
+    indices, values, size, *is_coalesced = data
+    if layout is not treadle.sparse_coo:
+        raise ValueError(f"rebuild_tensor: expected the layout {treadle.sparse_coo}, got {layout}")
+    return treadle.sparse_coo_tensor(
+        indices, values, tuple(size), is_coalesced=bool(is_coalesced and is_coalesced[0])
+    )
+
+
 def _rebuild_parameter(
     data: treadle.Tensor, requires_grad: bool, backward_hooks: Any
 ) -> treadle.Tensor:

@@ -134,23 +134,67 @@ def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
     return resize(self, tuple(tensor.shape))
 
 
-def _without_sparse(name: str) -> Callable[..., Any]:
+def to_sparse(
+    self: Tensor, sparse_dim: Optional[int] = None, *, layout: Any = None, **blocks: Any
+) -> Tensor:
+    """A sparse tensor of the nonzero elements; with `sparse_dim`, of the nonzero parts along the
+    first so many dimensions. Gradients flow back to the elements kept."""
+    from treadle.sparse._make import from_dense
+
+    return from_dense(self, sparse_dim, layout=layout, **blocks)
+
+
+def to_sparse_coo(self: Tensor) -> Tensor:
+    """A sparse tensor of the nonzero elements."""
+    return to_sparse(self)
+
+
+def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
+    """A sparse tensor of the elements where the sparse tensor `mask`, of the same shape, has
+    entries."""
+    from treadle.sparse._make import masked
+
+    return masked(self, mask)
+
+
+def sparse_dim(self: Tensor) -> int:
+    """How many dimensions are sparse: none."""
+    return 0
+
+
+def dense_dim(self: Tensor) -> int:
+    """How many dimensions are dense: all."""
+    return self.dim()
+
+
+def _of_sparse(name: str, error: Any) -> Callable[..., Any]:
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(
-            f"{name}: expected a sparse tensor, or a library that has them; "
-            f"sparse layouts are not there yet, got a dense tensor of shape {tuple(self.shape)}"
+        raise error(
+            f"{name}: expected a sparse tensor, got a strided one of shape {tuple(self.shape)}"
         )
 
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = "Raises: there are no sparse tensors yet."
+    method.__doc__ = "Of sparse tensors; raises for a strided one."
     return method
 
 
-_SPARSE = (
-    "to_sparse to_sparse_coo to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc coalesce "
-    "is_coalesced indices values _indices _values _nnz sparse_mask sparse_dim dense_dim "
-    "crow_indices col_indices ccol_indices row_indices sparse_resize_ sparse_resize_and_clear_"
-).split()
+def _not_there(name: str) -> Callable[..., Any]:
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"{name}: expected the sparse layout that is there, sparse_coo")
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = "Raises: of the sparse layouts there is sparse_coo."
+    return method
+
+
+_OF_SPARSE = {
+    RuntimeError: "coalesce is_coalesced indices values",
+    NotImplementedError: "_indices _values _nnz sparse_resize_ sparse_resize_and_clear_",
+}
+_OTHER_LAYOUTS = (
+    "to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc crow_indices col_indices "
+    "ccol_indices row_indices"
+)
 
 
 def _names(self: Tensor) -> Tuple[None, ...]:
@@ -162,11 +206,14 @@ def install() -> None:
     """Adds the methods to Tensor."""
     methods = (
         apply_, map_, map2_, type, set_, pin_memory, share_memory_, is_shared, to_dense, dim_order,
-        resize, resize_as,
+        resize, resize_as, to_sparse, to_sparse_coo, sparse_mask, sparse_dim, dense_dim,
     )  # fmt: skip
     set_.__doc__ = f"{_set.__doc__}\n\n{set_.__doc__}"
     for method in methods:
         setattr(Tensor, method.__name__, method)
-    for name in _SPARSE:
-        setattr(Tensor, name, _without_sparse(name))
+    for error, names in _OF_SPARSE.items():
+        for name in names.split():
+            setattr(Tensor, name, _of_sparse(name, error))
+    for name in _OTHER_LAYOUTS.split():
+        setattr(Tensor, name, _not_there(name))
     Tensor.names = property(_names)

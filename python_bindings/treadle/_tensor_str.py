@@ -13,7 +13,7 @@ import math
 from typing import Any, Iterator, Optional
 
 import treadle
-from treadle import Tensor
+from treadle import _C, Tensor
 
 
 class _Options:
@@ -219,7 +219,9 @@ def _grad_suffix(tensor: Tensor) -> list[str]:
 
 def tensor_repr(tensor: Tensor) -> str:
     """The text that `repr(tensor)` gives."""
-    prefix = "tensor("
+    kind = type(tensor)
+    is_plain = kind is Tensor or kind.__torch_function__ is _C._disabled_torch_function_impl
+    prefix = "tensor(" if is_plain else f"{kind.__name__}("
     indent = len(prefix)
     plain = tensor.detach()
     suffixes = []
@@ -244,13 +246,15 @@ def tensor_repr(tensor: Tensor) -> str:
     return _join(prefix + body, suffixes + _grad_suffix(tensor), indent)
 
 
-def _join(text: str, suffixes: list[str], indent: int) -> str:
-    """Add the suffixes, each on a new line if it would not fit on the last."""
+def _join(text: str, suffixes: list[str], indent: int, new_line: bool = False) -> str:
+    """Add the suffixes, each on a new line if it would not fit on the last; the first on a new one
+    if `new_line`."""
     length = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
-        if length + len(suffix) + 2 > _options.linewidth:
+        if new_line or length + len(suffix) + 2 > _options.linewidth:
             text += ",\n" + " " * indent + suffix
             length = indent + len(suffix)
+            new_line = False
         else:
             text += ", " + suffix
             length += len(suffix) + 2

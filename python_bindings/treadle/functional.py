@@ -201,14 +201,6 @@ def _assert(condition: Any, message: str) -> None:
         raise AssertionError(message)
 
 
-def sparse_coo_tensor(*args: Any, **kwargs: Any) -> Tensor:
-    """Raises: there are no sparse tensors yet."""
-    raise NotImplementedError(
-        "sparse_coo_tensor: sparse layouts are not there yet; make the dense tensor, "
-        "as by zeros(size).index_put_(tuple(indices), values, accumulate=True)"
-    )
-
-
 def _install_methods() -> None:
     """The same functions as methods of Tensor."""
     for function in (nonzero, unique, unique_consecutive, norm, is_nonzero):

@@ -453,8 +453,6 @@ def test_products_by_sparse_names() -> None:
     expected = treadle.addmm(c, a, b, beta=2, alpha=3)
     assert treadle.equal(treadle.sparse.addmm(c, a, b, beta=2, alpha=3), expected)
     assert not isinstance(a, treadle.sparse.FloatTensor)
-    with pytest.raises(NotImplementedError, match="sparse_coo_tensor"):
-        treadle.sparse.FloatTensor(treadle.tensor([[0], [1]]), treadle.ones(1), (2, 2))
 
 
 def test_load_state_dict_from_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

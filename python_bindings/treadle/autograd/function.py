@@ -28,6 +28,21 @@ from treadle.autograd.grad_mode import no_grad
 class FunctionCtx(_C._FunctionContext):
     """What forward and backward of one call share. Any attribute may be set."""
 
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Keeps tensors for backward, where they are ctx.saved_tensors."""
+        if any(isinstance(t, _C.Tensor) and t.is_sparse for t in tensors):
+            from treadle.sparse import parts_of
+
+            self._rebuild_saved, tensors = parts_of(tensors)
+        super().save_for_backward(*tensors)
+
+    @property
+    def saved_tensors(self) -> tuple:
+        """The tensors given to save_for_backward()."""
+        saved = super().saved_tensors
+        rebuild = self.__dict__.get("_rebuild_saved")
+        return saved if rebuild is None else rebuild(saved)
+
     def save_for_forward(self, *tensors: Any) -> None:
         """Keep tensors for forward-mode differentiation; they are the same as for backward here."""
         self.saved_for_forward = tensors

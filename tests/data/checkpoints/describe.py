@@ -54,7 +54,7 @@ class _Describer:
 
     def _tensor(self, tensor: Any) -> dict:
         described = {
-            "tensor": type(tensor).__name__,
+            "tensor": tensor.__class__.__name__,
             "object": self._seen(tensor),
             "dtype": str(tensor.dtype).rpartition(".")[2],
             "shape": list(tensor.shape),
@@ -62,6 +62,10 @@ class _Describer:
         }
         if tensor.device.type == "meta":
             return {**described, "device": "meta"}
+        if tensor.is_sparse:
+            parts = {"indices": tensor._indices(), "values": tensor._values()}
+            described |= {name: self._tensor(part) for name, part in parts.items()}
+            return {**described, "is_coalesced": tensor.is_coalesced()}
         plain = tensor.detach()
         if tensor.is_conj() or tensor.is_neg():  # put off by PyTorch only
             plain = plain.resolve_conj().resolve_neg()

@@ -239,17 +239,21 @@ def whole_data():
     }
 
 
+def sparse():
+    twice = torch.sparse_coo_tensor([[1, 0, 1]], torch.arange(6.0).reshape(3, 2), (3, 2))
+    return {"coalesced": torch.eye(2).to_sparse(), "twice": twice}
+
+
 CASES = {
     "dtypes": of_every_dtype, "old_dtypes": of_every_old_dtype, "extremes": extremes,
     "shapes": shapes, "shared": shared, "parameters": parameters, "complex_bits": complex_bits,
     "containers": containers, "adam": with_adam, "sgd": with_sgd, "meta": meta,
     "whole_layers": whole_layers, "whole_sequence_layers": whole_sequence_layers,
-    "whole_data": whole_data,
+    "whole_data": whole_data, "sparse": sparse,
 }  # fmt: skip
 LEGACY = ["old_dtypes", "shapes", "shared", "parameters", "complex_bits", "containers", "sgd",
-          "whole_layers"]  # fmt: skip
+          "whole_layers", "sparse"]  # fmt: skip
 REFUSED = {
-    "sparse": lambda: torch.eye(2).to_sparse(),
     "sparse_csr": lambda: torch.eye(2).to_sparse_csr(),
     "quantized": lambda: torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8),
     "float8": lambda: torch.ones(2).to(torch.float8_e4m3fn),

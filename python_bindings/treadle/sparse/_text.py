@@ -1,0 +1,40 @@
+"""How a sparse tensor is shown: its indices and values as tensors are, then what it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import treadle
+from treadle import _names, _tensor_str
+from treadle._C import Tensor
+
+
+def _part(tensor: Tensor, prefix: str, indent: int) -> str:
+    head = f"{prefix}=tensor("
+    if tensor.device.type == "meta":
+        return f"{head}..., size={tuple(tensor.shape)})"
+    if tensor.numel() == 0:
+        return f"{head}[], size={tuple(tensor.shape)})"
+    with treadle.no_grad():
+        return head + _tensor_str._body(tensor.detach().cpu(), indent + len(head)) + ")"
+
+
+def sparse_repr(tensor: Any) -> str:
+    """The text that `repr(tensor)` gives."""
+    head = "tensor("
+    indent = len(head)
+    suffixes = []
+    if tensor.device.type != "cpu":
+        suffixes.append(f"device='{tensor.device}'")
+    suffixes.append(f"size={tuple(tensor.shape)}")
+    if tensor.device.type != "meta":
+        suffixes.append(f"nnz={tensor._nnz()}")
+    if not _tensor_str._is_obvious(tensor.dtype):
+        dtype = _names.in_words_of_the_program(str(tensor.dtype))
+        suffixes.append(f"dtype={dtype}")
+    suffixes.append(f"layout={tensor.layout}")
+    indices = _part(tensor._indices(), "indices", indent)
+    values = _part(tensor._values(), "values", indent)
+    text = f"{head}{indices},\n{' ' * indent}{values}"
+    suffixes += _tensor_str._grad_suffix(tensor)
+    return _tensor_str._join(text, suffixes, indent, new_line=True)
