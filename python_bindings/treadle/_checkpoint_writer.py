@@ -112,7 +112,7 @@ class CheckpointPickler(pickle._Pickler):
         return NotImplemented
 
     def _reduce_tensor(self, tensor: Tensor) -> Any:
-        if tensor.is_sparse:
+        if not issubclass(type(tensor), Tensor):  # a sparse one
             return _GLOBALS["_rebuild_sparse_tensor"], tensor.__reduce_ex__(2)[1]
         cls, state = type(tensor), dict(getattr(tensor, "__dict__", None) or {})
         if cls is treadle.nn.Parameter:

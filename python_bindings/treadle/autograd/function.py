@@ -30,7 +30,8 @@ class FunctionCtx(_C._FunctionContext):
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keeps tensors for backward, where they are ctx.saved_tensors."""
-        if any(isinstance(t, _C.Tensor) and t.is_sparse for t in tensors):
+        if any(isinstance(t, _C.Tensor) and not issubclass(type(t), _C.Tensor) for t in tensors):
+            # Sparse tensors are not of the class that can be kept.
             from treadle.sparse import parts_of
 
             self._rebuild_saved, tensors = parts_of(tensors)

@@ -26,7 +26,7 @@ _dispatch.install()
 
 
 def _any_sparse(*tensors: Any) -> bool:
-    return any(isinstance(t, Tensor) and t.is_sparse for t in tensors)
+    return any(issubclass(type(t), SparseTensor) for t in tensors)
 
 
 def parts_of(tensors: Sequence[Any]) -> Tuple[Callable[[Sequence[Any]], tuple], List[Any]]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Tuple
 
-from treadle._C import Tensor
 from treadle.sparse import _math
 from treadle.sparse._tensor import SparseTensor, _dense_only, empty
 
@@ -98,6 +97,6 @@ def call(func: Callable, args: Tuple, kwargs: Dict[str, Any]) -> Any:
         kwargs = dict(kwargs)
         args = (kwargs.pop("input"),)
     first = args[0] if args else None
-    if isinstance(first, Tensor) and first.is_sparse and hasattr(SparseTensor, name):
+    if issubclass(type(first), SparseTensor) and hasattr(SparseTensor, name):
         return getattr(first, name)(*args[1:], **kwargs)
     raise _dense_only(name)

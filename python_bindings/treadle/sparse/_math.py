@@ -12,7 +12,7 @@ from treadle.sparse._tensor import SparseTensor
 
 
 def _is_sparse(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.is_sparse
+    return issubclass(type(value), SparseTensor)
 
 
 # ---- products ----
@@ -165,7 +165,7 @@ def sub_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 def _is_number(value: Any) -> bool:
     if isinstance(value, Tensor):
-        return value.dim() == 0 and not value.is_sparse
+        return value.dim() == 0 and not _is_sparse(value)
     return isinstance(value, (bool, int, float, complex))
 
 
