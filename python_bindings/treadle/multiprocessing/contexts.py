@@ -15,19 +15,19 @@ from typing import Any, Optional
 class _Sharing:
     def Queue(self, maxsize: int = 0) -> Any:  # noqa: N802
         """A queue between processes."""
-        from treadle.multiprocessing.queues import Queue
+        from treadle.multiprocessing.queue import Queue
 
         return Queue(maxsize, ctx=self.get_context())
 
     def JoinableQueue(self, maxsize: int = 0) -> Any:  # noqa: N802
         """A queue that can be waited for: see task_done() and join()."""
-        from treadle.multiprocessing.queues import JoinableQueue
+        from treadle.multiprocessing.queue import JoinableQueue
 
         return JoinableQueue(maxsize, ctx=self.get_context())
 
     def SimpleQueue(self) -> Any:  # noqa: N802
         """A queue that is a pipe with locks."""
-        from treadle.multiprocessing.queues import SimpleQueue
+        from treadle.multiprocessing.queue import SimpleQueue
 
         return SimpleQueue(ctx=self.get_context())
 

@@ -73,12 +73,15 @@ class ProcessExitedException(ProcessException):
 
 def _end_with_parent(parent: int) -> None:
     """Have the system interrupt this process when its parent ends, however that happens."""
+    # Programs that are started in the background ignore interrupts.
+    ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    how = signal.SIGTERM if ignored else signal.SIGINT
     try:
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, how)
     except (OSError, AttributeError):
         return  # a system that cannot
     if os.getppid() != parent:  # it ended before
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), how)
 
 
 def _run(fn: Callable, index: int, args: tuple, error_file: str, parent: Optional[int]) -> None:
