@@ -309,6 +309,13 @@ def test_kinds(tmp_path: Path) -> None:
     assert list(ops[1]["reduce"]) == ["init", "step", "combine"]
 
 
+@pytest.mark.parametrize("policy", [None, "lower", "float32", "widest", "as_called"])
+def test_autocast_policies(policy: str | None, tmp_path: Path) -> None:
+    line = f"  autocast: {policy}\n" if policy else ""
+    (op,) = model_of(tmp_path, f"- func: first(Tensor[] tensors) -> Tensor\n{line}")
+    assert op["autocast"] == policy
+
+
 def test_dtypes_are_expanded_in_one_order(tmp_path: Path) -> None:
     ops = model_of(
         tmp_path,
