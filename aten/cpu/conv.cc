@@ -2,8 +2,7 @@
 // float on oneDNN, other types by unfolding into matrix products, 16-bit floats through float.
 //
 // The transposed convolution is the input's gradient of the plain one, so that there are three
-// computations. The batch is split into pieces by its size alone; the weight gradients of the
-// pieces are added in order.
+// computations. The batch is computed in pieces; their weight gradients are added in order.
 #include "aten/shape/conv.h"
 
 #include <algorithm>
@@ -19,8 +18,6 @@
 
 namespace treadle::cpu {
 namespace {
-
-constexpr int64_t kMaxPieces = 8;
 
 // Of a plain convolution from `input` to `output`; unbatched tensors have no leading dimension.
 ConvGeometry geometry(IntList input, IntList weight, IntList output, IntList stride,
@@ -49,15 +46,8 @@ ConvGeometry geometry(IntList input, IntList weight, IntList output, IntList str
 // Calls f(piece of the geometry, first image, number of the piece) for each piece of the batch, in
 // parallel.
 template <class F>
-int64_t for_pieces(const ConvGeometry& g, F&& f) {
-  const int64_t pieces = std::min(kMaxPieces, g.batch);
-  parallel_chunks(pieces, [&](int64_t p) {
-    const int64_t begin = g.batch * p / pieces, end = g.batch * (p + 1) / pieces;
-    ConvGeometry piece = g;
-    piece.batch = end - begin;
-    f(piece, begin, p);
-  });
-  return pieces;
+void for_pieces(const ConvGeometry& g, F&& f) {
+  parallel_chunks(g.pieces(), [&](int64_t p) { f(g.piece(p), g.first_image(p), p); });
 }
 
 template <class C>
@@ -65,7 +55,9 @@ void forward(const ConvGeometry& g, const C* in, const C* w, const C* bias, C* o
   if constexpr (std::is_same_v<C, float>) {
     if (conv_forward_onednn(g, in, w, bias, out)) return;
   }
-  unfolded::forward(g, in, w, bias, out);
+  for_pieces(g, [&](const ConvGeometry& piece, int64_t n, int64_t) {
+    unfolded::forward(piece, in + n * g.in_image(), w, bias, out + n * g.out_image());
+  });
 }
 
 template <class C>
@@ -73,7 +65,9 @@ void grad_input(const ConvGeometry& g, const C* grad, const C* w, C* out) {
   if constexpr (std::is_same_v<C, float>) {
     if (conv_grad_input_onednn(g, grad, w, out)) return;
   }
-  unfolded::grad_input(g, grad, w, out);
+  for_pieces(g, [&](const ConvGeometry& piece, int64_t n, int64_t) {
+    unfolded::grad_input(piece, grad + n * g.out_image(), w, out + n * g.in_image());
+  });
 }
 
 template <class C>
@@ -81,7 +75,16 @@ void grad_weight(const ConvGeometry& g, const C* grad, const C* in, C* out) {
   if constexpr (std::is_same_v<C, float>) {
     if (conv_grad_weight_onednn(g, grad, in, out)) return;
   }
-  unfolded::grad_weight(g, grad, in, out);
+  const int64_t size = g.weight_elements();
+  std::vector<C> partial(static_cast<size_t>(size * g.pieces()));
+  for_pieces(g, [&](const ConvGeometry& piece, int64_t n, int64_t p) {
+    unfolded::grad_weight(piece, grad + n * g.out_image(), in + n * g.in_image(),
+                          partial.data() + p * size);
+  });
+  std::fill_n(out, size, C(0));
+  for (int64_t p = 0; p < g.pieces(); ++p) {
+    for (int64_t i = 0; i < size; ++i) out[i] += partial[p * size + i];
+  }
 }
 
 template <class T>
@@ -123,17 +126,15 @@ void convolution_cpu(const Tensor& input, const Tensor& weight, const Tensor& bi
     if (bias_data)
       add_bias(bias_data, g.batch, transposed ? g.in_channels : g.out_channels,
                transposed ? g.in_positions() : g.out_positions(), result);
+  } else if (transposed) {
+    grad_input(g, in.data_as<C>(), w.data_as<C>(), result);
+    if (bias_data) {
+      for_pieces(g, [&](const ConvGeometry& piece, int64_t n, int64_t) {
+        add_bias(bias_data, piece.batch, g.in_channels, g.in_positions(), result + n * out_image);
+      });
+    }
   } else {
-    for_pieces(g, [&](const ConvGeometry& piece, int64_t n, int64_t) {
-      const C* from = in.data_as<C>() + n * in_image;
-      C* to = result + n * out_image;
-      if (transposed) {
-        grad_input(piece, from, w.data_as<C>(), to);
-        if (bias_data) add_bias(bias_data, piece.batch, g.in_channels, g.in_positions(), to);
-      } else {
-        forward(piece, from, w.data_as<C>(), bias_data, to);
-      }
-    });
+    forward(g, in.data_as<C>(), w.data_as<C>(), bias_data, result);
   }
   if constexpr (kNarrow<T>) std::copy(wide.begin(), wide.end(), out.data_as<T>());
 }
@@ -145,21 +146,17 @@ void convolution_grad_weight_cpu(const Tensor& grad, const Tensor& input, IntLis
   using C = compute_type<T>;
   const int64_t size = out.numel();
   if (size == 0) return;
-  std::vector<C> total(static_cast<size_t>(size), C(0));
-  if (grad.numel() != 0 && input.numel() != 0) {
+  std::vector<C> wide(kNarrow<T> ? static_cast<size_t>(size) : 0);
+  C* const result = kNarrow<T> ? wide.data() : static_cast<C*>(out.data());
+  if (grad.numel() == 0 || input.numel() == 0) {
+    std::fill_n(result, size, C(0));
+  } else {
     const ConvGeometry g =
         geometry(input.sizes(), weight_sizes, grad.sizes(), stride, padding, dilation, groups);
     const Tensor gr = operand<T>(grad), in = operand<T>(input);
-    std::vector<C> partial(static_cast<size_t>(size * std::min(kMaxPieces, g.batch)));
-    const int64_t pieces = for_pieces(g, [&](const ConvGeometry& piece, int64_t n, int64_t p) {
-      grad_weight(piece, gr.data_as<C>() + n * g.out_image(), in.data_as<C>() + n * g.in_image(),
-                  partial.data() + p * size);
-    });
-    for (int64_t p = 0; p < pieces; ++p) {
-      for (int64_t i = 0; i < size; ++i) total[i] += partial[p * size + i];
-    }
+    grad_weight(g, gr.data_as<C>(), in.data_as<C>(), result);
   }
-  std::copy(total.begin(), total.end(), out.data_as<T>());
+  if constexpr (kNarrow<T>) std::copy(wide.begin(), wide.end(), out.data_as<T>());
 }
 
 const auto convolution_registered = register_kernels<aten::ops::convolution, DeviceType::CPU>(

@@ -4,6 +4,7 @@
 // with respect to the weight have the geometry of the convolution they belong to.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -27,6 +28,20 @@ struct ConvGeometry {
   int64_t out_image() const { return out_channels * out_positions(); }
   int64_t weight_elements() const {
     return out_channels * (in_channels / groups) * kernel_elements();
+  }
+
+  // The batch is computed in pieces, in parallel. The problem alone says how many, so that results
+  // have the same bits at any thread count. Every piece goes through all weights: it has work
+  // enough to pay for that.
+  int64_t pieces() const {
+    constexpr int64_t kMost = 8, kPositions = 64;
+    return std::clamp<int64_t>(batch * out_positions() / kPositions, 1, std::min(kMost, batch));
+  }
+  int64_t first_image(int64_t piece) const { return batch * piece / pieces(); }
+  ConvGeometry piece(int64_t piece) const {
+    ConvGeometry g = *this;
+    g.batch = first_image(piece + 1) - first_image(piece);
+    return g;
   }
 };
 

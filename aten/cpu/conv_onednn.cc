@@ -3,12 +3,15 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string_view>
+#include <unordered_map>
+#include <vector>
 
 #include "core/error.h"
 #include "core/parallel.h"
@@ -179,33 +182,100 @@ std::shared_ptr<const Plan> plan_for(Task task, const ConvGeometry& g) {
   return plans[{task, g}] = plan_or_none(task, g);
 }
 
+// The plan of each piece of the batch; none if oneDNN has no kernel for one of them.
+std::vector<std::shared_ptr<const Plan>> plans_for(Task task, const ConvGeometry& g) {
+  std::vector<std::shared_ptr<const Plan>> plans;
+  single_threaded([&] {
+    for (int64_t p = 0; p < g.pieces(); ++p) {
+      plans.push_back(plan_for(task, g.piece(p)));
+      if (plans.back()->primitive) continue;
+      plans.clear();
+      return;
+    }
+  });
+  return plans;
+}
+
+void reorder(const dnnl::reorder& primitive, const memory& from, memory& to) {
+  single_threaded([&] {
+    dnnl::stream stream(engine());
+    dnnl::reorder(primitive).execute(stream, const_cast<memory&>(from), to);
+    stream.wait();
+  });
+}
+
+// Adds the gradients of the weight that the pieces made, in their order, and writes the sum in the
+// plain layout. The layout may depend on the size of a piece.
+void add_up(const std::vector<std::shared_ptr<const Plan>>& plans, std::vector<memory>& parts,
+            float* result) {
+  const Plan& first = *plans[0];
+  std::vector<const float*> addends;
+  for (size_t p = 1; p < parts.size(); ++p) {
+    if (plans[p]->wanted[1] != first.wanted[1]) {
+      const memory own = parts[p];
+      parts[p] = memory(first.wanted[1], engine());
+      reorder(dnnl::reorder(own, parts[p]), own, parts[p]);
+    }
+    addends.push_back(static_cast<const float*>(parts[p].get_data_handle()));
+  }
+  float* const total = static_cast<float*>(parts[0].get_data_handle());
+  const int64_t size = static_cast<int64_t>(first.wanted[1].get_size() / sizeof(float));
+  parallel_for(size, 32768, [&](int64_t begin, int64_t end) {
+    for (const float* const addend : addends) {
+      for (int64_t i = begin; i < end; ++i) total[i] += addend[i];
+    }
+  });
+  memory plain(first.plain[1], engine(), result);
+  if (first.reordered[1]) {
+    reorder(first.reorders[1], parts[0], plain);
+  } else {
+    std::copy_n(total, size, result);
+  }
+}
+
 // `written` (0 input, 1 weight, 2 output) is the result; the other two are operands.
 bool run(Task task, const ConvGeometry& g, int written, const int arguments[3],
          float* const data[3], const float* bias) {
   try {
-    bool done = false;
-    single_threaded([&] {
-      const auto plan = plan_for(task, g);
-      if (!plan->primitive) return;
-      dnnl::stream stream(engine());
-      std::unordered_map<int, memory> args;
-      memory plain[3], wanted[3];
-      for (int i = 0; i < 3; ++i) {
-        plain[i] = memory(plan->plain[i], engine(), data[i]);
-        wanted[i] = plan->reordered[i] ? memory(plan->wanted[i], engine()) : plain[i];
-        if (plan->reordered[i] && i != written)
-          dnnl::reorder(plan->reorders[i]).execute(stream, plain[i], wanted[i]);
-        args[arguments[i]] = wanted[i];
-      }
-      if (bias) args[DNNL_ARG_BIAS] = memory(plan->bias, engine(), const_cast<float*>(bias));
-      args[DNNL_ARG_SCRATCHPAD] = memory(plan->scratch, engine());
-      plan->primitive.execute(stream, args);
-      if (plan->reordered[written])
-        dnnl::reorder(plan->reorders[written]).execute(stream, wanted[written], plain[written]);
-      stream.wait();
-      done = true;
+    const auto plans = plans_for(task, g);
+    if (plans.empty()) return false;
+    const Plan& first = *plans[0];
+    memory weights;  // in the layout of the first piece, where that is not the plain one
+    if (written != 1 && first.reordered[1]) {
+      weights = memory(first.wanted[1], engine());
+      reorder(first.reorders[1], memory(first.plain[1], engine(), data[1]), weights);
+    }
+    std::vector<memory> parts(written == 1 && plans.size() > 1 ? plans.size() : 0);
+    const int64_t image[] = {g.in_image(), 0, g.out_image()};
+    parallel_chunks(g.pieces(), [&](int64_t p) {
+      single_threaded([&] {
+        const Plan& plan = *plans[static_cast<size_t>(p)];
+        dnnl::stream stream(engine());
+        std::unordered_map<int, memory> args;
+        memory plain[3], wanted[3];
+        for (int i = 0; i < 3; ++i) {
+          if (i == 1 && weights && plan.wanted[1] == first.wanted[1]) {
+            wanted[1] = weights;
+          } else if (i == 1 && !parts.empty()) {
+            wanted[1] = parts[static_cast<size_t>(p)] = memory(plan.wanted[1], engine());
+          } else {
+            plain[i] = memory(plan.plain[i], engine(), data[i] + g.first_image(p) * image[i]);
+            wanted[i] = plan.reordered[i] ? memory(plan.wanted[i], engine()) : plain[i];
+            if (plan.reordered[i] && i != written)
+              dnnl::reorder(plan.reorders[i]).execute(stream, plain[i], wanted[i]);
+          }
+          args[arguments[i]] = wanted[i];
+        }
+        if (bias) args[DNNL_ARG_BIAS] = memory(plan.bias, engine(), const_cast<float*>(bias));
+        args[DNNL_ARG_SCRATCHPAD] = memory(plan.scratch, engine());
+        plan.primitive.execute(stream, args);
+        if (plan.reordered[written] && parts.empty())
+          dnnl::reorder(plan.reorders[written]).execute(stream, wanted[written], plain[written]);
+        stream.wait();
+      });
     });
-    return done;
+    if (!parts.empty()) add_up(plans, parts, data[1]);
+    return true;
   } catch (const dnnl::error& e) {
     if (e.status == dnnl_out_of_memory)
       fail<ErrorKind::OutOfMemory>("convolution: out of memory for the work space");

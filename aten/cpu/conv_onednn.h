@@ -1,8 +1,8 @@
-// Float convolution and its gradients on oneDNN, for one piece of the batch.
+// Float convolution and its gradients on oneDNN.
 //
-// Primitives are made once for each geometry and kept. Calls are single-threaded: the caller splits
-// the batch in a way that depends on the problem only, so that results have the same bits at any
-// thread count.
+// Primitives are made once for each geometry and kept. A batch is computed in the pieces that its
+// geometry says, each by one thread; what the pieces share, the weights and the sum of their
+// gradients, is brought from one layout to another once for all of them.
 #pragma once
 
 #include "aten/cpu/conv_geometry.h"

@@ -110,6 +110,39 @@ def test_conv2d_same_padding(kernel):
     assert nn.Conv2d(2, 3, 3, padding="valid")(treadle.zeros((1, 2, 6, 7))).shape == (1, 3, 4, 5)
 
 
+@pytest.mark.parametrize(
+    ("images", "channels", "out_channels", "side"),
+    [(11, 16, 32, 8), (13, 3, 20, 9), (8, 16, 32, 4), (9, 32, 17, 5), (2, 8, 8, 3), (40, 4, 6, 1)],
+)
+def test_batches_are_computed_in_pieces(images, channels, out_channels, side):
+    """Pieces of several sizes, and few where the images are small, have float64's numbers and the
+    same bits at any thread count, both ways."""
+    values = [x(images, channels, side, side), x(out_channels, channels, 3, 3), x(out_channels)]
+    back = [x(out_channels, channels, 3, 3), x(channels)]
+    threads = treadle.get_num_threads()
+
+    def results(dtype):
+        leaves = [value.to(dtype, copy=True).requires_grad_() for value in (*values, *back)]
+        image, weight, bias, back_weight, back_bias = leaves
+        there = F.conv2d(image, weight, bias, padding=1)
+        again = F.conv_transpose2d(there, back_weight, back_bias, padding=1)
+        (again * there.sum(1, keepdim=True)).mean().backward()
+        return [there, again, *(leaf.grad for leaf in leaves)]
+
+    try:
+        bits = []
+        for count in (1, 2, 3):
+            treadle.set_num_threads(count)
+            bits.append([t.detach().numpy().tobytes() for t in results(treadle.float32)])
+        assert bits[0] == bits[1] == bits[2]
+    finally:
+        treadle.set_num_threads(threads)
+    for got, want in zip(results(treadle.float32), results(treadle.float64)):
+        want = want.detach().numpy()
+        scale = np.abs(want).max()
+        np.testing.assert_allclose(got.detach().numpy(), want, rtol=1e-4, atol=1e-5 * scale)
+
+
 @pytest.mark.parametrize("dims", (1, 2, 3))
 def test_a_transposed_convolution_undoes_the_shape(dims):
     plain, transposed, _, _ = CONVOLUTIONS[dims]
