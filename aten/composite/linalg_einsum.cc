@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "aten/composite/renamed_errors.h"
 #include "aten/ops/bmm.h"
 #include "aten/ops/diagonal.h"
 #include "aten/ops/einsum.h"
@@ -242,8 +243,10 @@ Operand contracted(Operand x, Operand y, Needed&& needed) {
   const int64_t count = checked_numel(of_batch), rows = checked_numel(of_left),
                 columns = checked_numel(of_right),
                 depth = checked_numel(sizes(a, batch.size() + left.size(), inner.size()));
-  const Tensor product =
-      aten::bmm(aten::reshape(a, {count, rows, depth}), aten::reshape(b, {count, depth, columns}));
+  const Tensor product = renamed("einsum", "bmm", [&] {
+    return aten::bmm(aten::reshape(a, {count, rows, depth}),
+                     aten::reshape(b, {count, depth, columns}));
+  });
   return {aten::reshape(product, result), joined(batch, left, right)};
 }
 
@@ -254,9 +257,6 @@ Tensor einsum(std::string_view text, TensorList tensors, OptionalIntList path) {
   const Equation equation = parse(text, tensors);
   std::vector<Operand> operands;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    check<ErrorKind::Runtime>(tensors[i].dtype() == tensors[0].dtype(),
-                              "einsum: expected operands of one dtype, got ", tensors[0].dtype(),
-                              " and ", tensors[i].dtype());
     operands.push_back(with_diagonals({tensors[i], equation.inputs[i]}, i));
   }
   check_sizes(operands);

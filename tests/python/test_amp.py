@@ -698,3 +698,14 @@ def test_training_converges(dtype: treadle.dtype) -> None:
     assert loss.item() < 0.15 and accuracy > 0.95
     # In float16 the first factor overflows, so that it backed off; in bfloat16 it can but grow.
     assert (scaler.get_scale() < 2.0**20) == (dtype == treadle.float16)
+
+
+def test_einsum_multiplies_what_it_does_not_sum() -> None:
+    """An outer product promotes; a contraction is a product of matrices."""
+    x = treadle.rand(2, 3)
+    with treadle.autocast("cpu"):
+        assert treadle.einsum("bi,bj->bij", x, x.bfloat16()).dtype == treadle.float32
+        assert treadle.einsum("bi,bj->ij", x, x.bfloat16()).dtype == treadle.bfloat16
+    assert treadle.einsum("bi,bj->bij", x, x.double()).dtype == treadle.float64
+    with pytest.raises(RuntimeError, match="^einsum: expected"):
+        treadle.einsum("bi,bj->ij", x, x.double())
