@@ -171,7 +171,7 @@ def autocast_words(e: Entry) -> str:
     return {
         "lower": "its floating tensors are taken in the context's 16-bit dtype.",
         "float32": "its 16-bit tensors are taken in float32.",
-        "widest": "its tensors are taken in float32, unless all are of the context's 16-bit dtype.",
+        "widest": "its tensors are taken in float32, unless all are of the 16-bit dtype.",
         "as_called": "it runs as called, and so do its parts.",
     }.get(e.autocast or "", "")
 
