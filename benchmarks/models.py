@@ -22,7 +22,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Callable
 
-REPEATS, LEAST_SECONDS, WARM_SECONDS = 7, 0.3, 0.3
+REPEATS, LEAST_SECONDS, WARM_SECONDS = 5, 0.3, 0.3
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 # A step of training, and how many samples it learns from.
