@@ -95,9 +95,10 @@ void check_completeness(const Operator& op, Diagnostics& diagnostics) {
     report("has no 'doc'", "say in a sentence what it computes; its reference page begins with it");
   }
   if (op.dtypes.empty() && has_tensors(op.schema)) {
-    report("has no 'dtypes'",
-           "write the row, as in 'dtypes: {all: [bool, real]}', or 'dtypes: {all: any}' where every "
-           "dtype is fine");
+    report(
+        "has no 'dtypes'",
+        "write the row, as in 'dtypes: {all: [bool, real]}', or 'dtypes: {all: any}' where every "
+        "dtype is fine");
   }
   const Names checked = checked_names(op);
   const Names limited = limited_names(op);

@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "python_bindings/csrc/overrides.h"
+
 namespace treadle::python::detail {
 namespace {
 
@@ -74,15 +76,28 @@ bool all_items(PyObject* o, F&& is) {
 
 bool is_int_like(PyObject* o) { return is_int(o) || is_int_tensor(o); }
 
-bool fits(const Param& param, PyObject* o, bool lenient) {
+// What is no exact Tensor: one of another class, which may have overrides, or a number.
+[[gnu::noinline]] bool fits_tensor(const Param& param, PyObject* o, bool lenient,
+                                   const Arguments& arguments) {
+  // Never for `out` and other tensors that are given by name only.
+  const bool number_fits = lenient && !(param.flags & kKeyword);
+  if (PyFloat_CheckExact(o) || PyLong_CheckExact(o)) return number_fits;
+  if (!is_tensor(o)) return number_fits && is_number(o);
+  if (class_overrides(Py_TYPE(o))) arguments.overriding_class = true;
+  return true;
+}
+[[gnu::always_inline]] inline bool is_tensor_of(PyObject* o, const Arguments& arguments) {
+  return is_exact_tensor(o) || fits_tensor({"", Kind::Tensor}, o, false, arguments);
+}
+
+bool fits(const Param& param, PyObject* o, bool lenient, const Arguments& arguments) {
   if (o == Py_None) return param.flags & kNullable || param.kind == Kind::Any;
   switch (param.kind) {
     case Kind::Tensor:
-      // Never for `out` and other tensors that are given by name only.
-      return is_tensor(o) || (lenient && is_number(o) && !(param.flags & kKeyword));
+      return is_exact_tensor(o) || fits_tensor(param, o, lenient, arguments);
     case Kind::TensorList:
       return all_items(o, [&](PyObject* i) {
-        return is_tensor(i) || ((param.flags & kNullableItems) && i == Py_None);
+        return is_tensor_of(i, arguments) || ((param.flags & kNullableItems) && i == Py_None);
       });
     case Kind::Int:
       return is_int(o) || (lenient && is_int_tensor(o));
@@ -129,7 +144,10 @@ Mismatch match(const Signature& signature, PyObject* const* names, const Argumen
   if (arguments.object ? self < 0 : !signature.function) return {Mismatch::TooMany};
   const Py_ssize_t places = signature.positional - (self >= 0);
   for (int p = 0; p < signature.count; ++p) slots[p] = nullptr;
-  if (self >= 0) slots[self] = arguments.object;
+  if (self >= 0) {
+    slots[self] = arguments.object;
+    is_tensor_of(arguments.object, arguments);
+  }
 
   const int first = self == 0 ? 1 : 0;
   const bool may_spread = places == 1 && signature.params[first].kind == Kind::IntList;
@@ -146,7 +164,7 @@ Mismatch match(const Signature& signature, PyObject* const* names, const Argumen
   if (given > places) return {Mismatch::TooMany};
   for (Py_ssize_t i = 0, p = 0; i < given; ++i, ++p) {
     if (p == self) ++p;
-    if (!fits(signature.params[p], arguments.values[i], lenient)) {
+    if (!fits(signature.params[p], arguments.values[i], lenient, arguments)) {
       return {Mismatch::WrongKind, &signature.params[p], arguments.values[i]};
     }
     slots[p] = arguments.values[i];
@@ -159,7 +177,7 @@ Mismatch match(const Signature& signature, PyObject* const* names, const Argumen
       const int p = find_parameter(signature, names, name);
       if (p < 0) return {Mismatch::Unknown, nullptr, name};
       if (slots[p]) return {Mismatch::Twice, &signature.params[p]};
-      if (!fits(signature.params[p], value, lenient))
+      if (!fits(signature.params[p], value, lenient, arguments))
         return {Mismatch::WrongKind, &signature.params[p], value};
       slots[p] = value;
     }
@@ -301,11 +319,17 @@ int parse(Function& function, const Arguments& arguments, PyObject** slots) {
     size_t at = 0;
     for (int s = 0; s < function.count; ++s) {
       const Signature& signature = function.signatures[s];
-      if (match(signature, function.names + at, arguments, slots, lenient).what == Mismatch::None)
+      if (match(signature, function.names + at, arguments, slots, lenient).what == Mismatch::None) {
+        const bool overridden = arguments.overriding_class || any_override_mode();
+        if (overridden && take_over(function, arguments, slots)) [[unlikely]]
+          return kOverridden;
         return s;
+      }
       at += signature.count;
     }
   }
+  // No tensors, but objects that stand for them.
+  if (take_over(function, arguments, slots)) return kOverridden;
   no_signature_fits(function, arguments, slots);
 }
 

@@ -8,6 +8,9 @@
 //
 // Signatures are tried in order, twice: first by exact kinds, then letting a number stand for a
 // tensor and a 0-dim tensor for a number. The first that fits is taken.
+//
+// A call that __torch_function__ of an argument's class, or of a mode, takes over (overrides.h) has
+// its result before it gets to an operator: every user of Call must ask overridden().
 #pragma once
 
 #include <array>
@@ -73,8 +76,13 @@ struct Arguments {
   PyObject* object;  // of a method; else null
   PyObject* const* values;
   Py_ssize_t count;
-  PyObject* names;  // of the values after the first `count`; or null
+  PyObject* names;                        // of the values after the first `count`; or null
+  mutable bool overriding_class = false;  // set where a tensor's class has a __torch_function__
 };
+// Instead of a signature's number: the call was taken over, and its result is in the first slot.
+inline constexpr int kOverridden = -1;
+// Whether overrides take the call over; the result is then in the first slot.
+bool take_over(const Function& function, const Arguments& arguments, PyObject** slots);
 // Fills `slots` by the first signature that fits, and returns its number. A list given as separate
 // arguments leaves `spread()` in its slot.
 int parse(Function& function, const Arguments& arguments, PyObject** slots);
@@ -110,6 +118,9 @@ class Call {
   Call& operator=(const Call&) = delete;
 
   int overload() const { return overload_; }
+  bool overridden() const { return overload_ == detail::kOverridden; }
+  // A new reference, to be asked for once, when the call is overridden.
+  PyObject* result() const { return slots_[0]; }
   bool has(size_t i) const { return slots_[i] && slots_[i] != Py_None; }
 
   // Null where it was left out.

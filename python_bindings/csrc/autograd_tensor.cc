@@ -5,6 +5,7 @@
 #include "python_bindings/csrc/binding.h"
 #include "python_bindings/csrc/methods.h"
 #include "python_bindings/csrc/node_object.h"
+#include "python_bindings/csrc/overrides.h"
 
 namespace treadle::python {
 namespace {
@@ -106,6 +107,7 @@ PyObject* requires_grad_(PyObject* self, PyObject* const* arguments, Py_ssize_t 
                          PyObject* names) {
   return guarded([&] {
     Call<2> call(requires_grad_function, self, arguments, count, names);
+    if (call.overridden()) return call.result();
     autograd::set_requires_grad(call.tensor(0), call.boolean(1, true));
     return new_ref(self);
   });
@@ -142,6 +144,7 @@ std::vector<Tensor> read_inputs(PyObject* inputs) {
 PyObject* backward(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
     Call<5> call(backward_function, self, arguments, count, names);
+    if (call.overridden()) return call.result();
     if (call.has(4) && has_edges(call.object(4))) {
       Object function = import_attribute("treadle.autograd", "backward");
       const auto or_none = [&](size_t i) { return call.object(i) ? call.object(i) : Py_None; };
@@ -238,17 +241,18 @@ void add_autograd_methods(std::vector<PyMethodDef>& methods) {
           fast_method("requires_grad_", &requires_grad_,
                       "requires_grad_($self, requires_grad=True)\n--\n\nSets requires_grad; "
                       "returns the tensor."),
-          {"retain_grad", retain_grad, METH_NOARGS,
-           "Keeps the gradient of a tensor that is no leaf."},
-          {"detach_", detach_in_place, METH_NOARGS, "Cuts the tensor off its history, in place."},
-          {"_is_view", is_view, METH_NOARGS,
-           "Whether autograd knows the tensor as a view of another."},
-          {"register_hook", register_hook, METH_O,
-           "register_hook($self, hook)\n--\n\nCalls hook(grad) when the gradient is known; what it "
-           "returns replaces the gradient."},
-          {"register_post_accumulate_grad_hook", register_post_accumulate_hook, METH_O,
-           "register_post_accumulate_grad_hook($self, hook)\n--\n\nCalls hook(tensor) after `grad` "
-           "of a leaf was added to."},
+          without_arguments<"retain_grad", &retain_grad>(
+              "Keeps the gradient of a tensor that is no leaf."),
+          without_arguments<"detach_", &detach_in_place>(
+              "Cuts the tensor off its history, in place."),
+          without_arguments<"_is_view", &is_view>(
+              "Whether autograd knows the tensor as a view of another."),
+          with_argument<"register_hook", &register_hook>(
+              "register_hook($self, hook)\n--\n\nCalls hook(grad) when the gradient is known; what "
+              "it returns replaces the gradient."),
+          with_argument<"register_post_accumulate_grad_hook", &register_post_accumulate_hook>(
+              "register_post_accumulate_grad_hook($self, hook)\n--\n\nCalls hook(tensor) after "
+              "`grad` of a leaf was added to."),
       });
 }
 

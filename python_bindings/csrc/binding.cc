@@ -8,6 +8,8 @@
 #include <map>
 #include <set>
 
+#include "python_bindings/csrc/overrides.h"
+
 namespace treadle::python {
 namespace {
 
@@ -65,6 +67,14 @@ const Binding& find_binding(std::string_view name) {
   return *found;
 }
 
+const Binding* binding_of(const Function& function) {
+  const Binding* found = nullptr;
+  each_binding([&](const Binding& b) {
+    if (b.signatures == &function) found = &b;
+  });
+  return found;
+}
+
 const char* resolve_operator(const Binding& binding, PyObject* object, PyObject* args,
                              PyObject* kwargs) {
   std::vector<PyObject*> values;
@@ -81,6 +91,7 @@ const char* resolve_operator(const Binding& binding, PyObject* object, PyObject*
   for (int s = 0; s < binding.signatures->count; ++s)
     slots = std::max<size_t>(slots, binding.signatures->signatures[s].count);
   std::vector<PyObject*> filled(slots);
+  const NoOverrides as_it_is;
   return binding.operators[detail::parse(
       *binding.signatures, {object, values.data(), positional, names.get()}, filled.data())];
 }

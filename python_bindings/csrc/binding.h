@@ -40,6 +40,8 @@ PyObject* as_function(PyObject*, PyObject* const* arguments, Py_ssize_t count, P
 // The binding of a Python name, for what the language calls otherwise (a + b); its functions are
 // null where there is none.
 const Binding& find_binding(std::string_view name);
+// The binding whose calls are parsed by `function`; null where there is none.
+const Binding* binding_of(const Function& function);
 // The operator that a call of this binding would go to. `object` is null for a function.
 const char* resolve_operator(const Binding& binding, PyObject* object, PyObject* args,
                              PyObject* kwargs);

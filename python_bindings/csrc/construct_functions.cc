@@ -27,6 +27,7 @@ Function tensor_function = {"tensor", tensor_signature, 1};
 PyObject* tensor(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
     Call<5> call(tensor_function, nullptr, arguments, count, names);
+    if (call.overridden()) return call.result();
     const Device device = call.device_of_new(2).value_or(
         is_tensor(call.object(0)) ? unwrap(call.object(0)).device() : kCPU);
     return wrap(with_requires_grad(tensor_from_data(call.object(0), call.maybe_dtype(1), device),
@@ -52,6 +53,7 @@ Tensor share(PyObject* data, std::optional<ScalarType> dtype, std::optional<Devi
 PyObject* as_tensor(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
     Call<3> call(as_tensor_function, nullptr, arguments, count, names);
+    if (call.overridden()) return call.result();
     return wrap(share(call.object(0), call.maybe_dtype(1), call.device_of_new(2)));
   });
 }
@@ -69,6 +71,7 @@ Function asarray_function = {"asarray", asarray_signature, 1};
 PyObject* asarray(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
     Call<5> call(asarray_function, nullptr, arguments, count, names);
+    if (call.overridden()) return call.result();
     PyObject* object = call.object(0);
     const auto dtype = call.maybe_dtype(1);
     const auto device = call.device_of_new(2);
@@ -110,6 +113,7 @@ Function frombuffer_function = {"frombuffer", frombuffer_signature, 1};
 PyObject* frombuffer(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
     Call<5> call(frombuffer_function, nullptr, arguments, count, names);
+    if (call.overridden()) return call.result();
     Tensor t =
         tensor_from_buffer(call.object(0), call.dtype(1), call.integer(2, -1), call.integer(3, 0));
     return wrap(with_requires_grad(std::move(t), call.boolean(4)));
@@ -161,6 +165,7 @@ PyObject* new_tensor(PyObject* self, PyObject* const* arguments, Py_ssize_t coun
                      PyObject* names) {
   return guarded([&] {
     Call<5> call(new_tensor_function, self, arguments, count, names);
+    if (call.overridden()) return call.result();
     const Tensor& like = call.tensor(0);
     Tensor t = tensor_from_data(call.object(1), call.maybe_dtype(2).value_or(like.dtype()),
                                 call.maybe_device(3).value_or(like.device()));

@@ -15,6 +15,7 @@
 #include "aten/ops/view.h"
 #include "python_bindings/csrc/binding.h"
 #include "python_bindings/csrc/construct.h"
+#include "python_bindings/csrc/overrides.h"
 
 namespace treadle::python {
 namespace {
@@ -230,6 +231,10 @@ Tensor without_leading_ones(const Tensor& value, int64_t rank) {
 
 int set_item(PyObject* self, PyObject* index, PyObject* value) {
   return guarded([&]() -> int {
+    if (overridden(self) && value) [[unlikely]] {
+      Object done(call_override_of_method(self, "__setitem__", index, value));
+      return 0;
+    }
     check<ErrorKind::Type>(value != nullptr,
                            "del: expected no deletion, a tensor keeps its elements");
     const Tensor& tensor = unwrap(self);
@@ -271,7 +276,7 @@ PyObject* iterate(PyObject* self) {
   return guarded([&] {
     const Tensor& tensor = unwrap(self);
     check<ErrorKind::Type>(tensor.dim() > 0, "iteration over a 0-d tensor");
-    Object parts(wrap(aten::unbind(tensor, 0)));
+    Object parts(overridden(self) ? call_operator("unbind", self) : wrap(aten::unbind(tensor, 0)));
     return Object(PyObject_GetIter(parts.get())).release();
   });
 }
@@ -290,9 +295,11 @@ int contains(PyObject* self, PyObject* item) {
 
 void add_index_slots(std::vector<PyType_Slot>& slots) {
   const PyType_Slot all[] = {
-      {Py_mp_subscript, slot(&get_item)}, {Py_mp_ass_subscript, slot(&set_item)},
-      {Py_mp_length, slot(&length)},      {Py_tp_iter, slot(&iterate)},
-      {Py_sq_contains, slot(&contains)},
+      {Py_mp_subscript, slot(&overridable_slot<"__getitem__", &get_item, kAnyObject, PyObject*>)},
+      {Py_mp_ass_subscript, slot(&set_item)},
+      {Py_mp_length, slot(&overridable_slot<"__len__", &length, kLength>)},
+      {Py_tp_iter, slot(&iterate)},
+      {Py_sq_contains, slot(&overridable_slot<"__contains__", &contains, kTruth, PyObject*>)},
   };
   slots.insert(slots.end(), std::begin(all), std::end(all));
 }

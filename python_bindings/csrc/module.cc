@@ -42,6 +42,8 @@ PyObject* init() {
     init_settings(module.get());
     init_autocast(module.get());
     init_dispatcher(module.get());
+    init_overrides(module.get());
+    init_overridable_functions(module.get());
     init_profiler(module.get());
     return module.release();
   });

@@ -5,20 +5,22 @@
 
 namespace treadle::python {
 
-void init_exceptions(PyObject* module);       // exceptions.cc
-void init_constants(PyObject* module);        // constants.cc
-void init_storage_type(PyObject* module);     // storage_object.cc
-void init_generator_type(PyObject* module);   // generator_object.cc
-void init_tensor_type(PyObject* module);      // tensor_object.cc
-void init_node_types(PyObject* module);       // node_object.cc
-void init_hook_type(PyObject* module);        // hook_handle.cc
-void init_graph_functions(PyObject* module);  // graph_functions.cc
-void init_anomaly(PyObject* module);          // anomaly_mode.cc
-void init_function_type(PyObject* module);    // function_object.cc
-void init_grad_functions(PyObject* module);   // grad_functions.cc
-void init_settings(PyObject* module);         // settings.cc
-void init_autocast(PyObject* module);         // autocast.cc
-void init_dispatcher(PyObject* module);       // dispatcher_questions.cc
-void init_profiler(PyObject* module);         // profiler.cc
+void init_exceptions(PyObject* module);             // exceptions.cc
+void init_constants(PyObject* module);              // constants.cc
+void init_storage_type(PyObject* module);           // storage_object.cc
+void init_generator_type(PyObject* module);         // generator_object.cc
+void init_tensor_type(PyObject* module);            // tensor_object.cc
+void init_node_types(PyObject* module);             // node_object.cc
+void init_hook_type(PyObject* module);              // hook_handle.cc
+void init_graph_functions(PyObject* module);        // graph_functions.cc
+void init_anomaly(PyObject* module);                // anomaly_mode.cc
+void init_function_type(PyObject* module);          // function_object.cc
+void init_grad_functions(PyObject* module);         // grad_functions.cc
+void init_settings(PyObject* module);               // settings.cc
+void init_autocast(PyObject* module);               // autocast.cc
+void init_dispatcher(PyObject* module);             // dispatcher_questions.cc
+void init_overrides(PyObject* module);              // overrides.cc
+void init_overridable_functions(PyObject* module);  // overridable_function.cc
+void init_profiler(PyObject* module);               // profiler.cc
 
 }  // namespace treadle::python

@@ -7,6 +7,7 @@
 #include "python_bindings/csrc/dlpack.h"
 #include "python_bindings/csrc/methods.h"
 #include "python_bindings/csrc/numpy_exchange.h"
+#include "python_bindings/csrc/overrides.h"
 
 namespace treadle::python {
 namespace {
@@ -46,6 +47,7 @@ PyObject* to(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObj
   return guarded(
       [&] {
         Call<6> call(to_function, self, arguments, count, names);
+        if (call.overridden()) return call.result();
         const Tensor& t = call.tensor(0);
         std::optional<Device> device;
         std::optional<ScalarType> dtype;
@@ -78,16 +80,21 @@ const Param format_params[] = {
 const Signature format_signature[] = {{format_params, 2, 1, 0, false}};
 
 // x.float(), x.long(), ...: one function for each dtype.
-template <ScalarType dtype>
+template <MethodName name, ScalarType dtype>
 PyObject* as_dtype_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
                           PyObject* names) {
-  static Function function = {name_of(dtype).data(), format_signature, 1};
+  static Function function = {name.text, format_signature, 1};
   return guarded(
       [&] {
         Call<2> call(function, self, arguments, count, names);
+        if (call.overridden()) return call.result();
         return wrap(convert_to(call.tensor(0), dtype, std::nullopt));
       },
-      name_of(dtype).data());
+      name.text);
+}
+template <MethodName name, ScalarType dtype>
+PyMethodDef dtype_method(const char* doc) {
+  return fast_method(name.text, &as_dtype_method<name, dtype>, doc);
 }
 
 PyObject* cpu(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
@@ -95,6 +102,7 @@ PyObject* cpu(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyOb
   return guarded(
       [&] {
         Call<2> call(function, self, arguments, count, names);
+        if (call.overridden()) return call.result();
         return wrap(convert_to(call.tensor(0), std::nullopt, kCPU));
       },
       "cpu");
@@ -112,6 +120,7 @@ PyObject* cuda(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyO
   return guarded(
       [&] {
         Call<3> call(cuda_function, self, arguments, count, names);
+        if (call.overridden()) return call.result();
         return wrap(convert_to(call.tensor(0), std::nullopt,
                                call.maybe_device(1).value_or(device_from_string("cuda"))));
       },
@@ -124,6 +133,7 @@ PyObject* type(PyObject* self, PyObject* args) {
     const Tensor& t = unwrap(self);
     PyObject* wanted = Py_None;
     if (!PyArg_ParseTuple(args, "|O:type", &wanted)) throw PythonError{};
+    if (overridden(self)) return call_override_of_method(self, "type", wanted);
     if (wanted == Py_None) {
       static constexpr const char* kNames[] = {
           "Bool", "Byte", "UInt16",   "UInt32", "UInt64", "Char",         "Short",        "Int",
@@ -178,6 +188,7 @@ Function numpy_function = {"numpy", numpy_signature, 1};
 PyObject* numpy(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
     Call<2> call(numpy_function, self, arguments, count, names);
+    if (call.overridden()) return call.result();
     const bool force = call.boolean(1);
     const Tensor& t = call.tensor(0);
     return tensor_to_numpy(force ? convert_to(aten::detach(t), std::nullopt, kCPU) : t, force);
@@ -195,6 +206,7 @@ Function array_function = {"__array__", array_signature, 1};
 PyObject* array(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded([&]() -> PyObject* {
     Call<3> call(array_function, self, arguments, count, names);
+    if (call.overridden()) return call.result();
     Object shared(tensor_to_numpy(call.tensor(0), false));
     const bool copy = call.maybe_boolean(2).value_or(false);
     if (call.has(1)) {
@@ -221,6 +233,7 @@ Function dlpack_function = {"__dlpack__", dlpack_signature, 1};
 PyObject* dlpack(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
     Call<5> call(dlpack_function, self, arguments, count, names);
+    if (call.overridden()) return call.result();
     check<ErrorKind::Value>(!call.has(1), "__dlpack__: expected stream = None on the cpu, got ",
                             call.has(1) ? type_text(call.object(1)) : "");
     if (call.has(3)) {
@@ -265,22 +278,22 @@ void add_conversion_methods(std::vector<PyMethodDef>& methods) {
                       "to(dtype), to(device, dtype), to(other)."),
           fast_method("cpu", &cpu, "This tensor on the CPU."),
           fast_method("cuda", &cuda, "This tensor on a CUDA device."),
-          fast_method("bool", &as_dtype_method<ScalarType::Bool>, "to(bool)"),
-          fast_method("byte", &as_dtype_method<ScalarType::UInt8>, "to(uint8)"),
-          fast_method("char", &as_dtype_method<ScalarType::Int8>, "to(int8)"),
-          fast_method("short", &as_dtype_method<ScalarType::Int16>, "to(int16)"),
-          fast_method("int", &as_dtype_method<ScalarType::Int32>, "to(int32)"),
-          fast_method("long", &as_dtype_method<ScalarType::Int64>, "to(int64)"),
-          fast_method("half", &as_dtype_method<ScalarType::Float16>, "to(float16)"),
-          fast_method("bfloat16", &as_dtype_method<ScalarType::BFloat16>, "to(bfloat16)"),
-          fast_method("float", &as_dtype_method<ScalarType::Float32>, "to(float32)"),
-          fast_method("double", &as_dtype_method<ScalarType::Float64>, "to(float64)"),
-          fast_method("cfloat", &as_dtype_method<ScalarType::Complex64>, "to(complex64)"),
-          fast_method("cdouble", &as_dtype_method<ScalarType::Complex128>, "to(complex128)"),
+          dtype_method<"bool", ScalarType::Bool>("to(bool)"),
+          dtype_method<"byte", ScalarType::UInt8>("to(uint8)"),
+          dtype_method<"char", ScalarType::Int8>("to(int8)"),
+          dtype_method<"short", ScalarType::Int16>("to(int16)"),
+          dtype_method<"int", ScalarType::Int32>("to(int32)"),
+          dtype_method<"long", ScalarType::Int64>("to(int64)"),
+          dtype_method<"half", ScalarType::Float16>("to(float16)"),
+          dtype_method<"bfloat16", ScalarType::BFloat16>("to(bfloat16)"),
+          dtype_method<"float", ScalarType::Float32>("to(float32)"),
+          dtype_method<"double", ScalarType::Float64>("to(float64)"),
+          dtype_method<"cfloat", ScalarType::Complex64>("to(complex64)"),
+          dtype_method<"cdouble", ScalarType::Complex128>("to(complex128)"),
           {"type", type, METH_VARARGS,
            "The name of the tensor's type, or the tensor as another dtype."},
-          {"item", item, METH_NOARGS, "The one element, as a Python number."},
-          {"tolist", tolist, METH_NOARGS, "The elements as nested lists of Python numbers."},
+          without_arguments<"item", &item>("The one element, as a Python number."),
+          without_arguments<"tolist", &tolist>("The elements as nested lists of Python numbers."),
           fast_method(
               "numpy", &numpy,
               "numpy($self, *, force=False)\n--\n\nA NumPy array over the tensor's memory."),

@@ -2,6 +2,7 @@
 // formatting, which are written in Python.
 #include "python_bindings/csrc/arg_parser.h"
 #include "python_bindings/csrc/methods.h"
+#include "python_bindings/csrc/overrides.h"
 #include "python_bindings/csrc/storage_object.h"
 
 namespace treadle::python {
@@ -15,6 +16,7 @@ PyObject* size(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyO
   static Function function = {"size", dim_signature, 1};
   return guarded([&] {
     Call<2> call(function, self, arguments, count, names);
+    if (call.overridden()) return call.result();
     const Tensor& t = call.tensor(0);
     return call.has(1) ? PyLong_FromLongLong(t.size(call.integer(1))) : wrap_size(t.sizes());
   });
@@ -24,6 +26,7 @@ PyObject* stride(PyObject* self, PyObject* const* arguments, Py_ssize_t count, P
   static Function function = {"stride", dim_signature, 1};
   return guarded([&] {
     Call<2> call(function, self, arguments, count, names);
+    if (call.overridden()) return call.result();
     const Tensor& t = call.tensor(0);
     return call.has(1) ? PyLong_FromLongLong(t.stride(call.integer(1))) : wrap_ints(t.strides());
   });
@@ -53,6 +56,7 @@ PyObject* is_contiguous(PyObject* self, PyObject* const* arguments, Py_ssize_t c
                         PyObject* names) {
   return guarded([&]() -> PyObject* {
     Call<2> call(contiguous_function, self, arguments, count, names);
+    if (call.overridden()) return call.result();
     const Tensor& t = call.tensor(0);
     switch (call.memory_format(1, MemoryFormat::Contiguous)) {
       case MemoryFormat::ChannelsLast:
@@ -70,9 +74,9 @@ template <class F>
 PyObject* ask(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* { return F{}(unwrap(self)); });
 }
-template <class F>
-PyMethodDef question(const char* name, F, const char* doc) {
-  return {name, &ask<F>, METH_NOARGS, doc};
+template <MethodName name, class F>
+PyMethodDef question(F, const char* doc) {
+  return without_arguments<name, &ask<F>>(doc);
 }
 
 const auto dim = [](const Tensor& t) { return PyLong_FromLongLong(t.dim()); };
@@ -159,30 +163,31 @@ void add_tensor_methods(std::vector<PyMethodDef>& methods) {
               "stride($self, dim=None)\n--\n\nSteps between neighbours in memory, in elements."),
           fast_method("is_contiguous", &is_contiguous,
                       "Whether the elements lie in order in memory."),
-          question("dim", dim, "The number of dimensions."),
-          question("ndimension", dim, "The number of dimensions."),
-          question("numel", numel, "The number of elements."),
-          question("nelement", numel, "The number of elements."),
-          question("storage_offset", storage_offset,
-                   "Where the first element is in the storage, in elements."),
-          question("element_size", element_size, "Bytes of one element."),
-          question("data_ptr", data_ptr, "Address of the first element."),
-          question("get_device", get_device, "The number of the device; -1 on the CPU."),
-          question("is_floating_point", is_floating_point, "Whether the dtype is a floating one."),
-          question("is_complex", is_complex_dtype, "Whether the dtype is a complex one."),
-          question("is_signed", is_signed_dtype, "Whether the dtype has negative values."),
-          question("is_inference", is_inference, "Whether the tensor was made in inference mode."),
-          question("is_pinned", never, "Whether the memory is page-locked."),
-          question("is_conj", never, "Whether the tensor is a lazy conjugate."),
-          question("is_neg", never, "Whether the tensor is a lazy negative."),
-          question("untyped_storage", untyped_storage,
-                   "The bytes under the tensor, which views share."),
-          {"is_same_size", is_same_size, METH_O, "Whether the other tensor has the same sizes."},
-          {"is_set_to", is_set_to, METH_O,
-           "Whether the other tensor is the same part of the same storage."},
-          {"__reduce_ex__", reduce_ex, METH_O, nullptr},
-          {"__deepcopy__", deepcopy, METH_O, nullptr},
-          {"__format__", format, METH_O, nullptr},
+          question<"dim">(dim, "The number of dimensions."),
+          question<"ndimension">(dim, "The number of dimensions."),
+          question<"numel">(numel, "The number of elements."),
+          question<"nelement">(numel, "The number of elements."),
+          question<"storage_offset">(storage_offset,
+                                     "Where the first element is in the storage, in elements."),
+          question<"element_size">(element_size, "Bytes of one element."),
+          question<"data_ptr">(data_ptr, "Address of the first element."),
+          question<"get_device">(get_device, "The number of the device; -1 on the CPU."),
+          question<"is_floating_point">(is_floating_point, "Whether the dtype is a floating one."),
+          question<"is_complex">(is_complex_dtype, "Whether the dtype is a complex one."),
+          question<"is_signed">(is_signed_dtype, "Whether the dtype has negative values."),
+          question<"is_inference">(is_inference, "Whether the tensor was made in inference mode."),
+          question<"is_pinned">(never, "Whether the memory is page-locked."),
+          question<"is_conj">(never, "Whether the tensor is a lazy conjugate."),
+          question<"is_neg">(never, "Whether the tensor is a lazy negative."),
+          question<"untyped_storage">(untyped_storage,
+                                      "The bytes under the tensor, which views share."),
+          with_argument<"is_same_size", &is_same_size>(
+              "Whether the other tensor has the same sizes."),
+          with_argument<"is_set_to", &is_set_to>(
+              "Whether the other tensor is the same part of the same storage."),
+          with_argument<"__reduce_ex__", &reduce_ex>(nullptr),
+          with_argument<"__deepcopy__", &deepcopy>(nullptr),
+          with_argument<"__format__", &format>(nullptr),
       });
 }
 

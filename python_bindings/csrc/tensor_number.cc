@@ -6,6 +6,7 @@
 #include <array>
 
 #include "python_bindings/csrc/binding.h"
+#include "python_bindings/csrc/overrides.h"
 
 namespace treadle::python {
 namespace {
@@ -15,21 +16,28 @@ struct Symbol {
   const char* name;
   const char* inplace;
   bool commutes;
+  // What overrides are told was called, where that is not the operator's name: for `a // 2`,
+  // `a //= 2` and `2 // a`.
+  const char* shown = nullptr;
+  const char* shown_inplace = nullptr;
+  const char* shown_reflected = nullptr;
 };
 constexpr std::array kBinary = {
     Symbol{"add", "add_", true},
-    Symbol{"sub", "sub_", false},
+    Symbol{"sub", "sub_", false, nullptr, nullptr, "__rsub__"},
     Symbol{"mul", "mul_", true},
-    Symbol{"div", "div_", false},
-    Symbol{"floor_divide", "floor_divide_", false},
-    Symbol{"remainder", "remainder_", false},
-    Symbol{"pow", "pow_", false},
-    Symbol{"matmul", "", false},
-    Symbol{"bitwise_and", "bitwise_and_", true},
-    Symbol{"bitwise_or", "bitwise_or_", true},
-    Symbol{"bitwise_xor", "bitwise_xor_", true},
-    Symbol{"bitwise_left_shift", "bitwise_left_shift_", false},
-    Symbol{"bitwise_right_shift", "bitwise_right_shift_", false},
+    Symbol{"div", "div_", false, nullptr, nullptr, "__rtruediv__"},
+    Symbol{"floor_divide", "floor_divide_", false, "__floordiv__", nullptr, "__rfloordiv__"},
+    Symbol{"remainder", "remainder_", false, nullptr, nullptr, "__rmod__"},
+    Symbol{"pow", "pow_", false, nullptr, nullptr, "__rpow__"},
+    Symbol{"matmul", "", false, nullptr, nullptr, "__rmatmul__"},
+    Symbol{"bitwise_and", "bitwise_and_", true, "__and__", "__iand__"},
+    Symbol{"bitwise_or", "bitwise_or_", true, "__or__", "__ior__"},
+    Symbol{"bitwise_xor", "bitwise_xor_", true, "__xor__", "__ixor__"},
+    Symbol{"bitwise_left_shift", "bitwise_left_shift_", false, "__lshift__", "__ilshift__",
+           "__rlshift__"},
+    Symbol{"bitwise_right_shift", "bitwise_right_shift_", false, "__rshift__", "__irshift__",
+           "__rrshift__"},
 };
 constexpr std::array kUnary = {"neg", "abs", "bitwise_not"};
 constexpr std::array kCompare = {"lt", "le", "eq", "ne", "gt", "ge"};  // as Py_LT ... Py_GE count
@@ -49,7 +57,17 @@ Object operand(PyObject* o) {
   return Object();
 }
 
-PyObject* call_binary(const Binding& binding, bool commutes, PyObject* a, PyObject* b) {
+// Whether overrides are to be called for an operator on these.
+bool operator_overridden(PyObject* a, PyObject* b) {
+  if (any_override_mode()) return true;
+  return (!is_exact_tensor(a) && has_override(a)) || (!is_exact_tensor(b) && has_override(b));
+}
+PyObject* call_operator_elsewhere(const char* shown, PyObject* a, PyObject* b = nullptr) {
+  return guarded([&] { return call_override_of_method(a, shown, b); });
+}
+
+PyObject* call_binary(const Binding& binding, bool commutes, const char* shown_reflected,
+                      PyObject* a, PyObject* b) {
   if (!binding.method) return not_implemented();
   if (is_tensor(a)) [[likely]] {
     if (is_tensor(b) || is_number(b)) [[likely]]
@@ -58,6 +76,11 @@ PyObject* call_binary(const Binding& binding, bool commutes, PyObject* a, PyObje
     return binding.method(b, &a, 1, nullptr);
   }
   return guarded([&]() -> PyObject* {
+    if (operator_overridden(a, b)) {
+      if (is_tensor(a)) return binding.method(a, &b, 1, nullptr);
+      return commutes ? binding.method(b, &a, 1, nullptr)
+                      : call_override_of_method(b, shown_reflected, a);
+    }
     Object left = operand(a), right = operand(b);
     if (!left || !right) return not_implemented();
     PyObject* both[] = {left.get(), right.get()};
@@ -70,14 +93,28 @@ PyObject* call_binary(const Binding& binding, bool commutes, PyObject* a, PyObje
 
 template <size_t I>
 PyObject* binary(PyObject* a, PyObject* b) {
-  return call_binary(binary_bindings[I], kBinary[I].commutes, a, b);
+  constexpr Symbol symbol = kBinary[I];
+  if constexpr (symbol.shown != nullptr) {
+    if (is_tensor(a) && operator_overridden(a, b)) [[unlikely]]
+      return call_operator_elsewhere(symbol.shown, a, b);
+  }
+  return call_binary(binary_bindings[I], symbol.commutes, symbol.shown_reflected, a, b);
 }
 template <size_t I>
 PyObject* inplace(PyObject* a, PyObject* b) {
-  return call_binary(inplace_bindings[I], false, a, b);
+  constexpr Symbol symbol = kBinary[I];
+  if constexpr (symbol.shown_inplace != nullptr) {
+    if (operator_overridden(a, b)) [[unlikely]]
+      return call_operator_elsewhere(symbol.shown_inplace, a, b);
+  }
+  return call_binary(inplace_bindings[I], false, nullptr, a, b);
 }
 template <size_t I>
 PyObject* unary(PyObject* a) {
+  if constexpr (kUnary[I] == std::string_view("bitwise_not")) {
+    if (overridden(a)) [[unlikely]]
+      return call_operator_elsewhere("__invert__", a);
+  }
   return unary_bindings[I].method ? unary_bindings[I].method(a, nullptr, 0, nullptr)
                                   : not_implemented();
 }
@@ -91,7 +128,9 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
 PyObject* positive(PyObject* a) { return new_ref(a); }
 
 PyObject* compare(PyObject* a, PyObject* b, int op) {
-  return call_binary(compare_bindings[static_cast<size_t>(op)], false, a, b);
+  if (op == Py_EQ && operator_overridden(a, b)) [[unlikely]]
+    return call_operator_elsewhere("__eq__", a, b);
+  return call_binary(compare_bindings[static_cast<size_t>(op)], false, nullptr, a, b);
 }
 
 int truth(PyObject* self) {
@@ -164,10 +203,10 @@ void add_number_slots(std::vector<PyType_Slot>& slots) {
       {Py_nb_absolute, slot(&unary<1>)},
       {Py_nb_invert, slot(&unary<2>)},
       {Py_nb_positive, slot(&positive)},
-      {Py_nb_bool, slot(&truth)},
-      {Py_nb_int, slot(&to_python_int)},
-      {Py_nb_float, slot(&to_python_float)},
-      {Py_nb_index, slot(&to_index)},
+      {Py_nb_bool, slot(&overridable_slot<"__bool__", &truth, kTruth>)},
+      {Py_nb_int, slot(&overridable_slot<"__int__", &to_python_int, kAnyObject>)},
+      {Py_nb_float, slot(&overridable_slot<"__float__", &to_python_float, kAnyObject>)},
+      {Py_nb_index, slot(&overridable_slot<"__index__", &to_index, kAnyObject>)},
       {Py_tp_richcompare, slot(&compare)},
   };
   slots.insert(slots.end(), std::begin(numbers), std::end(numbers));

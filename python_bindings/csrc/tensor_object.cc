@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "python_bindings/csrc/binding.h"
+#include "python_bindings/csrc/overrides.h"
 
 namespace treadle::python {
 
@@ -204,7 +205,7 @@ void init_tensor_type(PyObject* module) {
       {Py_tp_finalize, slot(&finalize)},
       {Py_tp_setattro, slot(&set_attribute)},
       {Py_tp_hash, slot(&hash)},
-      {Py_tp_repr, slot(&represent)},
+      {Py_tp_repr, slot(&overridable_slot<"__repr__", &represent, kAnyObject>)},
       {Py_tp_new, slot(&new_tensor_object)},
       {Py_tp_members, members},
       {Py_tp_doc,
@@ -216,10 +217,12 @@ void init_tensor_type(PyObject* module) {
   add_conversion_methods(methods);
   add_construct_methods(methods);
   add_autograd_methods(methods);
+  add_override_methods(methods);
   add_generated_methods(methods);
   methods.push_back({});
   add_properties(properties);
   add_autograd_properties(properties);
+  make_overridable(properties);
   properties.push_back(
       {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr});
   properties.push_back({});

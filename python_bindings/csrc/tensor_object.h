@@ -58,6 +58,7 @@ void add_tensor_methods(std::vector<PyMethodDef>& methods);          // tensor_m
 void add_conversion_methods(std::vector<PyMethodDef>& methods);      // tensor_conversions.cc
 void add_construct_methods(std::vector<PyMethodDef>& methods);       // construct_functions.cc
 void add_autograd_methods(std::vector<PyMethodDef>& methods);        // autograd_tensor.cc
+void add_override_methods(std::vector<PyMethodDef>& methods);        // overrides.cc
 PyObject* new_tensor_object(PyTypeObject* type, PyObject* args,
                             PyObject* kwargs);  // construct_functions.cc
 

@@ -15,6 +15,15 @@ from processes import children, is_running
 from treadle.utils.data import DataLoader, Dataset
 
 SECOND = 1.0
+
+
+def within_a_second(seconds, times=5):
+    """On a machine that is busy one time may be longer, not all of them."""
+    taken = []
+    while not taken or taken[-1] >= SECOND:
+        assert len(taken) < times, taken
+        taken.append(seconds())
+
 # Processes that begin anew take their time.
 CONTEXTS = ["fork", pytest.param("spawn", marks=pytest.mark.slow)]
 
@@ -87,16 +96,20 @@ def leave():
     ids=["error", "kill", "exit"],
 )
 def test_reported_within_a_second(context, how, error, texts):
-    dataset = Failing(how)
-    loader = DataLoader(dataset, batch_size=4, num_workers=4, multiprocessing_context=context)
-    with pytest.raises(error) as caught:
-        list(loader)
-    assert time.monotonic() - dataset.time.item() < SECOND
-    for text in texts:
-        assert text in str(caught.value)
-    assert type(caught.value) is error
-    del loader, caught
-    assert not children()
+    def seconds():
+        dataset = Failing(how)
+        loader = DataLoader(dataset, batch_size=4, num_workers=4, multiprocessing_context=context)
+        with pytest.raises(error) as caught:
+            list(loader)
+        noticed = time.monotonic() - dataset.time.item()
+        for text in texts:
+            assert text in str(caught.value)
+        assert type(caught.value) is error
+        del loader, caught
+        assert not children()
+        return noticed
+
+    within_a_second(seconds)
 
 
 class Waiting(Dataset):
@@ -108,25 +121,28 @@ class Waiting(Dataset):
 
 
 def test_a_worker_that_is_killed_while_it_works():
-    loader = DataLoader(Waiting(), num_workers=4)
-    killed = []
+    def seconds():
+        loader = DataLoader(Waiting(), num_workers=4)
+        killed = []
 
-    def kill():
-        while len(children()) < 4:
-            time.sleep(0.01)
-        time.sleep(0.1)
-        killed.append(time.monotonic())
-        os.kill(children()[2], signal.SIGKILL)
+        def kill():
+            while len(children()) < 4:
+                time.sleep(0.01)
+            time.sleep(0.1)
+            killed.append(time.monotonic())
+            os.kill(children()[2], signal.SIGKILL)
 
-    thread = threading.Thread(target=kill)
-    thread.start()
-    with pytest.raises(RuntimeError, match="was killed by signal 9") as caught:
-        next(iter(loader))
-    noticed = time.monotonic()
-    thread.join()
-    assert noticed - killed[0] < SECOND
-    del caught
-    assert not children()
+        thread = threading.Thread(target=kill)
+        thread.start()
+        with pytest.raises(RuntimeError, match="was killed by signal 9") as caught:
+            next(iter(loader))
+        noticed = time.monotonic()
+        thread.join()
+        del caught
+        assert not children()
+        return noticed - killed[0]
+
+    within_a_second(seconds)
 
 
 # ---- the end of the program --------------------------------------------------------------------

@@ -290,8 +290,9 @@ def test_bernoulli_follows_each_probability() -> None:
 
 
 def test_normal_takes_a_mean_and_deviation_for_each_element() -> None:
-    mean, std = treadle.tensor([0.0, 10.0]).expand(COUNT, 2), treadle.tensor([1.0, 0.0]).expand(
-        COUNT, 2
+    mean, std = (
+        treadle.tensor([0.0, 10.0]).expand(COUNT, 2),
+        treadle.tensor([1.0, 0.0]).expand(COUNT, 2),
     )
     x = treadle.normal(mean, std).numpy()
     assert (x[:, 1] == 10).all() and abs(x[:, 0].std() - 1) < 0.02

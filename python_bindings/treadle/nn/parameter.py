@@ -12,19 +12,47 @@ from __future__ import annotations
 from typing import Any, Optional
 
 import treadle
-from treadle import Tensor
+from treadle import _C, Tensor
 from treadle._rebuild import deepcopy_tensor, reduce_tensor
 
 
-class Parameter(Tensor):
-    """A tensor to be trained: a leaf that requires grad unless told otherwise."""
+class _ParameterMeta(type):
+    """A tensor of a class of its own can be a parameter too, and stay of that class."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if super().__instancecheck__(instance):
+            return True
+        return (
+            cls is Parameter
+            and isinstance(instance, Tensor)
+            and getattr(instance, "_is_param", False)
+        )
+
+
+class Parameter(Tensor, metaclass=_ParameterMeta):
+    """A tensor to be trained: a leaf that requires grad unless told otherwise.
+
+    A tensor of a subclass with a __torch_function__ stays of its class, and is marked as parameter.
+    """
+
+    __torch_function__ = _C._disabled_torch_function_impl
 
     def __new__(cls, data: Optional[Tensor] = None, requires_grad: bool = True) -> "Parameter":
         if data is None:
             data = treadle.empty((0,))
         if not isinstance(data, Tensor):
             raise TypeError(f"Parameter: expected data to be a Tensor, got {type(data).__name__}")
-        return Tensor._make_subclass(cls, data.detach(), requires_grad)
+        kind = type(data)
+        if kind is Tensor or kind.__torch_function__ is _C._disabled_torch_function_impl:
+            return Tensor._make_subclass(cls, data.detach(), requires_grad)
+        kept = data.detach().requires_grad_(requires_grad)
+        if type(kept) is not kind:
+            raise RuntimeError(
+                f"Parameter: expected detach() of a {kind.__name__} to return one, got "
+                f"{type(kept).__name__}"
+            )
+        kept._is_param = True
+        return kept
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Nothing is left to do: __new__ made the tensor."""
@@ -44,6 +72,8 @@ class Parameter(Tensor):
 class Buffer(Tensor):
     """A tensor that a Module keeps as state when it is assigned to an attribute, without training
     it."""
+
+    __torch_function__ = _C._disabled_torch_function_impl
 
     def __new__(cls, data: Optional[Tensor] = None, *, persistent: bool = True) -> "Buffer":
         if data is None:
