@@ -126,7 +126,7 @@ def _len_torch_function_stack() -> int:
 
 # ---- what can be overridden ----
 
-_NAMESPACES = ("", "functional", "nn.functional", "nn.init", "linalg", "fft", "special")
+_NAMESPACES = ("", "functional", "nn.functional", "linalg", "fft", "special")
 
 # Of Tensor, what belongs to the language and not to the library.
 _NOT_OVERRIDABLE = frozenset(
@@ -139,7 +139,7 @@ _NOT_OVERRIDABLE = frozenset(
 
 
 def _is_function(value: Any) -> bool:
-    return isinstance(value, (types.FunctionType, types.BuiltinFunctionType))
+    return isinstance(value, (_C._OverridableFunction, types.BuiltinFunctionType))
 
 
 def _namespace(name: str) -> Any:
@@ -188,16 +188,12 @@ def get_overridable_functions() -> Dict[Any, List[Callable]]:
 def get_ignored_functions() -> Set[Callable]:
     """Functions of the namespaces that are about other things than tensors, and call no
     overrides."""
-    ignored = {
-        treadle.is_tensor, treadle.is_storage, treadle.manual_seed, treadle.seed,
-        treadle.initial_seed, treadle.get_rng_state, treadle.set_rng_state, treadle.save,
-        treadle.load, treadle.set_printoptions, treadle.typename, treadle.broadcast_shapes,
-        treadle.set_default_device, treadle.explain, treadle.vmap,
-    }  # fmt: skip
-    settings = ("set_", "get_", "is_autocast", "are_", "use_", "is_anomaly", "is_grad")
+    ignored = {treadle.is_tensor, treadle.is_storage, treadle.typename, treadle.broadcast_shapes}
+    settings = ("set_", "get_", "is_autocast", "autocast_", "is_anomaly", "is_grad", "is_inference")
     for name in dir(treadle):
-        if name.startswith(settings):
-            ignored.add(getattr(treadle, name))
+        value = getattr(treadle, name)
+        if isinstance(value, types.FunctionType) or name.startswith(settings):
+            ignored.add(value)
     return {f for f in ignored if callable(f)}
 
 

@@ -1,6 +1,8 @@
 """The layers of `nn` as plain functions: `F.relu(x)`, `F.conv2d(x, weight)`. Each file holds one
 family."""
 
+from treadle._overridable import make_overridable
+
 from .activation import (
     gelu,
     leaky_relu,
@@ -249,3 +251,5 @@ __all__ = [
     "upsample_bilinear",
     "upsample_nearest",
 ]
+
+make_overridable(__name__, __all__)
