@@ -20,6 +20,7 @@
 namespace treadle::autograd {
 
 class Node;
+class SavedVisitor;
 using NodePtr = IntrusivePtr<Node>;
 
 // Gradients, one for each output (of an operator) or input; an undefined one stands for zeros.
@@ -108,6 +109,8 @@ class Node : public RefCounted {
   virtual std::string name() const = 0;
   // Drops what was saved for backward; a later apply() raises RuntimeError.
   virtual void release_saved() {}
+  // Shows what was saved, by name.
+  virtual void show_saved(SavedVisitor&) const {}
 
   uint64_t sequence_nr() const { return sequence_nr_; }
 

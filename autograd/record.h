@@ -5,6 +5,7 @@
 #include "autograd/meta.h"
 #include "autograd/ops_syntax.h"
 #include "autograd/saved_tensor.h"
+#include "autograd/saved_visitor.h"
 #include "autograd/view.h"
 #include "core/operator.h"
 

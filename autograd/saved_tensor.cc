@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "autograd/saved_visitor.h"
+
 namespace treadle::autograd {
 
 thread_local constinit bool SavedTensor::any_hooks_ __attribute__((tls_model("initial-exec"))) =
@@ -135,6 +137,12 @@ Tensor SavedTensor::unpack(const Node& node, const char* what) const {
   meta.output_nr = edge.input_nr;
   update_layer(value);
   return value;
+}
+
+Value SavedVisitor::value_of(const Node& node, const char* name, const SavedTensor& saved) {
+  if (!saved.is_saved()) return Value();
+  Tensor value = saved.unpack(node, name);
+  return value.defined() ? Value(std::move(value)) : Value();
 }
 
 void SavedTensorList::save_for_function(TensorList list, TensorList outputs) {

@@ -53,6 +53,7 @@ class SavedTensor {
     packed_.reset();
     state_ = State::Released;
   }
+  bool is_saved() const { return state_ != State::Unset; }
 
  private:
   enum class State : uint8_t { Unset, Undefined, Input, Output, Packed, Released };

@@ -197,17 +197,33 @@ PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
   });
 }
 
-// What forward of a custom function left in its `ctx` is seen at the node too.
+// What was saved, and what forward of a custom function left in its `ctx`, is seen at the node too.
 PyObject* get_attribute(PyObject* self, PyObject* name) {
   PyObject* found = PyObject_GenericGetAttr(self, name);
   if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
-  PyObject* ctx = context_of_node(*node_of(self));
-  if (!ctx) return nullptr;
   PyErr_Clear();
-  return PyObject_GetAttr(ctx, name);
+  return guarded([&]() -> PyObject* {
+    const Node& node = *node_of(self);
+    if (PyObject* value = saved_value(node, utf8(name))) return value;
+    if (PyObject* ctx = context_of_node(node)) return PyObject_GetAttr(ctx, name);
+    PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute '%U'", node.name().c_str(),
+                 name);
+    return nullptr;
+  });
+}
+
+PyObject* list_attributes(PyObject* self, PyObject*) {
+  return guarded([&] {
+    Object names(
+        PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__dir__", "O", self));
+    for (const std::string& name : saved_names(*node_of(self)))
+      checked(PyList_Append(names.get(), unicode(name).get()));
+    return names.release();
+  });
 }
 
 PyMethodDef node_methods[] = {
+    {"__dir__", list_attributes, METH_NOARGS, nullptr},
     {"name", name, METH_NOARGS, "The node's name, such as \"MulBackward0\"."},
     {"_sequence_nr", sequence_nr, METH_NOARGS, "Nodes made later have a larger number."},
     {"register_hook", register_hook, METH_O,

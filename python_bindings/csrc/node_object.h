@@ -11,6 +11,10 @@ namespace treadle::python {
 PyObject* wrap_node(const autograd::NodePtr& node);
 // TypeError for anything but a node.
 const autograd::NodePtr& unwrap_node(const char* op, PyObject* object);
+// What the node has saved under the attribute's name (_saved_self): a new reference, or null
+// without an exception where there is nothing of that name. In saved_values.cc.
+PyObject* saved_value(const autograd::Node& node, std::string_view attribute);
+std::vector<std::string> saved_names(const autograd::Node& node);
 // The `ctx` of a custom function's node, borrowed; null for other nodes. In function_object.cc.
 PyObject* context_of_node(const autograd::Node& node);
 

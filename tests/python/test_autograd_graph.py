@@ -73,6 +73,23 @@ def test_the_node_of_a_custom_function_shows_its_context() -> None:
     assert "function.TwiceBackward object" in repr(node)
 
 
+def test_what_a_node_has_saved() -> None:
+    x, w = leaf(1, 2), treadle.tensor([3.0, 4.0], dtype=treadle.float64)
+    y = x * w
+    assert y.grad_fn._saved_other is w and y.grad_fn._saved_self is None, "x has no use for it"
+    e = y.exp()
+    assert treadle.equal(e.grad_fn._saved_result, e) and e.grad_fn._saved_result.grad_fn
+    assert [name for name in dir(e.grad_fn) if name.startswith("_saved")] == ["_saved_result"]
+    assert x.pow(3).grad_fn._saved_exponent == 3 and x.sum().grad_fn._saved_self_sizes == (2,)
+    total = x.sum(0, keepdim=True).grad_fn
+    assert total._saved_dim == (0,) and total._saved_keepdim is True
+    e.sum().backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        e.grad_fn._saved_result
+    with pytest.raises(AttributeError, match="'MulBackward0' object has no attribute '_saved_x'"):
+        y.grad_fn._saved_x
+
+
 def test_order_of_hooks() -> None:
     x, seen = leaf(1, 2), []
     y = x * 3

@@ -1,0 +1,48 @@
+// SavedVisitor: what a node has saved for backward, by name, for those who look at the graph.
+//
+//   void show_saved(SavedVisitor& visitor) const override {       // generated, in MulBackward0
+//     visitor.show(*this, "self", self_);
+//   }
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "autograd/saved_tensor.h"
+#include "core/value.h"
+
+namespace treadle::autograd {
+
+class SavedVisitor {
+ public:
+  virtual ~SavedVisitor() = default;
+  // Asked for each name; a value is only made when the answer is yes.
+  virtual bool wants(const char* name) = 0;
+  virtual void take(Value value) = 0;
+
+  template <class T>
+  void show(const Node& node, const char* name, const T& saved) {
+    if (wants(name)) take(value_of(node, name, saved));
+  }
+
+ private:
+  // A tensor that no formula needed was not saved: None.
+  static Value value_of(const Node& node, const char* name, const SavedTensor& saved);
+  static Value value_of(const Node& node, const char* name, const SavedTensorList& saved) {
+    return Value(saved.unpack(node, name));
+  }
+  static Value value_of(const Node&, const char*, const DimVector& list) {
+    return Value(std::vector<int64_t>(list.begin(), list.end()));
+  }
+  template <class T>
+  static Value value_of(const Node& node, const char* name, const std::optional<T>& saved) {
+    return saved ? value_of(node, name, *saved) : Value();
+  }
+  template <class T>
+  static Value value_of(const Node&, const char*, const T& saved) {
+    return Value(T(saved));
+  }
+};
+
+}  // namespace treadle::autograd
