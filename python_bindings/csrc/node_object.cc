@@ -46,7 +46,8 @@ void deallocate(PyObject* self) {
 // The type of nodes of one name, made at the first of them.
 PyTypeObject* type_of(const Node& node) {
   static auto* types = new std::map<std::string, PyTypeObject*>();
-  std::string name = "builtins." + node.name();
+  constexpr std::string_view kBuiltin = "builtins.";
+  std::string name = std::string(kBuiltin) + node.name();
   if (context_of_node(node)) name = "treadle.autograd.function." + node.name();
   const auto [entry, added] = types->try_emplace(std::move(name), nullptr);
   if (!entry->second) {
@@ -57,20 +58,14 @@ PyTypeObject* type_of(const Node& node) {
     const Object bases(PyTuple_Pack(1, node_type));
     entry->second = reinterpret_cast<PyTypeObject*>(
         Object(PyType_FromSpecWithBases(&spec, bases.get())).release());
+    // The module is left out where Python shows a builtin type.
+    if (entry->first.starts_with(kBuiltin)) entry->second->tp_name += kBuiltin.size();
   }
   return entry->second;
 }
 
 PyObject* name(PyObject* self, PyObject*) {
   return guarded([&] { return unicode(node_of(self)->name()).release(); });
-}
-PyObject* represent(PyObject* self) {
-  return guarded([&] {
-    const char* type = Py_TYPE(self)->tp_name;
-    constexpr std::string_view kBuiltin = "builtins.";
-    if (std::string_view(type).starts_with(kBuiltin)) type += kBuiltin.size();
-    return Object(PyUnicode_FromFormat("<%s object at %p>", type, self)).release();
-  });
 }
 PyObject* sequence_nr(PyObject* self, PyObject*) {
   return PyLong_FromUnsignedLongLong(node_of(self)->sequence_nr());
@@ -263,13 +258,9 @@ const NodePtr& unwrap_node(const char* op, PyObject* object) {
 
 void init_node_types(PyObject* module) {
   PyType_Slot node_slots[] = {
-      {Py_tp_dealloc, slot(&deallocate)},
-      {Py_tp_methods, node_methods},
-      {Py_tp_getset, node_properties},
-      {Py_tp_repr, slot(&represent)},
-      {Py_tp_call, slot(&call)},
-      {Py_tp_getattro, slot(&get_attribute)},
-      {},
+      {Py_tp_dealloc, slot(&deallocate)},     {Py_tp_methods, node_methods},
+      {Py_tp_getset, node_properties},        {Py_tp_call, slot(&call)},
+      {Py_tp_getattro, slot(&get_attribute)}, {},
   };
   PyType_Spec node_spec = {
       "treadle.autograd.graph.Node", sizeof(NodeObject), 0,

@@ -40,6 +40,7 @@ def test_a_node_has_one_object_of_a_type_of_its_name() -> None:
     assert node is y.grad_fn and node is (y * 1).grad_fn.next_functions[0][0]
     assert type(node).__name__ == "ExpBackward0" and isinstance(node, graph.Node)
     assert repr(node).startswith("<ExpBackward0 object at 0x")
+    assert repr(type(node)) == "<class 'ExpBackward0'>"
     assert type(node) is type(x.exp().grad_fn)
     assert node != x.exp().grad_fn and len({node, y.grad_fn, x.exp().grad_fn}) == 2
     with pytest.raises(TypeError):
@@ -411,6 +412,15 @@ def test_variable_is_a_name_for_tensors() -> None:
     y = x.detach()
     Variable(y)[0] = 5
     assert y[0] == 5 and not Variable(x).requires_grad
+    order: list = []
+    y = leaf(1) * 2
+    y.register_hook(
+        lambda g: Variable._execution_engine.queue_callback(lambda: order.append("after"))
+    )
+    y.sum().backward()
+    assert order == ["after"]
+    with pytest.raises(RuntimeError, match="during a backward"):
+        Variable._execution_engine.queue_callback(print)
     with pytest.warns(UserWarning, match="volatile"):
         Variable(x, volatile=True)
     with pytest.raises(TypeError, match="got int"):

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Callable
 
 from treadle import _C
 
@@ -19,8 +19,19 @@ class _VariableMeta(type):
         return isinstance(instance, _C.Tensor)
 
 
+class _Engine:
+    """What programs ask of the engine itself."""
+
+    @staticmethod
+    def queue_callback(function: Callable[[], Any]) -> None:
+        """Call `function` after the backward that runs; RuntimeError when none does."""
+        _C._queue_callback(function)
+
+
 class Variable(metaclass=_VariableMeta):
     """Not a class of objects: calling it gives a Tensor."""
+
+    _execution_engine = _Engine()
 
     def __new__(
         cls, data: _C.Tensor, requires_grad: bool = False, volatile: Any = None
