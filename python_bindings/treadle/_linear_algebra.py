@@ -12,7 +12,7 @@ from typing import Any, List, Optional, Sequence, Tuple, Union
 
 from treadle import _C
 from treadle._C import Tensor
-from treadle._overridable import make_overridable
+from treadle._overridable import make_overridable as _make_overridable
 
 _MODES = {
     "use_mm_for_euclid_dist_if_necessary": None,
@@ -181,7 +181,7 @@ def pca_lowrank(
     return svd_lowrank(A - A.mean(dim=-2, keepdim=True) if center else A, q, niter)
 
 
-make_overridable(
+_make_overridable(
     __name__,
     """block_diag cartesian_prod cdist chain_matmul einsum lu pca_lowrank svd_lowrank
     tensordot""".split(),

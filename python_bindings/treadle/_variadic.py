@@ -10,7 +10,7 @@ from typing import Any, List, Optional, Sequence, Tuple, Union
 
 from treadle import _C
 from treadle._C import Size, Tensor
-from treadle._overridable import make_overridable
+from treadle._overridable import make_overridable as _make_overridable
 
 
 def _gathered(tensors: Tuple[Any, ...]) -> Tuple[Any, ...]:
@@ -66,6 +66,6 @@ atleast_1d = _atleast("atleast_1d")
 atleast_2d = _atleast("atleast_2d")
 atleast_3d = _atleast("atleast_3d")
 
-make_overridable(
+_make_overridable(
     __name__, ["atleast_1d", "atleast_2d", "atleast_3d", "broadcast_tensors", "meshgrid"]
 )

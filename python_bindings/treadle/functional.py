@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Optional, Sequence, Tuple, Union
 
 from treadle import _C, _names
 from treadle._C import Tensor
-from treadle._overridable import make_overridable
+from treadle._overridable import make_overridable as _make_overridable
 
 
 def is_tensor(obj: Any) -> bool:
@@ -208,7 +208,7 @@ def _install_methods() -> None:
         setattr(Tensor, function.__name__, function)
 
 
-make_overridable(
+_make_overridable(
     __name__,
     """histogramdd is_complex is_conj is_floating_point is_neg is_nonzero is_same_size is_signed
     nonzero norm numel unique unique_consecutive unravel_index""".split(),

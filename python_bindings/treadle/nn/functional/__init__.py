@@ -1,7 +1,7 @@
 """The layers of `nn` as plain functions: `F.relu(x)`, `F.conv2d(x, weight)`. Each file holds one
 family."""
 
-from treadle._overridable import make_overridable
+from treadle._overridable import make_overridable as _make_overridable
 
 from .activation import (
     gelu,
@@ -252,4 +252,4 @@ __all__ = [
     "upsample_nearest",
 ]
 
-make_overridable(__name__, __all__)
+_make_overridable(__name__, __all__)
