@@ -257,6 +257,8 @@ def _judge_forms(recipe: Recipe, built: Built, result: Any) -> Optional[Finding]
 def _compare(recipe: Recipe, kind: str, result: Any, other: Any) -> Optional[Finding]:
     ours, theirs = tensors(result), tensors(other)
     if len(ours) != len(theirs):
+        if recipe.out is not None:  # one `out` tells max(a, 0, out=t) from max(a, dim): an overload
+            return None
         return Finding(kind, f"{len(ours)} results and {len(theirs)}")
     tame = all(
         isinstance(t.data, Fixed) or (isinstance(t.data, Palette) and t.data.name in ORDINARY)
