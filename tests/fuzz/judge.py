@@ -241,8 +241,8 @@ def _judge_forms(recipe: Recipe, built: Built, result: Any) -> Optional[Finding]
     treadle.manual_seed(0)
     try:
         functional = plain.function()(*fresh.args, **fresh.kwargs)
-    except (MemoryError, treadle.OutOfMemoryError, TypeError):
-        return None  # TypeError: numbers alone, which an out= makes tensors
+    except (MemoryError, treadle.OutOfMemoryError, TypeError, IndexError):
+        return None  # numbers alone, which an out= makes tensors, are none without, or dimensions
     except Exception as error:
         return Finding("forms differ", f"functional: {type(error).__name__}: {error}")
     if [t.dtype for t in tensors(result)] != [t.dtype for t in tensors(functional)]:
