@@ -165,7 +165,7 @@ struct ArgumentText {
 };
 
 void describe(Event& event, const Stack& stack) {
-  for (std::string* text : {&event.shapes, &event.types, &event.values}) *text = "[";
+  for (std::string* text : {&event.shapes, &event.types, &event.values}) text->assign(1, '[');
   for (size_t i = 0; i < stack.size(); ++i) {
     if (i > 0) {
       for (std::string* text : {&event.shapes, &event.types, &event.values}) *text += ", ";

@@ -6,25 +6,16 @@ with treadle.cuda.amp.autocast():         # amp.autocast("cuda")
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Callable, Optional
 
 import treadle
-from treadle import _names, amp
+from treadle import amp
+from treadle.amp._deprecated import warn
 
 
 def amp_definitely_not_available() -> bool:
     """Whether there is no device for which this was made."""
     return not treadle.cuda.is_available()
-
-
-def _warn(name: str, instead: str) -> None:
-    package = _names.spoken()
-    warnings.warn(
-        f"`{package}.cuda.amp.{name}` is deprecated. Please use `{package}.amp.{instead}` instead.",
-        FutureWarning,
-        stacklevel=3,
-    )
 
 
 class autocast(amp.autocast):  # noqa: N801
@@ -36,7 +27,7 @@ class autocast(amp.autocast):  # noqa: N801
         dtype: treadle.dtype = treadle.float16,
         cache_enabled: bool = True,
     ) -> None:
-        _warn("autocast(args...)", "autocast('cuda', args...)")
+        warn("cuda", "autocast")
         super().__init__("cuda", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)
 
 
@@ -51,7 +42,7 @@ class GradScaler(amp.GradScaler):
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
-        _warn("GradScaler(args...)", "GradScaler('cuda', args...)")
+        warn("cuda", "GradScaler")
         super().__init__(
             "cuda",
             init_scale=init_scale,
@@ -66,13 +57,13 @@ def custom_fwd(
     fwd: Optional[Callable[..., Any]] = None, *, cast_inputs: Optional[treadle.dtype] = None
 ) -> Any:
     """amp.custom_fwd for CUDA devices."""
-    _warn("custom_fwd(args...)", "custom_fwd(args..., device_type='cuda')")
+    warn("cuda", "custom_fwd", "args..., device_type='cuda'")
     return amp.custom_fwd(fwd, device_type="cuda", cast_inputs=cast_inputs)
 
 
 def custom_bwd(bwd: Callable[..., Any]) -> Any:
     """amp.custom_bwd for CUDA devices."""
-    _warn("custom_bwd(args...)", "custom_bwd(args..., device_type='cuda')")
+    warn("cuda", "custom_bwd", "args..., device_type='cuda'")
     return amp.custom_bwd(bwd, device_type="cuda")
 
 

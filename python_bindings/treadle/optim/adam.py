@@ -9,10 +9,8 @@ from treadle import _C, Tensor
 
 from .optimizer import (
     Fused,
-    check_betas,
+    check_adam,
     check_implementation,
-    check_lr,
-    check_not_negative,
     like,
     number,
     real,
@@ -50,10 +48,7 @@ class Adam(Fused):
         decoupled_weight_decay: bool = False,
     ) -> None:
         name = type(self).__name__
-        check_lr(name, lr)
-        check_not_negative(name, eps=eps)
-        check_betas(name, betas)
-        check_not_negative(name, weight_decay=weight_decay)
+        check_adam(name, lr, betas, eps, weight_decay=weight_decay)
         check_implementation(lr, foreach, fused, capturable, differentiable)
         defaults = {
             "lr": lr,

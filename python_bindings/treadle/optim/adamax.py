@@ -9,9 +9,7 @@ from treadle import Tensor
 
 from .optimizer import (
     PerParameter,
-    check_betas,
-    check_lr,
-    check_not_negative,
+    check_adam,
     number,
     zeros_like,
 )
@@ -37,10 +35,7 @@ class Adamax(PerParameter):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        check_lr("Adamax", lr)
-        check_not_negative("Adamax", eps=eps)
-        check_betas("Adamax", betas)
-        check_not_negative("Adamax", weight_decay=weight_decay)
+        check_adam("Adamax", lr, betas, eps, weight_decay=weight_decay)
         defaults = {
             "lr": lr,
             "betas": betas,

@@ -8,9 +8,7 @@ from treadle import Tensor
 
 from .optimizer import (
     PerParameter,
-    check_betas,
-    check_lr,
-    check_not_negative,
+    check_adam,
     number,
     step_count,
     zeros_like,
@@ -40,10 +38,7 @@ class NAdam(PerParameter):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_lr("NAdam", lr)
-        check_not_negative("NAdam", eps=eps)
-        check_betas("NAdam", betas)
-        check_not_negative("NAdam", weight_decay=weight_decay, momentum_decay=momentum_decay)
+        check_adam("NAdam", lr, betas, eps, weight_decay=weight_decay, momentum_decay=momentum_decay)
         defaults = {
             "lr": lr,
             "betas": betas,

@@ -399,6 +399,20 @@ def check_not_negative(optimizer: str, **settings: Any) -> None:
         check_setting(optimizer, f"{shown} value", value, 0.0 <= value, f"{name} >= 0")
 
 
+def check_adam(
+    optimizer: str,
+    lr: Union[float, Tensor],
+    betas: tuple[Any, Any],
+    eps: float,
+    **not_negative: Any,
+) -> None:
+    """Complain of the settings that Adam and its relatives have, in PyTorch's order."""
+    check_lr(optimizer, lr)
+    check_not_negative(optimizer, eps=eps)
+    check_betas(optimizer, betas)
+    check_not_negative(optimizer, **not_negative)
+
+
 def check_implementation(
     lr: Union[float, Tensor],
     foreach: Optional[bool],

@@ -8,9 +8,7 @@ from treadle import Tensor
 
 from .optimizer import (
     PerParameter,
-    check_betas,
-    check_lr,
-    check_not_negative,
+    check_adam,
     number,
     zeros_like,
 )
@@ -37,10 +35,7 @@ class RAdam(PerParameter):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_lr("RAdam", lr)
-        check_not_negative("RAdam", eps=eps)
-        check_betas("RAdam", betas)
-        check_not_negative("RAdam", weight_decay=weight_decay)
+        check_adam("RAdam", lr, betas, eps, weight_decay=weight_decay)
         defaults = {
             "lr": lr,
             "betas": betas,
