@@ -1,4 +1,4 @@
-// Sorts keys with their positions, stably, by Highway's vectorised quicksort.
+// Sorts keys with their positions, stably, by vectors.
 //
 //   with_key_order<KeyType<T>>(count, [&](auto& order) {
 //     for (int64_t i = 0; i < count; ++i) order.set(i, ordered_key(from[i]));
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "aten/cpu/sort_key.h"
+#include "aten/cpu/vector_sort.h"
 #include "hwy/contrib/sort/vqsort.h"
 
 namespace treadle::cpu {
@@ -24,13 +25,12 @@ class NarrowKeyOrder {
  public:
   explicit NarrowKeyOrder(int64_t count) : items_(static_cast<size_t>(count)) {}
   void set(int64_t i, uint32_t key) { items_[i] = uint64_t{key} << 32 | static_cast<uint32_t>(i); }
-  void sort() { sorter_(items_.data(), items_.size(), hwy::SortAscending()); }
+  void sort() { vector_sort(items_.data(), static_cast<int64_t>(items_.size())); }
   uint32_t key(int64_t i) const { return static_cast<uint32_t>(items_[i] >> 32); }
   int64_t position(int64_t i) const { return static_cast<uint32_t>(items_[i]); }
 
  private:
   std::vector<uint64_t> items_;
-  hwy::Sorter sorter_;
 };
 
 class WideKeyOrder {

@@ -69,14 +69,16 @@ void sort_cpu(const Tensor& self, int64_t dim, bool descending, const Tensor& va
 
 // Sorts keys alone.
 template <class Key>
-void sort_keys(Key* keys, int64_t size, const hwy::Sorter& sorter) {
+void sort_keys(Key* keys, int64_t size) {
   if constexpr (sizeof(Key) == 1) {
     std::array<int64_t, 256> counts{};
     for (int64_t j = 0; j < size; ++j) ++counts[keys[j]];
     for (int value = 0; value < 256; ++value)
       keys = std::fill_n(keys, counts[value], static_cast<Key>(value));
+  } else if constexpr (sizeof(Key) == 2) {
+    hwy::Sorter()(keys, static_cast<size_t>(size), hwy::SortAscending());
   } else {
-    sorter(keys, static_cast<size_t>(size), hwy::SortAscending());
+    vector_sort(keys, size);
   }
 }
 
@@ -87,7 +89,6 @@ void sort_values_cpu(const Tensor& self, int64_t dim, bool descending, const Ten
   const int64_t size = input.dim() ? input.sizes().back() : 1;
   const Rows sorted(out, dim);
   parallel_for(input.numel() / size, grain_for(size), [&](int64_t begin, int64_t end) {
-    const hwy::Sorter sorter;
     for (int64_t row = begin; row < end; ++row) {
       const T* const from = input.data_as<T>() + row * size;
       // The keys are sorted in the memory of the values, which are as wide.
@@ -95,12 +96,12 @@ void sort_values_cpu(const Tensor& self, int64_t dim, bool descending, const Ten
       auto* const keys = reinterpret_cast<KeyType<T>*>(to);
       if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
         value_keys(from, keys, size, descending);
-        sort_keys(keys, size, sorter);
+        sort_keys(keys, size);
         values_of_keys(keys, to, size, descending);
         continue;
       }
       for (int64_t j = 0; j < size; ++j) keys[j] = value_key(from[j], descending);
-      sort_keys(keys, size, sorter);
+      sort_keys(keys, size);
       for (int64_t j = 0; j < size; ++j) {
         const T value = value_of_key<T>(keys[j], descending);
         std::memcpy(&to[j], &value, sizeof(T));
