@@ -25,6 +25,7 @@ except ImportError:
     torch = None
 
 N, ROWS, COLUMNS = 10_000_000, 4096, 1024
+SIZES = {"1k": 1000, "100k": 100_000}
 REPEATS, LEAST_SECONDS = 9, 0.02
 Run = Callable[[], object]
 
@@ -41,9 +42,9 @@ class Case:
     streams: int = 0
 
 
-def softmax(x: np.ndarray) -> np.ndarray:
-    e = np.exp(x - x.max(1, keepdims=True))
-    e /= e.sum(1, keepdims=True)
+def softmax(x: np.ndarray, axis: int) -> np.ndarray:
+    e = np.exp(x - x.max(axis, keepdims=True))
+    e /= e.sum(axis, keepdims=True)
     return e
 
 
@@ -53,9 +54,9 @@ def layer_norm(x: np.ndarray) -> np.ndarray:
     return centred / np.sqrt((centred * centred).mean(1, keepdims=True) + 1e-5)
 
 
-def sorted_with_indices(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    indices = np.argsort(x, -1)
-    return np.take_along_axis(x, indices, -1), indices
+def sorted_with_indices(x: np.ndarray, axis: int = -1) -> tuple[np.ndarray, np.ndarray]:
+    indices = np.argsort(x, axis)
+    return np.take_along_axis(x, indices, axis), indices
 
 
 def gelu(x: np.ndarray) -> np.ndarray:
@@ -65,6 +66,26 @@ def gelu(x: np.ndarray) -> np.ndarray:
 def cases() -> list[Case]:
     def simple(name: str, call: Any, numpy: Any, streams: int = 0) -> Case:
         return Case(name, lambda m, d: lambda: call(m, d), lambda d: lambda: numpy(d), streams)
+
+    def transcendental(size: str) -> list[Case]:
+        x, out = "s" + size, "out" + size
+        return [
+            simple(
+                f"exp, {size}",
+                lambda m, d: m.exp(d[x], out=d[out]),
+                lambda d: np.exp(d[x], out=d[out]),
+            ),
+            simple(
+                f"tanh, {size}",
+                lambda m, d: m.tanh(d[x], out=d[out]),
+                lambda d: np.tanh(d[x], out=d[out]),
+            ),
+            simple(
+                f"gelu (tanh), {size}",
+                lambda m, d: m.nn.functional.gelu(d[x], approximate="tanh"),
+                lambda d: gelu(d[x]),
+            ),
+        ]
 
     return [
         simple(
@@ -143,6 +164,7 @@ def cases() -> list[Case]:
             lambda m, d: m.nn.functional.gelu(d["a"], approximate="tanh"),
             lambda d: gelu(d["a"]),
         ),
+        *(case for size in SIZES for case in transcendental(size)),
         simple("sigmoid", lambda m, d: m.sigmoid(d["a"]), lambda d: 1 / (1 + np.exp(-d["a"]))),
         simple("sum", lambda m, d: d["a"].sum(), lambda d: d["a"].sum()),
         simple("mean", lambda m, d: d["a"].mean(), lambda d: d["a"].mean()),
@@ -150,16 +172,23 @@ def cases() -> list[Case]:
         simple("argmax", lambda m, d: d["a"].argmax(), lambda d: d["a"].argmax()),
         simple("sum, rows", lambda m, d: d["x"].sum(1), lambda d: d["x"].sum(1)),
         simple("sum, columns", lambda m, d: d["x"].sum(0), lambda d: d["x"].sum(0)),
+        simple("sum, middle", lambda m, d: d["x3"].sum(1), lambda d: d["x3"].sum(1)),
         simple("max, columns", lambda m, d: m.amax(d["x"], 0), lambda d: d["x"].max(0)),
         simple("argmax, rows", lambda m, d: d["x"].argmax(1), lambda d: d["x"].argmax(1)),
         simple("argmax, columns", lambda m, d: d["x"].argmax(0), lambda d: d["x"].argmax(0)),
         simple("var, rows", lambda m, d: d["x"].var(1), lambda d: d["x"].var(1, ddof=1)),
         simple("var, columns", lambda m, d: d["x"].var(0), lambda d: d["x"].var(0, ddof=1)),
-        simple("softmax, rows", lambda m, d: m.softmax(d["x"], 1), lambda d: softmax(d["x"])),
+        simple("softmax, rows", lambda m, d: m.softmax(d["x"], 1), lambda d: softmax(d["x"], 1)),
+        simple("softmax, columns", lambda m, d: m.softmax(d["x"], 0), lambda d: softmax(d["x"], 0)),
         simple(
             "layer_norm, rows",
             lambda m, d: m.nn.functional.layer_norm(d["x"], (COLUMNS,)),
             lambda d: layer_norm(d["x"]),
+        ),
+        simple(
+            "layer_norm, columns",
+            lambda m, d: m.nn.functional.layer_norm(d["x"].T, (ROWS,)),
+            lambda d: layer_norm(d["x"].T),
         ),
         simple(
             "cumsum",
@@ -169,7 +198,14 @@ def cases() -> list[Case]:
         simple("cumsum, rows", lambda m, d: d["x"].cumsum(1), lambda d: d["x"].cumsum(1)),
         simple("cumsum, columns", lambda m, d: d["x"].cumsum(0), lambda d: d["x"].cumsum(0)),
         simple("sort values, 1M", lambda m, d: m.msort(d["s"]), lambda d: np.sort(d["s"])),
+        simple("sort values, 1k", lambda m, d: m.msort(d["s1k"]), lambda d: np.sort(d["s1k"])),
         simple("sort values, rows", lambda m, d: m.msort(d["x"].T), lambda d: np.sort(d["x"], 1)),
+        simple(
+            "sort values, short rows",
+            lambda m, d: m.msort(d["short"].T),
+            lambda d: np.sort(d["short"], 1),
+        ),
+        simple("sort values, columns", lambda m, d: m.msort(d["x"]), lambda d: np.sort(d["x"], 0)),
         simple(
             "sort with indices, 1M",
             lambda m, d: d["s"].sort(),
@@ -180,6 +216,12 @@ def cases() -> list[Case]:
             lambda m, d: d["x"].sort(1),
             lambda d: sorted_with_indices(d["x"]),
         ),
+        simple(
+            "sort with indices, columns",
+            lambda m, d: d["x"].sort(0),
+            lambda d: sorted_with_indices(d["x"], 0),
+        ),
+        simple("argsort, rows", lambda m, d: d["x"].argsort(1), lambda d: np.argsort(d["x"], 1)),
         simple("argsort, 1M", lambda m, d: d["s"].argsort(), lambda d: np.argsort(d["s"])),
         simple(
             "topk, rows",
@@ -197,11 +239,56 @@ def cases() -> list[Case]:
         simple(
             "index: elements of a list", lambda m, d: d["a"][d["many"]], lambda d: d["a"][d["many"]]
         ),
+        simple("index: 1k of a list", lambda m, d: d["a"][d["few"]], lambda d: d["a"][d["few"]]),
+        simple(
+            "index: columns of a list",
+            lambda m, d: d["x"][:, d["columns"]],
+            lambda d: d["x"][:, d["columns"]],
+        ),
+        simple(
+            "index: pairs of two lists",
+            lambda m, d: d["x"][d["rows"], d["columns of rows"]],
+            lambda d: d["x"][d["rows"], d["columns of rows"]],
+        ),
         simple("index: mask", lambda m, d: d["a"][d["mask"]], lambda d: d["a"][d["mask"]]),
+        simple(
+            "index: mask of rows", lambda m, d: d["x"][d["which"]], lambda d: d["x"][d["which"]]
+        ),
+        simple(
+            "index: slice",
+            lambda m, d: d["x"][::2, 1:-1].clone(),
+            lambda d: d["x"][::2, 1:-1].copy(),
+        ),
+        simple(
+            "index: slice with steps",
+            lambda m, d: d["x"][:, ::2].contiguous(),
+            lambda d: np.ascontiguousarray(d["x"][:, ::2]),
+        ),
+        simple("take", lambda m, d: m.take(d["a"], d["many"]), lambda d: d["a"].take(d["many"])),
         simple(
             "index: write elements",
             lambda m, d: d["out"].__setitem__(d["many"], 1.0),
             lambda d: d["out"].__setitem__(d["many"], 1.0),
+        ),
+        simple(
+            "index: write many elements",
+            lambda m, d: d["out"].__setitem__(d["many"], d["s"]),
+            lambda d: d["out"].__setitem__(d["many"], d["s"]),
+        ),
+        simple(
+            "index: write 1k elements",
+            lambda m, d: d["out"].__setitem__(d["few"], d["s1k"]),
+            lambda d: d["out"].__setitem__(d["few"], d["s1k"]),
+        ),
+        simple(
+            "index: write rows",
+            lambda m, d: d["xout"].__setitem__(d["rows"], d["x"]),
+            lambda d: d["xout"].__setitem__(d["rows"], d["x"]),
+        ),
+        simple(
+            "index: write a slice",
+            lambda m, d: d["xout"].__setitem__((slice(None), slice(0, None, 2)), d["half"]),
+            lambda d: d["xout"].__setitem__((slice(None), slice(0, None, 2)), d["half"]),
         ),
         simple(
             "index: write mask",
@@ -232,12 +319,23 @@ def arrays() -> dict[str, np.ndarray]:
         "s": rng.standard_normal(1_000_000, np.float32),
         "m": rng.standard_normal((1024, 1024), np.float32),
         "rows": rng.integers(0, ROWS, ROWS),
+        "columns": rng.integers(0, COLUMNS, COLUMNS),
+        "columns of rows": rng.integers(0, COLUMNS, ROWS),
         "many": rng.integers(0, N, 1_000_000),
+        "few": rng.integers(0, N, 1000),
+        "which": rng.random(ROWS) < 0.5,
         "xi": rng.integers(0, COLUMNS, (ROWS, COLUMNS)),
         "mask": rng.random(N) < 0.3,
     }
     data["p"] = np.abs(data["a"]) + np.float32(0.01)
     data["out"] = np.zeros(N, np.float32)
+    data["xout"] = np.zeros((ROWS, COLUMNS), np.float32)
+    data["half"] = data["x"][:, ::2].copy()
+    data["x3"] = data["x"].reshape(64, 64, COLUMNS)
+    data["short"] = data["x"].reshape(-1, 64)
+    for size, count in SIZES.items():
+        data["s" + size] = data["s"][:count].copy()
+        data["out" + size] = np.zeros(count, np.float32)
     return data
 
 

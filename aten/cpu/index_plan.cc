@@ -58,18 +58,20 @@ void put_offsets(std::string_view op, Offsets& offsets, const Tensor& index, int
   int64_t* const to = offsets.data();
   parallel_for(offsets.size(), kGrain, [=](int64_t begin, int64_t end) {
     // Looked for at the end, so that the loop has no branch; copies, as it writes integers.
-    bool outside = false;
-    const int64_t least = low, past = size, by = stride;
+    // Unsigned, so that one comparison sees both ends and multiplying what is outside may overflow.
+    const uint64_t past = static_cast<uint64_t>(size), by = static_cast<uint64_t>(stride);
+    const uint64_t wrap = negative == NegativeIndex::FromTheEnd ? past : 0;
+    uint64_t most = 0;
     for (int64_t i = begin; i < end; ++i) {
       const int64_t value = values[i];
-      outside |= value < least || value >= past;
-      // Unsigned, as it may overflow for what is outside.
-      uint64_t offset =
-          static_cast<uint64_t>(value + (value < 0 ? past : 0)) * static_cast<uint64_t>(by);
+      const uint64_t place =
+          static_cast<uint64_t>(value) + (static_cast<uint64_t>(value >> 63) & wrap);
+      most = std::max(most, place);
+      uint64_t offset = place * by;
       if constexpr (write == Write::Add) offset += static_cast<uint64_t>(to[i]);
       to[i] = static_cast<int64_t>(offset);
     }
-    if (!outside) [[likely]]
+    if (most < past) [[likely]]
       return;
     // The index may have changed since: some value is blamed in any case.
     int64_t i = begin;

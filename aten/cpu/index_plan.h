@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstring>
-#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -26,16 +25,19 @@ inline constexpr int64_t kAhead = 16;  // entries between asking for an element 
 class Offsets {
  public:
   Offsets() = default;
+  // Memory of a tensor, as its allocator keeps large blocks for the next one.
   explicit Offsets(int64_t count)
-      : values_(std::make_unique_for_overwrite<int64_t[]>(static_cast<size_t>(count))),
+      : memory_(empty_cpu({count}, ScalarType::Int64)),
+        values_(memory_.data_as<int64_t>()),
         count_(count) {}
   int64_t size() const { return count_; }
-  const int64_t* data() const { return values_.get(); }
-  int64_t* data() { return values_.get(); }
-  int64_t operator[](int64_t i) const { return values_[static_cast<size_t>(i)]; }
+  const int64_t* data() const { return values_; }
+  int64_t* data() { return values_; }
+  int64_t operator[](int64_t i) const { return values_[i]; }
 
  private:
-  std::unique_ptr<int64_t[]> values_;
+  Tensor memory_;
+  int64_t* values_ = nullptr;
   int64_t count_ = 0;
 };
 
@@ -99,6 +101,25 @@ void read_plan(const IndexPlan& plan, const Element* data, Element* out) {
   });
 }
 
+// write() of write_plan that only copies, which runs of elements have a quicker way for.
+struct Assign {
+  template <class T>
+  void operator()(T& target, const T& value) const {
+    target = value;
+  }
+};
+
+template <class T, class Write>
+void write_run(T* target, const T* source, int64_t count, Write write) {
+  if constexpr (std::is_same_v<Write, Assign>) {
+    if (count >= 16) {
+      std::memcpy(static_cast<void*>(target), source, static_cast<size_t>(count) * sizeof(T));
+      return;
+    }
+  }
+  for (int64_t r = 0; r < count; ++r) write(target[r], source[r]);
+}
+
 // write(data element, source element) for the elements of the plan. The entries of `index` run in
 // order, so that what happens to an element that is named twice is the same at any number of
 // threads: only columns and outer dimensions run in parallel, or runs of single elements. `source`
@@ -131,9 +152,10 @@ void write_plan(const IndexPlan& plan, T* data, int64_t span, const T* source, b
         [=](int64_t e) { write(target[at[e]], source[e * step]); });
     return;
   }
-  // A column is one row of `inner`, or part of the run if there is only one.
+  // A column is one row of `inner`, or part of the run if there is only one: as wide a part as
+  // leaves every thread one, since memory is slow to follow narrow ones.
   const int64_t width =
-      rows > 1 ? 1 : std::clamp<int64_t>(kGrain / entries, 16, std::max<int64_t>(16, plan.run));
+      rows > 1 ? 1 : std::max<int64_t>(16, (plan.run + num_threads() - 1) / num_threads());
   const int64_t columns = rows > 1 ? rows : (plan.run + width - 1) / width;
   const int64_t work = entries * (rows > 1 ? plan.run : width);
   parallel_for(static_cast<int64_t>(plan.outer.size()) * columns, grain_for(work),
@@ -151,7 +173,7 @@ void write_plan(const IndexPlan& plan, T* data, int64_t span, const T* source, b
                      if (e + kAhead < entries)
                        __builtin_prefetch(target + plan.index[e + kAhead] + first, 1);
                      if (many) {
-                       for (int64_t r = first; r < last; ++r) write(to[r], from[r]);
+                       write_run(to + first, from + first, last - first, write);
                        from += slice;
                      } else {
                        for (int64_t r = first; r < last; ++r) write(to[r], *from);

@@ -24,8 +24,7 @@ void read(const IndexPlan& plan, const Tensor& from, const Tensor& out) {
 template <class Element>
 void assign(const IndexPlan& plan, const Tensor& out, const void* source, bool many) {
   write_plan(plan, static_cast<Element*>(out.data()), out.numel(),
-             static_cast<const Element*>(source), many,
-             [](Element& target, const Element& value) { target = value; });
+             static_cast<const Element*>(source), many, Assign());
 }
 
 template <class T>

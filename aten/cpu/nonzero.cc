@@ -11,6 +11,20 @@ bool is_nonzero(const T& value) {
   return value != T(0);
 }
 
+// Counted in runs that a byte has room for, so that a vector counts as many as it has bytes.
+template <class T>
+int64_t count_nonzero(const T* values, int64_t count) {
+  constexpr int64_t kRun = 128;
+  int64_t total = 0, i = 0;
+  for (; i + kRun <= count; i += kRun) {
+    uint8_t run = 0;
+    for (int64_t j = 0; j < kRun; ++j) run = static_cast<uint8_t>(run + is_nonzero(values[i + j]));
+    total += run;
+  }
+  for (; i < count; ++i) total += is_nonzero(values[i]);
+  return total;
+}
+
 // Chunks are counted, then each writes where the ones before it end.
 template <class T>
 Tensor nonzero_cpu(const Tensor& self) {
@@ -21,10 +35,8 @@ Tensor nonzero_cpu(const Tensor& self) {
   const int64_t chunks = (numel + kGrain - 1) / kGrain;
   std::vector<int64_t> starts(chunks + 1, 0);
   parallel_chunks(chunks, [&](int64_t chunk) {
-    int64_t count = 0;
-    const int64_t end = std::min(numel, (chunk + 1) * kGrain);
-    for (int64_t i = chunk * kGrain; i < end; ++i) count += is_nonzero(values[i]);
-    starts[chunk + 1] = count;
+    const int64_t first = chunk * kGrain;
+    starts[chunk + 1] = count_nonzero(values + first, std::min(numel - first, kGrain));
   });
   for (int64_t chunk = 0; chunk < chunks; ++chunk) starts[chunk + 1] += starts[chunk];
   const Tensor out = empty_cpu({starts[chunks], rank}, ScalarType::Int64);
@@ -35,6 +47,18 @@ Tensor nonzero_cpu(const Tensor& self) {
   parallel_chunks(chunks, [&](int64_t chunk) {
     int64_t* to = coordinates + starts[chunk] * rank;
     const int64_t end = std::min(numel, (chunk + 1) * kGrain);
+    if (rank == 1) {
+      // Every place is written and kept only if it counts, which needs no branch, until all that
+      // count are there. Were `values` changed since they were counted, some place fills the rest.
+      int64_t* const stop = coordinates + starts[chunk + 1];
+      int64_t i = chunk * kGrain;
+      for (; i < end && to < stop; ++i) {
+        *to = i;
+        to += is_nonzero(values[i]);
+      }
+      std::fill(to, stop, i - 1);
+      return;
+    }
     DimVector leading(sizes.slice(0, static_cast<size_t>(rank - 1)));
     // Columns of one row: every column is written and kept only if it counts, which needs no
     // branch.

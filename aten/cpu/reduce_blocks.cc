@@ -18,7 +18,9 @@ constexpr int64_t kPiece = 4096;       // elements folded at once
 constexpr int64_t kBuffer = 512;       // elements converted at once; divides kPiece
 constexpr int64_t kRowsPerPiece = 32;  // rows stepped into one accumulator
 constexpr int64_t kWidth = 2048;       // outputs stepped together
+constexpr int64_t kBands = 16;         // bands of columns, between which rows are asked for
 constexpr int64_t kChunk = 64 * 1024;  // elements of a parallel chunk; a multiple of kPiece
+constexpr int64_t kLine = 64;          // bytes that memory answers with
 constexpr int64_t kMaxItem = 16;
 
 // Combines results of pieces in pairs, as they come: the n-th carries like a binary counter.
@@ -214,6 +216,27 @@ class Reduction {
 
   // ---- rows of outputs stepped together ----
 
+  // Steps kRowsAtOnce rows into acc[0..width). Rows are streams too short for the machine to see
+  // them coming: while bands of columns are stepped, those from `next` on are asked for, one after
+  // the other as they lie in memory.
+  void step_together(const void* const* rows, const char* next, int64_t width, char* acc) const {
+    constexpr int64_t kBandsOfRow = kBands / kRowsAtOnce;
+    const int64_t bytes = width * item_;
+    if (next == nullptr || bytes < kBands * kLine) return f_.outer_rows(acc, rows, width);
+    for (int64_t b = 0; b < kBands; ++b) {
+      const char* const row = next + b / kBandsOfRow * call_.reduced_in_strides.back();
+      const int64_t part = b % kBandsOfRow;
+      for (int64_t at = bytes * part / kBandsOfRow; at < bytes * (part + 1) / kBandsOfRow;
+           at += kLine)
+        __builtin_prefetch(row + at);
+      const int64_t first = width * b / kBands, count = width * (b + 1) / kBands - first;
+      const void* band[kRowsAtOnce];
+      for (int r = 0; r < kRowsAtOnce; ++r)
+        band[r] = static_cast<const char*>(rows[r]) + first * item_;
+      f_.outer_rows(acc + first * item_, band, count);
+    }
+  }
+
   // acc[0..width) = the fold of rows [begin, end) of the outputs whose first elements start at
   // `base`.
   void step_rows(const char* base, int64_t width, int64_t begin, int64_t end, char* acc) const {
@@ -235,7 +258,7 @@ class Reduction {
             each = base + in.offset();
             in.advance(1);
           }
-          f_.outer_rows(acc, rows, width);
+          step_together(rows, in.left() >= kRowsAtOnce ? base + in.offset() : nullptr, width, acc);
           at += kRowsAtOnce;
           continue;
         }

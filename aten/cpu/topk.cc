@@ -24,34 +24,6 @@ void load_keys(const T* slice, int64_t step, bool descending,
   }
 }
 
-// The first k of a slice in order, where k is small: a heap of the best so far, whose worst few of
-// the others pass. Those are found a block at a time, in code that the compiler can vectorise.
-template <class T>
-void first_of_many(const T* slice, int64_t step, int64_t count, int64_t k, bool descending,
-                   std::vector<KeyAt<KeyType<T>>>& items) {
-  constexpr int64_t kBlock = 64;
-  items.resize(static_cast<size_t>(k));
-  load_keys(slice, step, descending, items);
-  std::make_heap(items.begin(), items.end());
-  for (int64_t first = k; first < count; first += kBlock) {
-    const int64_t last = std::min(count, first + kBlock);
-    KeyType<T> worst = items.front().key;
-    bool any = false;
-    for (int64_t j = first; j < last; ++j) any |= ordered_key(slice[j * step], descending) < worst;
-    if (!any) continue;
-    for (int64_t j = first; j < last; ++j) {
-      // An equal one comes later, and so stays out.
-      const KeyType<T> key = ordered_key(slice[j * step], descending);
-      if (key >= worst) continue;
-      std::pop_heap(items.begin(), items.end());
-      items.back() = {key, j};
-      std::push_heap(items.begin(), items.end());
-      worst = items.front().key;
-    }
-  }
-  std::sort_heap(items.begin(), items.end());
-}
-
 template <class T>
 void topk_cpu(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted,
               const Tensor& values, const Tensor& indices) {
