@@ -41,9 +41,11 @@ KeyType<T> ordered_key(T value) {
     constexpr Key kInfinity = static_cast<Key>((kSign - 1) >> kMantissa << kMantissa);
     const Key bits = std::bit_cast<Key>(value);
     const Key magnitude = static_cast<Key>(bits & ~kSign);
-    const Key order =
-        static_cast<Key>(magnitude != bits && magnitude != 0 ? ~bits : magnitude | kSign);
-    return magnitude > kInfinity ? static_cast<Key>(~Key{0}) : order;
+    // All ones where the order is the other way round, and where the value is NaN.
+    const Key reversed =
+        static_cast<Key>(-static_cast<Key>((magnitude != bits) & (magnitude != 0)));
+    const Key nan = static_cast<Key>(-static_cast<Key>(magnitude > kInfinity));
+    return static_cast<Key>(((magnitude | kSign) ^ reversed) | nan);
   }
 }
 
