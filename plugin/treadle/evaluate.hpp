@@ -156,7 +156,7 @@ bool evaluate_pointwise(const treadle_pointwise_call& call) {
   for (int32_t k = 0; k < call.input_count; ++k) inputs.push_back(call.inputs[k].name);
   std::vector<NamedNumber<T>> numbers;
   for (int32_t k = 0; k < call.number_count; ++k) {
-    const Number number = Convert<Number>::read(call.numbers[k]);
+    const Number number = number_of(call.numbers[k]);
     numbers.push_back({call.number_names[k],
                        compute == DType::Bool ? convert<T>(number.to<bool>()) : number.to<T>()});
   }

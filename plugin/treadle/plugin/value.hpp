@@ -47,13 +47,6 @@ class Number {
   Variant value_;
 };
 
-// A treadle_value and what it points to.
-template <class Storage>
-struct Boxed {
-  treadle_value value{};
-  Storage storage{};
-};
-
 namespace detail {
 
 inline const char* tag_name(int32_t tag) {
@@ -410,6 +403,9 @@ template <class T>
 constexpr bool reads_none<T, std::void_t<decltype(Convert<T>::reads_none)>> = true;
 
 }  // namespace detail
+
+// The number that a value holds, of a generated kernel's call say; TypeError where it holds none.
+inline Number number_of(const treadle_value& value) { return detail::Convert<Number>::read(value); }
 
 }  // namespace treadle::plugin
 
