@@ -1,0 +1,181 @@
+// Finding devices, making queues, building programs.
+#include "device.h"
+
+namespace treadle_opencl {
+
+namespace plugin = treadle::plugin;
+using plugin::ErrorKind;
+
+namespace {
+
+std::string text_of(cl_device_id id, cl_device_info what) {
+  size_t size = 0;
+  if (clGetDeviceInfo(id, what, 0, nullptr, &size) != CL_SUCCESS || size == 0) return {};
+  std::string text(size, '\0');
+  clGetDeviceInfo(id, what, size, text.data(), nullptr);
+  text.resize(text.find('\0'));
+  return text;
+}
+template <class T>
+T number_of(cl_device_id id, cl_device_info what) {
+  T value{};
+  succeed(clGetDeviceInfo(id, what, sizeof value, &value, nullptr), "clGetDeviceInfo");
+  return value;
+}
+
+// This thread's stream on each device.
+thread_local std::vector<uint64_t> current_streams;
+
+}  // namespace
+
+void succeed(cl_int code, const char* call) {
+  if (code == CL_SUCCESS) return;
+  const bool memory = code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES ||
+                      code == CL_OUT_OF_HOST_MEMORY || code == CL_INVALID_BUFFER_SIZE;
+  plugin::fail(memory ? ErrorKind::OutOfMemory : ErrorKind::Runtime, "opencl: expected ", call,
+               " to succeed, got error ", code);
+}
+
+Device::Device(cl_platform_id platform, cl_device_id id) : id_(id) {
+  const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
+                                              reinterpret_cast<cl_context_properties>(platform), 0};
+  cl_int code = CL_SUCCESS;
+  context_ = clCreateContext(properties, 1, &id_, nullptr, nullptr, &code);
+  succeed(code, "clCreateContext");
+  name_ = text_of(id_, CL_DEVICE_NAME);
+  memory_ = number_of<cl_ulong>(id_, CL_DEVICE_GLOBAL_MEM_SIZE);
+  is_cpu_ = (number_of<cl_device_type>(id_, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
+  units_ = number_of<cl_uint>(id_, CL_DEVICE_MAX_COMPUTE_UNITS);
+  if (number_of<cl_device_fp_config>(id_, CL_DEVICE_SINGLE_FP_CONFIG) &
+      CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT)
+    options_ += " -cl-fp32-correctly-rounded-divide-sqrt";
+  create_queue();  // stream 0
+}
+
+uint64_t Device::create_queue() {
+  cl_int code = CL_SUCCESS;
+  const cl_command_queue queue =
+      clCreateCommandQueue(context_, id_, CL_QUEUE_PROFILING_ENABLE, &code);
+  succeed(code, "clCreateCommandQueue");
+  const std::lock_guard lock(queues_mutex_);
+  queues_[next_queue_] = queue;
+  return next_queue_++;
+}
+void Device::destroy_queue(uint64_t stream) {
+  cl_command_queue queue = nullptr;
+  {
+    const std::lock_guard lock(queues_mutex_);
+    const auto found = queues_.find(stream);
+    if (stream == 0 || found == queues_.end()) return;
+    queue = found->second;
+    queues_.erase(found);
+  }
+  clFinish(queue);
+  clReleaseCommandQueue(queue);
+}
+cl_command_queue Device::queue(uint64_t stream) {
+  const std::lock_guard lock(queues_mutex_);
+  const auto found = queues_.find(stream);
+  plugin::check(found != queues_.end(), ErrorKind::Value,
+                "opencl: expected the number of a stream, got ", stream);
+  return found->second;
+}
+std::vector<cl_command_queue> Device::queues() {
+  const std::lock_guard lock(queues_mutex_);
+  std::vector<cl_command_queue> all;
+  for (const auto& [number, queue] : queues_) all.push_back(queue);
+  return all;
+}
+cl_command_queue Device::current_queue() {
+  return queue(position_ < current_streams.size() ? current_streams[position_] : 0);
+}
+void Device::set_current_stream(uint64_t stream) {
+  queue(stream);  // there is one
+  if (current_streams.size() <= position_) current_streams.resize(position_ + 1, 0);
+  current_streams[position_] = stream;
+}
+
+std::unique_ptr<Kernel> Device::build(const std::string& key, const char* name,
+                                      const std::string& source) {
+  cl_program& program = programs_[key];
+  cl_int code = CL_SUCCESS;
+  if (program == nullptr) {
+    const char* text = source.c_str();
+    cl_program built = clCreateProgramWithSource(context_, 1, &text, nullptr, &code);
+    succeed(code, "clCreateProgramWithSource");
+    if (clBuildProgram(built, 1, &id_, options_.c_str(), nullptr, nullptr) != CL_SUCCESS) {
+      size_t size = 0;
+      clGetProgramBuildInfo(built, id_, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size);
+      std::string log(size, '\0');
+      clGetProgramBuildInfo(built, id_, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
+      clReleaseProgram(built);
+      plugin::fail(ErrorKind::Runtime, "opencl: expected the program of ", name,
+                   " to build, got\n", log.substr(0, 600));
+    }
+    program = built;
+  }
+  const cl_kernel kernel = clCreateKernel(program, name, &code);
+  succeed(code, "clCreateKernel");
+  return std::make_unique<Kernel>(kernel);
+}
+
+cl_mem Device::fault() {
+  const std::lock_guard lock(fault_mutex_);
+  if (fault_ == nullptr) {
+    Fault none{0, 0};
+    cl_int code = CL_SUCCESS;
+    fault_ = clCreateBuffer(context_, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, sizeof none, &none,
+                            &code);
+    succeed(code, "clCreateBuffer");
+  }
+  return fault_;
+}
+Device::Fault Device::take_fault() {
+  const cl_mem memory = fault();
+  const std::lock_guard lock(fault_mutex_);
+  Fault marked{0, 0};
+  const Fault none{0, 0};
+  const cl_command_queue queue = current_queue();
+  succeed(clEnqueueReadBuffer(queue, memory, CL_TRUE, 0, sizeof marked, &marked, 0, nullptr,
+                              nullptr),
+          "clEnqueueReadBuffer");
+  if (marked.mark != 0)
+    succeed(clEnqueueWriteBuffer(queue, memory, CL_TRUE, 0, sizeof none, &none, 0, nullptr,
+                                 nullptr),
+            "clEnqueueWriteBuffer");
+  return marked;
+}
+
+Devices& Devices::instance() {
+  // Never destroyed: other threads may still run kernels while the process ends.
+  static Devices* const devices = new Devices();
+  return *devices;
+}
+Devices::Devices() {
+  cl_uint platform_count = 0;
+  // Without a platform the loader reports an error; both mean that there is no device.
+  if (clGetPlatformIDs(0, nullptr, &platform_count) != CL_SUCCESS) return;
+  std::vector<cl_platform_id> platforms(platform_count);
+  clGetPlatformIDs(platform_count, platforms.data(), nullptr);
+  for (const cl_platform_id platform : platforms) {
+    cl_uint count = 0;
+    if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count) != CL_SUCCESS) continue;
+    std::vector<cl_device_id> ids(count);
+    clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, ids.data(), nullptr);
+    for (const cl_device_id id : ids) {
+      if (number_of<cl_device_fp_config>(id, CL_DEVICE_DOUBLE_FP_CONFIG) == 0) continue;
+      if (!number_of<cl_bool>(id, CL_DEVICE_COMPILER_AVAILABLE)) continue;
+      auto device = std::make_unique<Device>(platform, id);
+      device->position_ = devices_.size();
+      devices_.push_back(std::move(device));
+    }
+  }
+}
+Device& Devices::at(int32_t index) {
+  plugin::check(index >= 0 && index < count(), ErrorKind::Runtime,
+                "opencl: expected the index of a device below ", count(), ", got ", index,
+                count() == 0 ? " (no OpenCL platform has a device with double precision)" : "");
+  return *devices_[static_cast<size_t>(index)];
+}
+
+}  // namespace treadle_opencl
