@@ -75,6 +75,15 @@ Tensor copy_to_self(const char* op, const Tensor& self, const Tensor& result);
 void* kernel_or_boxed(const Operator& op, Device device, Layout layout, ScalarType dtype,
                       BoxedKernel& boxed);
 
+// Calls what kernel_or_boxed() found. A boxed kernel is given what an unboxed one is: the arguments
+// and then the outputs to fill.
+template <class Kernel, class... Args>
+inline auto call_kernel(const Operator& op, void* kernel, BoxedKernel boxed, const Args&... args) {
+  if (kernel) [[likely]]
+    return reinterpret_cast<Kernel*>(kernel)(args...);
+  return BoxedCall<Kernel>::through(boxed, op, args...);
+}
+
 // Checks that the defined tensors share one device, and returns it. A 0-dim CPU tensor does not
 // count beside another device. RuntimeError: "gather: expected all tensors on one device, got self
 // on cpu and index on cuda:0".

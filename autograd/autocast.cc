@@ -3,18 +3,20 @@
 #include "autograd/autocast.h"
 
 #include <array>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
 #include "aten/ops/to.h"
 #include "autograd/meta.h"
+#include "core/backend.h"
 
 namespace treadle::autocast {
 namespace {
 
 struct DeviceState {
   bool enabled = false;
-  ScalarType dtype = ScalarType::Float16;
+  std::optional<ScalarType> dtype;  // as it was set
 };
 
 // A cast weight. It is out of date once the weight was written, and one cast without recording is
@@ -27,9 +29,6 @@ struct CachedCast {
 using Cache = std::unordered_map<const TensorImpl*, CachedCast>;
 
 struct ThreadState {
-  constexpr ThreadState() { devices[static_cast<size_t>(DeviceType::CPU)].dtype = kCpuDtype; }
-
-  static constexpr ScalarType kCpuDtype = ScalarType::BFloat16;
   std::array<DeviceState, kMaxDeviceTypes> devices{};
   bool cache_enabled = true;
   int depth = 0;
@@ -70,7 +69,12 @@ void set_enabled(DeviceType device, bool enabled) {
   included = static_cast<LayerMask>(any ? included | bit : included & ~bit);
 }
 
-ScalarType lower_dtype(DeviceType device) { return state_of(device).dtype; }
+ScalarType lower_dtype(DeviceType device) {
+  if (const auto dtype = state_of(device).dtype) return *dtype;
+  if (device == DeviceType::CPU) return ScalarType::BFloat16;
+  const Backend* const backend = backend_of(device);
+  return backend ? backend->facts().autocast_dtype : ScalarType::Float16;
+}
 void set_lower_dtype(DeviceType device, ScalarType dtype) { state_of(device).dtype = dtype; }
 
 bool is_cache_enabled() { return state.cache_enabled; }

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Mapping, Optional
 
-import cpp
-from model import Arg, Derivative, Entry, Form, Formula, Model, Saved, Tree
+from . import cpp
+from .model import Arg, Derivative, Entry, Form, Formula, Model, Saved, Tree
 
 # Metadata of a saved tensor: the method in a formula -> (what schemac calls it, C++ type of the copy).
 _METADATA = {
@@ -110,15 +110,6 @@ def _shown_name(e: Entry, node_names: Mapping[str, str]) -> str:
     return node_names.get(sibling, node_names[e.id]) if e.overload == "Scalar" else node_names[e.id]
 
 
-def _header_of(model: Model) -> Mapping[str, str]:
-    """C++ function in treadle::aten -> base name of the entry whose header declares it."""
-    out = {}
-    for e in model.entries:
-        for f in e.forms:
-            out[f"{e.name}_out" if f.form == "out" else f.name] = e.name
-    return out
-
-
 def _output_names(e: Entry) -> list[str]:
     if len(e.returns) == 1:
         return [e.returns[0].name or "result"]
@@ -153,7 +144,7 @@ class _Tables:
 
     derivatives: str
     node_names: Mapping[str, str]
-    headers: Mapping[str, str]
+    functions: Mapping[str, tuple[str, str]]  # of operators: (prefix, header)
 
 
 class _NodeBuilder:
@@ -306,11 +297,12 @@ class _NodeBuilder:
             return f"grads[{sub(t['index'])}]"
         if op == "call":
             arguments = ", ".join(sub(a) for a in t["args"])
-            header = self.tables.headers.get(t["fn"])
-            if header is None:
+            found = self.tables.functions.get(t["fn"])
+            if found is None:
                 return f"autograd::{t['fn']}({arguments})"
+            prefix, header = found
             self.used.add(header)
-            return f"aten::{t['fn']}({arguments})"
+            return f"{prefix}::{t['fn']}({arguments})"
         if op == "method":
             return self.method(t, f, sub)
         return None
@@ -381,9 +373,13 @@ def _style(e: Entry, form: Form) -> Optional[str]:
 
 def context(shard: Any) -> dict[str, Any]:
     """The variables of variable_type.cc.j2 for one shard."""
-    model = shard.model
-    tables = _Tables(model.derivatives, _node_names(model), _header_of(model))
-    used: set[str] = {"clone"} & set(model.by_name)
+    model, library = shard.model, shard.library
+    own = {f: (library.prefix, library.header.format(h)) for f, h in model.headers.items()}
+    functions_known = {**library.function_prefixes, **own}
+    tables = _Tables(model.derivatives, _node_names(model), functions_known)
+    # What the layer functions of in-place forms call.
+    clone = library.function_prefixes.get("clone") or own.get("clone")
+    used: set[str] = {clone[1]} if clone else set()
     nodes: list[NodeClass] = []
     functions: list[LayerFunction] = []
     for e in shard.entries:
@@ -411,7 +407,8 @@ def context(shard: Any) -> dict[str, Any]:
                 )
             )
     autocast = [e for e in shard.entries if e.autocast]
-    headers = sorted(used | {f.entry.name for f in functions} | {e.name for e in autocast})
+    names = {f.entry.name for f in functions} | {e.name for e in autocast}
+    headers = sorted(used | {library.header.format(n) for n in names})
     return {
         "nodes": nodes,
         "functions": functions,

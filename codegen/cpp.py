@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Callable, Iterable, Optional
+from typing import TYPE_CHECKING, Callable, Iterable, Optional
 
-from model import Arg, Entry, Form, Return, Tree, Type
+from .library import Library
+from .model import Arg, Entry, Form, Return, Tree, Type
+
+if TYPE_CHECKING:
+    from .render import Shard
 
 # Schema base type -> C++ type, for plain, optional and list arguments.
 _PLAIN = {
@@ -541,12 +545,12 @@ def key_tensors(e: Entry) -> tuple[list[str], list[str]]:
     return pointers, texts
 
 
-def qualified_shape(e: Entry) -> str:
+def qualified_shape(e: Entry, library: Library) -> str:
     """The call of the shape rule, with the operator's name first."""
     tree = e.shape.tree  # type: ignore[union-attr]
     fn = tree["fn"] if tree["op"] == "call" else tree["name"]
     arguments = tree["args"] if tree["op"] == "call" else []
-    return f"shape::{fn}({', '.join(['name'] + [cpp_expr(a) for a in arguments])})"
+    return f"{library.rule(fn)}({', '.join(['name'] + [cpp_expr(a) for a in arguments])})"
 
 
 def dtypes_text(e: Entry) -> str:
@@ -622,6 +626,19 @@ def shape_declaration(e: Entry) -> Optional[str]:
     n = len(e.returns)
     result = {0: "void", 1: "TensorSpec"}.get(n, f"std::array<TensorSpec, {n}>")
     return f"{result} {fn}({', '.join(['const char* op'] + [_expr_type(e, a) for a in arguments])})"
+
+
+def rule_declarations(shard: Shard) -> list[tuple[str, list[str]]]:
+    """(namespace of their owner, declarations) of the shape rules that the entries call."""
+    library = shard.library
+    found: dict[str, set[str]] = {library.owner: set()}
+    for e in shard.entries:
+        declaration = shape_declaration(e)
+        if declaration:
+            rule = declaration.partition("(")[0].rpartition(" ")[2]
+            owner = library.owner if library.is_own_rule(rule) else "treadle"
+            found.setdefault(owner, set()).add(declaration)
+    return [(owner, sorted(declarations)) for owner, declarations in found.items()]
 
 
 _METHOD_TYPES = {

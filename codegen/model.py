@@ -101,6 +101,7 @@ class Formula:
 
 @dataclass(frozen=True)
 class Derivative:
+    file: str
     line: int
     formulas: tuple[Formula, ...]
     non_differentiable: tuple[str, ...]
@@ -185,6 +186,21 @@ class Model:
                 out.add(e.name + "_out" if f.form == "out" else f.name)
         return frozenset(out)
 
+    @cached_property
+    def headers(self) -> Mapping[str, str]:
+        """C++ function -> base name of the entry whose header declares it."""
+        out = {}
+        for e in self.entries:
+            for f in e.forms:
+                out[f"{e.name}_out" if f.form == "out" else f.name] = e.name
+        return out
+
+    @cached_property
+    def shape_rules(self) -> frozenset[str]:
+        """Names of the shape rules that entries call."""
+        trees = [e.shape.tree for e in self.entries if e.shape and e.shape.tree]
+        return frozenset(t["fn"] if t["op"] == "call" else t["name"] for t in trees)
+
 
 def _type(j: Mapping[str, Any]) -> Type:
     alias = j.get("alias")
@@ -221,6 +237,7 @@ def _derivative(j: Optional[Mapping[str, Any]]) -> Optional[Derivative]:
     )
     differentiability = j.get("output_differentiability")
     return Derivative(
+        file=j.get("location", {}).get("file", "derivatives.yaml"),
         line=j.get("location", {}).get("line", 0),
         formulas=formulas,
         non_differentiable=tuple(j.get("non_differentiable", ())),

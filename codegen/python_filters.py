@@ -11,11 +11,11 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Iterable, Mapping
 
-import cpp
-from model import Arg, Default, Entry, Form, Type
+from . import cpp
+from .model import Arg, Default, Entry, Form, Type
 
 if TYPE_CHECKING:
-    from render import Shard
+    from .render import Shard
 
 # Schema base type -> (Kind of the argument parser, getter of Call, Python type in stubs).
 _KINDS = {

@@ -1,6 +1,6 @@
 """The reference pages of the operators: an index, a page for each name, the table of dtypes.
 
-    python codegen/reference.py --model opmodel.json --examples examples.json --table table.md \\
+    python -m codegen.reference --model opmodel.json --examples examples.json --table table.md \\
         --out-dir build/docs
 
 `./dev docs` makes the examples and the table with the built package, and then runs this. Pages are
@@ -15,11 +15,10 @@ import sys
 from pathlib import Path
 from typing import Iterable, Mapping
 
-import cpp
-import model as operator_model
-import python_filters
-from model import Entry, Form, Model
-from render import environment, write_if_changed
+from . import cpp, python_filters
+from . import model as operator_model
+from .model import Entry, Form, Model
+from .render import environment, write_if_changed
 
 _KINDS = {
     "pointwise": "pointwise, computed for each element",
@@ -59,6 +58,7 @@ def is_public(e: Entry) -> bool:
 def python_calls(e: Entry) -> list[str]:
     """`treadle.add(input, other, *, alpha=1, out=None) -> Tensor`, and the methods."""
     lines = []
+    package = "treadle" if e.namespace == "aten" else e.namespace
     module = f"{e.python_module}." if e.python_module else ""
     module = "nn.functional." if module == "nn." else module
     for f in e.forms:
@@ -67,7 +67,7 @@ def python_calls(e: Entry) -> list[str]:
         s = python_filters._signature(e, f)
         if s.is_function:
             lines.append(
-                f"treadle.{module}{f.name}{python_filters.text_signature(s)} -> {s.result_type}"
+                f"{package}.{module}{f.name}{python_filters.text_signature(s)} -> {s.result_type}"
             )
         if s.is_method:
             text = (
@@ -81,7 +81,8 @@ def python_calls(e: Entry) -> list[str]:
 
 def cpp_call(f: Form, e: Entry) -> str:
     name = e.name + "_out" if f.form == "out" else f.name
-    return f"{cpp.returns_of(e, f)} treadle::aten::{name}({cpp.with_defaults(e, f)})"
+    namespace = "treadle::aten" if e.namespace == "aten" else e.namespace
+    return f"{cpp.returns_of(e, f)} {namespace}::{name}({cpp.with_defaults(e, f)})"
 
 
 def kind_text(e: Entry) -> str:
@@ -187,7 +188,7 @@ def derivative_words(e: Entry) -> str:
     )
     if not d.formulas:
         return "none: the result does not depend smoothly on the arguments."
-    return f"by the formulas of {e.file.rpartition('/')[0]}derivatives.yaml:{d.line}.{without}"
+    return f"by the formulas of {d.file}:{d.line}.{without}"
 
 
 def derivative_formulas(e: Entry) -> list[str]:
@@ -235,8 +236,10 @@ def _sections(model: Model, names: Iterable[str]) -> list[tuple[str, list[str]]]
     return sorted(((t, sorted(n)) for t, n in found.items()))
 
 
-def pages(model: Model, examples: Mapping[str, str], table: str) -> Iterable[tuple[str, str]]:
-    """(path, text) of every page."""
+def pages(
+    model: Model, examples: Mapping[str, str], table: str = ""
+) -> Iterable[tuple[str, str]]:
+    """(path, text) of every page; of a page for the table of dtypes only where there is one."""
     env = environment()
     for f in WORDS:
         env.filters[f.__name__] = f
@@ -245,11 +248,13 @@ def pages(model: Model, examples: Mapping[str, str], table: str) -> Iterable[tup
     count = sum(map(len, public.values()))
     index = env.get_template("operators.md.j2")
     yield "index.md", index.render(
-        model=model, pages=public, count=count, sections=_sections(model, public)
+        model=model, pages=public, count=count, sections=_sections(model, public), table=table
     )
     page = env.get_template("operator_page.md.j2")
     for name, entries in sorted(public.items()):
         yield f"operators/{name}.md", page.render(name=name, entries=entries, examples=examples)
+    if not table:
+        return
     yield "table.md", (
         "# Dtypes of the operators\n\nA cross: the dtype is declared, the tests of the operator pass "
         "with it. Any other is refused with an exception that names the row. "

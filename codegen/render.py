@@ -1,7 +1,7 @@
 """Renders every generated file from the operator model.
 
-    python render.py --model opmodel.json --out-dir OUT --shards 16 [--names add sub ...]
-    python render.py --model opmodel.json --show add
+    python -m codegen.render --model opmodel.json --out-dir OUT --shards 16 [--names add sub ...]
+    python -m codegen.render --model opmodel.json --show add
 
 A file is written only if its text changed. Operators are spread over shards by a stable hash of
 their base name, so a new operator changes one shard of each kind. `--names` is the list of base
@@ -11,7 +11,6 @@ names the build has declared headers for; a difference from the model is an erro
 from __future__ import annotations
 
 import argparse
-import importlib
 import sys
 import zlib
 from dataclasses import dataclass
@@ -20,9 +19,10 @@ from typing import Any, Callable, Iterable, Mapping
 
 import jinja2
 
-import cpp
-import model as operator_model
-from model import Entry, Model
+from . import autograd_filters, cpp, python_filters
+from . import model as operator_model
+from .library import TREE, Library
+from .model import Entry, Model
 
 HERE = Path(__file__).resolve().parent
 
@@ -35,6 +35,7 @@ class Shard:
     count: int
     groups: tuple[tuple[str, tuple[Entry, ...]], ...]
     model: Model
+    library: Library
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -47,11 +48,11 @@ def shard_of(name: str, shards: int) -> int:
     return zlib.crc32(name.rstrip("_").encode()) % shards
 
 
-def make_shards(model: Model, shards: int) -> list[Shard]:
+def make_shards(model: Model, shards: int, library: Library) -> list[Shard]:
     groups: list[list[tuple[str, tuple[Entry, ...]]]] = [[] for _ in range(shards)]
     for name, entries in sorted(model.by_name.items()):
         groups[shard_of(name, shards)].append((name, entries))
-    return [Shard(i, shards, tuple(g), model) for i, g in enumerate(groups)]
+    return [Shard(i, shards, tuple(g), model, library) for i, g in enumerate(groups)]
 
 
 def c_string(text: str) -> str:
@@ -83,18 +84,20 @@ def banner(source: str, template: str, command: str, comment: str = "//") -> str
 
 
 class Renderer:
-    def __init__(self, model: Model, shards: int):
+    def __init__(self, model: Model, shards: int, library: Library = TREE):
         self.model = model
+        self.library = library
         self.env = environment()
-        self.env.globals["python"] = importlib.import_module("python_filters")
-        self.shards = make_shards(model, shards)
+        self.env.globals["python"] = python_filters
+        self.env.globals["lib"] = library
+        self.shards = make_shards(model, shards, library)
         self.extra: Mapping[str, Callable[[Shard], Mapping[str, Any]]] = {
-            "variable_type.cc.j2": importlib.import_module("autograd_filters").context,
-            "bindings.cc.j2": importlib.import_module("python_filters").context,
+            "variable_type.cc.j2": autograd_filters.context,
+            "bindings.cc.j2": python_filters.context,
         }
 
     def render(self, template: str, source: str, command: str, **context: Any) -> str:
-        comment = "#" if template.endswith(".pyi.j2") else "//"
+        comment = "#" if template.endswith((".pyi.j2", ".py.j2")) else "//"
         text = self.env.get_template(template).render(model=self.model, **context)
         return banner(source, template, command, comment) + text
 
@@ -104,7 +107,11 @@ class Renderer:
         # `show` gives them.
         source = f"{name} in {self.model.functions}"
         return self.render(
-            "op_header.h.j2", source, f"./dev show {name}", name=name, entries=entries
+            "op_header.h.j2",
+            source,
+            self.library.again.format(name),
+            name=name,
+            entries=entries,
         )
 
     def shard(self, template: str, shard: Shard) -> str:
@@ -114,19 +121,18 @@ class Renderer:
             if "variable" in template
             else self.model.functions
         )
-        return self.render(template, source, "./dev show NAME", shard=shard, **extra)
+        again = self.library.again.format("NAME")
+        return self.render(template, source, again, shard=shard, **extra)
 
     def files(self) -> Iterable[tuple[str, str]]:
         for name in sorted(self.model.by_name):
-            yield f"aten/ops/{name}.h", self.header(name)
-        for template, path in SHARDED.items():
+            yield self.library.header.format(name), self.header(name)
+        for template, path in self.library.sharded.items():
             for s in self.shards:
                 yield path.format(s.index), self.shard(template, s)
-        for template, path in WHOLE.items():
-            yield (
-                path,
-                self.render(template, self.model.functions, "./dev build", shards=self.shards),
-            )
+        again = "./dev build" if self.library is TREE else self.library.again
+        for template, path in self.library.whole.items():
+            yield path, self.render(template, self.model.functions, again, shards=self.shards)
 
     def show(self, name: str) -> str:
         """Everything generated for one base name, as if it were alone in its shards."""
@@ -136,28 +142,13 @@ class Renderer:
                 f"unknown operator '{name}'"
                 + (f"; did you mean {', '.join(near[:8])}?" if near else "")
             )
-        alone = Shard(0, 1, ((name, self.model.by_name[name]),), self.model)
+        alone = Shard(0, 1, ((name, self.model.by_name[name]),), self.model, self.library)
         parts = [f"==== {e.file}:{e.line} ====\n{e.schema}\n" for e in self.model.by_name[name]]
         parts.append(f"==== aten/ops/{name}.h ====\n{self.header(name)}")
-        for template, path in SHARDED.items():
+        for template, path in self.library.sharded.items():
             place = path.format(shard_of(name, len(self.shards)))
             parts.append(f"==== {place} ====\n{self.shard(template, alone)}")
         return "\n".join(parts)
-
-
-SHARDED = {
-    "ops.cc.j2": "aten/ops_{}.cc",
-    "kernels_cpu.cc.j2": "aten/kernels_cpu_{}.cc",
-    "variable_type.cc.j2": "autograd/variable_type_{}.cc",
-    "bindings.cc.j2": "python_bindings/bindings_{}.cc",
-}
-WHOLE = {
-    "shards.cc.j2": "aten/shards.cc",
-    "functions.h.j2": "aten/functions.h",
-    "tensor_methods.h.j2": "aten/tensor_methods.h",
-    "binding_shards.cc.j2": "python_bindings/binding_shards.cc",
-    "_operators.pyi.j2": "treadle/_operators.pyi",
-}
 
 
 def write_if_changed(path: Path, text: str) -> bool:

@@ -14,6 +14,7 @@
 #include <set>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "core/schema/function_schema.h"
 
@@ -41,7 +42,10 @@ struct LayerFallback {
   const KernelPlace* place = nullptr;
 };
 
-std::string place_text(const KernelPlace& place) { return str(place.file, ":", place.line); }
+// "aten/cpu/gather.cc:12"; what is no file has no line.
+std::string place_text(const KernelPlace& place) {
+  return place.line ? str(place.file, ":", place.line) : std::string(place.file);
+}
 
 const char* dtype_separator(const std::string& text) { return text.empty() ? "" : ", "; }
 
@@ -173,6 +177,17 @@ void Dispatcher::add_operator(Operator& op) {
   }
 }
 
+void Dispatcher::remove_operator(Operator& op) {
+  const std::lock_guard lock(state_->mutex);
+  const auto it = state_->by_name.find(op.info().name);
+  if (it == state_->by_name.end() || it->second != &op) return;
+  state_->by_name.erase(it);
+  std::erase(state_->sorted, &op);
+  if (op.has_table())
+    std::erase_if(state_->rows,
+                  [&](const auto& row) { return std::get<0>(row.first) == &op.table(); });
+}
+
 Operator* Dispatcher::find(std::string_view name) const {
   const std::lock_guard lock(state_->mutex);
   const auto it = state_->by_name.find(name);
@@ -224,7 +239,7 @@ void Dispatcher::register_boxed(std::string_view name, std::string_view schema, 
   Operator& op = at(name);
   check<ErrorKind::Value>(kernel != nullptr, name, ": expected a kernel to register, got none");
   check<ErrorKind::Runtime>(
-      op.has_table(), name,
+      op.has_table() && !op.info().data_free, name,
       ": expected an operator with kernels of its own, got one made of others");
   schema::FunctionSchema given;
   try {
@@ -233,10 +248,13 @@ void Dispatcher::register_boxed(std::string_view name, std::string_view schema, 
     fail<ErrorKind::Value>(name, ": expected the schema of the kernel, got one with an error:\n",
                            error.what());
   }
-  if (given.name.ns.empty()) given.name.ns = "aten";
+  // The library's own namespace may be left out.
+  if (given.name.ns == "aten") given.name.ns.clear();
   const std::string text = schema::print(given);
-  check<ErrorKind::Runtime>(text == op.info().schema, name,
-                            ": expected a kernel for the operator's schema\n  ", op.info().schema,
+  std::string_view expected = op.info().schema;
+  if (expected.starts_with("aten::")) expected.remove_prefix(6);
+  check<ErrorKind::Runtime>(text == expected, name,
+                            ": expected a kernel for the operator's schema\n  ", expected,
                             "\ngot one, at ", place_text(place), ", for\n  ", text);
   // Naming dtypes is more exact than serving all of them.
   place.source = dtypes.empty() ? KernelSource::DeviceLayout : KernelSource::Exact;
@@ -276,6 +294,13 @@ void Dispatcher::register_device_fallback(DeviceType device, BoxedKernel kernel,
   state_->device_fallbacks[d].store(kernel, std::memory_order_release);
 }
 
+void Dispatcher::deregister_device_fallback(DeviceType device) {
+  const std::lock_guard lock(state_->mutex);
+  const size_t d = static_cast<size_t>(device);
+  state_->device_fallbacks[d].store(nullptr, std::memory_order_release);
+  state_->device_fallback_places[d] = nullptr;
+}
+
 BoxedKernel Dispatcher::device_fallback(DeviceType device) const {
   return state_->device_fallbacks[static_cast<size_t>(device)].load(std::memory_order_acquire);
 }
@@ -296,6 +321,11 @@ void Dispatcher::register_layer_fallback(Layer layer, BoxedKernel kernel, Kernel
 void Dispatcher::record_registration_error(std::string message) {
   const std::lock_guard lock(state_->mutex);
   state_->errors.push_back(std::move(message));
+}
+
+std::vector<std::string> Dispatcher::take_registration_errors() {
+  const std::lock_guard lock(state_->mutex);
+  return std::exchange(state_->errors, {});
 }
 
 void Dispatcher::check_registrations() const {

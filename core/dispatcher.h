@@ -25,6 +25,8 @@ class Dispatcher {
 
   void add_shard(const OperatorShard& shard);
   void add_operator(Operator& op);  // ValueError when the name is taken, naming both places
+  // Frees the name. The operator must live on: calls may still be in it.
+  void remove_operator(Operator& op);
 
   Operator* find(std::string_view name) const;  // "aten::add.Tensor"; null when unknown
   Operator& at(std::string_view name) const;    // RuntimeError with near names when unknown
@@ -40,6 +42,7 @@ class Dispatcher {
   void deregister(std::string_view name, DeviceType device, Layout layout);
   // For every operator without a kernel of the device's own.
   void register_device_fallback(DeviceType device, BoxedKernel kernel, KernelPlace place);
+  void deregister_device_fallback(DeviceType device);
   // Wraps every operator's call on a layer.
   void register_layer_fallback(Layer layer, BoxedKernel kernel, KernelPlace place);
 
@@ -54,6 +57,8 @@ class Dispatcher {
   // are any.
   void check_registrations() const;
   void record_registration_error(std::string message);
+  // Those errors, which are then forgotten: a library loaded next does not answer for them.
+  std::vector<std::string> take_registration_errors();
 
   // What register_row() of core/operator.h does, but throws.
   void register_row(Operator& op, DeviceType device, Layout layout,

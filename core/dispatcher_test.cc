@@ -50,7 +50,7 @@ struct TestOperator {
              .kernel_signature = "",
              .data_free = false},
         op(&info, &table, &call_boxed, 0) {}
-  static void call_boxed(Stack&) {}
+  static void call_boxed(const Operator&, Stack&) {}
 
   std::string base, name, schema;
   int line;
@@ -200,9 +200,9 @@ TEST(Dispatcher, BoxedKernelsMustHaveTheSchema) {
                                DeviceType::CPU, Layout::Strided, {}, &boxed_a, at);
             }),
             "aten::boxed.Tensor: expected a kernel for the operator's schema\n"
-            "  aten::boxed.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor\n"
+            "  boxed.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor\n"
             "got one, at plugin.py:4, for\n"
-            "  aten::boxed.Tensor(Tensor self, Tensor other) -> Tensor");
+            "  boxed.Tensor(Tensor self, Tensor other) -> Tensor");
   EXPECT_NE(error_of([&] {
               d.register_boxed(op.name, "boxed(", DeviceType::CPU, Layout::Strided, {}, &boxed_a,
                                at);

@@ -140,12 +140,15 @@ void no_kernel(const Operator& op, Device device, Layout layout, ScalarType dtyp
 }
 
 BoxedKernel find_boxed(const Operator& op, Device device, Layout layout, ScalarType dtype) {
+  const size_t t = static_cast<size_t>(dtype);
   if (op.has_table()) {
     if (const KernelRow* row = op.table().row(device.type, layout)) {
-      const size_t t = static_cast<size_t>(dtype);
       if (row->boxed[t]) return row->boxed[t];
       if (row->kernels[t]) return nullptr;
     }
+    // A fallback serves what the CPU serves: what it lacks is found before anything is made.
+    const KernelRow* cpu = op.table().row(DeviceType::CPU, layout);
+    if (!device.is_cpu() && cpu && !cpu->boxed[t] && !cpu->kernels[t]) return nullptr;
   }
   return Dispatcher::instance().device_fallback(device.type);
 }

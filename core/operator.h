@@ -112,10 +112,8 @@ struct OperatorInfo {
 
 class Operator {
  public:
-  // Calls the C++ entry point of the operator (layers included) with arguments from the stack.
-  using CallBoxed = void (*)(Stack& stack);
-
-  constexpr Operator(const OperatorInfo* info, KernelTable* table, CallBoxed call_boxed,
+  // `call_boxed` calls the operator, layers included, with arguments from the stack.
+  constexpr Operator(const OperatorInfo* info, KernelTable* table, BoxedKernel call_boxed,
                      LayerMask always)
       : info_(info), table_(table), call_boxed_(call_boxed), always_(always) {}
   Operator(const Operator&) = delete;
@@ -124,7 +122,9 @@ class Operator {
   const OperatorInfo& info() const { return *info_; }
   KernelTable& table() const { return *table_; }
   bool has_table() const { return table_ != nullptr; }
-  void call_boxed(Stack& stack) const { call_boxed_(stack); }
+  void call_boxed(Stack& stack) const { call_boxed_(*this, stack); }
+  // Tells operators of one making from others.
+  bool is_called_by(BoxedKernel entry) const { return call_boxed_ == entry; }
 
   // Layers a call whose tensors carry `tensors` must go through.
   LayerMask active_layers(LayerMask tensors) const {
@@ -145,7 +145,7 @@ class Operator {
  private:
   const OperatorInfo* info_;
   KernelTable* table_;
-  CallBoxed call_boxed_;
+  BoxedKernel call_boxed_;
   std::atomic<LayerMask> layers_{0};
   LayerMask always_;
   std::array<void*, kNumLayers> layer_functions_{};
@@ -289,7 +289,7 @@ struct BoxedCall<R(Args...)> {
 // The boxed entry of a C++ function, for an Operator's constant data: boxed_entry<Tensor(const
 // Tensor&), &aten::exp>.
 template <class Signature, auto* function>
-void boxed_entry(Stack& stack) {
+void boxed_entry(const Operator&, Stack& stack) {
   BoxedCall<Signature>::run(reinterpret_cast<void*>(static_cast<Signature*>(function)), stack);
 }
 

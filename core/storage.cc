@@ -5,20 +5,22 @@
 #include <cstring>
 #include <utility>
 
+#include "core/backend.h"
 #include "core/error.h"
 
 namespace treadle {
 
-StorageImpl::StorageImpl(size_t nbytes, Device device) : nbytes_(nbytes), device_(device) {
+StorageImpl::StorageImpl(size_t nbytes, Device device)
+    : nbytes_(nbytes), device_(with_index(device)) {
   if (device.is_meta()) return;
   Allocator& allocator = device.is_cpu() ? cpu_allocator() : allocator_for(device.type);
-  data_ = allocator.allocate(nbytes, device);
+  data_ = allocator.allocate(nbytes, device_);
   allocator_ = &allocator;
 }
 
 StorageImpl::StorageImpl(void* data, size_t nbytes, Device device, std::function<void()> release,
                          bool writable)
-    : data_(data), nbytes_(nbytes), device_(device), writable_(writable) {
+    : data_(data), nbytes_(nbytes), device_(with_index(device)), writable_(writable) {
   if (release) release_ = new std::function<void()>(std::move(release));
 }
 
@@ -40,11 +42,18 @@ void StorageImpl::resize(size_t nbytes) {
   check<ErrorKind::Runtime>(
       owns_memory(),
       "expected a storage that can be resized, got one over memory of another owner");
-  check<ErrorKind::NotImplemented>(device_.is_cpu(),
-                                   "expected a storage on the cpu to resize, got one on ", device_);
   void* grown = allocator_->allocate(nbytes, device_);
   const size_t kept = nbytes < nbytes_ ? nbytes : nbytes_;
-  if (kept) std::memcpy(grown, data_, kept);
+  if (kept && device_.is_cpu()) {
+    std::memcpy(grown, data_, kept);
+  } else if (kept) {
+    try {
+      move_bytes({grown, 0, device_}, {data_, 0, device_}, kept, false);
+    } catch (...) {
+      allocator_->deallocate(grown, nbytes);
+      throw;
+    }
+  }
   if (data_) allocator_->deallocate(data_, nbytes_);
   data_ = grown;
   nbytes_ = nbytes;

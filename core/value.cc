@@ -9,7 +9,7 @@ std::string_view Value::type_name() const {
   static constexpr std::string_view kNames[] = {"None",    "Tensor", "bool",         "int",
                                                 "float",   "Scalar", "str",          "int[]",
                                                 "float[]", "bool[]", "Tensor[]",     "ScalarType",
-                                                "Layout",  "Device", "MemoryFormat", "Generator"};
+                                                "Layout",  "Device", "MemoryFormat", "Generator", "Scalar[]"};
   static_assert(std::size(kNames) == std::variant_size_v<Variant>);
   return kNames[v_.index()];
 }

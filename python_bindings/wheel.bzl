@@ -22,6 +22,20 @@ PackageInfo = provider(
     },
 )
 
+def _stamp(ctx, headers):
+    listing = ctx.actions.declare_file(ctx.label.name + ".headers")
+    ctx.actions.write(listing, "".join(["%s\t%s\n" % (place, headers[place].path) for place in headers]))
+    stamp = ctx.actions.declare_file(ctx.label.name + "_stamp.h")
+    ctx.actions.run(
+        executable = PYTHON,
+        arguments = ["-B", ctx.file._make_stamp.path, VERSION, stamp.path, listing.path],
+        inputs = [ctx.file._make_stamp, listing] + headers.values(),
+        outputs = [stamp],
+        mnemonic = "Stamp",
+        progress_message = "Stamping the headers",
+    )
+    return stamp
+
 def _package_impl(ctx):
     entries = []
     for target, rule in ctx.attr.contents.items():
@@ -31,6 +45,7 @@ def _package_impl(ctx):
             if not file.short_path.startswith(start):
                 fail("%s: expected %s to start with %s" % (ctx.label, file.short_path, start))
             entries.append((place + file.short_path[len(start):], file))
+    headers = {}
     for target in ctx.attr.headers:
         for file in target[CcInfo].compilation_context.headers.to_list():
             if file.short_path.startswith("../"):
@@ -38,7 +53,9 @@ def _package_impl(ctx):
             path = file.short_path
             if path.startswith("generated/"):
                 path = path[len("generated/"):]
-            entries.append(("treadle/include/" + path, file))
+            headers["treadle/include/" + path] = file
+    entries += headers.items()
+    entries.append(("treadle/include/treadle/stamp.h", _stamp(ctx, headers)))
     lines = {place: file.path for place, file in entries}
     manifest = ctx.actions.declare_file(ctx.label.name + ".manifest")
     ctx.actions.write(manifest, "".join(["%s\t%s\n" % (place, lines[place]) for place in sorted(lines.keys())]))
@@ -58,8 +75,9 @@ treadle_package = rule(
         ),
         "headers": attr.label_list(
             providers = [CcInfo],
-            doc = "libraries whose headers go under treadle/include/",
+            doc = "libraries whose headers go under treadle/include/, with a stamp that names them all",
         ),
+        "_make_stamp": attr.label(default = "//tools/bazel:make_stamp.py", allow_single_file = True),
     },
 )
 

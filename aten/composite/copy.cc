@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "aten/backend/device_copy.h"
 #include "aten/composite/factory_options.h"
 #include "aten/iterator/copy.h"
 #include "aten/iterator/overlap.h"
@@ -34,21 +35,6 @@ bool broadcasts_to(IntList from, IntList to) {
     if (from[d] != 1 && from[d] != to[lead + d]) return false;
   }
   return true;
-}
-
-// A copy that is not from CPU memory to CPU memory belongs to the device that is not the CPU: to
-// the kernel which that device has registered for copy_.
-void copy_between_devices(const Tensor& self, const Tensor& src, bool non_blocking) {
-  const Device device = self.is_cpu() ? src.device() : self.device();
-  const Operator& op = aten::ops::copy_::op;
-  using Call = aten::ops::copy_::Signature;
-  if (void* kernel = op.table().find(device, Layout::Strided, self.dtype())) {
-    reinterpret_cast<Call*>(kernel)(self, src, non_blocking);
-  } else if (BoxedKernel boxed = find_boxed(op, device, Layout::Strided, self.dtype())) {
-    BoxedCall<Call>::through(boxed, op, self, src, non_blocking);
-  } else {
-    no_kernel(op, device, Layout::Strided, self.dtype());
-  }
 }
 
 // Whether `t` has the layout in memory that `format` asks for.

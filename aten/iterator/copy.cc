@@ -1,6 +1,7 @@
 // Chooses between one move of bytes, a tiled transposition and rows of conversions.
 #include "aten/iterator/copy.h"
 
+#include "aten/backend/device_copy.h"
 #include "aten/cpu/convert.h"
 #include "aten/iterator/loop_geometry.h"
 #include "aten/iterator/overlap.h"
@@ -132,9 +133,10 @@ void copy_rows(const LoopGeometry& g, char* dst, const char* src, simd::ConvertF
 void copy_strided(const Tensor& dst, const Tensor& src) {
   const int64_t numel = dst.numel();
   if (numel == 0 || dst.is_meta() || src.is_meta()) return;
-  check<ErrorKind::NotImplemented>(dst.is_cpu() && src.is_cpu(),
-                                   "copy: expected tensors of the CPU, got one on ", dst.device(),
-                                   " and one on ", src.device());
+  if (!dst.is_cpu() || !src.is_cpu()) {
+    copy_between_devices(dst, src, false);
+    return;
+  }
   const Overlap overlap = overlap_of(dst, src);
   if (overlap == Overlap::Full) return;
   if (overlap != Overlap::None) {

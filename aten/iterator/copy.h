@@ -1,4 +1,4 @@
-// Copies between CPU tensors of any strides and dtypes.
+// Copies between tensors of any strides, dtypes and devices.
 #pragma once
 
 #include "core/tensor.h"

@@ -2,12 +2,14 @@
 // without any list. The others go through promotion, broadcasting and the geometry of a loop.
 #include "aten/iterator/pointwise.h"
 
+#include "aten/backend/generated.h"
 #include "aten/contract.h"
 #include "aten/iterator/copy.h"
 #include "aten/iterator/loop_geometry.h"
 #include "aten/iterator/overlap.h"
 #include "aten/iterator/promotion.h"
 #include "aten/structured.h"
+#include "core/backend.h"
 #include "core/schema/function_schema.h"
 
 namespace treadle {
@@ -268,8 +270,9 @@ void round_scalars(const Prepared& p, Promote promote, ArrayRef<Scalar>& scalars
   scalars = ArrayRef<Scalar>(rounded, scalars.size());
 }
 
-// Calls a boxed kernel: the tensors and scalars go where the schema has them.
-void run_boxed(const PointwiseOp& op, BoxedKernel kernel, TensorRefs inputs,
+// Calls a boxed kernel: the tensors and scalars go where the schema has them, then the output, which
+// is contiguous and of the result's dtype.
+void run_boxed(const PointwiseOp& op, BoxedKernel kernel, const Types& types, TensorRefs inputs,
                ArrayRef<Scalar> scalars, const Tensor& out) {
   const schema::FunctionSchema schema =
       schema::parse_schema(std::string_view(op.op->info().schema));
@@ -296,10 +299,35 @@ void run_boxed(const PointwiseOp& op, BoxedKernel kernel, TensorRefs inputs,
         break;
     }
   }
+  const bool fits = out.is_contiguous() && out.dtype() == types.result;
+  const Tensor filled = fits ? out : empty_tensor(out.sizes(), types.result, out.device());
+  stack.push_back(Value(filled));
   kernel(*op.op, stack);
-  check<ErrorKind::Runtime>(stack.size() == 1, op.name, ": expected one result of a kernel, got ",
-                            stack.size());
-  copy_strided(out, stack[0].as<Tensor>());
+  if (!fits) copy_strided(out, filled);
+}
+
+// A call on a backend's device: by its own kernel, by one that it generates, or by the fallback.
+void run_on_backend(const PointwiseOp& op, const Prepared& p, TensorRefs inputs,
+                    ArrayRef<Scalar> scalars, const Tensor& out) {
+  const KernelRow* const row = op.op->table().row(p.device.type, out.layout());
+  const BoxedKernel native = row ? row->boxed[static_cast<size_t>(p.types.cell)] : nullptr;
+  if (native == nullptr) {
+    LoopGeometry g(p.shape);
+    g.add(broadcast_strides(p.shape, out.sizes(), out.strides()), out.element_size());
+    for (const Tensor* t : inputs)
+      g.add(broadcast_strides(p.shape, t->sizes(), t->strides()), t->element_size());
+    g.order();
+    const OperatorInfo& info = op.op->info();
+    const ExpressionSource source{info.base_name, info.schema, info.expression};
+    if (run_generated(source, out, g.strides[0], inputs, g.strides + 1, scalars, g.shape,
+                      p.types.compute)) {
+      count_answer(p.device.type, *op.op, Answer::Generated);
+      return;
+    }
+  }
+  const BoxedKernel boxed = find_boxed(*op.op, p.device, out.layout(), p.types.cell);
+  if (boxed == nullptr) no_kernel(*op.op, p.device, out.layout(), p.types.cell);
+  run_boxed(op, boxed, p.types, inputs, scalars, out);
 }
 
 // Whether a large operand's memory runs along another dimension than the result's (a transposed
@@ -319,25 +347,25 @@ bool runs_across(const Tensor& out, const Tensor& t) {
 
 void run_general(const PointwiseOp& op, const Prepared& p, TensorRefs inputs,
                  ArrayRef<Scalar> scalars, uint32_t promoting, const Tensor& out) {
+  if (p.device.is_meta() || out.numel() == 0) return;
+  for (const Tensor* t : inputs) {
+    check<ErrorKind::Runtime>(t->device() == p.device || (t->is_cpu() && t->dim() == 0), op.name,
+                              ": expected all tensors on one device, got ", p.device, " and ",
+                              t->device());
+  }
+  Scalar rounded[kMaxPointwiseScalars];
+  round_scalars(p, op.promote, scalars, promoting, rounded);
   void* const kernel = op.op->table().find(p.device, out.layout(), p.types.cell);
   if (kernel == nullptr) {
-    if (p.device.is_meta()) return;
-    if (BoxedKernel boxed = find_boxed(*op.op, p.device, out.layout(), p.types.cell)) {
-      run_boxed(op, boxed, inputs, scalars, out);
-      return;
-    }
-    no_kernel(*op.op, p.device, out.layout(), p.types.cell);
+    run_on_backend(op, p, inputs, scalars, out);
+    return;
   }
-  if (p.device.is_meta() || out.numel() == 0) return;
   LoopGeometry g(p.shape);
   g.add(broadcast_strides(p.shape, out.sizes(), out.strides()), out.element_size());
   Tensor straightened[kMaxPointwiseInputs];
   const Tensor* straight[kMaxPointwiseInputs];
   for (size_t k = 0; k < inputs.size(); ++k) {
     const Tensor& t = *inputs[k];
-    check<ErrorKind::Runtime>(t.device() == p.device, op.name,
-                              ": expected all tensors on one device, got ", p.device, " and ",
-                              t.device());
     straight[k] = &t;
     if (runs_across(out, t)) {
       straightened[k] = empty_strided_tensor(t.sizes(), out.strides(), t.dtype(), kCPU);
@@ -349,8 +377,6 @@ void run_general(const PointwiseOp& op, const Prepared& p, TensorRefs inputs,
   }
   inputs = TensorRefs(straight, inputs.size());
   g.order();
-  Scalar rounded[kMaxPointwiseScalars];
-  round_scalars(p, op.promote, scalars, promoting, rounded);
   PointwiseCall call;
   call.out = {static_cast<char*>(out.data()), g.strides[0].data(), out.dtype()};
   call.inputs = static_cast<int>(inputs.size());

@@ -2,10 +2,13 @@
 // dimensions.
 #include "aten/iterator/reduce.h"
 
+#include "aten/backend/generated.h"
 #include "aten/iterator/copy.h"
 #include "aten/iterator/loop_geometry.h"
 #include "aten/iterator/overlap.h"
 #include "aten/structured.h"
+#include "core/backend.h"
+#include "core/schema/function_schema.h"
 
 namespace treadle {
 namespace {
@@ -83,12 +86,53 @@ Plan make_plan(const ReduceOp& op, const Tensor& self, OptionalIntList dims, boo
   return plan;
 }
 
+// Calls a boxed kernel: what the call was asked for goes where the schema has it, then the output,
+// which is contiguous and of the result's dtype.
+void run_boxed(const ReduceOp& op, BoxedKernel kernel, const Plan& plan, const Tensor& self,
+               const Tensor& out, bool keepdim) {
+  const bool fits = out.is_contiguous() && out.dtype() == plan.result;
+  const Tensor filled = fits ? out : empty_tensor(out.sizes(), plan.result, out.device());
+  Stack stack;
+  const schema::FunctionSchema schema =
+      schema::parse_schema(std::string_view(op.op->info().schema));
+  for (const schema::Argument& a : schema.arguments) {
+    if (a.type.is_tensor())
+      stack.push_back(Value(self));
+    else if (a.name == "keepdim")
+      stack.push_back(Value(keepdim));
+    else if (a.type.base == schema::BaseType::ScalarType)
+      stack.push_back(Value(plan.result));
+    else if (a.type.list)
+      stack.push_back(Value(Value::Ints(plan.dims.begin(), plan.dims.end())));
+    else
+      stack.push_back(Value(plan.dims[0]));
+  }
+  stack.push_back(Value(filled));
+  kernel(*op.op, stack);
+  if (!fits) copy_strided(out, filled);
+}
+
+// A call on a backend's device: by its own kernel, by one that it generates, or by the fallback.
+void run_on_backend(const ReduceOp& op, const Plan& plan, const ReduceCall& call,
+                    const Tensor& self, const Tensor& out, bool keepdim) {
+  const DeviceType device = self.device().type;
+  const KernelRow* const row = op.op->table().row(device, Layout::Strided);
+  const BoxedKernel native = row ? row->boxed[static_cast<size_t>(plan.cell)] : nullptr;
+  const OperatorInfo& info = op.op->info();
+  if (native == nullptr &&
+      run_generated({info.base_name, info.schema, info.expression}, call, out, self)) {
+    count_answer(device, *op.op, Answer::Generated);
+    return;
+  }
+  const BoxedKernel boxed = find_boxed(*op.op, self.device(), Layout::Strided, plan.cell);
+  if (boxed == nullptr) no_kernel(*op.op, self.device(), Layout::Strided, plan.cell);
+  run_boxed(op, boxed, plan, self, out, keepdim);
+}
+
 // Runs the kernel; `out` has the plan's sizes, and any strides and dtype.
 void run(const ReduceOp& op, const Plan& plan, const Tensor& self, const Tensor& out) {
   if (out.is_meta() || out.numel() == 0) return;
   void* const kernel = op.op->table().find(self.device(), Layout::Strided, plan.cell);
-  check<ErrorKind::NotImplemented>(kernel != nullptr, op.name, ": expected a kernel of the device ",
-                                   self.device());
   const bool keepdim = out.dim() == self.dim();
   DimVector kept_sizes, kept_in, kept_out, reduced_sizes, reduced_in;
   size_t next = 0, out_dim = 0;
@@ -123,7 +167,10 @@ void run(const ReduceOp& op, const Plan& plan, const Tensor& self, const Tensor&
   call.in_dtype = self.dtype();
   call.out_dtype = out.dtype();
   call.compute = plan.compute;
-  reinterpret_cast<ReduceKernel*>(kernel)(call);
+  if (kernel)
+    reinterpret_cast<ReduceKernel*>(kernel)(call);
+  else
+    run_on_backend(op, plan, call, self, out, keepdim);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "codegen/schemac/entry.h"
 #include "codegen/schemac/resolve.h"
 #include "codegen/schemac/saves.h"
 #include "codegen/schemac/tables.h"
@@ -268,9 +269,13 @@ void report_unknown(const Word& name, const std::string& operator_name, const Mo
 
 class FileReader {
  public:
-  FileReader(const YamlFile& file, const std::string& functions, Model& model,
-             Diagnostics& diagnostics)
-      : file_(file), functions_(functions), model_(model), diagnostics_(diagnostics) {}
+  FileReader(const YamlFile& file, const std::string& functions, const std::string& library,
+             Model& model, Diagnostics& diagnostics)
+      : file_(file),
+        functions_(functions),
+        library_(library),
+        model_(model),
+        diagnostics_(diagnostics) {}
 
   void read() {
     for (Operator& op : model_.operators) operators_.emplace(op.name(), &op);
@@ -300,7 +305,7 @@ class FileReader {
     }
     const SourceText source = file_.text(*field);
     const Word name{source.text(), source, 0};
-    const schema::FunctionSchema schema = parse_schema(source);
+    const schema::FunctionSchema schema = parse_schema_in(source, library_);
     const std::string operator_name = print(schema.name);
     const auto found = operators_.find(operator_name);
     if (found == operators_.end()) {
@@ -313,8 +318,8 @@ class FileReader {
                                    "the first is on line " + std::to_string(first->second)));
     }
     Operator& op = *found->second;
-    const std::string here = print(schema);
-    const std::string there = print(op.schema);
+    const std::string here = print_as_in(source.text(), schema, library_);
+    const std::string there = print_as_in(source.text(), op.schema, library_);
     if (here != there) {
       const auto offset = static_cast<std::size_t>(
           std::mismatch(source.text().begin(), source.text().end(), there.begin(), there.end())
@@ -331,6 +336,7 @@ class FileReader {
 
   const YamlFile& file_;
   const std::string& functions_;
+  const std::string& library_;
   Model& model_;
   Diagnostics& diagnostics_;
   std::map<std::string, Operator*> operators_;
@@ -339,15 +345,15 @@ class FileReader {
 
 }  // namespace
 
-void read_derivatives(const YamlFile& file, const std::string& functions, Model& model,
-                      Diagnostics& diagnostics) {
+void read_derivatives(const YamlFile& file, const std::string& functions,
+                      const std::string& library, Model& model, Diagnostics& diagnostics) {
   if (file.root().IsNull() || !file.root().IsDefined()) return;
   if (!file.root().IsSequence()) {
     diagnostics.add(file.error(file.root(), "expected a list of derivatives",
                                "begin each with '- name: SCHEMA'"));
     return;
   }
-  FileReader(file, functions, model, diagnostics).read();
+  FileReader(file, functions, library, model, diagnostics).read();
 }
 
 }  // namespace treadle::schemac

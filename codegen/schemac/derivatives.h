@@ -11,8 +11,9 @@
 
 namespace treadle::schemac {
 
-// `functions` is the path of native_functions.yaml, for messages.
-void read_derivatives(const YamlFile& file, const std::string& functions, Model& model,
-                      Diagnostics& diagnostics);
+// `functions` is the path of native_functions.yaml, for messages; `library` the namespace of the
+// operators, empty for Treadle's own.
+void read_derivatives(const YamlFile& file, const std::string& functions,
+                      const std::string& library, Model& model, Diagnostics& diagnostics);
 
 }  // namespace treadle::schemac

@@ -17,8 +17,8 @@ using schema::SourceText;
 
 class EntryReader {
  public:
-  EntryReader(const YamlFile& file, Diagnostics& diagnostics)
-      : file_(file), diagnostics_(diagnostics) {}
+  EntryReader(const YamlFile& file, const std::string& library, Diagnostics& diagnostics)
+      : file_(file), library_(library), diagnostics_(diagnostics) {}
 
   std::optional<Entry> read(const YAML::Node& node) {
     const std::vector<Field> fields = file_.fields(node, diagnostics_);
@@ -49,13 +49,13 @@ class EntryReader {
     }
     try {
       op().source = file_.text(*func);
-      op().schema = parse_schema(op().source);
+      op().schema = parse_schema_in(op().source, library_);
     } catch (const SchemaError& problem) {
       diagnostics_.add(problem.diagnostic());
       return false;
     }
     const std::string& text = op().source.text();
-    const std::string canonical = print(op().schema);
+    const std::string canonical = print_as_in(text, op().schema, library_);
     if (text != canonical) {
       const std::size_t offset = static_cast<std::size_t>(
           std::mismatch(text.begin(), text.end(), canonical.begin(), canonical.end()).first -
@@ -387,6 +387,7 @@ class EntryReader {
   Operator& op() { return entry_.op; }
 
   const YamlFile& file_;
+  const std::string& library_;
   Diagnostics& diagnostics_;
   Entry entry_;
 };
@@ -394,8 +395,26 @@ class EntryReader {
 }  // namespace
 
 std::optional<Entry> read_entry(const YamlFile& file, const YAML::Node& node,
-                                Diagnostics& diagnostics) {
-  return EntryReader(file, diagnostics).read(node);
+                                const std::string& library, Diagnostics& diagnostics) {
+  return EntryReader(file, library, diagnostics).read(node);
+}
+
+schema::FunctionSchema parse_schema_in(const SourceText& source, const std::string& library) {
+  schema::FunctionSchema schema = parse_schema(source);
+  if (library.empty()) return schema;
+  if (!schema.name.ns.empty() && schema.name.ns != library) {
+    throw SchemaError(source.diagnostic(
+        0, print(schema.name) + " is not in the namespace of the library, " + library,
+        "write '" + schema.name.base + "' or '" + library + "::" + schema.name.base + "'"));
+  }
+  schema.name.ns = library;
+  return schema;
+}
+
+std::string print_as_in(const std::string& text, const schema::FunctionSchema& schema,
+                        const std::string& library) {
+  const bool named = library.empty() || text.starts_with(library + "::");
+  return print(schema).substr(named ? 0 : library.size() + 2);
 }
 
 }  // namespace treadle::schemac

@@ -39,8 +39,17 @@ struct Entry {
   bool has(const std::string& key) const { return keys.count(key) > 0; }
 };
 
-// Nothing, with something reported, if the entry has no schema that can be read.
+// Nothing, with something reported, if the entry has no schema that can be read. `library` is the
+// namespace of its operators; empty for Treadle's own.
 std::optional<Entry> read_entry(const YamlFile& file, const YAML::Node& node,
-                                Diagnostics& diagnostics);
+                                const std::string& library, Diagnostics& diagnostics);
+
+// Parses the schema of an operator of `library`, whose names need not say its namespace. One of
+// another namespace is a SchemaError.
+schema::FunctionSchema parse_schema_in(const schema::SourceText& source,
+                                       const std::string& library);
+// The schema's usual spelling, with the library's namespace where `text` has it.
+std::string print_as_in(const std::string& text, const schema::FunctionSchema& schema,
+                        const std::string& library);
 
 }  // namespace treadle::schemac

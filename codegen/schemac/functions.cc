@@ -55,7 +55,7 @@ std::string name_in(const YAML::Node& entry) {
 
 }  // namespace
 
-Model read_functions(const YamlFile& file, Diagnostics& diagnostics) {
+Model read_functions(const YamlFile& file, const std::string& library, Diagnostics& diagnostics) {
   Model model;
   if (file.root().IsNull() || !file.root().IsDefined()) return model;
   if (!file.root().IsSequence()) {
@@ -70,7 +70,7 @@ Model read_functions(const YamlFile& file, Diagnostics& diagnostics) {
           file.error(node, "expected an operator", "write '- func: name(Tensor self) -> Tensor'"));
       continue;
     }
-    std::optional<Entry> entry = read_entry(file, node, diagnostics);
+    std::optional<Entry> entry = read_entry(file, node, library, diagnostics);
     if (!entry) {
       model.refused.push_back(name_in(node));
       continue;

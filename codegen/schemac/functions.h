@@ -7,7 +7,8 @@
 
 namespace treadle::schemac {
 
-// What is wrong is reported, and the entry left out.
-Model read_functions(const YamlFile& file, Diagnostics& diagnostics);
+// What is wrong is reported, and the entry left out. `library` is the namespace of the operators;
+// empty for Treadle's own.
+Model read_functions(const YamlFile& file, const std::string& library, Diagnostics& diagnostics);
 
 }  // namespace treadle::schemac

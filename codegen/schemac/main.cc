@@ -1,6 +1,7 @@
 // schemac: reads native_functions.yaml and derivatives.yaml, checks them, and writes opmodel.json.
 //
 //   schemac --functions native_functions.yaml --derivatives derivatives.yaml --out opmodel.json
+//   schemac --functions my_ops.yaml --library my_ops --out opmodel.json
 //   schemac --aten FILE
 //
 // Exit status: 0 all is well; 1 the files are wrong, and nothing is written; 2 it was called
@@ -10,6 +11,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -21,12 +23,13 @@
 #include "codegen/schemac/functions.h"
 #include "codegen/schemac/json_writer.h"
 #include "codegen/schemac/yaml_file.h"
+#include "core/schema/lexer.h"
 
 namespace treadle::schemac {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: schemac --functions FILE [--derivatives FILE] --out FILE\n"
+    "usage: schemac --functions FILE [--derivatives FILE] [--library NAMESPACE] --out FILE\n"
     "       schemac --aten FILE\n";
 
 // A call that cannot be served.
@@ -40,7 +43,9 @@ Options read_options(const std::vector<std::string>& words) {
   Options options;
   for (std::size_t i = 0; i < words.size(); i += 2) {
     const std::string& name = words[i];
-    if (name != "--functions" && name != "--derivatives" && name != "--out" && name != "--aten") {
+    static const std::set<std::string> known = {"--functions", "--derivatives", "--library",
+                                                "--out", "--aten"};
+    if (!known.count(name)) {
       throw UsageError("unknown option '" + name + "'");
     }
     if (i + 1 == words.size()) throw UsageError("option '" + name + "' has no value");
@@ -91,19 +96,24 @@ bool report(const Diagnostics& diagnostics, const std::vector<std::string>& file
 
 int compile(const Options& options) {
   const std::string& functions_path = options.at("--functions");
-  const auto derivatives_option = options.find("--derivatives");
-  const std::string derivatives_path =
-      derivatives_option == options.end() ? "" : derivatives_option->second;
+  const auto given = [&](const char* option) {
+    const auto found = options.find(option);
+    return found == options.end() ? std::string() : found->second;
+  };
+  const std::string derivatives_path = given("--derivatives");
+  const std::string library = given("--library");
+  if (!library.empty() && !schema::is_identifier(library))
+    throw UsageError("'" + library + "' is not the name of a library");
 
   Diagnostics diagnostics;
   Model model;
   const std::optional<YamlFile> functions = load(functions_path, diagnostics);
-  if (functions) model = read_functions(*functions, diagnostics);
+  if (functions) model = read_functions(*functions, library, diagnostics);
   if (!derivatives_path.empty()) {
     const std::optional<YamlFile> derivatives = load(derivatives_path, diagnostics);
     // Without the operators, all that could be said of their derivatives is that they are unknown.
     if (functions && derivatives)
-      read_derivatives(*derivatives, functions_path, model, diagnostics);
+      read_derivatives(*derivatives, functions_path, library, model, diagnostics);
   }
   // Of entries that are wrong it cannot be said what they leave open.
   if (diagnostics.empty()) {

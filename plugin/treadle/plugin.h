@@ -295,7 +295,7 @@ typedef struct treadle_backend {
  * memory with an argument. So one kernel serves the functional, in-place and out= forms.
  * Where the schema's results have shapes that only the kernel knows (`treadle_operator_info.returns`)
  * there are no such tensors: it puts new values into `results` instead, tensors it owns.
- * Where an operator writes its first argument (fill_), that tensor is the one to write. */
+ * Where an operator writes its first argument (_fill_), that tensor is the one to write. */
 typedef treadle_status (*treadle_kernel)(void* context, const treadle_value* arguments,
                                          size_t count, treadle_value* results,
                                          size_t result_count);

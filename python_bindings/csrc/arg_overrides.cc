@@ -12,6 +12,7 @@ namespace {
 // What the program knows the function as: Tensor.add, or add of the module it is in. Null for one
 // that programs do not call by themselves.
 PyObject* public_function(const Function& function, bool method) {
+  if (function.object) return function.object;
   static auto* known = new std::map<std::pair<const Function*, bool>, PyObject*>();
   const auto [entry, added] = known->try_emplace({&function, method}, nullptr);
   if (!added) return entry->second;
@@ -20,12 +21,7 @@ PyObject* public_function(const Function& function, bool method) {
     found = Object::maybe(
         PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), function.name));
   } else {
-    const Object module(PyImport_ImportModule("treadle._C"));
-    const Binding* binding = binding_of(function);
-    const bool inner = binding && *binding->module;
-    const Object part =
-        inner ? attribute(module.get(), (std::string("_") + binding->module).c_str()) : module;
-    found = Object::maybe(PyObject_GetAttrString(part.get(), function.name));
+    found = Object::maybe(PyObject_GetAttrString(home_of(function).get(), function.name));
   }
   if (!found) PyErr_Clear();
   return entry->second = found.release();

@@ -80,7 +80,7 @@ bool is_int_like(PyObject* o) { return is_int(o) || is_int_tensor(o); }
 [[gnu::noinline]] bool fits_tensor(const Param& param, PyObject* o, bool lenient,
                                    const Arguments& arguments) {
   // Never for `out` and other tensors that are given by name only.
-  const bool number_fits = lenient && !(param.flags & kKeyword);
+  const bool number_fits = lenient && !(param.flags & (kKeyword | kTensorOnly));
   if (PyFloat_CheckExact(o) || PyLong_CheckExact(o)) return number_fits;
   if (!is_tensor(o)) return number_fits && is_number(o);
   if (class_overrides(Py_TYPE(o))) arguments.overriding_class = true;
@@ -110,7 +110,8 @@ bool fits(const Param& param, PyObject* o, bool lenient, const Arguments& argume
     case Kind::Bool:
       return is_bool(o);
     case Kind::BoolList:
-      return all_items(o, is_bool) && PySequence_Fast_GET_SIZE(o) == param.length;
+      return all_items(o, is_bool) &&
+             (param.length == 0 || PySequence_Fast_GET_SIZE(o) == param.length);
     case Kind::Number:
       return is_number(o) || (lenient && is_tensor(o) && is_number_tensor(unwrap(o)));
     case Kind::Str:
@@ -127,6 +128,8 @@ bool fits(const Param& param, PyObject* o, bool lenient, const Arguments& argume
       return is_generator(o);
     case Kind::Any:
       return true;
+    case Kind::NumberList:
+      return all_items(o, is_number);
   }
   return false;
 }
@@ -192,7 +195,8 @@ Mismatch match(const Signature& signature, PyObject* const* names, const Argumen
 const char* kind_text(Kind kind) {
   static constexpr const char* kTexts[] = {
       "Tensor", "Tensor[]", "int",   "int[]",  "float",  "float[]",       "bool",      "bool[]",
-      "Number", "str",      "dtype", "layout", "device", "memory_format", "Generator", "object"};
+      "Number", "str",      "dtype", "layout", "device", "memory_format", "Generator", "object",
+      "Number[]"};
   return kTexts[static_cast<size_t>(kind)];
 }
 

@@ -39,11 +39,13 @@ enum class Kind : uint8_t {
   MemoryFormat,
   Generator,
   Any,  // any object at all
+  NumberList,
 };
 inline constexpr uint8_t kNullable = 1;       // takes None
 inline constexpr uint8_t kDefault = 2;        // may be left out
 inline constexpr uint8_t kKeyword = 4;        // only by name
 inline constexpr uint8_t kNullableItems = 8;  // Tensor?[]
+inline constexpr uint8_t kTensorOnly = 16;    // takes no number in place of a tensor
 
 struct Param {
   const char* name;
@@ -67,6 +69,7 @@ struct Function {
   const Signature* signatures;
   uint8_t count;
   PyObject** names = nullptr;  // the parameters' names, interned at the first call
+  PyObject* object = nullptr;  // what overrides are told of, where it is not found by its name
 };
 
 namespace detail {

@@ -27,6 +27,21 @@ void each_binding(F&& f) {
   }
 }
 
+// What libraries outside of Treadle have added, and their modules.
+struct LibraryBindings {
+  const BindingShard* shard;
+  PyObject* module;
+};
+std::vector<LibraryBindings>& libraries() {
+  static auto* all = new std::vector<LibraryBindings>();
+  return *all;
+}
+
+bool holds(const BindingShard& shard, const Function& function) {
+  return std::any_of(shard.bindings, shard.bindings + shard.count,
+                     [&](const Binding& b) { return b.signatures == &function; });
+}
+
 // Lists of names that end with null.
 bool same_names(const char* const* a, const char* const* b) {
   for (; *a && *b; ++a, ++b) {
@@ -67,12 +82,17 @@ const Binding& find_binding(std::string_view name) {
   return *found;
 }
 
-const Binding* binding_of(const Function& function) {
+Object home_of(const Function& function) {
+  for (const LibraryBindings& library : libraries()) {
+    if (holds(*library.shard, function)) return Object::borrow(library.module);
+  }
+  const Object module(PyImport_ImportModule("treadle._C"));
   const Binding* found = nullptr;
   each_binding([&](const Binding& b) {
     if (b.signatures == &function) found = &b;
   });
-  return found;
+  if (!found || !*found->module) return module;
+  return attribute(module.get(), (std::string("_") + found->module).c_str());
 }
 
 const char* resolve_operator(const Binding& binding, PyObject* object, PyObject* args,
@@ -140,12 +160,25 @@ void add_generated_functions(PyObject* module) {
   }
 }
 
+void add_library_functions(PyObject* module, const BindingShard& shard) {
+  auto* table = new std::vector<PyMethodDef>();  // Python keeps pointers into it
+  for (size_t i = 0; i < shard.count; ++i) {
+    const Binding& b = shard.bindings[i];
+    if (b.function) table->push_back(definition(b, b.function));
+  }
+  table->push_back({});
+  checked(PyModule_AddFunctions(module, table->data()));
+  libraries().push_back({&shard, new_ref(module)});
+}
+
 PyObject* wrap(const std::vector<Tensor>& list) {
   Object tuple(PyTuple_New(static_cast<Py_ssize_t>(list.size())));
   for (size_t i = 0; i < list.size(); ++i)
     PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), wrap(list[i]));
   return tuple.release();
 }
+
+NamedResult* NamedResult::first_ = nullptr;
 
 PyTypeObject* NamedResult::type() {
   if (type_) return type_;
@@ -158,13 +191,26 @@ PyTypeObject* NamedResult::type() {
   for (const char* const* f = fields_; *f; ++f) fields.push_back({*f, nullptr});
   const int count = static_cast<int>(fields.size());
   fields.push_back({});
-  const std::string full = std::string("treadle.return_types.") + name_;
+  const bool of_library = std::string_view(name_).find('.') != std::string_view::npos;
+  const std::string full = std::string(of_library ? "" : "treadle.return_types.") + name_;
   PyStructSequence_Desc description = {full.c_str(), "A result with named parts.", fields.data(),
                                        count};
   type_ = PyStructSequence_NewType(&description);
   if (!type_) throw PythonError{};
   type_->tp_repr = &represent_result;
   return type_;
+}
+
+void NamedResult::add_types(PyObject* module, const std::string& name) {
+  const Object types = Object::borrow(PyImport_AddModule(name.c_str()));
+  if (!types) throw PythonError{};
+  const std::string prefix = name + ".";
+  for (NamedResult* r = first_; r; r = r->next_) {
+    if (!std::string_view(r->name_).starts_with(prefix)) continue;
+    checked(PyModule_AddObjectRef(types.get(), r->name_ + prefix.size(),
+                                  reinterpret_cast<PyObject*>(r->type())));
+  }
+  checked(PyModule_AddObjectRef(module, "return_types", types.get()));
 }
 
 PyObject* NamedResult::all_types() {

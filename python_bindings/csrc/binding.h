@@ -40,8 +40,8 @@ PyObject* as_function(PyObject*, PyObject* const* arguments, Py_ssize_t count, P
 // The binding of a Python name, for what the language calls otherwise (a + b); its functions are
 // null where there is none.
 const Binding& find_binding(std::string_view name);
-// The binding whose calls are parsed by `function`; null where there is none.
-const Binding* binding_of(const Function& function);
+// The module that has the function whose calls are parsed by `function`; null where there is none.
+Object home_of(const Function& function);
 // The operator that a call of this binding would go to. `object` is null for a function.
 const char* resolve_operator(const Binding& binding, PyObject* object, PyObject* args,
                              PyObject* kwargs);
@@ -52,6 +52,8 @@ PyObject* call_operator(const char* name, PyObject* self,
 
 void add_generated_methods(std::vector<PyMethodDef>& methods);
 void add_generated_functions(PyObject* module);
+// Functions of a library outside of Treadle. The shard must live for as long as the program.
+void add_library_functions(PyObject* module, const BindingShard& shard);
 
 // Letting other threads run costs about as much as adding two small tensors, so a call does it only
 // for much work: this many elements in its arguments, or asked for by size.
@@ -113,7 +115,8 @@ PyObject* wrap(std::tuple<Ts...>&& values) {
 // A result with named parts: treadle.return_types.max(values=..., indices=...).
 class NamedResult {
  public:
-  // `fields` ends with null.
+  // `fields` ends with null. A name with dots is that of a library's:
+  // "my_ops.return_types.topk".
   NamedResult(const char* name, const char* const* fields)
       : name_(name), fields_(fields), next_(first_) {
     first_ = this;
@@ -125,6 +128,9 @@ class NamedResult {
   }
   // Every type by its name, so that pickles find them.
   static PyObject* all_types();
+  // Makes the module `name` ("my_ops.return_types") of the types of a library, and adds it to the
+  // library's module.
+  static void add_types(PyObject* module, const std::string& name);
 
  private:
   PyTypeObject* type();
@@ -133,7 +139,7 @@ class NamedResult {
   const char* const* fields_;
   NamedResult* next_;
   PyTypeObject* type_ = nullptr;
-  static inline NamedResult* first_ = nullptr;
+  static NamedResult* first_;  // of all that there are, whichever library they are in
 };
 
 // What `requires_grad=` of a function that makes tensors does; defined in autograd_tensor.cc.

@@ -1,6 +1,7 @@
 // The conversions of convert.h.
 #include "python_bindings/csrc/convert.h"
 
+#include "aten/backend/device_copy.h"
 #include "python_bindings/csrc/numpy_exchange.h"
 
 namespace treadle::python {
@@ -144,11 +145,10 @@ Scalar element(const char* op, const Tensor& t) {
   check<ErrorKind::Runtime>(t.numel() == 1, op, ": expected a tensor with one element, got ", t);
   check<ErrorKind::NotImplemented>(!t.is_meta(), op,
                                    ": expected a tensor with data, got one on the meta device");
-  check<ErrorKind::NotImplemented>(t.is_cpu(), op, ": expected a tensor on the cpu, got one on ",
-                                   t.device());
+  const Tensor here = on_cpu(t);
   Scalar value;
-  visit_type(AllTypes(), t.dtype(),
-             [&]<class T>() { value = Scalar(*static_cast<const T*>(t.data())); });
+  visit_type(AllTypes(), here.dtype(),
+             [&]<class T>() { value = Scalar(*static_cast<const T*>(here.data())); });
   return value;
 }
 

@@ -40,6 +40,7 @@ const Generator& to_generator(PyObject* o);
 // The one element of a tensor; RuntimeError when there are more, or none, or on the meta device.
 Scalar element(const char* op, const Tensor& t);
 PyObject* wrap(const Scalar& value);
+PyObject* wrap(const Generator& value);
 // A 0-dim tensor that takes part in type promotion as a Python number does.
 Tensor number_tensor(const Scalar& value);
 // A number or a NumPy array or scalar as a tensor; undefined for anything else. Array memory is

@@ -1,4 +1,5 @@
 // The type device: device("cpu"), device("cuda", 1), device("cuda:1").
+#include "core/backend.h"
 #include "python_bindings/csrc/constants.h"
 
 namespace treadle::python {
@@ -89,7 +90,10 @@ bool is_device(PyObject* object) {
 Device to_device(PyObject* object) {
   if (Py_IS_TYPE(object, device_type)) return value_of(object);
   if (PyUnicode_Check(object)) return device_from_string(utf8(object));
-  return device_from_string(str("cuda:", utf8(Object(PyObject_Str(object)).get())));
+  // A number alone is one of the devices beside the CPU: of the only kind that is there.
+  const std::vector<DeviceType> there = backends();
+  const std::string_view kind = there.size() == 1 ? name_of(there[0]) : "cuda";
+  return device_from_string(str(kind, ":", utf8(Object(PyObject_Str(object)).get())));
 }
 
 void init_device(PyObject* module) {

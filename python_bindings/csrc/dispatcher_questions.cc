@@ -144,6 +144,9 @@ void init_dispatcher(PyObject* module) {
   m.def("_dispatch_dump",
         [](const std::string& name) { return Dispatcher::instance().dump(name); });
   m.def("_dispatch_check_invariants", [] { return Dispatcher::instance().check_invariants(); });
+  m.def(
+      "_take_registration_errors", [] { return Dispatcher::instance().take_registration_errors(); },
+      "What was refused of the registrations of libraries loaded since the last call.");
   m.def("_dispatch_dangling_kernels", [] { return Dispatcher::instance().dangling_kernels(); });
 }
 

@@ -1,18 +1,15 @@
 // Custom functions: operators whose forward and backward are written in Python.
 //
-// One node is made for each call. It owns `ctx` and what is saved; `ctx` only looks at the node, so
-// that nothing keeps itself alive.
-#include "python_bindings/csrc/python.h"
+// One node is made for each call. It owns `ctx` and what is saved.
+#include "python_bindings/csrc/function_object.h"
 
 #include <structmember.h>
 
 #include <vector>
 
-#include "autograd/custom_function.h"
 #include "python_bindings/csrc/binding.h"
 #include "python_bindings/csrc/methods.h"
 #include "python_bindings/csrc/module.h"
-#include "python_bindings/csrc/node_object.h"
 
 namespace treadle::python {
 namespace {
@@ -21,40 +18,33 @@ using autograd::Edge;
 using autograd::Grads;
 using autograd::NodePtr;
 
-class PythonNode;
-
 // What forward and backward of one call share: `ctx`.
 struct ContextObject {
   PyObject_HEAD PyObject* dict;
   PyObject* weakrefs;
   PyObject* needs_input_grad;
-  PythonNode* node;  // null before the call and after the node is gone
+  ContextNode* node;  // null before the call and after the node is gone
 };
 
 PyTypeObject* context_type = nullptr;
 ContextObject* context_of(PyObject* o) { return reinterpret_cast<ContextObject*>(o); }
 
-class PythonNode final : public autograd::FunctionNode {
+class PythonNode final : public ContextNode {
  public:
   PythonNode(PyObject* function_class, PyObject* ctx, std::string name)
-      : class_(new_ref(function_class)), ctx_(new_ref(ctx)), name_(std::move(name)) {
-    context_of(ctx)->node = this;
-  }
+      : ContextNode(ctx), class_(new_ref(function_class)), name_(std::move(name)) {}
   ~PythonNode() override {
     if (!interpreter_alive()) return;
     AcquireGil gil;
-    context_of(ctx_)->node = nullptr;
-    Py_DECREF(ctx_);
     Py_DECREF(class_);
   }
 
   std::string name() const override { return name_; }
-  PyObject* ctx() const { return ctx_; }
 
   Grads call_backward(const Grads& grads) override {
     return in_python([&] {
       std::vector<Object> wrapped;
-      std::vector<PyObject*> arguments = {ctx_};
+      std::vector<PyObject*> arguments = {ctx()};
       for (const Tensor& grad : grads) {
         wrapped.emplace_back(wrap(grad));
         arguments.push_back(wrapped.back().get());
@@ -81,7 +71,6 @@ class PythonNode final : public autograd::FunctionNode {
   }
 
   PyObject* class_;
-  PyObject* ctx_;
   std::string name_;
 };
 
@@ -126,7 +115,7 @@ void context_deallocate(PyObject* self) {
 }
 
 autograd::FunctionContext& call_of(PyObject* self) {
-  PythonNode* node = context_of(self)->node;
+  ContextNode* node = context_of(self)->node;
   check<ErrorKind::Runtime>(
       node != nullptr,
       "ctx: expected to be used in the forward or backward of a call, got used after it");
@@ -240,7 +229,7 @@ PyObject* apply_function(PyObject*, PyObject* const* arguments, Py_ssize_t count
       node->add_edge(wanted && recording ? autograd::gradient_edge(unwrap(item)) : Edge{});
       PyTuple_SET_ITEM(needs.get(), i, to_bool(wanted));
     }
-    Py_XSETREF(context_of(ctx)->needs_input_grad, needs.release());
+    node->set_needs_input_grad(needs.release());
 
     Object output = call_forward(function_class, ctx, args, separate_setup);
     const bool single = !PyTuple_Check(output.get());
@@ -276,8 +265,21 @@ PyObject* undifferentiable(PyObject*, PyObject* const* arguments, Py_ssize_t cou
 
 }  // namespace
 
+Object new_context() { return Object(context_type->tp_alloc(context_type, 0)); }
+
+ContextNode::ContextNode(PyObject* ctx) : ctx_(new_ref(ctx)) { context_of(ctx)->node = this; }
+ContextNode::~ContextNode() {
+  if (!interpreter_alive()) return;
+  AcquireGil gil;
+  context_of(ctx_)->node = nullptr;
+  Py_DECREF(ctx_);
+}
+void ContextNode::set_needs_input_grad(PyObject* needs) {
+  Py_XSETREF(context_of(ctx_)->needs_input_grad, needs);
+}
+
 PyObject* context_of_node(const autograd::Node& node) {
-  const auto* function = dynamic_cast<const PythonNode*>(&node);
+  const auto* function = dynamic_cast<const ContextNode*>(&node);
   return function ? function->ctx() : nullptr;
 }
 

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <random>
 
+#include "core/backend.h"
 #include "core/generator.h"
 #include "python_bindings/csrc/convert.h"
 #include "python_bindings/csrc/module.h"
@@ -20,12 +21,16 @@ const Generator& generator_of(PyObject* self) {
   return reinterpret_cast<GeneratorObject*>(self)->generator;
 }
 
+}  // namespace
+
 PyObject* wrap(const Generator& generator) {
   auto* object = PyObject_New(GeneratorObject, generator_type);
   if (!object) throw PythonError{};
   new (&object->generator) Generator(generator);
   return reinterpret_cast<PyObject*>(object);
 }
+
+namespace {
 
 PyObject* generator_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
@@ -36,7 +41,7 @@ PyObject* generator_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
       throw PythonError{};
     check<ErrorKind::Type>(!device || is_device(device), "Generator: expected a device, got ",
                            device ? type_text(device) : "");
-    return wrap(make_generator(device ? to_device(device) : kCPU));
+    return wrap(make_generator(device ? with_index(to_device(device)) : kCPU));
   });
 }
 

@@ -45,6 +45,8 @@ PyObject* init() {
     init_overrides(module.get());
     init_overridable_functions(module.get());
     init_profiler(module.get());
+    init_backends(module.get());
+    init_library(module.get());
     return module.release();
   });
 }

@@ -46,9 +46,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _generated(model: Path, operator: str) -> str:
-    command = [sys.executable, str(ROOT / "codegen" / "render.py"), "--model", str(model)]
+    command = [sys.executable, "-m", "codegen.render", "--model", str(model)]
     done = subprocess.run(
-        [*command, "--show", operator], capture_output=True, text=True, timeout=60
+        [*command, "--show", operator], cwd=ROOT, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -90,7 +90,9 @@ def test_every_section_says_where_it_comes_from(model: Path) -> None:
 
 
 def test_an_unknown_operator_is_refused_with_names_like_it(model: Path) -> None:
-    command = [sys.executable, str(ROOT / "codegen" / "render.py"), "--model", str(model)]
-    done = subprocess.run([*command, "--show", "xp"], capture_output=True, text=True, timeout=60)
+    command = [sys.executable, "-m", "codegen.render", "--model", str(model)]
+    done = subprocess.run(
+        [*command, "--show", "xp"], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
     assert done.returncode != 0
     assert "unknown operator 'xp'; did you mean" in done.stderr

@@ -147,6 +147,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copy]:
 
 
 @pytest.mark.slow
+@pytest.mark.builds
 def test_the_page_from_top_to_bottom(copy: Copy) -> None:
     yaml = _blocks("yaml")
     entries = [block for block in yaml if block.startswith("- func:")]
@@ -184,7 +185,8 @@ assert gradcheck(treadle.softsign, (y,)) and gradgradcheck(treadle.softsign, (y,
     (copy.root / "aten" / "cpu" / "reverse_rows.cc").write_text(kernel)
     copy.insert("native_functions.yaml", entries[1], "# ---- Indexing ----")
     copy.insert("derivatives.yaml", derivatives[1], "\n- name: sum(")
-    (copy.root / "tests" / "python" / "operators" / "families" / "reverse_rows.py").write_text(
+    families = copy.root / "python_bindings" / "treadle" / "testing" / "operators" / "families"
+    (families / "reverse_rows.py").write_text(
         '"""Samples of reverse_rows."""\n\nfrom ..sample import Sample, samples\n\n\n' + samples
     )
     _timed_build(

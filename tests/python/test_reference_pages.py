@@ -17,9 +17,9 @@ import treadle
 from treadle import _operator_table
 from treadle.__main__ import main
 
-from operators.catalogue import Operator, by_id, operators
-from operators.cases import has_samples
-from operators.examples import example_of, public_operators
+from treadle.testing.operators.catalogue import Operator, by_id, operators
+from treadle.testing.operators.cases import has_samples
+from treadle.testing.operators.examples import example_of, public_operators
 
 ROOT = Path(__file__).resolve().parents[2]
 DTYPES = tuple(_operator_table.DTYPES)
@@ -42,7 +42,7 @@ def test_pages(tmp_path: Path) -> None:
     (tmp_path / "examples.json").write_text(json.dumps(examples))
     (tmp_path / "table.md").write_text(_operator_table.as_markdown())
     command = [
-        sys.executable, "codegen/reference.py",
+        sys.executable, "-m", "codegen.reference",
         "--model", str(Path(treadle.__file__).parent / "opmodel.json"),
         "--examples", str(tmp_path / "examples.json"),
         "--table", str(tmp_path / "table.md"),

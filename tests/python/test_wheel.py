@@ -75,6 +75,7 @@ def wheel() -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.builds
 def test_what_the_wheel_holds(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         assert archive.testzip() is None
@@ -99,6 +100,7 @@ def test_what_the_wheel_holds(wheel: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.builds
 def test_runs_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
     environment = _environment(tmp_path)
 

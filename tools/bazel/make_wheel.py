@@ -44,7 +44,8 @@ def write_wheel(target: Path, files: list[tuple[str, bytes]], dist_info: str) ->
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         for place, data in files:
             info = zipfile.ZipInfo(place, EPOCH)
-            info.external_attr = (0o755 if ".so" in Path(place).name else 0o644) << 16
+            program = ".so" in Path(place).name or Path(place).parent.name == "bin"
+            info.external_attr = (0o755 if program else 0o644) << 16
             archive.writestr(info, data)
             digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
             record.append(f"{place},sha256={digest},{len(data)}\n")

@@ -56,7 +56,8 @@ def _operators_impl(ctx):
         executable = PYTHON,
         arguments = [
             "-B",
-            ctx.file._render.path,
+            "-m",
+            "codegen.render",
             "--model",
             model.path,
             "--out-dir",
@@ -66,7 +67,7 @@ def _operators_impl(ctx):
             "--names-file",
             names.path,
         ],
-        inputs = ctx.files._generator + [ctx.file._render, model, names],
+        inputs = ctx.files._generator + [model, names],
         outputs = everything,
         env = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"},
         mnemonic = "Render",
@@ -88,6 +89,5 @@ treadle_operators = rule(
         "shards": attr.int(default = 16),
         "_schemac": attr.label(default = "//codegen/schemac", executable = True, cfg = "host"),
         "_generator": attr.label(default = "//codegen:render"),
-        "_render": attr.label(default = "//codegen:render.py", allow_single_file = True),
     },
 )

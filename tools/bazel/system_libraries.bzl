@@ -5,7 +5,8 @@ A library that is missing stops the build with the name of the package to instal
     @openblas: cblas.h was not found; install it with: apt-get install libopenblas-openmp-dev
 
 Most headers lie in the compiler's own search path, so that a repository is a set of link options, and the
-look-up is there for the error. `FOLDER//NAME` names a file in a folder outside that path.
+look-up is there for the error. `FOLDER//NAME` names a file in a folder outside that path. A library whose
+name ends with .a is linked into what uses it.
 """
 
 _HEADER_DIRS = [
@@ -42,7 +43,9 @@ def _system_library_impl(ctx):
         found = _find(ctx, [d + "/" + folder for d in _LIBRARY_DIRS], name)
         if folder:
             linkopts += ["-L" + found, "-Wl,-rpath," + found]
-        linkopts.append("-l" + name[len("lib"):].rpartition(".")[0])
+        linkopts.append("-l:" + name if name.endswith(".a") else "-l" + name[len("lib"):].rpartition(".")[0])
+    if ctx.attr.shipped:
+        _ship(ctx, _find(ctx, _HEADER_DIRS, ctx.attr.shipped), ctx.attr.shipped)
     ctx.file("BUILD.bazel", """# Written by tools/bazel/system_libraries.bzl.
 
 cc_library(
@@ -52,7 +55,33 @@ cc_library(
     linkopts = %s,
     visibility = ["//visibility:public"],
 )
+
+# Where the repository's rule names headers that go with the package.
+filegroup(
+    name = "shipped_headers",
+    srcs = glob(["shipped/**/*.h"], exclude = ["shipped/*/tests/**"]),
+    visibility = ["//visibility:public"],
+)
+
+filegroup(
+    name = "license",
+    srcs = glob(["LICENSE.*"]),
+    visibility = ["//visibility:public"],
+)
 """ % (ctx.attr.target or ctx.name, repr(linkopts + ctx.attr.linkopts)))
+
+# A folder of headers that outside code compiles against, and the notice with which one of them opens.
+def _ship(ctx, found, folder):
+    ctx.symlink(found + "/" + folder, "shipped/" + folder)
+    text = ctx.read(found + "/" + folder + "/" + ctx.attr.notice)
+    notice = []
+    for line in text.split("\n"):
+        if not line.startswith("//"):
+            break
+        notice.append(line[len("//"):].strip())
+    if "License" not in "".join(notice):
+        fail("@%s: expected %s/%s to open with its licence" % (ctx.name, folder, ctx.attr.notice))
+    ctx.file("LICENSE." + ctx.name, "\n".join(notice) + "\n")
 
 _system_library = repository_rule(
     doc = "A library of the system.",
@@ -63,6 +92,8 @@ _system_library = repository_rule(
         "headers": attr.string_list(),
         "libraries": attr.string_list(),
         "linkopts": attr.string_list(),
+        "shipped": attr.string(doc = "a folder of headers that the package ships"),
+        "notice": attr.string(doc = "the one of them that opens with the licence"),
         "target": attr.string(doc = "the target's name, where it is not the repository's"),
     },
 )
@@ -87,12 +118,16 @@ def treadle_system_libraries():
         package = "libhwy-dev",
         headers = ["hwy/highway.h"],
         libraries = ["libhwy_contrib.so", "libhwy.so"],
+        # Outside operators are compiled with them, as those of the tree are.
+        shipped = "hwy",
+        notice = "highway.h",
     )
     _system_library(
         name = "yaml_cpp",
         package = "libyaml-cpp-dev",
         headers = ["yaml-cpp/yaml.h"],
-        libraries = ["libyaml-cpp.so"],
+        # In schemac, which the package carries.
+        libraries = ["libyaml-cpp.a"],
     )
     _system_library(
         name = "nlohmann_json",

@@ -26,9 +26,8 @@ def main() -> int:
     examples, table = work / "examples.json", work / "table.md"
     python = str(environment.PYTHON)
     with step("Running the examples"):
-        tests = str(ROOT / "tests" / "python")
-        paths = {**variables, "PYTHONPATH": f"{variables['PYTHONPATH']}:{tests}"}
-        status = run([python, "-m", "operators.examples", str(examples)], env=paths)
+        command = [python, "-m", "treadle.testing.operators.examples", str(examples)]
+        status = run(command, env=variables)
     if status:
         raise DevError("an operator has no example; the lines above say which", status)
     command = [python, "-m", "treadle", "ops", "--table", "--markdown"]
@@ -36,7 +35,7 @@ def main() -> int:
     table.write_bytes(printed.stdout)
     model = package / "treadle" / "opmodel.json"
     arguments = ["--model", str(model), "--examples", str(examples), "--table", str(table)]
-    status = run([python, "codegen/reference.py", *arguments, "--out-dir", str(FOLDER)])
+    status = run([python, "-m", "codegen.reference", *arguments, "--out-dir", str(FOLDER)])
     if not status:
         say(f"the pages begin at {FOLDER / 'index.md'}")
     return status

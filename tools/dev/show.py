@@ -12,5 +12,5 @@ def main(operator: str) -> int:
     output = bazel.build(bazel.Config(), "//generated:model_files")
     model = output / "generated" / "treadle" / "opmodel.json"
     return run(
-        [str(environment.PYTHON), "codegen/render.py", "--model", str(model), "--show", operator]
+        [str(environment.PYTHON), "-m", "codegen.render", "--model", str(model), "--show", operator]
     )

@@ -159,8 +159,10 @@ def python_environment(config: bazel.Config, package: Path) -> dict[str, str]:
         libraries = [runtime_library("libasan.so"), runtime_library("libubsan.so")]
         variables |= {
             "LD_PRELOAD": " ".join(libraries),
-            # Python itself keeps memory until it exits.
-            "ASAN_OPTIONS": "detect_leaks=0:strict_string_checks=1:allocator_may_return_null=1",
+            # Python itself keeps memory until it exits. No address space can be limited, so
+            # requests are, which tests of hostile arguments rely on.
+            "ASAN_OPTIONS": "detect_leaks=0:strict_string_checks=1:allocator_may_return_null=1"
+            ":max_allocation_size_mb=1024",
             "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
             "TREADLE_SANITIZERS": "1",
         }

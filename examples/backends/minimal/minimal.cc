@@ -194,7 +194,7 @@ void start() {
   description.host_visible = kFlipped == 0;
   const treadle_device_type device = register_backend<Minimal>(description);
 
-  register_kernel<&fill>("fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", device);
+  register_kernel<&fill>("_fill_(Tensor(a!) self, Scalar value) -> Tensor(a!)", device);
   const DType factors[] = {DType::Float16, DType::BFloat16,  DType::Float32,
                            DType::Float64, DType::Complex64, DType::Complex128};
   register_kernel<&mm>("mm(Tensor self, Tensor mat2) -> Tensor", device, factors);

@@ -7,7 +7,7 @@
 // The parameters are the operator's arguments (value.hpp says which type each may have) and then a
 // tensor for each result, contiguous and of the right shape and dtype, to be filled. Where the
 // results have shapes that only the kernel knows, and in new operators, the function returns them
-// instead. Where an operator writes its first argument (fill_), that is the tensor to write.
+// instead. Where an operator writes its first argument (_fill_), that is the tensor to write.
 #pragma once
 
 #include "treadle/plugin/operator.hpp"

@@ -1,0 +1,65 @@
+// Generated kernels of backends: a pointwise or reduce call as its expression and its operands, for
+// a backend that makes a kernel of it (Backend::pointwise and reduce of core/backend.h).
+#pragma once
+
+#include "aten/iterator/reduce.h"
+#include "core/backend.h"
+#include "core/scalar.h"
+#include "core/tensor.h"
+
+namespace treadle {
+
+// Where an expression comes from. The texts live for ever, and their addresses tell apart all
+// there are; the names in the expression are those of the schema's arguments.
+struct ExpressionSource {
+  const char* name;        // "add"
+  const char* schema;      // "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+  const char* expression;  // "self + alpha * other", or "init = 0; step = acc + x; ..."
+};
+
+struct GeneratedOperand {
+  const Tensor* tensor;
+  const int64_t* strides;  // in bytes, of the call's shape
+  const char* name;
+};
+
+struct GeneratedNumber {
+  const char* name;
+  Scalar value;
+};
+
+inline constexpr size_t kMaxGeneratedOperands = 8, kMaxGeneratedNumbers = 16;
+
+// As PointwiseCall, but operands are tensors of the device, and 0-dim tensors of the CPU are
+// numbers.
+struct GeneratedPointwise {
+  ExpressionSource source;
+  Device device;
+  IntList shape;
+  int64_t numel = 0;
+  ScalarType compute = ScalarType::Float32;
+  GeneratedOperand out{};
+  GeneratedOperand inputs[kMaxGeneratedOperands]{};
+  size_t input_count = 0;
+  GeneratedNumber numbers[kMaxGeneratedNumbers]{};
+  size_t number_count = 0;
+};
+
+struct GeneratedReduce {
+  ExpressionSource source;
+  const ReduceCall& call;  // its pointers to data mean nothing
+  const Tensor& out;
+  const Tensor& in;
+};
+
+// The pointwise call of an operator whose tensors and numbers are given in the schema's order;
+// strides in bytes for the output, then each input. False when no backend generates it.
+bool run_generated(const ExpressionSource& source, const Tensor& out, const DimVector& out_strides,
+                   ArrayRef<const Tensor*> inputs, const DimVector* input_strides,
+                   ArrayRef<Scalar> numbers, IntList shape, ScalarType compute);
+bool run_generated(const ExpressionSource& source, const ReduceCall& call, const Tensor& out,
+                   const Tensor& in);
+// out = self on one device, of any strides and dtypes.
+bool convert_generated(const Tensor& out, const Tensor& self);
+
+}  // namespace treadle

@@ -1,0 +1,115 @@
+"""A library of operators outside of Treadle: from its YAML to a folder of code.
+
+    files = generate("my_ops.yaml", "d.yaml", name="my_ops", out="gen")
+
+`gen/my_ops/` is a Python package that lacks only its extension module, and a folder of C++ sources
+and headers to make that of; `gen/docs/` has a page for each operator. The entries are checked by
+schemac, as those of the tree are. What cannot be in a library outside is a CodegenError as well.
+"""
+
+from __future__ import annotations
+
+import keyword
+import subprocess
+from pathlib import Path
+from typing import Iterator, Optional, Union
+
+from . import model as operator_model
+from .library import outside
+from .model import Entry, Model
+from .reference import pages
+from .render import Renderer, write_if_changed
+
+PACKAGE = Path(__file__).parent.parent
+SCHEMAC = PACKAGE / "bin" / "schemac"
+MODEL = PACKAGE / "opmodel.json"
+BANNERS = ("// Generated from ", "# Generated from ")
+
+# Namespaces that are taken, in C++ or in Python.
+TAKEN = frozenset("aten autograd hwy prim std treadle torch".split())
+
+
+class CodegenError(Exception):
+    """What is wrong with the files of a library, with its place where it has one."""
+
+
+def check_name(name: str) -> None:
+    """Raises CodegenError where `name` cannot be that of a library: a namespace and a module."""
+    if not name.isidentifier() or not name.isascii() or keyword.iskeyword(name):
+        raise CodegenError(f"expected the name of a library, such as my_ops, got {name!r}")
+    if name in TAKEN or name.startswith("_"):
+        raise CodegenError(f"expected a name of the library's own, got {name!r}, which is taken")
+
+
+def generate(
+    functions: Union[str, Path],
+    derivatives: Union[str, Path, None] = None,
+    *,
+    name: str,
+    out: Union[str, Path],
+    shards: int = 1,
+) -> list[Path]:
+    """Writes everything for the entries in `functions`; the files' paths, sources among them.
+
+    A file whose text has not changed is left alone; one that was made before and is no more made is
+    removed. More `shards` spread the operators over more C++ files, to be compiled side by side.
+    """
+    check_name(name)
+    out = Path(out)
+    folder = out / name
+    folder.mkdir(parents=True, exist_ok=True)
+    model_file = folder / "opmodel.json"
+    _run_schemac(functions, derivatives, name, model_file)
+    model = operator_model.load(model_file)
+    base = operator_model.load(MODEL)
+    for problem in problems_of(model):
+        raise CodegenError(problem)
+    renderer = Renderer(model, shards, outside(name, base))
+    made = [model_file]
+    for path, text in renderer.files():
+        write_if_changed(out / path, text)
+        made.append(out / path)
+    write_if_changed(folder / "py.typed", "")
+    for path, text in pages(model, {}):
+        write_if_changed(out / "docs" / path, text)
+        made.append(out / "docs" / path)
+    _remove_stale(folder, set(made))
+    return [*made, folder / "py.typed"]
+
+
+def _run_schemac(
+    functions: Union[str, Path], derivatives: Union[str, Path, None], name: str, model: Path
+) -> None:
+    command = [str(SCHEMAC), "--functions", str(functions), "--library", name, "--out", str(model)]
+    if derivatives is not None:
+        command += ["--derivatives", str(derivatives)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise CodegenError(done.stderr.partition("\nusage:")[0].strip())
+
+
+def problems_of(model: Model) -> Iterator[str]:
+    """What schemac lets pass, since it is fine in the tree."""
+    for e in model.entries:
+        place = f"{e.file}:{e.line}: error: {e.full_name}"
+        hint = _problem_of(e)
+        if hint:
+            yield f"{place} {hint}"
+
+
+def _problem_of(e: Entry) -> Optional[str]:
+    if "method" in e.variants:
+        return "has the variant 'method'; a library adds no methods to Tensor, remove it"
+    if e.python_module:
+        return "has a 'python_module'; the functions of a library are in its own, remove it"
+    if keyword.iskeyword(e.name) or e.name.startswith("__"):
+        return "cannot be the name of a function in Python; rename it"
+    if not e.returns and not any(a.type.writes for a in e.args):
+        return "returns nothing and writes nothing"
+    return None
+
+
+def _remove_stale(folder: Path, made: set[Path]) -> None:
+    for path in [*folder.rglob("*.cc"), *folder.rglob("*.h")]:
+        if path not in made and path.read_text().startswith(BANNERS):
+            path.unlink()

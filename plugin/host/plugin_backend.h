@@ -1,0 +1,17 @@
+// PluginBackend: a Backend (core/backend.h) over the functions that a plug-in registered.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/backend.h"
+#include "plugin/treadle/plugin.h"
+
+namespace treadle::plugin {
+
+// Copies the plug-in's structure, whose members past its `size` count as zero. ValueError where
+// something that must be there is missing.
+std::unique_ptr<Backend> make_backend(const treadle_backend& given, const std::string& plugin,
+                                      const std::string& plugin_version);
+
+}  // namespace treadle::plugin

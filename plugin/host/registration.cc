@@ -1,0 +1,178 @@
+// Registers what plug-ins bring, and calls their kernels.
+#include "plugin/host/registration.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "aten/backend/fallback.h"
+#include "core/backend.h"
+#include "core/dispatcher.h"
+#include "core/dynamic_operator.h"
+#include "plugin/host/boundary.h"
+#include "plugin/host/plugin_backend.h"
+
+namespace treadle::plugin {
+namespace {
+
+thread_local Start* t_start = nullptr;
+
+std::string place_now() { return t_start ? t_start->place() : "a plug-in"; }
+KernelPlace place_of(const std::string& text) {
+  return KernelPlace{KernelSource::DeviceLayout, text.c_str(), 0, ""};
+}
+void note(std::function<void()> undo) {
+  if (t_start) t_start->note(std::move(undo));
+}
+
+// ---- kernels ----
+
+struct Kernel {
+  treadle_kernel function;
+  void* context;
+  schema::FunctionSchema schema;
+  bool returns;  // it makes the results itself
+};
+// An operator may have several kernels on a device, for different dtypes. Each has a place of its
+// own, and the function that the dispatcher calls knows which.
+constexpr size_t kPlaces = kNumScalarTypes + 1;  // one for each, and one for all others
+using KernelKey = std::pair<const KernelTable*, DeviceType>;
+struct Kernels {
+  std::mutex mutex;
+  // Kernels live for ever: calls may be in them.
+  std::map<KernelKey, std::array<const Kernel*, kPlaces>> all;
+};
+Kernels& kernels() {
+  static auto* kernels = new Kernels;
+  return *kernels;
+}
+
+const Kernel& kernel_at(size_t place, const Operator& op, DeviceType device) {
+  Kernels& k = kernels();
+  const std::lock_guard lock(k.mutex);
+  const auto it = k.all.find({&op.table(), device});
+  check_internal(it != k.all.end() && it->second[place],
+                 "a kernel of a plug-in is registered before it is called");
+  return *it->second[place];
+}
+
+// Calls the kernel with the whole stack; results that it makes take the stack's place.
+void call_kernel(const Kernel& kernel, Stack& stack) {
+  const BorrowedValues arguments(stack);
+  std::vector<treadle_value> results(kernel.returns ? kernel.schema.returns.size() : 0);
+  for (treadle_value& r : results) std::memset(&r, 0, sizeof r);
+  check_status(kernel.function(kernel.context, arguments.data(), arguments.size(), results.data(),
+                               results.size()));
+  Stack made;
+  for (size_t i = 0; i < results.size(); ++i)
+    made.push_back(adopted(results[i], kernel.schema.returns[i].type));
+  stack = std::move(made);
+}
+
+template <size_t place>
+void run_kernel(const Operator& op, Stack& stack) {
+  const DeviceType device = device_in(stack).type;
+  count_answer(device, op, Answer::Native);
+  call_kernel(kernel_at(place, op, device), stack);
+}
+template <size_t... place>
+constexpr std::array<BoxedKernel, kPlaces> run_kernels(std::index_sequence<place...>) {
+  return {&run_kernel<place>...};
+}
+constexpr std::array<BoxedKernel, kPlaces> kRunKernels =
+    run_kernels(std::make_index_sequence<kPlaces>());
+
+bool makes_results(const Operator& op) { return op.info().kind == OperatorKind::Returns; }
+
+// ---- operators defined at run time ----
+
+void run_defined(void* context, const Operator&, Stack& stack) {
+  call_kernel(*static_cast<const Kernel*>(context), stack);
+}
+
+}  // namespace
+
+Start::Start(std::string name, std::string version)
+    : name_(std::move(name)), version_(std::move(version)) {
+  t_start = this;
+}
+Start::~Start() {
+  t_start = nullptr;
+  for (auto it = undo_.rbegin(); it != undo_.rend(); ++it) (*it)();
+}
+Start* Start::current() { return t_start; }
+
+DeviceType register_backend(const treadle_backend& given) {
+  const DeviceType type = treadle::register_backend(make_backend(
+      given, t_start ? t_start->name() : "", t_start ? t_start->version() : ""));
+  note([type] { withdraw_backend(type); });
+  Dispatcher& d = Dispatcher::instance();
+  if (!d.device_fallback(type)) d.register_device_fallback(type, &cpu_fallback, place_of(place_now()));
+  return type;
+}
+
+void register_kernel(const char* schema, DeviceType device, const treadle_dtype* dtypes,
+                     size_t dtype_count, treadle_kernel function, void* context) {
+  check<ErrorKind::Value>(schema != nullptr, "expected the schema of a kernel, got none");
+  check<ErrorKind::Value>(function != nullptr, schema, ": expected a kernel to register, got none");
+  schema::FunctionSchema parsed;
+  try {
+    parsed = schema::parse_schema(std::string_view(schema));
+  } catch (const schema::SchemaError& error) {
+    fail<ErrorKind::Value>("expected the schema of a kernel, got one with an error:\n",
+                           error.what());
+  }
+  if (parsed.name.ns.empty()) parsed.name.ns = "aten";
+  const std::string name = schema::print(parsed.name);
+  Dispatcher& d = Dispatcher::instance();
+  const Operator& op = d.at(name);
+  std::vector<ScalarType> types;
+  for (size_t i = 0; i < dtype_count; ++i) types.push_back(dtype_from_c(dtypes[i]));
+  auto* kernel = new Kernel{function, context, std::move(parsed), makes_results(op)};
+  const KernelKey key{op.has_table() ? &op.table() : nullptr, device};
+  Kernels& k = kernels();
+  size_t at = 0;
+  const Kernel* before;  // not null where all places are taken: then this one is refused
+  {
+    const std::lock_guard lock(k.mutex);
+    auto& places = k.all[key];
+    while (at + 1 < kPlaces && places[at]) ++at;
+    before = std::exchange(places[at], kernel);
+  }
+  try {
+    d.register_boxed(name, schema, device, Layout::Strided, types, kRunKernels[at],
+                     place_of(place_now()));
+  } catch (...) {
+    const std::lock_guard lock(k.mutex);
+    k.all[key][at] = before;
+    throw;
+  }
+  note([name, device, key, at] {
+    Dispatcher::instance().deregister(name, device, Layout::Strided);
+    const std::lock_guard lock(kernels().mutex);
+    kernels().all[key][at] = nullptr;
+  });
+}
+
+void define_operator(const treadle_definition& given) {
+  treadle_definition definition{};
+  std::memcpy(&definition, &given, std::min<size_t>(given.size, sizeof definition));
+  check<ErrorKind::Value>(definition.schema != nullptr,
+                          "expected the schema of an operator, got none");
+  const std::string place = place_now();
+  DynamicOperator& op = DynamicOperator::define(definition.schema, place_of(place));
+  note([&op] { op.undefine(); });
+  const auto kernel = [&](treadle_kernel function) {
+    return DynamicKernel{&run_defined,
+                         new Kernel{function, definition.context, op.schema(), true}};
+  };
+  if (definition.kernel)
+    op.set_default_kernel(kernel(definition.kernel), false, place_of(place));
+  if (definition.meta)
+    op.set_kernel(DeviceType::Meta, kernel(definition.meta), place_of(place));
+}
+
+}  // namespace treadle::plugin

@@ -1,0 +1,25 @@
+// What the generated extension module of an operator library outside of Treadle calls when Python
+// imports it.
+#pragma once
+
+#include <iterator>
+
+#include "python_bindings/csrc/binding.h"
+
+// The Treadle that a library was compiled for, to be read from its file before it is loaded: its
+// C++ code fits no other. TREADLE_VERSION and TREADLE_ABI are of treadle/stamp.h.
+#define TREADLE_LIBRARY_STAMP                                       \
+  extern "C" {                                                      \
+  extern const char treadle_library_stamp[];                        \
+  __attribute__((used)) const char treadle_library_stamp[] =        \
+      "treadle-library-stamp:" TREADLE_VERSION ":" TREADLE_ABI ":"; \
+  }
+
+namespace treadle::python {
+
+// The module `name` ("my_ops._C") with the functions of the shards. ImportError when operators of
+// the library could not be registered: a name taken, two kernels for one cell.
+PyObject* init_operator_library(const char* name, const char* doc,
+                                const BindingShard* const* shards, size_t count);
+
+}  // namespace treadle::python
