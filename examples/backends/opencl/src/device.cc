@@ -1,6 +1,8 @@
 // Finding devices, making queues, building programs.
 #include "device.h"
 
+#include <algorithm>
+
 namespace treadle_opencl {
 
 namespace plugin = treadle::plugin;
@@ -95,28 +97,42 @@ void Device::set_current_stream(uint64_t stream) {
   current_streams[position_] = stream;
 }
 
-std::unique_ptr<Kernel> Device::build(const std::string& key, const char* name,
-                                      const std::string& source) {
-  cl_program& program = programs_[key];
+Device::Program Device::build(const char* name, const std::string& source) {
   cl_int code = CL_SUCCESS;
-  if (program == nullptr) {
-    const char* text = source.c_str();
-    cl_program built = clCreateProgramWithSource(context_, 1, &text, nullptr, &code);
-    succeed(code, "clCreateProgramWithSource");
-    if (clBuildProgram(built, 1, &id_, options_.c_str(), nullptr, nullptr) != CL_SUCCESS) {
-      size_t size = 0;
-      clGetProgramBuildInfo(built, id_, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size);
-      std::string log(size, '\0');
-      clGetProgramBuildInfo(built, id_, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
-      clReleaseProgram(built);
-      plugin::fail(ErrorKind::Runtime, "opencl: expected the program of ", name,
-                   " to build, got\n", log.substr(0, 600));
-    }
-    program = built;
+  const char* text = source.c_str();
+  const cl_program handle = clCreateProgramWithSource(context_, 1, &text, nullptr, &code);
+  succeed(code, "clCreateProgramWithSource");
+  Program program{{handle, &clReleaseProgram}, {}, 0};
+  if (clBuildProgram(handle, 1, &id_, options_.c_str(), nullptr, nullptr) != CL_SUCCESS) {
+    size_t size = 0;
+    clGetProgramBuildInfo(handle, id_, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size);
+    std::string log(size, '\0');
+    clGetProgramBuildInfo(handle, id_, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
+    plugin::fail(ErrorKind::Runtime, "opencl: expected the program of ", name, " to build, got\n",
+                 log.substr(0, 600));
   }
-  const cl_kernel kernel = clCreateKernel(program, name, &code);
-  succeed(code, "clCreateKernel");
-  return std::make_unique<Kernel>(kernel);
+  return program;
+}
+std::shared_ptr<Kernel> Device::Program::kernel(const char* name) {
+  std::shared_ptr<Kernel>& kernel = kernels[name];
+  if (!kernel) {
+    cl_int code = CL_SUCCESS;
+    const cl_kernel made = clCreateKernel(handle.get(), name, &code);
+    succeed(code, "clCreateKernel");
+    kernel = std::make_shared<Kernel>(made);
+  }
+  return kernel;
+}
+void Device::forget_old_programs() {
+  constexpr size_t kMostPrograms = 1024;
+  if (programs_.size() < kMostPrograms) return;
+  // The half that was not used for longest.
+  std::vector<uint64_t> uses;
+  for (const auto& [key, program] : programs_) uses.push_back(program.last_used);
+  std::nth_element(uses.begin(), uses.begin() + uses.size() / 2, uses.end());
+  const uint64_t middle = uses[uses.size() / 2];
+  for (auto at = programs_.begin(); at != programs_.end();)
+    at = at->second.last_used < middle ? programs_.erase(at) : std::next(at);
 }
 
 cl_mem Device::fault() {

@@ -56,11 +56,16 @@ class Device {
   // The kernel `name` of the program with this text; built on first use. The text of a program is
   // asked for only then.
   template <class MakeSource>
-  Kernel& kernel(const std::string& key, const char* name, MakeSource make_source) {
-    const std::lock_guard lock(kernels_mutex_);
-    auto& kernel = kernels_[key + '/' + name];
-    if (!kernel) kernel = build(key, name, make_source());
-    return *kernel;
+  std::shared_ptr<Kernel> kernel(const std::string& key, const char* name,
+                                 MakeSource make_source) {
+    const std::lock_guard lock(programs_mutex_);
+    auto found = programs_.find(key);
+    if (found == programs_.end()) {
+      forget_old_programs();
+      found = programs_.emplace(key, build(name, make_source())).first;
+    }
+    found->second.last_used = ++uses_;
+    return found->second.kernel(name);
   }
 
   // Where kernels mark what they cannot go on with, a division of an integer by zero or an index
@@ -73,8 +78,17 @@ class Device {
   Fault take_fault();
 
  private:
-  std::unique_ptr<Kernel> build(const std::string& key, const char* name,
-                                const std::string& source);
+  // A built program with the kernels of it that are in use.
+  struct Program {
+    std::shared_ptr<std::remove_pointer_t<cl_program>> handle;
+    std::map<std::string, std::shared_ptr<Kernel>> kernels;
+    uint64_t last_used = 0;
+
+    std::shared_ptr<Kernel> kernel(const char* name);
+  };
+  Program build(const char* name, const std::string& source);
+  // Makes room where there are very many: a program takes a megabyte or more of the host's memory.
+  void forget_old_programs();
 
   cl_device_id id_;
   cl_context context_ = nullptr;
@@ -87,9 +101,9 @@ class Device {
   std::mutex queues_mutex_;
   std::map<uint64_t, cl_command_queue> queues_;
   uint64_t next_queue_ = 0;
-  std::mutex kernels_mutex_;
-  std::map<std::string, cl_program> programs_;
-  std::map<std::string, std::unique_ptr<Kernel>> kernels_;
+  std::mutex programs_mutex_;
+  std::map<std::string, Program> programs_;
+  uint64_t uses_ = 0;
   std::mutex fault_mutex_;
   cl_mem fault_ = nullptr;
 

@@ -12,7 +12,8 @@ namespace treadle_opencl {
 
 class Launch {
  public:
-  Launch(Device& device, Kernel& kernel) : device_(device), kernel_(kernel) {}
+  Launch(Device& device, std::shared_ptr<Kernel> kernel)
+      : device_(device), kernel_(std::move(kernel)) {}
 
   // A storage, as allocate() returned it.
   Launch& buffer(void* storage) {
@@ -43,14 +44,14 @@ class Launch {
     // Groups of one on a CPU: what a group does is a loop there already.
     const size_t local = device_.is_cpu() ? 1 : 64;
     const size_t global = (static_cast<size_t>(items) + local - 1) / local * local;
-    const std::lock_guard lock(kernel_.mutex());
+    const std::lock_guard lock(kernel_->mutex());
     const char* at = data_.data();
     for (size_t i = 0; i < sizes_.size(); ++i) {
-      succeed(clSetKernelArg(kernel_.handle(), static_cast<cl_uint>(i), sizes_[i], at),
+      succeed(clSetKernelArg(kernel_->handle(), static_cast<cl_uint>(i), sizes_[i], at),
               "clSetKernelArg");
       at += sizes_[i];
     }
-    succeed(clEnqueueNDRangeKernel(device_.current_queue(), kernel_.handle(), 1, nullptr, &global,
+    succeed(clEnqueueNDRangeKernel(device_.current_queue(), kernel_->handle(), 1, nullptr, &global,
                                    &local, 0, nullptr, nullptr),
             "clEnqueueNDRangeKernel");
   }
@@ -64,7 +65,7 @@ class Launch {
 
  private:
   Device& device_;
-  Kernel& kernel_;
+  std::shared_ptr<Kernel> kernel_;
   std::vector<char> data_;
   std::vector<size_t> sizes_;
 };

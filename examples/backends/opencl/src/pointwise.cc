@@ -136,8 +136,6 @@ bool run_pointwise(Device& device, const treadle_pointwise_call& call) {
     if (!has_function(name, compute)) return false;
     fails = fails || can_fail(name, compute);
   }
-  Kernel& kernel = device.kernel(key_of(call), "pointwise",
-                                 [&] { return source_of(call, compute, fails); });
 
   std::vector<int64_t> geometry(call.shape, call.shape + call.dims);
   for (int32_t i = 0; i <= call.input_count; ++i) {
@@ -145,7 +143,9 @@ bool run_pointwise(Device& device, const treadle_pointwise_call& call) {
     geometry.insert(geometry.end(), strides, strides + call.dims);
   }
   const int64_t per = Launch::per_item(device, call.numel, 4096);
-  Launch launch(device, kernel);
+  Launch launch(device, device.kernel(key_of(call), "pointwise", [&] {
+    return source_of(call, compute, fails);
+  }));
   launch.bytes(geometry.data(), geometry.size() * sizeof(int64_t));
   launch.scalar<int64_t>(call.numel).scalar<int64_t>(per);
   for (int32_t i = 0; i <= call.input_count; ++i)

@@ -27,16 +27,19 @@ std::string source_of(DType dtype) {
 }
 
 // The values that are computed with: 16-bit floats become float32, all else stays as it is.
-void widen(Matrices& m) {
+void widen(Matrices& m, int64_t batches, int64_t rows, int64_t columns) {
   const DType dtype = m.tensor.dtype();
   if (dtype != DType::Float16 && dtype != DType::BFloat16) return;
-  const int64_t offset = m.tensor.storage_offset() + m.offset;
-  // Every element of the storage, so that the strides stay what they are.
-  const auto count = static_cast<int64_t>(m.tensor.storage_nbytes()) / 2;
-  const int64_t one = 1;
-  const Tensor all = m.tensor.as_strided({&count, 1}, {&one, 1}, 0);
+  // All elements between the first and the last in memory, so that the strides stay what they are.
+  int64_t low = 0, high = 0;
+  for (const auto& [stride, size] : {std::pair(m.batch_stride, batches),
+                                     std::pair(m.row_stride, rows),
+                                     std::pair(m.column_stride, columns)})
+    (stride < 0 ? low : high) += stride * (size - 1);
+  const Tensor all = m.tensor.as_strided({high - low + 1}, {1},
+                                         m.tensor.storage_offset() + m.offset + low);
   m.tensor = packed_as(all, DType::Float32);
-  m.offset = offset;
+  m.offset = -low;
 }
 
 int64_t byte_offset(const Matrices& m) {
@@ -82,8 +85,10 @@ void multiply(int64_t batches, int64_t rows, int64_t columns, int64_t depth, Mat
   if (batches * rows * columns == 0) return;
   const DType dtype = out.dtype();
   const bool tiles = has_tiles(dtype);
-  widen(left);
-  widen(right);
+  if (depth > 0) {
+    widen(left, batches, rows, depth);
+    widen(right, batches, depth, columns);
+  }
   if (tiles && depth > 0 && right.column_stride != 1 && columns > 1) {
     // Rows that follow each other in memory are what the tiles read.
     const Tensor view = right.tensor.as_strided(

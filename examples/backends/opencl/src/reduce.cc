@@ -161,7 +161,7 @@ bool run_reduce(Device& device, const treadle_reduce_call& call) {
                           std::to_string(compute) + ' ' + std::to_string(call.in.dtype) + ' ' +
                           std::to_string(call.out.dtype) + ' ' + std::to_string(kept) + ' ' +
                           std::to_string(folded) + (follows ? " follows" : "");
-  const auto kernel = [&](const char* name) -> Kernel& {
+  const auto kernel = [&](const char* name) {
     return device.kernel(key, name, [&] { return source_of(call, compute, fails, follows); });
   };
   const size_t bytes = geometry.size() * sizeof(int64_t);

@@ -1,0 +1,9 @@
+"""Treadle on OpenCL devices: `import treadle` finds the backend by its entry point."""
+
+import sysconfig
+from pathlib import Path
+
+
+def library() -> str:
+    """The path of the backend's shared library, for treadle.load_backend()."""
+    return str(Path(__file__).parent / f"backend{sysconfig.get_config_var('EXT_SUFFIX')}")
