@@ -135,6 +135,8 @@ _LAZY = {
         "treadle.amp._state",
     ),
     "compile": "treadle._compile",
+    "Tag": "treadle._tags",
+    "ops": "treadle._ops",
     **dict.fromkeys(("sparse_coo", "sparse_coo_tensor", "spmm"), "treadle.sparse"),
 }
 

@@ -1,0 +1,55 @@
+"""Dispatch keys: the words by which programs say what a kernel is for.
+
+Treadle chooses a kernel by the device's name. The keys are read as what they mean there: "CPU" is
+the device cpu, "CompositeImplicitAutograd" all devices.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Optional
+
+from treadle import _C
+
+_EVERYWHERE = {
+    "": "composite",
+    "CompositeImplicitAutograd": "composite",
+    "CompositeExplicitAutograd": "default",
+    "CompositeExplicitAutogradNonFunctional": "default",
+    "Autograd": "autograd",
+    "Autocast": "autocast",
+}
+
+
+class Place(NamedTuple):
+    """Where a kernel goes: `kind` is "device", "composite", "default", "autograd" or "autocast";
+    `device` is None where it is for all."""
+
+    kind: str
+    device: Optional[str]
+
+
+def device_of_key(key: str) -> Optional[str]:
+    """The device that a key, or a device's own name, speaks of; None for none."""
+    name = key.rpartition(".")[2]  # DispatchKey.CPU
+    for device in _C._library_devices():
+        if name == device or name.lower() == device:
+            return device
+    return None
+
+
+def read_key(key: str) -> Place:
+    """What a key means; RuntimeError for an unknown one."""
+    name = key.rpartition(".")[2]
+    if name in _EVERYWHERE:
+        return Place(_EVERYWHERE[name], None)
+    device = device_of_key(name)
+    if device is not None:
+        return Place("device", device)
+    for kind in ("Autograd", "Autocast"):
+        device = device_of_key(name[len(kind) :]) if name.startswith(kind) else None
+        if device is not None:
+            return Place(kind.lower(), device)
+    known = [*(k for k in _EVERYWHERE if k), *_C._library_devices()]
+    raise RuntimeError(
+        f"impl: expected a dispatch key or a device, one of {', '.join(known)}, got '{key}'"
+    )
