@@ -72,6 +72,7 @@ from treadle._variadic import (
     meshgrid,
 )
 from treadle.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from treadle.backends._discovery import autoload as _autoload_backends
 from treadle.functional import (
     _assert,
     histogramdd,
@@ -134,6 +135,9 @@ _LAZY = {
         ),
         "treadle.amp._state",
     ),
+    "load_backend": "treadle.backends._loading",
+    "get_device_module": "treadle._devices",
+    **dict.fromkeys(("Event", "Stream"), "treadle.backends._streams"),
     "compile": "treadle._compile",
     "Tag": "treadle._tags",
     "ops": "treadle._ops",
@@ -157,3 +161,6 @@ def __dir__() -> list:
 
     modules = {m.name for m in pkgutil.iter_modules(__path__) if m.name != "__main__"}
     return sorted({*globals(), *modules, *_LAZY})
+
+
+_autoload_backends()

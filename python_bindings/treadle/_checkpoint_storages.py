@@ -16,6 +16,22 @@ from treadle._rebuild import base_from_buffer
 MapLocation = Union[None, str, "treadle.device", dict, Callable]
 
 
+def location_of(device: treadle.device) -> str:
+    """How a file says that a storage was on a device: by the tag of its backend, else its name."""
+    if device.type not in treadle._C._backends():
+        return str(device)
+    return f"{treadle._C._backend_facts(device.type)['storage_tag']}:{device.index}"
+
+
+def _device_at(location: str) -> Any:
+    """The device that a file means."""
+    tag, _, index = location.partition(":")
+    for name in treadle._C._backends():
+        if treadle._C._backend_facts(name)["storage_tag"] == tag:
+            return treadle.device(f"{name}:{index}" if index else name)
+    return location
+
+
 class Placement:
     """Where storages go, by the place that the file says they were in."""
 
@@ -33,8 +49,8 @@ class Placement:
                 return placed if isinstance(placed, Tensor) else storage
             where = None
         if where is None:
-            where = location
-            if location != "cpu" and not _exists(location):
+            where = _device_at(location)
+            if location != "cpu" and not _exists(where):
                 raise RuntimeError(
                     f"load: expected the device {location[:40]!r} of the checkpoint, which is not "
                     "there; give map_location='cpu' to load its tensors on the CPU"
@@ -43,7 +59,7 @@ class Placement:
         return storage if target.type == "cpu" else storage.to(target)
 
 
-def _exists(location: str) -> bool:
+def _exists(location: Any) -> bool:
     try:
         treadle.empty((0,), device=location)
     except Exception:

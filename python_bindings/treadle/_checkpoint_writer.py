@@ -17,6 +17,7 @@ from typing import Any, Iterator
 import treadle
 from treadle import Tensor
 from treadle._checkpoint_paths import PACKAGE_IN_FILES, path_in_files
+from treadle._checkpoint_storages import location_of
 from treadle._storage_types import STORAGE_NAMES, UNTYPED_NAME
 
 
@@ -153,7 +154,7 @@ class CheckpointPickler(pickle._Pickler):
         known = self._references.get(identity)
         if known is None:
             numel = storage.nbytes() // element_size
-            location = sys.intern(str(storage.device))  # one text is written once
+            location = sys.intern(location_of(storage.device))  # one text is written once
             known = _StorageReference(str(len(self.storages)), name, location, numel)
             self.storages.append(storage)
             self._references[identity] = known

@@ -1,4 +1,5 @@
-"""What the namespaces of devices (treadle.cuda, mps, xpu, accelerator) ask the library.
+"""What the namespaces of devices that are known by name (treadle.cuda, mps, xpu, accelerator) ask the
+library, and which module is a device's.
 
 A device is there if a tensor can be made on it, which takes a backend for it. A function that needs
 one says so where there is none:
@@ -11,9 +12,12 @@ does nothing.
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 from treadle import _C
+
+# Devices that the package knows but does not have: a backend may bring them.
+ABSENT = ("mps", "xpu")
 
 _TITLES = {
     "accelerator": "a device beside the CPU",
@@ -38,6 +42,31 @@ def count(kind: str) -> int:
     while is_available(f"{kind}:{number}"):
         number += 1
     return number
+
+
+def only_backend() -> Optional[str]:
+    """The kind of device that has a backend, where there is one such kind; else None."""
+    names = _C._backends()
+    return names[0] if len(names) == 1 else None
+
+
+def get_device_module(device: Any = None) -> Any:
+    """The module with the functions of a device's kind: treadle.cpu, treadle.cuda, treadle.NAME.
+    None is the accelerator, or the CPU where there is none. RuntimeError for a device without a
+    module."""
+    import importlib
+
+    from treadle import accelerator
+
+    place = (accelerator.current_accelerator() or "cpu") if device is None else device
+    kind = _C.device(place).type
+    if kind in _C._backends():
+        from treadle.backends._install import module_of
+
+        return module_of(kind)
+    if kind not in ("cpu", "cuda", *ABSENT):
+        raise RuntimeError(f"get_device_module: expected a device with a module, got {kind}")
+    return importlib.import_module(f"treadle.{kind}")
 
 
 def no_device(function: str) -> RuntimeError:

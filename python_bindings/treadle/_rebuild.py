@@ -168,13 +168,20 @@ def base_from_buffer(buffer: Any, dtype: treadle.dtype) -> treadle.Tensor:
 
 
 def _rebuild_from_bytes(
-    buffer: Any, dtype: treadle.dtype, size: tuple, requires_grad: bool, cls: type
+    buffer: Any,
+    dtype: treadle.dtype,
+    size: tuple,
+    requires_grad: bool,
+    cls: type,
+    device: str = "cpu",
 ) -> treadle.Tensor:
     """The inverse of `reduce_tensor`. A read-only buffer is copied: nobody may write through it."""
     if memoryview(buffer).readonly:
         buffer = bytearray(buffer)
     size = tuple(size)
     tensor = base_from_buffer(buffer, dtype).view(size).data
+    if device != "cpu":
+        tensor = tensor.to(device)
     if cls is not treadle.Tensor:
         return treadle.Tensor._make_subclass(cls, tensor, requires_grad)
     if requires_grad:
@@ -185,7 +192,7 @@ def _rebuild_from_bytes(
 def tensor_bytes(tensor: treadle.Tensor) -> memoryview:
     """The elements of `tensor` in row-major order, as bytes; shares its memory where that is
     possible."""
-    dense = tensor.detach().contiguous()
+    dense = tensor.detach().cpu().contiguous()
     begin = dense.storage_offset() * dense.element_size()
     if dense.numel() == 0:
         return memoryview(b"")
@@ -196,7 +203,7 @@ def tensor_bytes(tensor: treadle.Tensor) -> memoryview:
 
 def reduce_tensor(tensor: treadle.Tensor) -> tuple:
     """What `pickle` needs of a tensor: `(function, arguments)`. A result that requires a gradient
-    comes back as a leaf that does.
+    comes back as a leaf that does, and on its device, which must be there then.
     """
     arguments = (
         bytes(tensor_bytes(tensor)),
@@ -205,6 +212,8 @@ def reduce_tensor(tensor: treadle.Tensor) -> tuple:
         tensor.requires_grad,
         type(tensor),
     )
+    if tensor.device.type != "cpu":
+        return _rebuild_from_bytes, (*arguments, str(tensor.device))
     return _rebuild_from_bytes, arguments
 
 

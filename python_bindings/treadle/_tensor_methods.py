@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Optional, Sequence, Tuple
 
-from treadle import _C, _legacy_types
+from treadle import _C, _devices, _legacy_types
 from treadle._C import Tensor
 from treadle._names import in_words_of_the_program
 
@@ -91,13 +91,31 @@ def _contiguous(size: Sequence[int]) -> Tuple[int, ...]:
 
 
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
-    """The tensor itself: no device here copies faster from page-locked memory."""
-    return self
+    """A copy in memory of the CPU from which a device copies faster; the tensor itself where there
+    is no such memory, or where it lies in it already. `device` is the kind of device, that of the
+    only backend if it is None. RuntimeError for a tensor that is not on the CPU."""
+    if self.device.type != "cpu":
+        raise RuntimeError(f"pin_memory: expected a tensor on the cpu, got one on {self.device}")
+    name = _devices.only_backend() if device is None else _C.device(device).type
+    if name not in _C._backends() or _C._backend_is_pinned(self):
+        return self
+    pinned = _C._backend_empty_pinned(name, tuple(self.shape), self.dtype)
+    return self if pinned is None else pinned.copy_(self)
+
+
+def is_pinned(self: Tensor, device: Any = None) -> bool:
+    """Whether it lies in memory of the CPU that pin_memory() took from a backend."""
+    return _C._backend_is_pinned(self)
 
 
 def share_memory_(self: Tensor) -> Tensor:
     """Move the tensor's memory, with all that lie in it, to where other processes can share it; see
     `multiprocessing`. Sent to another process the tensor is then the same memory there."""
+    if self.device.type not in ("cpu", "meta"):
+        raise RuntimeError(
+            f"share_memory_: expected a tensor on the cpu, got one on {self.device}, whose memory "
+            "other processes cannot share; use tensor.cpu() first"
+        )
     if self.device.type == "cpu":
         from treadle.multiprocessing.reductions import init_reductions
 
@@ -108,9 +126,7 @@ def share_memory_(self: Tensor) -> Tensor:
 
 def is_shared(self: Tensor) -> bool:
     """Whether the tensor's memory is one that other processes can share."""
-    if self.device.type == "cpu":
-        return self.untyped_storage().is_shared()
-    return self.device.type == "cuda"
+    return self.device.type == "cpu" and self.untyped_storage().is_shared()
 
 
 def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool = True) -> Tensor:
@@ -205,7 +221,8 @@ def _names(self: Tensor) -> Tuple[None, ...]:
 def install() -> None:
     """Adds the methods to Tensor."""
     methods = (
-        apply_, map_, map2_, type, set_, pin_memory, share_memory_, is_shared, to_dense, dim_order,
+        apply_, map_, map2_, type, set_, pin_memory, is_pinned, share_memory_, is_shared, to_dense,
+        dim_order,
         resize, resize_as, to_sparse, to_sparse_coo, sparse_mask, sparse_dim, dense_dim,
     )  # fmt: skip
     set_.__doc__ = f"{_set.__doc__}\n\n{set_.__doc__}"

@@ -1,4 +1,5 @@
-"""The device beside the CPU, whichever it is; there is none until a backend is loaded.
+"""The device beside the CPU: that of the only backend, where there is one. A program with several
+names the one it means.
 
 device = treadle.accelerator.current_accelerator() or treadle.device("cpu")
 """
@@ -10,36 +11,58 @@ from typing import Any, Dict, Optional
 
 from treadle import _C, _devices
 
-_refused = _devices.refusals("accelerator")
-_KINDS = ("cuda", "xpu", "mps")
-
 
 def current_accelerator(check_available: bool = False) -> Optional[_C.device]:
-    """The device, without its number; None where there is none."""
-    for kind in _KINDS:
-        if _devices.is_available(kind):
-            return _C.device(kind)
-    return None
+    """The device, without its number; None where there is none, or several kinds."""
+    name = _devices.only_backend() or ("cuda" if _devices.is_available("cuda") else None)
+    return None if name is None else _C.device(name)
 
 
 def is_available() -> bool:
     """Whether there is one."""
-    return current_accelerator() is not None
+    return device_count() > 0
 
 
 def device_count() -> int:
     """How many of its kind there are."""
     found = current_accelerator()
-    return 0 if found is None else _devices.count(found.type)
+    return 0 if found is None else _devices.get_device_module(found).device_count()
 
 
-current_device_index = _refused("current_device_index")
-current_device_idx = _refused("current_device_idx")
-current_stream = _refused("current_stream")
-set_device_index = _refused("set_device_index")
-set_device_idx = _refused("set_device_idx")
-set_stream = _refused("set_stream")
-synchronize = _refused("synchronize")
+def _module(function: str) -> Any:
+    """The module of the device; RuntimeError where there is none."""
+    found = current_accelerator()
+    if found is None:
+        raise _devices.no_device(f"accelerator.{function}")
+    return _devices.get_device_module(found)
+
+
+def current_device_index() -> int:
+    """The number of this thread's current device."""
+    return _module("current_device_index").current_device()
+
+
+def set_device_index(device: Any) -> None:
+    """Make a device the current one of this thread; a negative number changes nothing."""
+    _module("set_device_index").set_device(device)
+
+
+current_device_idx, set_device_idx = current_device_index, set_device_index  # older names
+
+
+def current_stream(device: Any = None) -> Any:
+    """The stream that this thread's work on a device goes to."""
+    return _module("current_stream").current_stream(device)
+
+
+def set_stream(stream: Any) -> None:
+    """Let this thread's work on the stream's device go to it."""
+    _module("set_stream").set_stream(stream)
+
+
+def synchronize(device: Any = None) -> None:
+    """Wait for all work of a device."""
+    _module("synchronize").synchronize(device)
 
 
 class device_index:  # noqa: N801
@@ -47,34 +70,68 @@ class device_index:  # noqa: N801
 
     def __init__(self, device: Optional[int]) -> None:
         self.idx = device
+        self._context: Any = None
 
     def __enter__(self) -> None:
         if self.idx is not None:
-            raise _devices.no_device("accelerator.device_index")
+            self._context = _module("device_index").device(self.idx)
+            self._context.__enter__()
 
-    def __exit__(self, *_: Any) -> None:
-        pass
+    def __exit__(self, *exception: Any) -> None:
+        if self._context is not None:
+            self._context.__exit__(*exception)
+
+
+# ---- memory: nothing is taken where there is no device ----
+
+
+def _memory(function: str, device: Any, otherwise: Any) -> Any:
+    if current_accelerator() is None:
+        return otherwise
+    return getattr(_module(function), function)(device)
 
 
 def empty_cache() -> None:
-    """Nothing is kept for later on a device."""
+    """Give memory that is kept for later tensors back to the device."""
+    if current_accelerator() is not None:
+        _module("empty_cache").empty_cache()
 
 
 def memory_allocated(device_index: Any = None) -> int:
     """Bytes that tensors take on a device."""
-    return 0
+    return _memory("memory_allocated", device_index, 0)
 
 
-max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
+def max_memory_allocated(device_index: Any = None) -> int:
+    """The most bytes that tensors took at one time."""
+    return _memory("max_memory_allocated", device_index, 0)
+
+
+def memory_reserved(device_index: Any = None) -> int:
+    """Bytes that tensors take, and those kept for later ones."""
+    return _memory("memory_reserved", device_index, 0)
+
+
+def max_memory_reserved(device_index: Any = None) -> int:
+    """The most bytes that were taken and kept at one time, as far as they are still kept."""
+    return _memory("max_memory_reserved", device_index, 0)
 
 
 def memory_stats(device_index: Any = None) -> Dict[str, Any]:
-    """Numbers about the allocator of a device: there is none."""
-    return OrderedDict()
+    """Numbers about the memory of a device; see treadle.NAME.memory_stats."""
+    return OrderedDict(_memory("memory_stats", device_index, {}))
+
+
+def get_memory_info(device_index: Any = None) -> Any:
+    """Bytes of a device that are free, and all it has; 0 where the backend does not know."""
+    return _module("get_memory_info").mem_get_info(device_index)
 
 
 def reset_peak_memory_stats(device_index: Any = None) -> None:
-    """Nothing was counted."""
+    """Let max_memory_allocated() start again from what is taken now."""
+    _memory("reset_peak_memory_stats", device_index, None)
 
 
-reset_accumulated_memory_stats = reset_peak_memory_stats
+def reset_accumulated_memory_stats(device_index: Any = None) -> None:
+    """Peaks start again; counts of allocations go on."""
+    _memory("reset_accumulated_memory_stats", device_index, None)

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Iterable, Iterator, Optional
+from typing import Any, Iterable, Iterator, List, Optional
 
+from treadle import _C
 from treadle._C import Generator, Tensor, default_generator
 
 
 def manual_seed(seed: int) -> Generator:
-    """Start the stream of random numbers that belongs to `seed`; returns the generator."""
+    """Start the stream of random numbers that belongs to `seed`, on every device; returns the
+    generator of the CPU."""
+    _seed_other_devices(int(seed))
     return default_generator.manual_seed(int(seed))
 
 
 def seed() -> int:
     """Start the stream of a seed taken from the system, and return that seed."""
-    return default_generator.seed()
+    chosen = default_generator.seed()
+    _seed_other_devices(chosen)
+    return chosen
+
+
+def _seed_other_devices(seed: int) -> None:
+    if _C._backends():
+        from treadle.backends._random import seed_all_devices
+
+        seed_all_devices(seed)
 
 
 def initial_seed() -> int:
@@ -35,17 +47,39 @@ def set_rng_state(new_state: Tensor) -> None:
 
 @contextlib.contextmanager
 def fork_rng(
-    devices: Optional[Iterable[Any]] = None, enabled: bool = True, **_: Any
+    devices: Optional[Iterable[Any]] = None,
+    enabled: bool = True,
+    _caller: str = "fork_rng",
+    _devices_kw: str = "devices",
+    device_type: Optional[str] = None,
 ) -> Iterator[None]:
-    """Random numbers drawn in the block leave the stream outside as it was."""
+    """Random numbers drawn in the block leave the streams outside as they were: that of the CPU, and
+    of the devices given, of every device there is if none are. `device_type` is the kind that
+    numbers in `devices` mean."""
     if not enabled:
         yield
         return
-    state = get_rng_state()
+    generators = [default_generator, *_generators_of(devices, device_type)]
+    states = [generator.get_state() for generator in generators]
     try:
         yield
     finally:
-        set_rng_state(state)
+        for generator, state in zip(generators, states):
+            generator.set_state(state)
+
+
+def _generators_of(devices: Optional[Iterable[Any]], kind: Optional[str]) -> List[Generator]:
+    if devices is None:
+        if not _C._backends():
+            return []
+        from treadle.backends._random import generators
+
+        kinds = _C._backends() if kind is None else [name for name in _C._backends() if name == kind]
+        return [generator for name in kinds for generator in generators(name)]
+    named = (f"{kind}:{d}" if kind and isinstance(d, int) else d for d in devices)
+    # A program may name devices of a kind that is not there.
+    places = [d for d in map(_C.device, named) if d.type in _C._backends()]
+    return [_C._default_generator(d) for d in places]
 
 
 __all__ = ["fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]

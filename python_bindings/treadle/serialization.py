@@ -17,6 +17,7 @@ import pickletools
 import warnings
 from typing import Any, BinaryIO, Callable, Iterator, Optional, Union
 
+import treadle
 from treadle import _checkpoint_names as _names
 from treadle._atomic_file import replacing
 from treadle._checkpoint_names import (
@@ -28,6 +29,7 @@ from treadle._checkpoint_names import (
 from treadle._checkpoint_reader import CheckpointUnpickler, Reader, from_python_2
 from treadle._checkpoint_storages import MapLocation, Placement, ZipStorages
 from treadle._checkpoint_writer import CheckpointPickler
+from treadle._rebuild import tensor_bytes
 
 __all__ = [
     "add_safe_globals",
@@ -89,7 +91,7 @@ def save(
 def _bytes_of(storage: Any) -> Any:
     if storage.nbytes() == 0:
         return b""
-    return memoryview(storage).cast("B")
+    return tensor_bytes(storage._as_tensor(treadle.uint8))
 
 
 def load(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Callable, Optional
 
 import numpy as np
@@ -31,11 +31,12 @@ class autocast:  # noqa: N801
     """A context, and a decorator, in which operators choose the dtype they run in.
 
     device_type: "cpu", "cuda" or another type of device; tensors elsewhere are left alone.
-    dtype: the 16-bit dtype; None is what get_autocast_dtype gives: bfloat16 on the CPU.
+    dtype: the 16-bit dtype; None is what get_autocast_dtype gives: bfloat16 on the CPU, what its
+        backend says for a device from outside.
     enabled: False makes a region, within another, where operators run as they are called.
     cache_enabled: whether the 16-bit copy of a weight is kept until the outermost context is left.
 
-    RuntimeError for a device that has no autocast. A dtype that the CPU does not have here is
+    RuntimeError for a device that has no autocast. A dtype that the device does not have here is
     warned of, and disables the context.
     """
 
@@ -68,15 +69,24 @@ class autocast:  # noqa: N801
                 stacklevel=3,
             )
             return False
-        if self.device == "cpu" and self.fast_dtype not in _CPU_DTYPES:
-            names = ", ".join(map(str, _CPU_DTYPES))
+        supported = self._supported_dtypes()
+        if supported is not None and self.fast_dtype not in supported:
+            names, kind = ", ".join(map(str, supported)), self.device.upper()
             warnings.warn(
-                "In CPU autocast, but the target dtype is not supported. Disabling autocast.\n"
-                f"CPU Autocast only supports dtype of {names} currently.",
+                f"In {kind} autocast, but the target dtype is not supported. Disabling autocast.\n"
+                f"{kind} Autocast only supports dtype of {names} currently.",
                 stacklevel=3,
             )
             return False
         return True
+
+    def _supported_dtypes(self) -> Optional[Sequence[treadle.dtype]]:
+        """The dtypes that the device can do it in; None where nobody says."""
+        if self.device == "cpu":
+            return _CPU_DTYPES
+        if self.device in _C._backends():
+            return _C._backend_facts(self.device)["autocast_dtypes"]
+        return None
 
     def __enter__(self) -> "autocast":
         self._previous.append(

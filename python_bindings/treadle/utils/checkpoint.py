@@ -38,27 +38,34 @@ class _Surroundings:
     """What a function's run depends on beside its arguments: autocast and random numbers."""
 
     def __init__(self, preserve_rng_state: bool) -> None:
-        self.random_state = random.get_rng_state() if preserve_rng_state else None
-        self.autocast = {
-            "enabled": is_autocast_enabled("cpu"),
-            "dtype": get_autocast_dtype("cpu"),
-            "cache_enabled": _C.is_autocast_cache_enabled(),
-        }
+        # Of every device: what the function uses is not known before it runs.
+        generators = random._generators_of(None, None) if preserve_rng_state else ()
+        kept = [_C.default_generator, *generators] if preserve_rng_state else []
+        self.random_states = [(generator, generator.get_state()) for generator in kept]
+        self.autocast = [
+            {
+                "device_type": kind,
+                "enabled": is_autocast_enabled(kind),
+                "dtype": get_autocast_dtype(kind),
+                "cache_enabled": _C.is_autocast_cache_enabled(),
+            }
+            for kind in ("cpu", *_C._backends())
+        ]
 
     @contextlib.contextmanager
     def again(self) -> Iterator[None]:
         """A block in which they are as they were; afterwards they are as before it."""
-        if self.random_state is None:
-            with autocast("cpu", **self.autocast):
-                yield
-            return
-        before = random.get_rng_state()
-        random.set_rng_state(self.random_state)
+        before = [(generator, generator.get_state()) for generator, _ in self.random_states]
         try:
-            with autocast("cpu", **self.autocast):
+            for generator, state in self.random_states:
+                generator.set_state(state)
+            with contextlib.ExitStack() as contexts:
+                for settings in self.autocast:
+                    contexts.enter_context(autocast(**settings))
                 yield
         finally:
-            random.set_rng_state(before)
+            for generator, state in before:
+                generator.set_state(state)
 
 
 def detach_variable(inputs: Tuple[Any, ...]) -> Tuple[Any, ...]:

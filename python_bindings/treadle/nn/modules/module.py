@@ -542,3 +542,9 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Optional[treadle.dtype]]:
                 f"Module.to: expected a device, a dtype or a Tensor, got {_type_name(value)}"
             )
     return device, dtype
+
+
+if treadle._C._backends():
+    from treadle.backends._install import install_on_modules
+
+    install_on_modules(Module)

@@ -67,8 +67,10 @@ class PackedSequence(_Fields):
         return type(self)(data, self.batch_sizes, *moved)
 
     def pin_memory(self) -> "PackedSequence":
-        """Itself: no memory is pinned here."""
-        return self
+        """The same sequences in pinned memory, where a device has that."""
+        return type(self)(
+            self.data.pin_memory(), self.batch_sizes, self.sorted_indices, self.unsorted_indices
+        )
 
     def cpu(self) -> "PackedSequence":
         """The same sequences on the CPU."""
@@ -100,8 +102,8 @@ class PackedSequence(_Fields):
         return self.data.device.type == "cuda"
 
     def is_pinned(self) -> bool:
-        """Whether the data is in pinned memory: never."""
-        return False
+        """Whether the data is in pinned memory."""
+        return self.data.is_pinned()
 
 
 def invert_permutation(permutation: Optional[Tensor]) -> Optional[Tensor]:
@@ -253,3 +255,9 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     """The sequences that were packed."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)
+
+
+if treadle._C._backends():
+    from treadle.backends._install import install_on_sequences
+
+    install_on_sequences(PackedSequence)

@@ -6,17 +6,19 @@ main process.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import warnings
 from typing import Any, Callable, Iterable, Iterator, Optional, Union
 
 import treadle
-from treadle import Generator
+from treadle import Generator, _devices
 from treadle.autograd.profiler import record_function
 
 from .collate import default_collate, default_convert
 from .dataset import Dataset, IterableDataset
 from .fetch import batch_count, make_fetcher
+from .pinning import pin_memory
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
 
 
@@ -91,7 +93,7 @@ class DataLoader:
         self.pin_memory_device = pin_memory_device
         self.timeout = timeout
         self.worker_init_fn = worker_init_fn
-        if pin_memory and not treadle.accelerator.is_available():
+        if pin_memory and not pin_memory_device and not treadle.accelerator.is_available():
             warnings.warn(
                 "'pin_memory' argument is set as true but no accelerator is found, then device "
                 "pinned memory won't be used.",
@@ -156,6 +158,15 @@ class DataLoader:
         return MultiprocessIterator(self, self._pool, keep=True)
 
     @property
+    def _pinned(self) -> Callable[[Any], Any]:
+        """What is done with a batch before it is given out: its tensors come to lie in pinned
+        memory, where a device has that."""
+        device = self.pin_memory_device or _devices.only_backend()
+        if not self.pin_memory or device is None:
+            return _as_it_is
+        return functools.partial(pin_memory, device=device)
+
+    @property
     def _batching(self) -> tuple:
         return self._index_sampler, self.batch_size, self.drop_last
 
@@ -184,7 +195,11 @@ class _InPlaceIterator:
 
     @record_function("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__")
     def __next__(self) -> Any:
-        return self._fetcher.fetch(next(self._indices))
+        return self._loader._pinned(self._fetcher.fetch(next(self._indices)))
+
+
+def _as_it_is(batch: Any) -> Any:
+    return batch
 
 
 def _check_order(

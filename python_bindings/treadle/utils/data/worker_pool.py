@@ -215,6 +215,7 @@ class MultiprocessIterator:
         self._keep = keep
         self._timeout = loader.timeout
         self._in_order = loader.in_order
+        self._pinned = loader._pinned
         self._indices: Iterator = iter(loader._index_sampler)
         self._length = functools.partial(batch_count, loader.dataset, *loader._batching)
         self._order: deque[int] = deque()  # numbers of the batches under way
@@ -267,7 +268,7 @@ class MultiprocessIterator:
             if kind == "error":
                 value.reraise()
             if kind == "batch":
-                return value
+                return self._pinned(value)
         if not self._keep:
             self._pool.close()
         raise StopIteration

@@ -1,0 +1,52 @@
+"""Loads backends: shared libraries that bring devices. Each device then has its module,
+`treadle.NAME`.
+
+    treadle.load_backend("build/libmine.so")
+    x = treadle.zeros(3, device="mine")
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Dict, List, NamedTuple, Tuple, Union
+
+from treadle import _C
+
+
+class Loaded(NamedTuple):
+    """A library that was loaded."""
+
+    name: str
+    version: str
+    path: str
+    interface_version: int
+    devices: Tuple[str, ...]
+
+
+_devices_of: Dict[str, Tuple[str, ...]] = {}  # by the path of the library
+
+
+def load_backend(path: Union[str, "os.PathLike[str]"]) -> Tuple[str, ...]:
+    """Load the shared library of a backend, and return the names of its devices. A library that was
+    loaded before is not loaded again.
+
+    RuntimeError for a file that is no plug-in, or one for another version of the plug-in interface,
+    and where it cannot start: a device of its name is there already, say. Nothing of it is then
+    registered.
+    """
+    before = set(_C._backends())
+    path = _C._load_plugin(os.path.abspath(os.fspath(path)))[2]
+    new = tuple(name for name in _C._backends() if name not in before)
+    if path not in _devices_of:
+        _devices_of[path] = new
+    if new:
+        from treadle.backends import _install
+
+        for name in new:
+            _install.install(name)
+    return _devices_of[path]
+
+
+def loaded() -> List[Loaded]:
+    """The libraries that were loaded, with the devices of each."""
+    return [Loaded(*plugin, _devices_of.get(plugin[2], ())) for plugin in _C._loaded_plugins()]
