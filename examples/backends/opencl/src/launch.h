@@ -20,8 +20,10 @@ class Launch {
     const auto memory = static_cast<cl_mem>(storage);
     return bytes(&memory, sizeof memory);
   }
-  // The storage of a tensor and where its first element is, in bytes: two arguments.
+  // The storage of a tensor and where its first element is, in bytes: two arguments. The tensor lives
+  // until the kernel is in the queue: memory that is freed after that is not used again before.
   Launch& tensor(const treadle::plugin::Tensor& t) {
+    tensors_.push_back(t);
     buffer(t.storage());
     return scalar<int64_t>(t.storage_offset() *
                            static_cast<int64_t>(treadle::plugin::item_size(t.dtype())));
@@ -66,6 +68,7 @@ class Launch {
  private:
   Device& device_;
   std::shared_ptr<Kernel> kernel_;
+  std::vector<treadle::plugin::Tensor> tensors_;
   std::vector<char> data_;
   std::vector<size_t> sizes_;
 };

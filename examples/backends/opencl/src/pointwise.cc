@@ -1,8 +1,9 @@
 // Generated pointwise kernels. A work-item does `per` consecutive elements of the output, row by
 // row; on a CPU that is a loop which the compiler turns into vectors, on a GPU it is one element.
 //
-// A program is kept by the call's expression, dtypes, number of dimensions, and how each operand
-// moves along the last dimension: 'c' from element to element, 's' not at all, 'g' by a stride.
+// A program is kept by the call's expression, dtypes, number of dimensions, which names are operands
+// (the same operator may be given a number in place of one), and how each moves along the last
+// dimension: 'c' from element to element, 's' not at all, 'g' by a stride.
 #include <algorithm>
 #include <array>
 
@@ -35,7 +36,7 @@ std::string key_of(const treadle_pointwise_call& call) {
                     std::to_string(call.compute) + ' ' + std::to_string(call.dims);
   for (int32_t i = 0; i <= call.input_count; ++i) {
     const treadle_operand& o = operand(call, i);
-    key += ' ' + std::to_string(o.dtype) + step_of(call, o);
+    key += ' ' + std::to_string(o.dtype) + step_of(call, o) + o.name;
   }
   return key;
 }
