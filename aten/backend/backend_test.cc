@@ -34,7 +34,7 @@ Tensor there(const Tensor& t) {
 }
 std::vector<float> values(const Tensor& t) {
   const Tensor here = aten::to(t, std::nullopt, std::nullopt, kCPU, std::nullopt, false, false,
-                               std::nullopt);
+                               MemoryFormat::Contiguous);
   EXPECT_EQ(t.device(), toy());
   std::vector<float> v;
   EXPECT_EQ(here.dtype(), ScalarType::Float32);
