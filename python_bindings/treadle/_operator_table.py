@@ -12,9 +12,6 @@ exception that names the row. The tests of the operators verify both.
 from __future__ import annotations
 
 import json
-import os
-import sys
-from pathlib import Path
 from typing import Any, Mapping, Sequence
 
 from treadle import _C
@@ -138,17 +135,14 @@ def has_contract(entry: Operator) -> bool:
 
 
 def _samples() -> Any:
-    """The tests' samples, where this is a tree with tests; None otherwise."""
-    source = Path(os.environ.get("TREADLE_SOURCE", "."))
-    folder = source / "tests" / "python"
-    if not (folder / "operators" / "cases.py").exists():
-        return None
-    sys.path.insert(0, str(folder))
+    """The samples of the operators' tests; None where what they are written with is missing."""
     try:
-        from operators import cases  # type: ignore[import-not-found]
-        from operators.catalogue import by_id  # type: ignore[import-not-found]
-    finally:
-        sys.path.remove(str(folder))
+        from treadle.testing.operators import cases
+        from treadle.testing.operators.catalogue import by_id
+
+        cases.load_families()
+    except ImportError:
+        return None
     return cases, by_id()
 
 
@@ -172,7 +166,7 @@ def count() -> str:
     ]
     tests = _samples()
     if tests is None:
-        lines.append("  samples and references are in the source tree: run this there")
+        lines.append("  samples and references need the packages pytest and scipy")
         return "\n".join(lines)
     cases, by_id = tests
     lines.append(

@@ -12,7 +12,7 @@ from math import prod
 from typing import Any, Callable, Iterator, Optional
 
 import treadle
-from operators.catalogue import Operator, by_id
+from treadle.testing.operators.catalogue import Operator, by_id
 
 from . import strangers, surface
 from .values import DTYPES, Data, Fixed, Palette, cycled, flat, literal

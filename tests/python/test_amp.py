@@ -16,9 +16,9 @@ from typing import Any, Iterator
 import numpy as np
 import pytest
 import treadle
-from operators.catalogue import Operator, operators
-from operators.cases import has_samples, samples_of
-from operators.sample import to_tensor
+from treadle.testing.operators.catalogue import Operator, operators
+from treadle.testing.operators.cases import has_samples, samples_of
+from treadle.testing.operators.sample import to_tensor
 from treadle import nn
 from treadle.nn import functional as F
 

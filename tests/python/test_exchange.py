@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import treadle
 
-from operators.sample import NUMPY_TYPES
+from treadle.testing.operators.sample import NUMPY_TYPES
 
 DTYPES = [d for d in NUMPY_TYPES if d != "bfloat16"]
 # DLPack as NumPy speaks it has these.

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import treadle
 
-from operators.cases import has_samples, in_suite
-from operators.catalogue import Operator, operators
-from operators.hostile import INTERNAL_NAMES, NAMED, calls_of, problem_of
-from operators.law import MOST_LINES
+from treadle.testing.operators.cases import has_samples, in_suite
+from treadle.testing.operators.catalogue import Operator, operators
+from treadle.testing.operators.hostile import INTERNAL_NAMES, NAMED, calls_of, problem_of
+from treadle.testing.operators.law import MOST_LINES
 
 ones = treadle.ones
 

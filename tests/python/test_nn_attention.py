@@ -13,7 +13,7 @@ from treadle import nn
 from treadle.nn.attention import SDPBackend, sdpa_kernel
 
 from nn_arrays import normal, softmax, to_numpy
-from operators.families.attention import reference
+from treadle.testing.operators.families.attention import reference
 
 
 def _layer_norm(x: Any, norm: nn.LayerNorm) -> Any:

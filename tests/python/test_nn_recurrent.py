@@ -11,7 +11,7 @@ from treadle import nn
 from treadle.nn.utils import rnn
 
 from nn_arrays import normal
-from operators.families.recurrent import sequence, step
+from treadle.testing.operators.families.recurrent import sequence, step
 
 KINDS = [(nn.LSTM, "lstm"), (nn.GRU, "gru"), (nn.RNN, "tanh")]
 

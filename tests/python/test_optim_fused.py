@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import treadle
-from operators.check import same_bits
+from treadle.testing.operators.check import same_bits
 from treadle import _C
 
 SETTINGS: dict[str, Any] = dict(

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import treadle
 
-from operators.cases import dtypes_of, has_samples, in_suite, samples_of
-from operators.catalogue import Operator, operators
-from operators.check import same_bits, tensors
-from operators.sample import Sample, map_arrays, to_tensor
+from treadle.testing.operators.cases import dtypes_of, has_samples, in_suite, samples_of
+from treadle.testing.operators.catalogue import Operator, operators
+from treadle.testing.operators.check import same_bits, tensors
+from treadle.testing.operators.sample import Sample, map_arrays, to_tensor
 
 PREFERRED = ("float32", "float64", "int64", "bool", "complex64", "int32")
 UNINITIALISED = ("empty", "new_empty", "resize")

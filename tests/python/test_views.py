@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import treadle
 
-from operators.cases import dtypes_of, samples_of
-from operators.catalogue import Operator, operators
-from operators.check import tensors
-from operators.sample import map_arrays, to_tensor
+from treadle.testing.operators.cases import dtypes_of, samples_of
+from treadle.testing.operators.catalogue import Operator, operators
+from treadle.testing.operators.check import tensors
+from treadle.testing.operators.sample import map_arrays, to_tensor
 
 
 def _is_view(op: Operator) -> bool:

@@ -1,3 +1,16 @@
 """Tests of every operator, driven by the model: samples, NumPy references, and the checks that run
 over both.
+
+They need pytest; those of Treadle's own operators need scipy too, for references. A library of
+operators outside of Treadle is tested by them as well: see OperatorTests.
 """
+
+import pytest
+
+# Assertions in these show their values, as those in a test do.
+pytest.register_assert_rewrite(f"{__name__}.check", f"{__name__}.checks")
+
+from .sample import Maker, Sample, samples
+from .suite import OperatorTests
+
+__all__ = ["Maker", "OperatorTests", "Sample", "samples"]

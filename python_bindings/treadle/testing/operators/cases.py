@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from typing import Iterator
+from functools import lru_cache
+from typing import Iterator, Optional
 
 import pytest
 
-from . import families
 from .catalogue import Operator, operators
 from .expression import pointwise_samples
-from .sample import REGISTRY, Maker, Sample
+from .sample import REGISTRY, Maker, Sample, SampleFunction
 
-for module in pkgutil.iter_modules(families.__path__):
-    importlib.import_module(f"{families.__name__}.{module.name}")
+
+@lru_cache(maxsize=None)
+def load_families() -> None:
+    """Registers the samples of Treadle's own operators; a library registers its own."""
+    from . import families
+
+    for module in pkgutil.iter_modules(families.__path__):
+        importlib.import_module(f"{families.__name__}.{module.name}")
+
+
+def registered(op: Operator) -> Optional[SampleFunction]:
+    """The function that makes the operator's samples; None where its expression does."""
+    if op.library is None:
+        load_families()
+    return REGISTRY.get(op.id)
 
 
 def in_suite(op: Operator) -> bool:
@@ -23,7 +36,7 @@ def in_suite(op: Operator) -> bool:
 
 
 def has_samples(op: Operator) -> bool:
-    return op.kind == "pointwise" or op.id in REGISTRY
+    return op.kind == "pointwise" or registered(op) is not None
 
 
 def has_reference(op: Operator) -> bool:
@@ -48,11 +61,11 @@ def dtypes_of(op: Operator) -> tuple[str, ...]:
     return tuple(d for d in FEW if d in op.dtypes) or op.dtypes[:1]
 
 
-def cells() -> list:
+def cells(library: str = "aten") -> list:
     """(operator, dtype) for every declared cell of the table."""
     return [
         pytest.param(op, d, id=f"{op.id}-{d}")
-        for op in operators()
+        for op in operators(library)
         if in_suite(op) and has_samples(op)
         for d in op.dtypes
     ]
@@ -62,18 +75,19 @@ def samples_of(op: Operator, dtype: str, seed: int = 0) -> Iterator[Sample]:
     make = Maker(dtype, seed)
     # A registered function comes first: it may give a reference where the expression alone cannot
     # (a random mask, say).
-    if op.id in REGISTRY:
-        yield from REGISTRY[op.id](make)
+    function = registered(op)
+    if function is not None:
+        yield from function(make)
     else:
         yield from pointwise_samples(op, make)
 
 
-def pairs(only: str = "") -> list:
+def pairs(only: str = "", library: str = "aten") -> list:
     """(operator, dtype) for every operator that has samples; `only` is "differentiable" or
     empty.
     """
     out = []
-    for op in operators():
+    for op in operators(library):
         if not in_suite(op) or not has_samples(op):
             continue
         dtypes = dtypes_of(op)

@@ -11,20 +11,25 @@ from pathlib import Path
 from typing import Any, Callable, Mapping
 
 import treadle
+from treadle.utils import operator_library
 
 
 @dataclass(frozen=True, eq=False)
 class Operator:
-    """One entry of native_functions.yaml."""
+    """One entry of native_functions.yaml, or of the YAML file of a library."""
 
     json: Mapping[str, Any]
+    library: Any = None  # the module of the functions of a library
 
     def __repr__(self) -> str:
         return self.id
 
     @property
     def id(self) -> str:
-        return self.json["name"] + ("." + self.json["overload"] if self.json["overload"] else "")
+        """`add.Tensor`; of a library `my_ops::rotary`."""
+        namespace = f"{self.json['namespace']}::" if self.library else ""
+        overload = f".{self.json['overload']}" if self.json["overload"] else ""
+        return namespace + self.json["name"] + overload
 
     @property
     def name(self) -> str:
@@ -77,6 +82,8 @@ class Operator:
     @property
     def _place(self) -> Any:
         """The module in which the functions of the entry are bound."""
+        if self.library is not None:
+            return self.library
         module = self.json["python_module"]
         return treadle._C if module is None else getattr(treadle._C, "_" + module)
 
@@ -84,14 +91,19 @@ class Operator:
     def inplace(self) -> Callable[..., Any]:
         """The in-place form: a method, else a module function."""
         name = self.name if self.name.endswith("_") else self.name + "_"
-        method = getattr(treadle.Tensor, name, None)
+        method = getattr(treadle.Tensor, name, None) if self.library is None else None
         return method if method is not None else getattr(self._place, name)
 
 
 @lru_cache(maxsize=None)
-def operators() -> tuple[Operator, ...]:
-    path = Path(treadle.__file__).parent / "opmodel.json"
-    return tuple(Operator(j) for j in json.loads(path.read_text())["operators"])
+def operators(library: str = "aten") -> tuple[Operator, ...]:
+    """Treadle's own, or those of a library that is loaded."""
+    if library == "aten":
+        path = Path(treadle.__file__).parent / "opmodel.json"
+        return tuple(Operator(j) for j in json.loads(path.read_text())["operators"])
+    loaded = operator_library.libraries().get(library)
+    assert loaded is not None, f"expected a library that is imported, got {library!r}"
+    return tuple(Operator(j, loaded.module) for j in loaded.model["operators"])
 
 
 @lru_cache(maxsize=None)

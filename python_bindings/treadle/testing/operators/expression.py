@@ -14,7 +14,11 @@ import numpy as np
 
 from .catalogue import Operator
 from .sample import Maker, Sample
-from .special_reference import SPECIAL, SPECIAL_DOMAINS
+
+try:
+    from .special_reference import SPECIAL, SPECIAL_DOMAINS
+except ModuleNotFoundError:  # without scipy there are no references for special functions
+    SPECIAL, SPECIAL_DOMAINS = {}, {}
 
 
 def _elementwise(f: Callable[[float], float]) -> Callable[[np.ndarray], np.ndarray]:

@@ -1,0 +1,136 @@
+"""Operator libraries outside of Treadle: loaded only where they fit, and found by their names.
+
+The package that `python -m treadle.codegen` makes calls `load` when it is imported. Its C++ code was
+compiled against the headers of one Treadle and fits no other; the file says which, so that this is
+known before anything of it runs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import importlib.machinery
+import importlib.util
+import json
+import mmap
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Mapping, NamedTuple, Optional, Union
+
+__all__ = ["OperatorLibrary", "Stamp", "libraries", "load", "load_file", "stamp", "stamp_of"]
+
+PACKAGE = Path(__file__).parent.parent
+EXTENSION_SUFFIX = importlib.machinery.EXTENSION_SUFFIXES[0]
+_MARK = b"treadle-library-stamp:"
+
+
+class Stamp(NamedTuple):
+    """What C++ code was compiled for: a version, and a name for the headers it saw."""
+
+    version: str
+    abi: str
+
+    def __str__(self) -> str:
+        return f"Treadle {self.version} (ABI {self.abi})"
+
+
+def stamp() -> Stamp:
+    """The stamp of this Treadle."""
+    text = (PACKAGE / "include" / "treadle" / "stamp.h").read_text()
+    values = dict(re.findall(r'#define TREADLE_(\w+) "([^"]*)"', text))
+    return Stamp(values["VERSION"], values["ABI"])
+
+
+def stamp_of(file: Union[str, Path]) -> Optional[Stamp]:
+    """The stamp in a shared library's file; None where it has none."""
+    with open(file, "rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        found = data.find(_MARK)
+        if found < 0:
+            return None
+        text = data[found + len(_MARK) : found + len(_MARK) + 200]
+    version, abi, *_ = text.split(b"\0")[0].decode(errors="replace").split(":")
+    return Stamp(version, abi)
+
+
+def check_stamp(name: str, file: Union[str, Path]) -> None:
+    """Raises ImportError where the library in `file` was not built for this Treadle."""
+    theirs, ours = stamp_of(file), stamp()
+    if theirs is None:
+        raise ImportError(
+            f"{name}: expected a library built for {ours}, got a file without Treadle's stamp: "
+            f"{file}",
+            name=name,
+            path=str(file),
+        )
+    if theirs != ours:
+        raise ImportError(
+            f"{name}: expected a library built for {ours}, got one built for {theirs}; "
+            "build it again",
+            name=name,
+            path=str(file),
+        )
+
+
+@dataclass(frozen=True)
+class OperatorLibrary:
+    """A loaded library: `module` has its functions, `folder` what was generated for it."""
+
+    name: str
+    module: ModuleType = field(repr=False)
+    folder: Path
+
+    @cached_property
+    def model(self) -> Mapping[str, Any]:
+        """What schemac made of the library's YAML: {"operators": [...], ...}."""
+        return json.loads((self.folder / "opmodel.json").read_text())
+
+
+_libraries: dict[str, OperatorLibrary] = {}
+
+
+def libraries() -> Mapping[str, OperatorLibrary]:
+    """The libraries that this program has loaded, by name."""
+    return dict(_libraries)
+
+
+def load(package: str) -> ModuleType:
+    """Imports the extension module of a generated package, and returns it.
+
+    Raises ImportError where the package has none, where it was built for another Treadle, and where
+    its operators cannot be registered.
+    """
+    name = f"{package}._C"
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise ImportError(
+            f"{package}: expected the extension module {name} beside the package's files, got "
+            "none; compile the generated sources first",
+            name=name,
+        )
+    check_stamp(package, spec.origin)
+    module = importlib.import_module(name)
+    library = package.rpartition(".")[2]
+    _libraries[library] = OperatorLibrary(library, module, Path(spec.origin).parent)
+    return module
+
+
+def load_file(path: Union[str, Path]) -> None:
+    """Loads a shared library that registers operators and has no module, for as long as the program
+    runs.
+
+    Raises ImportError where it was built for another Treadle, OSError where it cannot be loaded, and
+    RuntimeError where what it registers is refused.
+    """
+    from treadle import _C
+
+    path = Path(path).resolve()
+    if stamp_of(path) is not None:
+        check_stamp(path.name, path)
+    ctypes.CDLL(str(path))
+    errors = _C._take_registration_errors()
+    if errors:
+        more = f"\nand {len(errors) - 1} more errors in registrations" if errors[1:] else ""
+        raise RuntimeError(f"{path.name}: {errors[0]}{more}")
