@@ -16,7 +16,11 @@ using schema::Type;
 
 std::atomic<BoxedKernel> default_autograd{nullptr};
 
-std::string at_text(const KernelPlace& place) { return str(place.file, ":", place.line); }
+// "plugin.py:4"; what is no file has no line.
+std::string at_text(const char* file, int line) {
+  return line ? str(file, ":", line) : std::string(file);
+}
+std::string at_text(const KernelPlace& place) { return at_text(place.file, place.line); }
 
 // Whether there is a kind of Value for the type.
 bool is_carried(const Type& type) {
@@ -216,7 +220,7 @@ DynamicOperator& DynamicOperator::define(std::string_view text, KernelPlace plac
   if (const Operator* other = Dispatcher::instance().find(made->info().name)) {
     fail<ErrorKind::Runtime>("define: expected a new name of an operator, got ", made->info().name,
                              " at ", at_text(made->place_), "\nit is defined already at ",
-                             other->info().file, ":", other->info().line());
+                             at_text(other->info().file, other->info().line()));
   }
   const KernelPlace derived{KernelSource::Generated, made->place_.file, made->place_.line, ""};
   made->set_layer(Layer::Autograd, nullptr, &layer_entry<Layer::Autograd>, derived);

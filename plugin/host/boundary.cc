@@ -98,9 +98,11 @@ treadle_tensor* given_away(const Tensor& t) {
 }
 
 Device from_c(treadle_device d) {
-  check<ErrorKind::Value>(d.type >= 0 && d.type < num_device_types() && d.index >= -1 &&
-                              d.index <= 127,
-                          "expected a device, got type ", d.type, " with index ", d.index);
+  check<ErrorKind::Value>(d.type >= 0 && d.type < num_device_types(),
+                          "expected the type of a device that is registered, got ", d.type);
+  check<ErrorKind::Value>(d.index >= -1 && d.index <= 127,
+                          "expected the index of a device, or -1 for the current one, got ",
+                          d.index);
   return {static_cast<DeviceType>(d.type), static_cast<int8_t>(d.index)};
 }
 

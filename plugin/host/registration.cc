@@ -106,11 +106,18 @@ Start::~Start() {
 Start* Start::current() { return t_start; }
 
 DeviceType register_backend(const treadle_backend& given) {
-  const DeviceType type = treadle::register_backend(make_backend(
-      given, t_start ? t_start->name() : "", t_start ? t_start->version() : ""));
+  for (const DeviceType other : backends()) {
+    const Backend::Facts& facts = require_backend(other).facts();
+    check<ErrorKind::Value>(!given.name || facts.name != given.name,
+                            "expected a new device name, got '", given.name, "', which plug-in '",
+                            facts.plugin, "' ", facts.plugin_version, " has taken");
+  }
+  const DeviceType type = treadle::register_backend(
+      make_backend(given, t_start ? t_start->name() : "", t_start ? t_start->version() : ""));
   note([type] { withdraw_backend(type); });
   Dispatcher& d = Dispatcher::instance();
-  if (!d.device_fallback(type)) d.register_device_fallback(type, &cpu_fallback, place_of(place_now()));
+  if (!d.device_fallback(type))
+    d.register_device_fallback(type, &cpu_fallback, place_of(place_now()));
   return type;
 }
 
@@ -166,13 +173,10 @@ void define_operator(const treadle_definition& given) {
   DynamicOperator& op = DynamicOperator::define(definition.schema, place_of(place));
   note([&op] { op.undefine(); });
   const auto kernel = [&](treadle_kernel function) {
-    return DynamicKernel{&run_defined,
-                         new Kernel{function, definition.context, op.schema(), true}};
+    return DynamicKernel{&run_defined, new Kernel{function, definition.context, op.schema(), true}};
   };
-  if (definition.kernel)
-    op.set_default_kernel(kernel(definition.kernel), false, place_of(place));
-  if (definition.meta)
-    op.set_kernel(DeviceType::Meta, kernel(definition.meta), place_of(place));
+  if (definition.kernel) op.set_default_kernel(kernel(definition.kernel), false, place_of(place));
+  if (definition.meta) op.set_kernel(DeviceType::Meta, kernel(definition.meta), place_of(place));
 }
 
 }  // namespace treadle::plugin

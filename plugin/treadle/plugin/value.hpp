@@ -219,7 +219,7 @@ struct ConvertSpan : ByValue<Span<const T>> {
       data = v.as.numbers;
     else
       data = v.as.bools;
-    return {static_cast<const T*>(data), v.count};
+    return Span<const T>(static_cast<const T*>(data), v.count);  // no list of two numbers
   }
   using Keep = Nothing;
   static treadle_value write(Span<const T> values, Keep&) {
