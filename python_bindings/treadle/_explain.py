@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, TextIO, Tuple, Union
 
 from treadle import _C
+from treadle.utils import operator_library
 
 Operator = Mapping[str, Any]
 _KIND_TEXTS = {
@@ -64,6 +65,8 @@ def describe(operator: Union[str, Callable], *args: Any, **kwargs: Any) -> str:
     """What explain() prints."""
     name = _python_name(operator)
     if args or kwargs:
+        if "::" in name:
+            raise ValueError(f"explain: expected no arguments for an operator of a library, {name}")
         return "\n".join(_call_lines(name, _is_method(operator, name), args, kwargs))
     blocks = ["\n".join(_entry_lines(entry)) for entry in _find(name)]
     return "\n\n".join(blocks)
@@ -75,7 +78,8 @@ def _python_name(operator: Union[str, Callable]) -> str:
     name = getattr(operator, "__name__", None)
     if name is None:
         raise TypeError(f"explain: expected an operator or its name, got {type(operator).__name__}")
-    return name
+    library = str(getattr(operator, "__module__", "")).removesuffix("._C")
+    return f"{library}::{name}" if library in operator_library.libraries() else name
 
 
 def _is_method(operator: Union[str, Callable], name: str) -> bool:
@@ -85,17 +89,21 @@ def _is_method(operator: Union[str, Callable], name: str) -> bool:
 
 
 def _find(name: str) -> Sequence[Operator]:
-    """Entries of a name: "add", "add_", "add.Tensor", "aten::add.Tensor"."""
-    plain = name.removeprefix("aten::")
+    """Entries of a name: "add", "add_", "add.Tensor", "aten::add.Tensor", "my_ops::rotary"."""
+    namespace, _, plain = name.rpartition("::")
+    library = operator_library.libraries().get(namespace)
+    operators = (library.model if library else model())["operators"]
+    if namespace not in ("", "aten") and not library:
+        operators = []
     found = []
-    for entry in model()["operators"]:
+    for entry in operators:
         names = {entry["name"], entry["id"]}
         for form in entry["forms"]:
             names |= {form["name"], _full_name(entry, form).partition("::")[2]}
         if plain in names:
             found.append(entry)
     if not found:
-        known = sorted({entry["name"] for entry in model()["operators"]})
+        known = sorted({entry["name"] for entry in operators})
         near = difflib.get_close_matches(plain, known, 5)
         hint = f"; did you mean {', '.join(near)}?" if near else ""
         raise ValueError(f"explain: expected the name of an operator, got '{name}'{hint}")
@@ -106,7 +114,7 @@ def _find(name: str) -> Sequence[Operator]:
 
 
 def _entry_lines(entry: Operator) -> Iterable[str]:
-    yield f"{entry['namespace']}::{entry['schema']}"
+    yield _schema(entry, entry)
     yield from _row("", _wrapped(entry["doc"]))
     yield from _row("declared", [_place(entry["location"]["file"], entry["location"]["line"])])
     yield from _row("kind", [f"{entry['kind']}: {_KIND_TEXTS.get(entry['kind'], '')}"])
@@ -119,7 +127,7 @@ def _entry_lines(entry: Operator) -> Iterable[str]:
         "dtypes", [f"{device}: {', '.join(d)}" for device, d in (entry["dtypes"] or {}).items()]
     )
     yield from _row(
-        "forms", [f"{f['form']:<11}{entry['namespace']}::{f['schema']}" for f in entry["forms"]]
+        "forms", [f"{f['form']:<11}{_schema(entry, f)}" for f in entry["forms"]]
     )
     yield from _row("gradient", _gradient(entry))
     yield from _row("in Python", _python_forms(entry))
@@ -128,6 +136,12 @@ def _entry_lines(entry: Operator) -> Iterable[str]:
         if form is entry["forms"][0]:
             yield from _row("kernels", _kernel_lines(entry, facts))
         yield from _row(f"layers, {form['form']}", _layer_lines(facts["layers"]))
+
+
+def _schema(entry: Operator, form: Mapping[str, Any]) -> str:
+    """With the namespace, which Treadle's own schemas leave out."""
+    prefix = f"{entry['namespace']}::"
+    return prefix + form["schema"].removeprefix(prefix)
 
 
 def _row(title: str, lines: Iterable[str]) -> Iterable[str]:
@@ -179,7 +193,8 @@ def _python_forms(entry: Operator) -> Sequence[str]:
             continue
         if "function" in entry["variants"]:
             module = entry["python_module"]
-            names.append(f"treadle.{'_C._' + module + '.' if module else ''}{form['name']}")
+            package = "treadle" if entry["namespace"] == "aten" else entry["namespace"]
+            names.append(f"{package}.{'_C._' + module + '.' if module else ''}{form['name']}")
         if "method" in entry["variants"]:
             names.append(f"Tensor.{form['name']}")
     return [", ".join(names)]

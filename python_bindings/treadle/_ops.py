@@ -216,11 +216,14 @@ class _Ops(types.ModuleType):
 
     def load_library(self, path: Any) -> None:
         """Load a shared library, whose operators are known from then on. OSError where that cannot
-        be done."""
+        be done, ImportError where it was built for another Treadle, RuntimeError where what it
+        registers is refused."""
         import os
 
+        from treadle.utils import operator_library
+
         path = os.path.realpath(os.fspath(path))
-        _C._library_load(path)
+        operator_library.load_file(path)
         self.loaded_libraries.add(path)
 
 

@@ -105,6 +105,16 @@ class BuildExtension(build_ext):
             if ext.treadle_schema is not None:
                 _lay_out(work / "gen" / name, target.parent)
 
+    def copy_extensions_to_source(self) -> None:
+        """For `build_ext --inplace`: the generated packages go where the project's own are."""
+        build_py = self.get_finalized_command("build_py")
+        for ext in self.extensions:
+            if getattr(ext, "treadle_schema", None) is not None:
+                package = Path(build_py.get_package_dir(ext.name.removesuffix("._C")))
+                package.mkdir(parents=True, exist_ok=True)
+                _lay_out(Path(self.build_lib, *ext.name.split(".")[:-1]), package)
+        super().copy_extensions_to_source()
+
 
 def _lay_out(generated: Path, package: Path) -> None:
     """Copies the generated package's files; those written by hand are left alone."""

@@ -29,6 +29,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Optional, Sequence, Union
 
+import treadle
+
 from . import _compiler, operator_library
 from ._compiler import CompilerError
 
@@ -251,7 +253,7 @@ class _Build:
 
     def _load(self, target: Path, is_python_module: bool) -> Any:
         if not is_python_module:
-            operator_library.load_file(target)
+            treadle.ops.load_library(target)
             return str(target)
         if self.schema is not None:
             return _import(self.name, target.parent / "__init__.py", target.parent)

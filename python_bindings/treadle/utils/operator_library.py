@@ -111,10 +111,41 @@ def load(package: str) -> ModuleType:
             name=name,
         )
     check_stamp(package, spec.origin)
-    module = importlib.import_module(name)
+    try:
+        module = importlib.import_module(name)
+    except ImportError as error:
+        raise _in_words(package, error) from None
     library = package.rpartition(".")[2]
     _libraries[library] = OperatorLibrary(library, module, Path(spec.origin).parent)
     return module
+
+
+def _in_words(package: str, error: ImportError) -> ImportError:
+    """The error of a library that lacks a function, by the function's name in C++."""
+    found = re.search(r"undefined symbol: (\w+)", str(error))
+    if not found:
+        return error
+    return ImportError(
+        f"{package}: expected a definition of {_demangled(found.group(1))}, got none; a file with "
+        "kernels was not compiled with the others, or the function is written with other arguments",
+        name=error.name,
+        path=error.path,
+    )
+
+
+def _demangled(symbol: str) -> str:
+    """A name of the C++ compiler's as it is written in C++."""
+    library = ctypes.CDLL("libstdc++.so.6")
+    demangle = library.__cxa_demangle
+    demangle.restype = ctypes.c_void_p
+    status = ctypes.c_int()
+    text = demangle(symbol.encode(), None, None, ctypes.byref(status))
+    if status.value or not text:
+        return symbol
+    try:
+        return ctypes.string_at(text).decode()
+    finally:
+        ctypes.CDLL(None).free(ctypes.c_void_p(text))
 
 
 def load_file(path: Union[str, Path]) -> None:
@@ -129,7 +160,7 @@ def load_file(path: Union[str, Path]) -> None:
     path = Path(path).resolve()
     if stamp_of(path) is not None:
         check_stamp(path.name, path)
-    ctypes.CDLL(str(path))
+    _C._library_load(str(path))
     errors = _C._take_registration_errors()
     if errors:
         more = f"\nand {len(errors) - 1} more errors in registrations" if errors[1:] else ""

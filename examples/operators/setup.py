@@ -1,0 +1,17 @@
+"""Builds the wheel of extra_ops: python -m pip wheel --no-build-isolation ."""
+
+from glob import glob
+
+from setuptools import setup
+from treadle.utils.cpp_extension import BuildExtension, CppExtension
+
+setup(
+    ext_modules=[
+        CppExtension(
+            "extra_ops",
+            ["extra_ops.yaml", *sorted(glob("kernels/*.cc"))],
+            derivatives="derivatives.yaml",
+        )
+    ],
+    cmdclass={"build_ext": BuildExtension},
+)
