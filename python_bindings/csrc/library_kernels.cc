@@ -3,7 +3,7 @@
 #include <map>
 
 #include "aten/ops/copy_.h"
-#include "aten/ops/resize_.h"
+#include "core/backend.h"
 #include "core/dispatcher.h"
 #include "python_bindings/csrc/library_operator.h"
 #include "python_bindings/csrc/node_object.h"
@@ -11,10 +11,9 @@
 namespace treadle::python {
 namespace {
 
-// The functions for one table and device, by the operator's full name. Under the interpreter lock.
-using ByName = std::map<std::string, Object>;
-std::map<std::pair<const KernelTable*, DeviceType>, ByName>& all_functions() {
-  static auto* const all = new std::map<std::pair<const KernelTable*, DeviceType>, ByName>;
+// The functions by table and device. Under the interpreter lock.
+std::map<std::pair<const KernelTable*, DeviceType>, Object>& all_functions() {
+  static auto* const all = new std::map<std::pair<const KernelTable*, DeviceType>, Object>;
   return *all;
 }
 
@@ -23,100 +22,107 @@ void call_function(Operator& op, const Object& function, Stack& stack) {
   library.with_objects(stack, [&](Slots slots) { return library.invoke(function.get(), slots); });
 }
 
-// Calls the functional form and copies its results to where they belong.
-void call_functional(const Operator& op, Operator& functional, const Object& function,
-                     Stack& stack) {
-  const schema::FunctionSchema& wanted =
-      LibraryOperator::of(Dispatcher::instance().at(op.info().name)).schema();
-  std::vector<Tensor> written;
-  Stack arguments;
-  for (size_t i = 0; i < wanted.arguments.size(); ++i) {
-    const schema::Argument& a = wanted.arguments[i];
-    if (a.type.writes()) written.push_back(stack[i].as<Tensor>());
-    if (!a.type.writes() || !a.kwarg_only) arguments.push_back(stack[i]);
+// Kernels and fallbacks are given the arguments of the entry's first form, and then the outputs to
+// fill, where it has some.
+void call_and_fill(Operator& op, const Object& function, Stack& stack) {
+  const size_t count = LibraryOperator::of(op).schema().arguments.size();
+  check_internal(stack.size() >= count, "a boxed call has the operator's arguments");
+  const auto outputs = stack.begin() + static_cast<std::ptrdiff_t>(count);
+  const Stack given(outputs, stack.end());
+  stack.erase(outputs, stack.end());
+  call_function(op, function, stack);
+  if (given.empty()) return;
+  for (size_t i = 0; i < given.size(); ++i) {
+    const Tensor& output = given[i].as<Tensor>();
+    const Tensor& result = stack[i].as<Tensor>();
+    check<ErrorKind::Runtime>(result.sizes() == output.sizes(), op.info().base_name,
+                              ": expected the kernel to return a tensor of sizes ", output.sizes(),
+                              ", got ", result.sizes());
+    aten::copy_(output, result);
   }
-  call_function(functional, function, arguments);
   stack.clear();
-  for (size_t i = 0; i < written.size() && i < arguments.size(); ++i) {
-    const Tensor result = arguments[i].as<Tensor>();
-    if (op.info().form == Form::Out && written[i].sizes() != result.sizes())
-      aten::resize_(written[i], result.sizes());
-    aten::copy_(written[i], result);
-    stack.push_back(written[i]);
-  }
 }
 
-void run_generated(const Operator& op, Stack& stack) {
+void run_generated(const Operator& form, Stack& stack) {
   in_python([&] {
+    Operator& op = Dispatcher::instance().at(form.info().entry);
     const DeviceType device = DynamicOperator::device_of(stack).type;
-    const ByName& functions = all_functions()[{&op.table(), device}];
-    Dispatcher& dispatcher = Dispatcher::instance();
-    if (const auto own = functions.find(op.info().name); own != functions.end()) {
-      const Object function = own->second;
-      call_function(dispatcher.at(op.info().name), function, stack);
-      return;
-    }
-    const auto functional = functions.find(op.info().entry);
-    check<ErrorKind::NotImplemented>(functional != functions.end(), op.info().name,
-                                     ": expected a kernel for the device ", name_of(device),
-                                     ", got one for another form of the operator only");
-    const Object function = functional->second;
-    call_functional(op, dispatcher.at(op.info().entry), function, stack);
+    const Object function = all_functions()[{&op.table(), device}];
+    check<ErrorKind::Runtime>(static_cast<bool>(function), op.info().base_name,
+                              ": expected a kernel that stays registered while it is called");
+    call_and_fill(op, function, stack);
   });
 }
 
-std::map<DeviceType, Object>& all_fallbacks() {
-  static auto* const all = new std::map<DeviceType, Object>;
+// A fallback in Python, and the one whose place it took.
+struct PythonFallback {
+  Object function;
+  BoxedKernel before = nullptr;
+};
+std::map<DeviceType, PythonFallback>& all_fallbacks() {
+  static auto* const all = new std::map<DeviceType, PythonFallback>;
   return *all;
 }
 
-void run_fallback(const Operator& op, Stack& stack) {
+void run_fallback(const Operator& form, Stack& stack) {
   in_python([&] {
-    const Object function = all_fallbacks()[DynamicOperator::device_of(stack).type];
-    check<ErrorKind::Runtime>(static_cast<bool>(function), op.info().name,
+    Operator& op = Dispatcher::instance().at(form.info().entry);
+    const Object function = all_fallbacks()[DynamicOperator::device_of(stack).type].function;
+    check<ErrorKind::Runtime>(static_cast<bool>(function), op.info().base_name,
                               ": expected a fallback that stays registered while it is called");
     const Object find = import_attribute("treadle._ops", "overload_named");
     const Object overload(PyObject_CallFunction(find.get(), "s", op.info().name));
     const Object partial = import_attribute("functools", "partial");
     const Object bound(
         PyObject_CallFunctionObjArgs(partial.get(), function.get(), overload.get(), nullptr));
-    call_function(Dispatcher::instance().at(op.info().name), bound, stack);
+    call_and_fill(op, bound, stack);
   });
 }
 
 }  // namespace
 
 void set_fallback(DeviceType device, PyObject* function, KernelPlace place) {
-  Dispatcher::instance().register_device_fallback(device, &run_fallback, place);
-  all_fallbacks()[device] = Object::borrow(function);
+  check<ErrorKind::Runtime>(!all_fallbacks().contains(device), "fallback: expected one for the ",
+                            "device ", name_of(device), ", got a second at ", place.file, ":",
+                            place.line);
+  Dispatcher& dispatcher = Dispatcher::instance();
+  const BoxedKernel before = dispatcher.device_fallback(device);
+  dispatcher.deregister_device_fallback(device);
+  dispatcher.register_device_fallback(device, &run_fallback, place);
+  all_fallbacks()[device] = {Object::borrow(function), before};
 }
 
 void clear_fallback(DeviceType device) {
-  Dispatcher::instance().deregister_device_fallback(device);
-  all_fallbacks().erase(device);
+  const auto found = all_fallbacks().find(device);
+  if (found == all_fallbacks().end()) return;
+  Dispatcher& dispatcher = Dispatcher::instance();
+  dispatcher.deregister_device_fallback(device);
+  if (found->second.before)
+    dispatcher.register_device_fallback(device, found->second.before,
+                                        {KernelSource::Fallback, "the device's backend", 0, ""});
+  all_fallbacks().erase(found);
 }
 
 void set_generated_kernel(Operator& op, DeviceType device, PyObject* function, KernelPlace place) {
   const OperatorInfo& info = op.info();
-  check<ErrorKind::Runtime>(
-      op.has_table() && !info.data_free && info.kind != OperatorKind::Composite &&
-          info.kind != OperatorKind::View,
-      info.name,
-      ": expected an operator with kernels of its own, got one made of others, which has none");
-  ByName& functions = all_functions()[{&op.table(), device}];
-  check<ErrorKind::Runtime>(!functions.contains(info.name), info.name,
-                            ": expected one kernel for the device ", name_of(device),
-                            ", got a second at ", place.file, ":", place.line);
-  if (functions.empty()) {
-    Dispatcher::instance().register_boxed(info.name, info.schema, device, Layout::Strided, {},
-                                          &run_generated, place);
-  }
-  functions.emplace(info.name, Object::borrow(function));
+  const auto refuse_unless = [&](bool fits, const auto&... parts) {
+    check<ErrorKind::Runtime>(fits, info.name, ": expected ", parts...);
+  };
+  refuse_unless(backend_of(device) != nullptr,
+                "a device of a backend, for which Python can give kernels, got ", name_of(device));
+  refuse_unless(op.has_table() && !info.data_free && info.kind != OperatorKind::Composite &&
+                    info.kind != OperatorKind::View,
+                "an operator with kernels of its own, got one made of others, which has none");
+  refuse_unless(std::string_view(info.name) == info.entry, "the operator's first form, ",
+                info.entry, ", got another: they share their kernels");
+  // A registration that is refused leaves the one that is there.
+  Dispatcher::instance().register_boxed(info.name, info.schema, device, Layout::Strided, {},
+                                        &run_generated, place);
+  all_functions()[{&op.table(), device}] = Object::borrow(function);
 }
 
 void clear_generated_kernel(Operator& op, DeviceType device) {
-  ByName& functions = all_functions()[{&op.table(), device}];
-  if (functions.erase(op.info().name) == 0 || !functions.empty()) return;
+  if (all_functions().erase({&op.table(), device}) == 0) return;
   Dispatcher::instance().deregister(op.info().name, device, Layout::Strided);
 }
 

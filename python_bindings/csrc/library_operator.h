@@ -154,7 +154,7 @@ class LibraryPacket {
 };
 
 // Python kernels of generated operators, for devices whose backend has none: library_kernels.cc.
-// A form that has no function of its own is made of the functional one.
+// The function is the operator's first form; the others are made of it.
 void set_generated_kernel(Operator& op, DeviceType device, PyObject* function, KernelPlace place);
 void clear_generated_kernel(Operator& op, DeviceType device);
 // function(operator, *args, **kwargs) for every operator without a kernel for the device.

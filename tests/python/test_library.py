@@ -369,18 +369,6 @@ def test_define_and_impl_by_full_name() -> None:
         assert treadle.ops.tl_fn.old(treadle.zeros(1)).item() == 2
 
 
-def test_a_kernel_for_an_operator_of_the_library() -> None:
-    with treadle.library._scoped_library("aten", "IMPL") as kernels:
-        kernels.impl("igamma", lambda x, y: x * 0 + 7, "Meta")
-        a = treadle.ones(2, device="meta")
-        assert treadle.igamma(a, a).is_meta
-    with treadle.library._scoped_library("aten", "IMPL") as kernels:
-        assert message(RuntimeError, kernels.impl, "reshape", lambda x, shape: x, "CPU") == (
-            "aten::reshape: expected an operator with kernels of its own, got one made of others, "
-            "which has none"
-        )
-
-
 def test_dynamic_operators_need_no_tensors(lib: Library) -> None:
     lib.define("make(int n, *, Device? device=None) -> Tensor")
     lib.impl("make", lambda n, device=None: treadle.full((n,), 1.0), "CPU")
@@ -448,9 +436,8 @@ def test_missing_names_and_libraries(tmp_path: Any) -> None:
     )
     assert not hasattr(treadle.ops.no_such_ns, "f")
     path = tmp_path / "nothing.so"
-    assert message(OSError, treadle.ops.load_library, path).startswith(
-        f"Could not load this library: {path}\n"
-    )
+    with pytest.raises(OSError):
+        treadle.ops.load_library(path)
     assert str(path) not in treadle.ops.loaded_libraries
 
 
@@ -664,6 +651,14 @@ def test_mistakes_of_kernels(lib: Library) -> None:
     assert message(RuntimeError, lib.impl, "aten::add", lambda x: x, "CPU") == (
         "impl: expected an operator of the namespace 'tl', got aten::add"
     )
+    with treadle.library._scoped_library("aten", "IMPL") as kernels:
+        assert message(RuntimeError, kernels.impl, "exp", lambda x: x, "CPU") == (
+            "aten::exp: expected a device of a backend, for which Python can give kernels, got cpu"
+        )
+        assert message(RuntimeError, kernels.impl, "exp", lambda x: x) == (
+            "aten::exp: expected an operator that was defined at run time, got one of the "
+            "library's own"
+        )
     assert message(RuntimeError, lib.impl, 3, lambda x: x, "CPU") == (
         "impl: expected the name of an operator or an OpOverload, got int"
     )
