@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import shutil
 import subprocess
@@ -121,11 +122,24 @@ def build_file(
 
 
 def build_minimal(target: Path, *, name: str = "minimal", handles: bool = False) -> str:
-    """The path of the minimal backend under a name; `handles`: its storages are no addresses."""
+    """The path of the minimal backend under a name; `handles`: its storages are no addresses. What
+    was built once of the same sources is only copied.
+    """
     flags = [f'-DTREADLE_MINIMAL_NAME="{name}"', "-O1"]
     if handles:
         flags.append("-DTREADLE_MINIMAL_HANDLES")
-    return build_file(target, MINIMAL, flags=flags)
+    sources = [MINIMAL, *sorted((Path(INCLUDE) / "treadle").rglob("*.h*"))]
+    contents = hashlib.sha256(repr([path.read_bytes() for path in sources]).encode())
+    contents.update(repr((flags, os.environ.get("CXX"))).encode())
+    kept = ROOT / "build" / "minimal_backends" / f"{contents.hexdigest()[:16]}.so"
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        build_file(target, MINIMAL, flags=flags)
+        made = kept.with_name(f"{kept.name}.{os.getpid()}")
+        shutil.copy(target, made)
+        os.replace(made, kept)
+    shutil.copy(kept, target)
+    return str(target)
 
 
 def compilers(*names: str) -> list[str]:
