@@ -18,7 +18,7 @@ from typing import Callable
 import treadle
 from treadle import Tensor
 
-REPEATS, CALLS = 41, 2000
+REPEATS, CALLS = 401, 200
 READY = treadle.ones(3)
 
 
