@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "core/backend.h"
+
 namespace treadle {
 namespace {
 
@@ -16,8 +18,15 @@ namespace {
                            sizes);
 }
 
-Device without_index(Device device) {
-  if (device.is_cpu() || device.is_meta()) device.index = -1;
+// The device of a new tensor: without an index where there is one such device.
+Device place_for(ScalarType dtype, Device device) {
+  if (device.is_cpu() || device.is_meta()) {
+    device.index = -1;
+  } else if (const Backend* const backend = backend_of(device.type)) {
+    check<ErrorKind::Type>(backend->facts().dtypes >> static_cast<int>(dtype) & 1,
+                           "expected a dtype that tensors on ", name_of(device.type),
+                           " may have, got ", name_of(dtype));
+  }
   return device;
 }
 
@@ -118,7 +127,7 @@ Tensor empty_cpu(IntList sizes, ScalarType dtype) {
 Tensor empty_tensor(IntList sizes, ScalarType dtype, Device device) {
   const int64_t item = item_size(dtype);
   return new_tensor(static_cast<size_t>(checked_numel(sizes, item) * item), sizes, dtype,
-                    without_index(device));
+                    place_for(dtype, device));
 }
 
 Tensor empty_strided_tensor(IntList sizes, IntList strides, ScalarType dtype, Device device) {
@@ -137,7 +146,7 @@ Tensor empty_strided_tensor(IntList sizes, IntList strides, ScalarType dtype, De
         " and strides = ", strides);
   }
   return Tensor(make_intrusive<TensorImpl>(
-      make_intrusive<StorageImpl>(static_cast<size_t>(bytes), without_index(device)), dtype, sizes,
+      make_intrusive<StorageImpl>(static_cast<size_t>(bytes), place_for(dtype, device)), dtype, sizes,
       strides, 0));
 }
 

@@ -49,8 +49,11 @@ class Copies {
 // Lends the place of the device's generator to one of the CPU, and takes it back.
 class LentGenerator {
  public:
-  LentGenerator(const Generator& given, Device device)
+  LentGenerator(const Operator& op, const Generator& given, Device device)
       : from_(generator_or_default(given, device)), lent_(make_generator(kCPU)) {
+    check<ErrorKind::Runtime>(from_->device().type == device.type, op.info().base_name,
+                              ": expected a generator on ", device, ", got one on ",
+                              from_->device());
     lent_->set_position(from_->position());
   }
   const Generator& get() const { return lent_; }
@@ -114,7 +117,7 @@ void cpu_fallback(const Operator& form, Stack& stack) {
   std::optional<LentGenerator> generator;
   for (size_t i = 0; i < count; ++i) {
     if (schema.arguments[i].type.base == schema::BaseType::Generator) {
-      generator.emplace(stack[i].is_none() ? Generator() : stack[i].as<Generator>(), device);
+      generator.emplace(op, stack[i].is_none() ? Generator() : stack[i].as<Generator>(), device);
       call.push_back(Value(generator->get()));
     } else {
       call.push_back(copies.of(stack[i]));

@@ -32,11 +32,12 @@ namespace {
 
 constexpr const char* kName = "scaled_dot_product_attention";
 
-// Number of the random bits of one call, from the default generator.
+// Number of the random bits of one call, from the default generator of its device.
 int64_t draw_seed(const Tensor& query) {
   if (query.is_meta()) return 0;
   const NoGrad no_grad;
-  return aten::item(aten::random_(empty_cpu({}, ScalarType::Int64))).to<int64_t>();
+  const Tensor seed = empty_cpu({}, ScalarType::Int64);
+  return aten::item(aten::random_(seed, default_generator(query.device()))).to<int64_t>();
 }
 
 DimVector leading(const Tensor& t) {

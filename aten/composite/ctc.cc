@@ -1,6 +1,7 @@
 // ctc_loss as users call it: one sample or a batch, lengths as numbers or as tensors.
 #include <limits>
 
+#include "aten/backend/device_copy.h"
 #include "aten/composite/loss_reduction.h"
 #include "aten/ops/_ctc_loss.h"
 #include "aten/ops/contiguous.h"
@@ -17,9 +18,9 @@ namespace {
 
 DimVector lengths_of(const char* name, const Tensor& t) {
   check<ErrorKind::Runtime>(
-      is_integral(t.dtype(), false) && t.dim() <= 1 && t.is_cpu(), "ctc_loss: expected ", name,
-      " of an integer dtype and at most 1 dimension on the cpu, got ", t, " on ", t.device());
-  const Tensor dense = aten::contiguous(aten::to(t, ScalarType::Int64));
+      is_integral(t.dtype(), false) && t.dim() <= 1 && !t.is_meta(), "ctc_loss: expected ", name,
+      " of an integer dtype and at most 1 dimension, with data, got ", t, " on ", t.device());
+  const Tensor dense = aten::contiguous(aten::to(on_cpu(t), ScalarType::Int64));
   return DimVector(IntList(dense.data_as<int64_t>(), static_cast<size_t>(dense.numel())));
 }
 

@@ -51,6 +51,12 @@ void check_mask(const char* op, const Tensor& self, const Tensor& mask, int64_t 
       " at dimension ", at, " of a tensor of shape ", self.sizes());
 }
 
+// Indices may be on the CPU, wherever the tensor is.
+Tensor beside(const Tensor& self, const Tensor& index) {
+  if (!index.is_cpu() || self.is_cpu()) return index;
+  return aten::to(index, index.dtype(), std::nullopt, self.device());
+}
+
 // The indices with each mask replaced by the positions where it is true. Empty if all of them are
 // None.
 std::vector<Tensor> integer_indices(const char* op, const Tensor& self, TensorList indices) {
@@ -59,12 +65,12 @@ std::vector<Tensor> integer_indices(const char* op, const Tensor& self, TensorLi
   for (const Tensor& index : indices) {
     any |= index.defined();
     if (!index.defined() || !is_mask(index)) {
-      result.push_back(index);
+      result.push_back(index.defined() ? beside(self, index) : index);
       continue;
     }
     check_mask(op, self, index, static_cast<int64_t>(result.size()));
     for (Tensor& positions : aten::unbind(aten::nonzero(index), 1))
-      result.push_back(std::move(positions));
+      result.push_back(beside(self, positions));
   }
   if (!any) result.clear();
   return result;
@@ -108,14 +114,14 @@ Tensor index_put(const Tensor& self, TensorList indices, const Tensor& values, b
 }
 
 Tensor index_put_(const Tensor& self, TensorList indices, const Tensor& values, bool accumulate) {
-  const Tensor source =
-      values.impl()->is_wrapped_number() ? aten::to(values, self.dtype()) : values;
+  const Tensor here = values.dim() == 0 ? beside(self, values) : values;
+  const Tensor source = values.impl()->is_wrapped_number() ? aten::to(here, self.dtype()) : here;
   check<ErrorKind::Runtime>(source.dtype() == self.dtype(),
                             "index_put: expected values of self's dtype ", self.dtype(), ", got ",
                             source.dtype());
   if (const int64_t at = only_mask(indices); at >= 0 && !accumulate && source.numel() == 1) {
     // One value for all of a mask needs no positions.
-    const Tensor& mask = indices[at];
+    const Tensor mask = beside(self, indices[at]);
     check_mask("index_put", self, mask, at);
     DimVector sizes(mask.sizes());
     sizes.resize(static_cast<size_t>(self.dim() - at), 1);

@@ -112,6 +112,8 @@ void run_boxed(const ReduceOp& op, BoxedKernel kernel, const Plan& plan, const T
   if (!fits) copy_strided(out, filled);
 }
 
+void run(const ReduceOp& op, const Plan& plan, const Tensor& self, const Tensor& out);
+
 // A call on a backend's device: by its own kernel, by one that it generates, or by the fallback.
 void run_on_backend(const ReduceOp& op, const Plan& plan, const ReduceCall& call,
                     const Tensor& self, const Tensor& out, bool keepdim) {
@@ -119,6 +121,14 @@ void run_on_backend(const ReduceOp& op, const Plan& plan, const ReduceCall& call
   const KernelRow* const row = op.op->table().row(device, Layout::Strided);
   const BoxedKernel native = row ? row->boxed[static_cast<size_t>(plan.cell)] : nullptr;
   const OperatorInfo& info = op.op->info();
+  if (native == nullptr && plan.reduced == 0) {
+    // What no element makes depends on no memory of the device.
+    const Tensor here = empty_cpu(out.sizes(), plan.result);
+    run(op, plan, empty_cpu(self.sizes(), self.dtype()), here);
+    copy_strided(out, here);
+    count_answer(device, *op.op, Answer::Generated);
+    return;
+  }
   if (native == nullptr &&
       run_generated({info.base_name, info.schema, info.expression}, call, out, self)) {
     count_answer(device, *op.op, Answer::Generated);

@@ -138,7 +138,9 @@ PyObject* type(PyObject* self, PyObject* args) {
       static constexpr const char* kNames[] = {
           "Bool", "Byte", "UInt16",   "UInt32", "UInt64", "Char",         "Short",        "Int",
           "Long", "Half", "BFloat16", "Float",  "Double", "ComplexFloat", "ComplexDouble"};
-      return unicode(str("treadle.", kNames[static_cast<size_t>(t.dtype())], "Tensor")).release();
+      const std::string place = t.is_cpu() ? "" : str(name_of(t.device().type), ".");
+      return unicode(str("treadle.", place, kNames[static_cast<size_t>(t.dtype())], "Tensor"))
+          .release();
     }
     std::optional<ScalarType> dtype = as_dtype(wanted);
     if (!dtype && PyUnicode_Check(wanted)) dtype = scalar_type_from_name(utf8(wanted));

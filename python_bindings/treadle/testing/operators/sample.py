@@ -18,6 +18,8 @@ from typing import Any, Callable, Iterator, Optional
 import numpy as np
 import treadle
 
+from . import device
+
 # NumPy's type for the values of a dtype; bfloat16 has none, so its values are made as float32 and
 # rounded by the tensor.
 NUMPY_TYPES = {
@@ -158,6 +160,16 @@ class Sample:
         self.settle, self.domain, self.as_written = settle, domain, as_written
 
 
+class _OfCpu(np.ndarray):
+    """An array whose tensor is on the CPU, wherever the others are."""
+
+
+def of_cpu(array: np.ndarray) -> np.ndarray:
+    """The array, to become a tensor of the CPU on every device: for arguments that the operator
+    wants there."""
+    return array.view(_OfCpu)
+
+
 def map_arrays(value: Any, f: Callable[[np.ndarray], Any]) -> Any:
     """`value` with f applied to each array in it, lists and tuples included."""
     if isinstance(value, np.ndarray):
@@ -168,8 +180,8 @@ def map_arrays(value: Any, f: Callable[[np.ndarray], Any]) -> Any:
 
 
 def to_tensor(array: np.ndarray, dtype: str) -> treadle.Tensor:
-    """A tensor of the array's values; an array of the dtype's NumPy type becomes a tensor of the
-    dtype itself.
+    """A tensor of the array's values, on the device under test; an array of the dtype's NumPy type
+    becomes a tensor of the dtype itself.
     """
     t = (
         treadle.tensor(array)
@@ -178,7 +190,7 @@ def to_tensor(array: np.ndarray, dtype: str) -> treadle.Tensor:
     )
     if dtype == "bfloat16" and array.dtype == np.float32:
         t = t.to(treadle.bfloat16)
-    return t
+    return t.cpu() if isinstance(array, _OfCpu) else device.here(t)
 
 
 def to_array(tensor: treadle.Tensor) -> np.ndarray:
@@ -186,7 +198,7 @@ def to_array(tensor: treadle.Tensor) -> np.ndarray:
         tensor = tensor.detach()
     if tensor.dtype == treadle.bfloat16:
         tensor = tensor.to(treadle.float32)
-    return tensor.numpy()
+    return tensor.cpu().numpy()
 
 
 def widen(array: np.ndarray) -> np.ndarray:

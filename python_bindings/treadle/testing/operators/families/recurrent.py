@@ -6,7 +6,7 @@ from typing import Any, Callable, Iterator
 
 import numpy as np
 
-from ..sample import Maker, Sample, samples
+from ..sample import Maker, Sample, of_cpu, samples
 
 
 def _sigmoid(x: Any) -> Any:
@@ -143,7 +143,7 @@ def _layers(name: str, kind: str, gates: int) -> None:
         for both in (False, True):
             yield Sample(
                 make((6, 2), -1, 1),
-                np.array([3, 2, 1], dtype=np.int64),
+                of_cpu(np.array([3, 2, 1], dtype=np.int64)),
                 state(make, 2 if both else 1, 3, 2, 0),
                 params(make, 2, 2, True, 1, both),
                 True,

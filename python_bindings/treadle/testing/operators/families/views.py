@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterator
 import numpy as np
 import treadle
 
-from ..sample import NUMPY_TYPES, Maker, Sample, samples
+from ..sample import NUMPY_TYPES, Maker, Sample, of_cpu, samples
 
 
 def _view(
@@ -393,7 +393,8 @@ def tensor_split_tensor(make: Maker) -> Iterator[Sample]:
         ((5,), [-2], 0),
         ((5,), [], 0),
     ]:
-        yield Sample(make(shape), np.asarray(where, dtype=np.int64), dim, expect=np.array_split)
+        indices = of_cpu(np.asarray(where, dtype=np.int64))
+        yield Sample(make(shape), indices, dim, expect=np.array_split)
 
 
 samples("unbind.int", "unbind_copy.int")(
