@@ -67,7 +67,7 @@ struct FromPython<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T
     if (!python::is_int(o)) wrong_type(place, "an int", o);
     const int64_t value = python::to_int(place.function, o);
     check<ErrorKind::Value>(std::in_range<T>(value), place.function, ": expected argument ",
-                               place.argument + 1, " to fit its C++ type, got ", value);
+                            place.argument + 1, " to fit its C++ type, got ", value);
     return static_cast<T>(value);
   }
 };
