@@ -13,13 +13,14 @@ if os.environ.get("TREADLE_MINIMAL_HANDLES"):
 
 setup(
     packages=["treadle_minimal"],
+    package_dir={"": "src"},
     ext_modules=[
         Extension(
             "treadle_minimal.backend",
             ["minimal.cc"],
             include_dirs=include_paths(),
             define_macros=macros,
-            extra_compile_args=["-std=c++17", "-O2", "-fvisibility=hidden"],
+            extra_compile_args=["-std=c++17", "-O2", "-g0", "-fvisibility=hidden"],
             language="c++",
         )
     ],
