@@ -461,6 +461,15 @@ def test_coverage(minimal: str) -> None:
     )
 
 
+@alone
+def test_the_page_for_users(minimal: str, tmp_path: str) -> None:
+    import test_docs
+
+    os.chdir(tmp_path)
+    os.symlink(minimal, "minimal.so")
+    test_docs.run_examples(plugins.ROOT / "docs" / "backends.md")
+
+
 # ---- at import treadle ---------------------------------------------------------------------------
 
 

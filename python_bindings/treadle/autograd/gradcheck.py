@@ -177,8 +177,20 @@ def _as_reals(tensor: Optional[Tensor], like: Tensor) -> np.ndarray:
     if tensor is None:
         return np.zeros(like.numel() * (2 if like.dtype.is_complex else 1))
     wide = treadle.complex128 if tensor.dtype.is_complex else treadle.float64
-    values = tensor.detach().to(wide).contiguous().numpy().reshape(-1)
+    values = tensor.detach().cpu().to(wide).contiguous().numpy().reshape(-1)
     return (values.view(np.float64) if wide is treadle.complex128 else values).copy()
+
+
+def _elements(value: Tensor) -> tuple[np.ndarray, Callable[[], None]]:
+    """The elements of an input to be changed, and what makes a change count."""
+    if value.is_cpu:
+        return value.detach().numpy(), lambda: None  # the same memory
+    elements = value.detach().cpu().numpy()
+
+    def write() -> None:
+        value.detach().copy_(treadle.from_numpy(elements))
+
+    return elements, write
 
 
 class _Check:
@@ -222,27 +234,30 @@ class _Check:
         input."""
         result = []
         for _, value in self.checked:
-            elements = value.detach().numpy()  # shares memory: writing here moves the input
+            elements, write = _elements(value)
             parts = (elements.real, elements.imag) if value.dtype.is_complex else (elements,)
             rows: list[list[np.ndarray]] = [[] for _ in numbers]
             for index in np.ndindex(elements.shape):
                 for part in parts:
-                    for column, row in enumerate(self._difference(part, index, numbers)):
+                    for column, row in enumerate(self._difference(part, index, numbers, write)):
                         rows[column].append(row)
             result.append([np.array(part) for part in rows])
         return result
 
     def _difference(
-        self, part: np.ndarray, index: tuple, numbers: Sequence[int]
+        self, part: np.ndarray, index: tuple, numbers: Sequence[int], write: Callable[[], None]
     ) -> list[np.ndarray]:
         before = part[index].copy()
         try:
             part[index] = before + self.eps
+            write()
             above = self._values(numbers)
             part[index] = before - self.eps
+            write()
             below = self._values(numbers)
         finally:
             part[index] = before
+            write()
         return [(up - down) / (2 * self.eps) for up, down in zip(above, below)]
 
     def _analytic(self, number: int, check_dtypes: bool) -> list[np.ndarray]:
