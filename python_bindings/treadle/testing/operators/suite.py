@@ -10,6 +10,9 @@ NumPy says:
     @samples("my_ops::rotary")
     def rotary(make: Maker) -> Iterator[Sample]:
         yield Sample(make((3, 4)), make((3, 2)), make((3, 2)), expect=rotary_in_numpy)
+
+The library "aten" is Treadle itself: so a device from outside is tested, by the options of
+treadle.testing.operators.device.
 """
 
 from __future__ import annotations
@@ -25,13 +28,14 @@ _OPERATORS = frozenset({"has_samples_and_reference", "misuse_is_refused"})
 
 
 class OperatorTests:
-    """Tests of all operators of `library`, the name of a module that is imported first."""
+    """Tests of all operators of `library`, the name of a module that is imported first, or "aten"."""
 
     library: str = ""
 
     def pytest_generate_tests(self, metafunc: Any) -> None:
         name = metafunc.function.__name__.removeprefix("test_")
-        importlib.import_module(self.library)
+        if self.library != "aten":
+            importlib.import_module(self.library)
         library = self.library.rpartition(".")[2]
         if name in _OPERATORS:
             found = [op for op in operators(library) if cases.in_suite(op)]
