@@ -16,7 +16,7 @@ import pytest
 import treadle
 from treadle.autograd import gradcheck, gradgradcheck
 
-from . import cases
+from . import cases, device
 from .cases import samples_of
 from .catalogue import Operator, operators
 from .check import assert_matches, call, expected, outcome, same_bits, tensors
@@ -188,7 +188,7 @@ def _undeclared(op: Operator, dtype: str) -> tuple[list[Any], dict[str, Any], st
     return args, kwargs, f"{named} of a dtype" if named in tensor_names else named
 
 
-def _refusal(op: Operator, form: str, dtype: str, subject: str) -> str:
+def _refusal(op: Operator, form: str, place: str, dtype: str, subject: str) -> str:
     """The whole message for a dtype outside the row."""
     if op.kind in ("composite", "view"):
         return f"{form}: expected {subject} in ({', '.join(op.dtypes)}), got {dtype}"
@@ -197,7 +197,7 @@ def _refusal(op: Operator, form: str, dtype: str, subject: str) -> str:
     kernels = [d for d in op.dtypes if not promoted or "float" in d or "complex" in d]
     return (
         f"{form}: expected a device, layout and dtype that has a kernel, "
-        f"got cpu, strided, {dtype}\nkernels exist for: cpu ({', '.join(kernels)})"
+        f"got {place}, strided, {dtype}\nkernels exist for: cpu ({', '.join(kernels)})"
     )
 
 
@@ -231,7 +231,11 @@ def undeclared_cells_are_refused(op: Operator, dtype: str) -> None:
             call_it()
         # Kernels of elements are those of the functional form.
         name = form if form.endswith("_") and op.kind != "pointwise" else op.name
-        assert str(info.value) == _refusal(op, name, dtype, subject), form
+        # What is known of the meta device is what the CPU does.
+        place = "cpu" if form == "meta" else device.kind()
+        said, wanted = str(info.value), _refusal(op, name, place, dtype, subject)
+        # The device under test may have kernels of its own, which are named after those of the CPU.
+        assert said == wanted or (place != "cpu" and said.startswith(wanted)), form
 
 
 # ---- Gradients ----

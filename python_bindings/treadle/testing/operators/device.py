@@ -22,6 +22,11 @@ def name() -> str:
     return _name
 
 
+def kind() -> str:
+    """The kind of that device, without its number."""
+    return treadle.device(_name).type
+
+
 def use(device: str) -> None:
     """Test on this device from now on."""
     global _name
