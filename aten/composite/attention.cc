@@ -37,7 +37,13 @@ int64_t draw_seed(const Tensor& query) {
   if (query.is_meta()) return 0;
   const NoGrad no_grad;
   const Tensor seed = empty_cpu({}, ScalarType::Int64);
-  return aten::item(aten::random_(seed, default_generator(query.device()))).to<int64_t>();
+  if (query.is_cpu()) return aten::item(aten::random_(seed)).to<int64_t>();
+  // Drawn on the CPU, from where the device's numbers are.
+  const Generator own = default_generator(query.device()), lent = make_generator(kCPU);
+  lent->set_position(own->position());
+  aten::random_(seed, lent);
+  own->set_position(lent->position());
+  return aten::item(seed).to<int64_t>();
 }
 
 DimVector leading(const Tensor& t) {

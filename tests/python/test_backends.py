@@ -422,6 +422,14 @@ def test_random_numbers(minimal: str) -> None:
     y = checkpoint(dropped, x, use_reentrant=False)
     y.sum().backward()
     assert treadle.equal(x.grad, 2 * y.detach())
+    # What attention drops follows from the device's generator, too.
+    attention = treadle.nn.functional.scaled_dot_product_attention
+    results = []
+    for device in ("cpu", "minimal"):
+        treadle.manual_seed(5)
+        x = treadle.ones(1, 2, 6, 4, device=device)
+        results.append(attention(x, x, x, dropout_p=0.5).cpu())
+    assert treadle.allclose(*results) and (results[0] != 1).any()
 
 
 # ---- who answers ---------------------------------------------------------------------------------
