@@ -20,10 +20,10 @@ constexpr struct {
 };
 
 const char* tag_name(int32_t tag) {
-  static constexpr const char* kNames[] = {"None",     "Tensor",   "bool",     "int",
-                                           "float",    "complex",  "str",      "int[]",
-                                           "float[]",  "bool[]",   "Tensor[]", "ScalarType",
-                                           "Layout",   "Device",   "MemoryFormat", "Generator"};
+  static constexpr const char* kNames[] = {"None",    "Tensor",  "bool",         "int",
+                                           "float",   "complex", "str",          "int[]",
+                                           "float[]", "bool[]",  "Tensor[]",     "ScalarType",
+                                           "Layout",  "Device",  "MemoryFormat", "Generator"};
   return tag >= 0 && tag < static_cast<int32_t>(std::size(kNames)) ? kNames[tag] : "unknown";
 }
 
