@@ -149,8 +149,8 @@ void embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64_t
   add_lines("embedding_dense_backward", indices, grad, line, 1, false, skipped, result.tensor());
   if (by_frequency && out.numel() > 0 && indices.numel() > 0) {
     // Each row over the number of times it was used; unused ones are 0.
-    const Tensor ones = plugin::empty({indices.numel(), 1}, result.tensor().dtype(), out.device());
-    const Tensor counts = plugin::empty({rows, 1}, result.tensor().dtype(), out.device());
+    const Tensor ones = plugin::empty({indices.numel(), 1}, DType::Int64, out.device());
+    const Tensor counts = plugin::empty({rows, 1}, DType::Int64, out.device());
     fill(ones, 1);
     clear(counts);
     Line each = line;
