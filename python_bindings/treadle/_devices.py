@@ -1,5 +1,5 @@
-"""What the namespaces of devices that are known by name (treadle.cuda, mps, xpu, accelerator) ask the
-library, and which module is a device's.
+"""What the namespaces of devices that are known by name (treadle.cuda, mps, xpu, accelerator) ask
+the library, and which module is a device's.
 
 A device is there if a tensor can be made on it, which takes a backend for it. A function that needs
 one says so where there is none:

@@ -53,8 +53,8 @@ def fork_rng(
     _devices_kw: str = "devices",
     device_type: Optional[str] = None,
 ) -> Iterator[None]:
-    """Random numbers drawn in the block leave the streams outside as they were: that of the CPU, and
-    of the devices given, of every device there is if none are. `device_type` is the kind that
+    """Random numbers drawn in the block leave the streams outside as they were: that of the CPU,
+    and of the devices given, of every device there is if none are. `device_type` is the kind that
     numbers in `devices` mean."""
     if not enabled:
         yield
@@ -74,7 +74,7 @@ def _generators_of(devices: Optional[Iterable[Any]], kind: Optional[str]) -> Lis
             return []
         from treadle.backends._random import generators
 
-        kinds = _C._backends() if kind is None else [name for name in _C._backends() if name == kind]
+        kinds = [name for name in _C._backends() if kind in (None, name)]
         return [generator for name in kinds for generator in generators(name)]
     named = (f"{kind}:{d}" if kind and isinstance(d, int) else d for d in devices)
     # A program may name devices of a kind that is not there.

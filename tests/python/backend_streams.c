@@ -118,6 +118,6 @@ static treadle_status start(const treadle_api* api) {
   b.dtypes = ~(1u << TREADLE_FLOAT64);
   return api->register_backend(&b, &type);
 }
-static const treadle_plugin plugin = {sizeof(treadle_plugin), TREADLE_PLUGIN_VERSION, "streams", "1.0",
-                                      &start};
+static const treadle_plugin plugin = {sizeof(treadle_plugin), TREADLE_PLUGIN_VERSION, "streams",
+                                      "1.0", &start};
 TREADLE_PLUGIN_EXPORT const treadle_plugin* treadle_plugin_entry(void) { return &plugin; }

@@ -1,11 +1,12 @@
-"""Devices from outside as programs use them: several at once, each with its module, its streams, its
-memory and its random numbers; saved here and loaded there; who answers what; and what is found at
-`import treadle`.
+"""Devices from outside as programs use them: several at once, each with its module, its streams,
+its memory and its random numbers; saved here and loaded there; who answers what; and what is found
+at `import treadle`.
 """
 
 from __future__ import annotations
 
 import copy
+import importlib.util
 import os
 import pickle
 import subprocess
@@ -25,8 +26,8 @@ CLOSED = "expected all tensors on one device, got"
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Backends by name: minimal; `other`, the same under that name, whose storages are no addresses;
-    `streams`, which has everything that a backend may have and no kernels."""
+    """Backends by name: minimal; `other`, the same under that name, whose storages are no
+    addresses; `streams`, which has everything that a backend may have and no kernels."""
     folder = tmp_path_factory.mktemp("backends")
     with ThreadPoolExecutor() as pool:
         made = {
@@ -66,7 +67,10 @@ def refusal(call: object, error: type = RuntimeError) -> str:
 
 
 def opencl_library() -> str:
-    """The OpenCL backend, where it was built and has a device; else nothing."""
+    """The OpenCL backend, where it was built: as a package, or where the environment says; else
+    nothing."""
+    if importlib.util.find_spec("treadle_opencl"):
+        return importlib.import_module("treadle_opencl").library()
     return os.environ.get("TREADLE_OPENCL_BACKEND", "")
 
 
@@ -266,7 +270,8 @@ def test_saved_on_one_and_loaded_on_another(minimal: str, streams: str, tmp_path
             assert loaded["x"].untyped_storage() == loaded["tail"].untyped_storage()
     # By its storage tag, which is what another program knows the device by.
     treadle.save(x.to("streams:1"), path)
-    assert b"tag_of_streams:1" in path.read_bytes() and str(treadle.load(path).device) == "streams:1"
+    assert b"tag_of_streams:1" in path.read_bytes()
+    assert str(treadle.load(path).device) == "streams:1"
     plugins.run_program(
         """
         import sys, treadle
@@ -274,8 +279,8 @@ def test_saved_on_one_and_loaded_on_another(minimal: str, streams: str, tmp_path
             treadle.load(sys.argv[1])
         except RuntimeError as error:
             assert str(error) == (
-                "load: expected the device 'tag_of_streams:1' of the checkpoint, which is not there; "
-                "give map_location='cpu' to load its tensors on the CPU"
+                "load: expected the device 'tag_of_streams:1' of the checkpoint, which is not "
+                "there; give map_location='cpu' to load its tensors on the CPU"
             ), error
         else:
             raise AssertionError("expected an error")
@@ -309,14 +314,21 @@ def test_the_module_of_a_device(streams: str) -> None:
         "module 'treadle.streams' has no attribute 'nonsense'"
     )
     with amp.autocast():
-        assert (treadle.ones(2, 2).streams() @ treadle.ones(2, 2).streams()).dtype == treadle.float16
+        x = treadle.ones(2, 2).streams()
+        assert (x @ x).dtype == treadle.float16
     with pytest.warns(UserWarning, match="In STREAMS autocast, but the target dtype is not"):
         treadle.autocast("streams", dtype=treadle.bfloat16)
     message = "expected a dtype that tensors on streams may have, got float64"
-    assert refusal(lambda: treadle.zeros(1, dtype=treadle.float64, device="streams"), TypeError) == (
-        f"zeros: {message}"
-    )
+    double = {"dtype": treadle.float64, "device": "streams"}
+    assert refusal(lambda: treadle.zeros(1, **double), TypeError) == f"zeros: {message}"
     assert message in refusal(lambda: treadle.zeros(1, device="streams").double(), TypeError)
+    # What programs for PyTorch call first.
+    treadle.utils.rename_privateuse1_backend("streams")
+    treadle.utils.generate_methods_for_privateuse1_backend()
+    assert refusal(lambda: treadle.utils.rename_privateuse1_backend("npu")) == (
+        "rename_privateuse1_backend: expected a device with a backend, got 'npu', for which none is "
+        "loaded; see treadle.load_backend"
+    )
     # Under the other name of the package.
     from treadle import run
 
@@ -512,7 +524,9 @@ def install(folder: Path, name: str, target: str, module: str = "") -> None:
         (folder / f"{target.split(':')[0]}.py").write_text(module)
 
 
-def test_backends_are_found_at_import(tmp_path: Path, minimal: str, other: str, streams: str) -> None:
+def test_backends_are_found_at_import(
+    tmp_path: Path, minimal: str, other: str, streams: str
+) -> None:
     install(tmp_path, "one", "package_one:library", f"def library(): return {minimal!r}")
     install(tmp_path, "two", "package_two", f"import treadle\nLIBRARY = {streams!r}")
     names, warnings = imported(tmp_path, TREADLE_BACKENDS=other)

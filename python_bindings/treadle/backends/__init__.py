@@ -7,7 +7,8 @@ them.
     treadle.backends.cudnn.benchmark = True      # remembered; there is no cuDNN to tell
     treadle.backends.mkldnn.is_available()       # True: convolutions run on oneDNN
 
-A switch of a library that is not there keeps what a program sets. docs/backends.md is about devices.
+A switch of a library that is not there keeps what a program sets. Of devices speaks
+docs/backends.md.
 """
 
 from __future__ import annotations

@@ -110,9 +110,9 @@ def coverage(device: str) -> Coverage:
 
 
 class allow_fallback:  # noqa: N801  a function that is also a context
-    """Set whether an operator that a kind of device has no kernel for runs on the CPU (as it does at
-    first), or is a NotImplementedError: for good, or for the length of a `with` block. RuntimeError
-    for a device without a backend."""
+    """Set whether an operator that a kind of device has no kernel for runs on the CPU (as it does
+    at first), or is a NotImplementedError: for good, or for the length of a `with` block.
+    RuntimeError for a device without a backend."""
 
     def __init__(self, device: str, allowed: bool) -> None:
         self.device = _checked(device)

@@ -1,5 +1,5 @@
-"""What a new device brings to the package: its module `treadle.NAME`, and the methods and properties
-of tensors, layers and packed sequences that are named after it.
+"""What a new device brings to the package: its module `treadle.NAME`, and the methods and
+properties of tensors, layers and packed sequences that are named after it.
 
     treadle.mine.synchronize()
     x.mine(), x.is_mine, net.mine()
@@ -23,11 +23,10 @@ _modules: Dict[str, DeviceModule] = {}
 def install(name: str) -> None:
     """Make a device that was just registered known to the package."""
     module = _modules[name] = DeviceModule(name)
-    # Modules that only say that there is no such device give way.
-    if not treadle._names._is_module(f"treadle.{name}") or name in _devices.ABSENT:
-        if name in _devices.ABSENT or not hasattr(treadle, name):
-            _publish(module)
-            setattr(treadle, name, module)
+    # A module that only says that there is no such device gives way.
+    if name in _devices.ABSENT or not hasattr(treadle, name):
+        _publish(module)
+        setattr(treadle, name, module)
     _add(_C.Tensor, name, _to_device(name))
     _add(_C.Tensor, f"is_{name}", property(lambda self: self.device.type == name))
     layers = sys.modules.get("treadle.nn.modules.module")

@@ -48,5 +48,6 @@ def load_backend(path: Union[str, "os.PathLike[str]"]) -> Tuple[str, ...]:
 
 
 def loaded() -> List[Loaded]:
-    """The libraries that were loaded, with the devices of each."""
-    return [Loaded(*plugin, _devices_of.get(plugin[2], ())) for plugin in _C._loaded_plugins()]
+    """The libraries that were loaded, with the devices of each, in the order of loading."""
+    plugins = {plugin[2]: plugin for plugin in _C._loaded_plugins()}
+    return [Loaded(*plugins[path], devices) for path, devices in _devices_of.items()]

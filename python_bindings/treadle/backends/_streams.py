@@ -246,7 +246,8 @@ def _place_of(kind: Optional[str], device: Any, what: str) -> Tuple[str, int]:
 def stream_type(name: str) -> type:
     """Stream, for one kind of device."""
     doc = f"A queue of work on a device of {name}: Stream(device=None, priority=0)."
-    return type("Stream", (Stream,), {"_kind": name, "__module__": f"treadle.{name}", "__doc__": doc})
+    attributes = {"_kind": name, "__module__": f"treadle.{name}", "__doc__": doc}
+    return type("Stream", (Stream,), attributes)
 
 
 def event_type(name: str) -> type:

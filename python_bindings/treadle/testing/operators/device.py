@@ -3,8 +3,8 @@ compared.
 
     pytest -p treadle.testing.operators.device --device mine --backend build/libmine.so tests/
 
-are the options, for any tests that take their tensors from `sample.to_tensor`, or make them where no
-device is given. Without them the device is the CPU.
+are the options, for any tests that take their tensors from `sample.to_tensor`, or make them where
+no device is given. Without them the device is the CPU.
 """
 
 from __future__ import annotations
