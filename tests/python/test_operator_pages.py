@@ -51,10 +51,9 @@ def test_the_first_steps(tmp_path: Path) -> None:
 def test_the_guide_with_the_page_and_the_wheel(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
-    (tmp_path / "tests").mkdir()
     reader = Reader(PAGE, tmp_path, {**environment, "HOME": str(tmp_path)})
     done = reader.follow(until="## 6. Versions")
-    assert "python -m pytest -q tests" in done and any("treadle.codegen" in c for c in done)
+    assert "python -m pytest -q test_my_ops.py" in done and any("treadle.codegen" in c for c in done)
 
 
 def test_the_example(environment: dict[str, str], tmp_path: Path) -> None:
