@@ -313,7 +313,7 @@ def _contents(value: Any) -> Any:
         if value.is_meta or value.numel() > 10_000:
             return None
         return value.shape, (
-            value.detach().clone().reshape(-1).view(treadle.uint8).numpy().tobytes()
+            value.detach().cpu().clone().reshape(-1).view(treadle.uint8).numpy().tobytes()
             if value.numel()
             else b""
         )
