@@ -34,19 +34,6 @@ struct EventReference {
   }
 };
 
-bool is_complete(cl_event event) {
-  cl_int status = CL_COMPLETE;
-  succeed(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr),
-          "clGetEventInfo");
-  return status <= CL_COMPLETE;  // negative: it failed
-}
-cl_event mark(cl_command_queue queue) {
-  cl_event marker = nullptr;
-  succeed(clEnqueueMarkerWithWaitList(queue, 0, nullptr, &marker), "clEnqueueMarkerWithWaitList");
-  clFlush(queue);
-  return marker;
-}
-
 }  // namespace
 
 int32_t OpenClBackend::device_count() { return Devices::instance().count(); }
@@ -103,8 +90,8 @@ bool OpenClBackend::reduce(const treadle_reduce_call& call) {
 }
 
 void OpenClBackend::synchronize(int32_t index) {
-  for (const cl_command_queue queue : device_at(index).queues())
-    succeed(clFinish(queue), "clFinish");
+  Device& device = device_at(index);
+  for (const uint64_t stream : device.streams()) device.finish(stream);
 }
 
 uint64_t OpenClBackend::stream_create(int32_t index, int32_t) {
@@ -117,13 +104,10 @@ void OpenClBackend::stream_set(int32_t index, uint64_t stream) {
   device_at(index).set_current_stream(stream);
 }
 bool OpenClBackend::stream_query(int32_t index, uint64_t stream) {
-  const cl_event marker = mark(device_at(index).queue(stream));
-  const bool idle = is_complete(marker);
-  clReleaseEvent(marker);
-  return idle;
+  return device_at(index).is_idle(stream);
 }
 void OpenClBackend::stream_synchronize(int32_t index, uint64_t stream) {
-  succeed(clFinish(device_at(index).queue(stream)), "clFinish");
+  device_at(index).finish(stream);
 }
 
 void* OpenClBackend::event_create(int32_t, bool timing) { return new Event{timing, nullptr, {}}; }

@@ -38,6 +38,19 @@ void succeed(cl_int code, const char* call) {
                " to succeed, got error ", code);
 }
 
+cl_event mark(cl_command_queue queue) {
+  cl_event marker = nullptr;
+  succeed(clEnqueueMarkerWithWaitList(queue, 0, nullptr, &marker), "clEnqueueMarkerWithWaitList");
+  clFlush(queue);
+  return marker;
+}
+bool is_complete(cl_event event) {
+  cl_int status = CL_COMPLETE;
+  succeed(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr),
+          "clGetEventInfo");
+  return status <= CL_COMPLETE;  // negative: it failed
+}
+
 Device::Device(cl_platform_id platform, cl_device_id id) : id_(id) {
   const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
                                               reinterpret_cast<cl_context_properties>(platform), 0};
@@ -60,11 +73,11 @@ uint64_t Device::create_queue() {
       clCreateCommandQueue(context_, id_, CL_QUEUE_PROFILING_ENABLE, &code);
   succeed(code, "clCreateCommandQueue");
   const std::lock_guard lock(queues_mutex_);
-  queues_[next_queue_] = queue;
+  queues_[next_queue_].handle = queue;
   return next_queue_++;
 }
 void Device::destroy_queue(uint64_t stream) {
-  cl_command_queue queue = nullptr;
+  Queue queue;
   {
     const std::lock_guard lock(queues_mutex_);
     const auto found = queues_.find(stream);
@@ -72,27 +85,64 @@ void Device::destroy_queue(uint64_t stream) {
     queue = found->second;
     queues_.erase(found);
   }
-  clFinish(queue);
-  clReleaseCommandQueue(queue);
+  clFinish(queue.handle);
+  if (queue.marker != nullptr) clReleaseEvent(queue.marker);
+  clReleaseCommandQueue(queue.handle);
 }
-cl_command_queue Device::queue(uint64_t stream) {
-  const std::lock_guard lock(queues_mutex_);
+Device::Queue& Device::queue_of(uint64_t stream) {
   const auto found = queues_.find(stream);
   plugin::check(found != queues_.end(), ErrorKind::Value,
                 "opencl: expected the number of a stream, got ", stream);
   return found->second;
 }
-std::vector<cl_command_queue> Device::queues() {
+cl_command_queue Device::queue(uint64_t stream) {
   const std::lock_guard lock(queues_mutex_);
-  std::vector<cl_command_queue> all;
-  for (const auto& [number, queue] : queues_) all.push_back(queue);
+  Queue& queue = queue_of(stream);
+  ++queue.used;
+  return queue.handle;
+}
+void Device::finish(uint64_t stream) {
+  cl_command_queue handle = nullptr;
+  uint64_t used = 0;
+  {
+    const std::lock_guard lock(queues_mutex_);
+    const Queue& queue = queue_of(stream);
+    handle = queue.handle;
+    used = queue.used;
+  }
+  succeed(clFinish(handle), "clFinish");
+  const std::lock_guard lock(queues_mutex_);
+  const auto found = queues_.find(stream);
+  if (found != queues_.end()) found->second.done = std::max(found->second.done, used);
+}
+bool Device::is_idle(uint64_t stream) {
+  const std::lock_guard lock(queues_mutex_);
+  Queue& queue = queue_of(stream);
+  if (queue.done == queue.used) return true;
+  if (queue.marker == nullptr || queue.marked != queue.used) {
+    if (queue.marker != nullptr) clReleaseEvent(queue.marker);
+    queue.marker = nullptr;
+    queue.marker = mark(queue.handle);
+    queue.marked = queue.used;
+  }
+  if (!is_complete(queue.marker)) return false;
+  queue.done = queue.marked;
+  return true;
+}
+std::vector<uint64_t> Device::streams() {
+  const std::lock_guard lock(queues_mutex_);
+  std::vector<uint64_t> all;
+  for (const auto& [number, queue] : queues_) all.push_back(number);
   return all;
 }
 cl_command_queue Device::current_queue() {
   return queue(position_ < current_streams.size() ? current_streams[position_] : 0);
 }
 void Device::set_current_stream(uint64_t stream) {
-  queue(stream);  // there is one
+  {
+    const std::lock_guard lock(queues_mutex_);
+    queue_of(stream);  // there is one
+  }
   if (current_streams.size() <= position_) current_streams.resize(position_ + 1, 0);
   current_streams[position_] = stream;
 }

@@ -15,6 +15,10 @@
 
 namespace treadle_opencl {
 
+// A mark at the end of a queue, to be released.
+cl_event mark(cl_command_queue queue);
+bool is_complete(cl_event event);
+
 // Throws RuntimeError (or out of memory) unless `code` is CL_SUCCESS; `call` names the function.
 void succeed(cl_int code, const char* call);
 
@@ -45,13 +49,17 @@ class Device {
   bool is_cpu() const { return is_cpu_; }
   int64_t units() const { return units_; }
 
-  // The queue of a stream by number, and the one that this thread's work goes to.
+  // The queue of a stream by number, for work to be put into, and the one that this thread's work
+  // goes to.
   cl_command_queue queue(uint64_t stream);
   cl_command_queue current_queue();
+  // Waits for what is in the queue; whether nothing is.
+  void finish(uint64_t stream);
+  bool is_idle(uint64_t stream);
   void set_current_stream(uint64_t stream);
   uint64_t create_queue();
   void destroy_queue(uint64_t stream);
-  std::vector<cl_command_queue> queues();
+  std::vector<uint64_t> streams();
 
   // The kernel `name` of the program with this text; built on first use. The text of a program is
   // asked for only then.
@@ -98,8 +106,17 @@ class Device {
   int64_t units_ = 1;
   size_t position_ = 0;  // among all devices
 
+  // A queue, how often work was put into it, up to which of these times it is known to be done, and
+  // a marker behind one of them.
+  struct Queue {
+    cl_command_queue handle = nullptr;
+    uint64_t used = 0, done = 0, marked = 0;
+    cl_event marker = nullptr;
+  };
+  Queue& queue_of(uint64_t stream);  // with the lock held
+
   std::mutex queues_mutex_;
-  std::map<uint64_t, cl_command_queue> queues_;
+  std::map<uint64_t, Queue> queues_;
   uint64_t next_queue_ = 0;
   std::mutex programs_mutex_;
   std::map<std::string, Program> programs_;
