@@ -17,7 +17,6 @@
 // a kind this header does not know).
 #pragma once
 
-
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -38,12 +37,8 @@ inline bool is_complex_dtype(treadle_dtype t) {
 inline bool is_floating_dtype(treadle_dtype t) {
   return t >= TREADLE_FLOAT16 && t <= TREADLE_FLOAT64;
 }
-inline bool is_integer_dtype(treadle_dtype t) {
-  return t >= TREADLE_UINT8 && t <= TREADLE_INT64;
-}
-inline bool is_signed_dtype(treadle_dtype t) {
-  return t >= TREADLE_INT8 && t <= TREADLE_INT64;
-}
+inline bool is_integer_dtype(treadle_dtype t) { return t >= TREADLE_UINT8 && t <= TREADLE_INT64; }
+inline bool is_signed_dtype(treadle_dtype t) { return t >= TREADLE_INT8 && t <= TREADLE_INT64; }
 
 // The dtype that values of `t` are computed in.
 inline treadle_dtype compute_dtype(treadle_dtype t) {
@@ -52,7 +47,7 @@ inline treadle_dtype compute_dtype(treadle_dtype t) {
 
 // "f32": the end of the names of functions for a dtype.
 inline const char* dtype_suffix(treadle_dtype t) {
-  static const char* const names[] = {"b",   "u8",  "u16", "u32",  "u64", "i8",  "i16", "i32",
+  static const char* const names[] = {"b",   "u8",  "u16",  "u32", "u64", "i8",  "i16", "i32",
                                       "i64", "f16", "bf16", "f32", "f64", "c64", "c128"};
   if (t < 0 || t > TREADLE_COMPLEX128) throw std::invalid_argument("unknown dtype");
   return names[t];
@@ -60,9 +55,9 @@ inline const char* dtype_suffix(treadle_dtype t) {
 
 // Whether the function's result is a truth value: 0 or 1, an int in the text.
 inline bool is_truth_function(const char* name) {
-  static const std::set<std::string> names = {
-      "isnan",       "isinf",      "isfinite",    "signbit",    "cast_bool",
-      "logical_and", "logical_or", "logical_xor", "logical_not"};
+  static const std::set<std::string> names = {"isnan",      "isinf",       "isfinite",
+                                              "signbit",    "cast_bool",   "logical_and",
+                                              "logical_or", "logical_xor", "logical_not"};
   return names.count(name) != 0;
 }
 
@@ -74,8 +69,8 @@ class ExpressionDialect {
 
   // The type of values: of complex ones a pair. bool is computed in bytes that are 0 or 1.
   virtual std::string type(treadle_dtype t) const {
-    static const char* const names[] = {"uchar", "uchar", "ushort", "uint",  "ulong",
-                                        "char",  "short", "int",    "long",  "float",
+    static const char* const names[] = {"uchar", "uchar", "ushort", "uint",   "ulong",
+                                        "char",  "short", "int",    "long",   "float",
                                         "float", "float", "double", "float2", "double2"};
     return names[t];
   }
@@ -96,8 +91,8 @@ class ExpressionDialect {
   virtual std::string integer(int64_t value, treadle_dtype t) const {
     if (t == TREADLE_BOOL) return value != 0 ? "((uchar)1)" : "((uchar)0)";
     // The lowest number of 64 bits has no literal of its own.
-    const std::string digits = value == INT64_MIN ? "(-9223372036854775807L - 1)"
-                                                  : std::to_string(value) + "L";
+    const std::string digits =
+        value == INT64_MIN ? "(-9223372036854775807L - 1)" : std::to_string(value) + "L";
     return "((" + type(t) + ")" + digits + ")";
   }
   virtual std::string floating(double value, treadle_dtype t) const {
@@ -249,7 +244,9 @@ class ExpressionWriter {
     }
     if (function.compare(0, 8, "logical_") == 0) {
       require(children, 2);
-      const char* op = function == "logical_and" ? " && " : function == "logical_or" ? " || " : " != ";
+      const char* op = function == "logical_and"  ? " && "
+                       : function == "logical_or" ? " || "
+                                                  : " != ";
       return {"(" + truth(children[0]) + op + truth(children[1]) + ")", true};
     }
     if (function == "where") {

@@ -67,18 +67,18 @@ bool OpenClBackend::copy(treadle_place to, treadle_place from, size_t nbytes, bo
   }
   const cl_command_queue queue = device_at(to.device.index).current_queue();
   if (from.device.type == TREADLE_CPU) {
-    succeed(clEnqueueWriteBuffer(queue, static_cast<cl_mem>(to.storage), blocking, to_offset, nbytes,
-                                 static_cast<const char*>(from.storage) + from_offset, 0, nullptr,
-                                 nullptr),
+    succeed(clEnqueueWriteBuffer(queue, static_cast<cl_mem>(to.storage), blocking, to_offset,
+                                 nbytes, static_cast<const char*>(from.storage) + from_offset, 0,
+                                 nullptr, nullptr),
             "clEnqueueWriteBuffer");
     return true;
   }
   // Each device has a context of its own, and buffers cannot leave theirs.
   if (from.device.index != to.device.index) return false;
-  succeed(clEnqueueCopyBuffer(queue, static_cast<cl_mem>(from.storage),
-                              static_cast<cl_mem>(to.storage), from_offset, to_offset, nbytes, 0,
-                              nullptr, nullptr),
-          "clEnqueueCopyBuffer");
+  succeed(
+      clEnqueueCopyBuffer(queue, static_cast<cl_mem>(from.storage), static_cast<cl_mem>(to.storage),
+                          from_offset, to_offset, nbytes, 0, nullptr, nullptr),
+      "clEnqueueCopyBuffer");
   return true;
 }
 
@@ -128,8 +128,9 @@ void OpenClBackend::event_record(int32_t index, void* event, uint64_t stream) {
 void OpenClBackend::event_wait(int32_t index, void* event, uint64_t stream) {
   const EventReference reference(event);
   if (reference.event == nullptr) return;
-  succeed(clEnqueueBarrierWithWaitList(device_at(index).queue(stream), 1, &reference.event, nullptr),
-          "clEnqueueBarrierWithWaitList");
+  succeed(
+      clEnqueueBarrierWithWaitList(device_at(index).queue(stream), 1, &reference.event, nullptr),
+      "clEnqueueBarrierWithWaitList");
 }
 bool OpenClBackend::event_query(void* event) {
   const EventReference reference(event);
@@ -137,8 +138,7 @@ bool OpenClBackend::event_query(void* event) {
 }
 void OpenClBackend::event_synchronize(void* event) {
   const EventReference reference(event);
-  if (reference.event != nullptr)
-    succeed(clWaitForEvents(1, &reference.event), "clWaitForEvents");
+  if (reference.event != nullptr) succeed(clWaitForEvents(1, &reference.event), "clWaitForEvents");
 }
 double OpenClBackend::event_elapsed(void* start, void* end) {
   cl_ulong times[2];
@@ -159,11 +159,12 @@ double OpenClBackend::event_elapsed(void* start, void* end) {
 void* OpenClBackend::pinned_allocate(size_t nbytes) {
   Device& device = device_at(0);
   cl_int code = CL_SUCCESS;
-  const cl_mem memory = clCreateBuffer(
-      device.context(), CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, nbytes, nullptr, &code);
+  const cl_mem memory = clCreateBuffer(device.context(), CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                                       nbytes, nullptr, &code);
   succeed(code, "clCreateBuffer");
-  void* const data = clEnqueueMapBuffer(device.queue(0), memory, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE,
-                                        0, nbytes, 0, nullptr, nullptr, &code);
+  void* const data =
+      clEnqueueMapBuffer(device.queue(0), memory, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, nbytes, 0,
+                         nullptr, nullptr, &code);
   if (code != CL_SUCCESS) clReleaseMemObject(memory);
   succeed(code, "clEnqueueMapBuffer");
   const std::lock_guard lock(pinned_mutex_);

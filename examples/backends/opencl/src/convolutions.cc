@@ -16,7 +16,8 @@ using plugin::Tensor;
 
 namespace {
 
-constexpr Family kFamily = {"convolutions",
+constexpr Family kFamily = {
+    "convolutions",
 #include "../cl/convolutions.cl"
 };
 constexpr int64_t kMostElements = 1 << 24;  // of the matrix of elements under the kernel
@@ -36,7 +37,8 @@ void place(int64_t (&to)[3], Ints values, size_t count, int64_t rest) {
   for (size_t d = 0; d < 3; ++d) {
     const size_t missing = 3 - count;
     // One number stands for all dimensions.
-    to[d] = d < missing ? rest : values[values.size() == 1 ? 0 : values.size() - count + d - missing];
+    to[d] =
+        d < missing ? rest : values[values.size() == 1 ? 0 : values.size() - count + d - missing];
   }
 }
 Geometry geometry_of(Ints in, Ints out, Ints weight, Ints stride, Ints padding, Ints dilation,
@@ -90,8 +92,8 @@ void forward(const Geometry& g, const Tensor& in, const Tensor& weight, const Te
     launch.tensor(in).tensor(matrix).scalar<int64_t>(first).scalar<int64_t>(images);
     launch.over(depth * images);
     multiply(images, g.out_channels, positions, depth, {weight, 0, depth, 1},
-             {matrix, positions, images * positions, 1}, out,
-             first * g.out_channels * positions, 1, {bias, 0, 1, 0}, bias.defined() ? 1 : 0);
+             {matrix, positions, images * positions, 1}, out, first * g.out_channels * positions, 1,
+             {bias, 0, 1, 0}, bias.defined() ? 1 : 0);
   }
 }
 
@@ -143,8 +145,8 @@ void weight_gradient(const Geometry& g, const Tensor& grad, const Tensor& in, co
         {g.out_channels, images, positions}, {positions, g.out_channels * positions, 1},
         grad.storage_offset() + first * g.out_channels * positions));
     // What earlier images gave is the bias of the later ones.
-    multiply(1, g.out_channels, columns, depth, {rows, 0, depth, 1}, {matrix, 0, columns, 1}, out, 0,
-             1, {first > 0 ? out : Tensor(), 0, columns, 1}, first > 0 ? 1 : 0);
+    multiply(1, g.out_channels, columns, depth, {rows, 0, depth, 1}, {matrix, 0, columns, 1}, out,
+             0, 1, {first > 0 ? out : Tensor(), 0, columns, 1}, first > 0 ? 1 : 0);
   }
 }
 

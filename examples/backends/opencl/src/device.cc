@@ -202,13 +202,13 @@ Device::Fault Device::take_fault() {
   Fault marked{0, 0};
   const Fault none{0, 0};
   const cl_command_queue queue = current_queue();
-  succeed(clEnqueueReadBuffer(queue, memory, CL_TRUE, 0, sizeof marked, &marked, 0, nullptr,
-                              nullptr),
-          "clEnqueueReadBuffer");
+  succeed(
+      clEnqueueReadBuffer(queue, memory, CL_TRUE, 0, sizeof marked, &marked, 0, nullptr, nullptr),
+      "clEnqueueReadBuffer");
   if (marked.mark != 0)
-    succeed(clEnqueueWriteBuffer(queue, memory, CL_TRUE, 0, sizeof none, &none, 0, nullptr,
-                                 nullptr),
-            "clEnqueueWriteBuffer");
+    succeed(
+        clEnqueueWriteBuffer(queue, memory, CL_TRUE, 0, sizeof none, &none, 0, nullptr, nullptr),
+        "clEnqueueWriteBuffer");
   return marked;
 }
 

@@ -64,8 +64,7 @@ class Device {
   // The kernel `name` of the program with this text; built on first use. The text of a program is
   // asked for only then.
   template <class MakeSource>
-  std::shared_ptr<Kernel> kernel(const std::string& key, const char* name,
-                                 MakeSource make_source) {
+  std::shared_ptr<Kernel> kernel(const std::string& key, const char* name, MakeSource make_source) {
     const std::lock_guard lock(programs_mutex_);
     auto found = programs_.find(key);
     if (found == programs_.end()) {

@@ -1,5 +1,5 @@
-// What the files of hand-written kernels share. A family is the text of a few kernels over values of
-// one dtype T; 16-bit floats are computed in float32, between a conversion before and one after.
+// What the files of hand-written kernels share. A family is the text of a few kernels over values
+// of one dtype T; 16-bit floats are computed in float32, between a conversion before and one after.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,8 @@ struct Family {
 
 // The last argument of kernels in which an item does `per` elements, and the launch of as many
 // items as `elements` need, of about `work` steps each.
-inline void over_elements(Launch& launch, const Device& device, int64_t elements, int64_t work = 1) {
+inline void over_elements(Launch& launch, const Device& device, int64_t elements,
+                          int64_t work = 1) {
   const int64_t grain = std::max<int64_t>(1, 8192 / std::max<int64_t>(1, work));
   const int64_t per = Launch::per_item(device, elements, grain);
   launch.scalar<int64_t>(per).over((elements + per - 1) / per);

@@ -22,12 +22,14 @@ std::string source_of(DType dtype) {
   const auto raw = static_cast<treadle_dtype>(dtype);
   std::string text = element_prelude(raw);
   text += "#define STORE_PAIR(p, i, v) ((p)[i] = " + converted("(v)", TREADLE_COMPLEX128, raw) +
-          ")\n#define STORE_LONG(p, i, v) ((p)[i] = " + converted("(v)", TREADLE_INT64, raw) + ")\n";
+          ")\n#define STORE_LONG(p, i, v) ((p)[i] = " + converted("(v)", TREADLE_INT64, raw) +
+          ")\n";
   // As many bits as the dtype holds, so that nothing rounds to 1.
   if (dtype == DType::Float64) {
-    text += "#define UNIT(k) ((double)(random_pair(key, counter, k) >> 11) * 0x1p-53)\n"
-            "#define OPEN_UNIT(k) (((double)(long)(random_pair(key, counter, k) >> 12) + 0.5) * "
-            "0x1p-52)\n";
+    text +=
+        "#define UNIT(k) ((double)(random_pair(key, counter, k) >> 11) * 0x1p-53)\n"
+        "#define OPEN_UNIT(k) (((double)(long)(random_pair(key, counter, k) >> 12) + 0.5) * "
+        "0x1p-52)\n";
   } else if (plugin::is_floating(dtype)) {
     const char* bits = dtype == DType::Float16 ? "11" : dtype == DType::BFloat16 ? "8" : "24";
     text += std::string("#define UNIT(k) ((float)(random_word(key, counter, k) >> (32 - ") + bits +
@@ -88,8 +90,7 @@ void linspace(const Tensor& self, const Number& start, const Number& end) {
 // Counters for `numbers` numbers of which a block has `each`.
 void add_counters(Launch& launch, const Generator& generator, const Tensor& self, int64_t each) {
   const int64_t blocks = (self.numel() + each - 1) / each;
-  const auto at =
-      plugin::reserve_random(generator, self.device(), static_cast<uint64_t>(blocks));
+  const auto at = plugin::reserve_random(generator, self.device(), static_cast<uint64_t>(blocks));
   launch.scalar<uint64_t>(at.seed).scalar<uint64_t>(at.offset);
 }
 int64_t per_block(const Tensor& self) { return self.dtype() == DType::Float64 ? 2 : 4; }
@@ -134,8 +135,8 @@ void random_range(const Tensor& self, int64_t low, int64_t high, const Generator
 // Copies `from` to the part of `out` that starts at `first` along a dimension.
 void copy_to_part(const Tensor& from, const Tensor& out, int64_t dim, int64_t first) {
   if (from.numel() == 0) return;
-  const Tensor part = out.as_strided(from.sizes(), out.strides(),
-                                     out.storage_offset() + first * out.stride(dim));
+  const Tensor part =
+      out.as_strided(from.sizes(), out.strides(), out.storage_offset() + first * out.stride(dim));
   copy_elements(from, part);
 }
 void cat(const std::vector<Tensor>& tensors, int64_t dim, plugin::Ints, const Tensor& out) {
@@ -164,7 +165,8 @@ void stack(const std::vector<Tensor>& tensors, int64_t dim, const Tensor& out) {
 
 void register_filling(treadle_device_type type) {
   const auto floating = floating_dtypes();
-  plugin::register_kernel<&fill_number>("_fill_(Tensor(a!) self, Scalar value) -> Tensor(a!)", type);
+  plugin::register_kernel<&fill_number>("_fill_(Tensor(a!) self, Scalar value) -> Tensor(a!)",
+                                        type);
   plugin::register_kernel<&linear>(
       "_linear_(Tensor(a!) self, Scalar start, Scalar step) -> Tensor(a!)", type);
   plugin::register_kernel<&linspace>(

@@ -18,6 +18,6 @@ void fill(const treadle::plugin::Tensor& tensor, const treadle::plugin::Number& 
 treadle::plugin::Tensor packed(const treadle::plugin::Tensor& tensor);
 // The same in another dtype.
 treadle::plugin::Tensor packed_as(const treadle::plugin::Tensor& tensor,
-                                      treadle::plugin::DType dtype);
+                                  treadle::plugin::DType dtype);
 
 }  // namespace treadle_opencl

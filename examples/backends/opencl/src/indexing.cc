@@ -13,7 +13,8 @@ using plugin::Tensor;
 
 namespace {
 
-constexpr Family kFamily = {"indexing",
+constexpr Family kFamily = {
+    "indexing",
 #include "../cl/indexing.cl"
 };
 
@@ -209,8 +210,8 @@ void triangle(const Tensor& self, int64_t diagonal, const Tensor& out) {
 }  // namespace
 
 void register_indexing(treadle_device_type type) {
-  plugin::register_kernel<&index_select>("index_select(Tensor self, int dim, Tensor index) -> Tensor",
-                                         type);
+  plugin::register_kernel<&index_select>(
+      "index_select(Tensor self, int dim, Tensor index) -> Tensor", type);
   plugin::register_kernel<&gather>(
       "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", type);
   plugin::register_kernel<&embedding>(

@@ -20,8 +20,9 @@ class Launch {
     const auto memory = static_cast<cl_mem>(storage);
     return bytes(&memory, sizeof memory);
   }
-  // The storage of a tensor and where its first element is, in bytes: two arguments. The tensor lives
-  // until the kernel is in the queue: memory that is freed after that is not used again before.
+  // The storage of a tensor and where its first element is, in bytes: two arguments. The tensor
+  // lives until the kernel is in the queue: memory that is freed after that is not used again
+  // before.
   Launch& tensor(const treadle::plugin::Tensor& t) {
     tensors_.push_back(t);
     buffer(t.storage());

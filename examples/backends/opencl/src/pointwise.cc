@@ -1,9 +1,9 @@
 // Generated pointwise kernels. A work-item does `per` consecutive elements of the output, row by
 // row; on a CPU that is a loop which the compiler turns into vectors, on a GPU it is one element.
 //
-// A program is kept by the call's expression, dtypes, number of dimensions, which names are operands
-// (the same operator may be given a number in place of one), and how each moves along the last
-// dimension: 'c' from element to element, 's' not at all, 'g' by a stride.
+// A program is kept by the call's expression, dtypes, number of dimensions, which names are
+// operands (the same operator may be given a number in place of one), and how each moves along the
+// last dimension: 'c' from element to element, 's' not at all, 'g' by a stride.
 #include <algorithm>
 #include <array>
 
@@ -56,16 +56,20 @@ std::string source_of(const treadle_pointwise_call& call, treadle_dtype compute,
   for (int32_t i = 0; i < call.number_count; ++i)
     text += ", const T " + dialect.variable(call.number_names[i]);
   if (fails) text += ", global long* fault";
-  text += ") {\n  long at = (long)get_global_id(0) * per;\n  const long end = min(at + per, total);\n"
-          "  const long inner = g.shape[" + d + " - 1];\n  while (at < end) {\n"
-          "    long row = at / inner;\n    const long column = at - row * inner;\n";
+  text +=
+      ") {\n  long at = (long)get_global_id(0) * per;\n  const long end = min(at + per, total);\n"
+      "  const long inner = g.shape[" +
+      d +
+      " - 1];\n  while (at < end) {\n"
+      "    long row = at / inner;\n    const long column = at - row * inner;\n";
   for (int32_t i = 0; i < count; ++i) {
     const std::string k = std::to_string(i);
-    text += "    tr_bytes p" + k + " = m" + k + " + o" + k + " + column * g.strides[" + k + "][" + d +
-            " - 1];\n";
+    text += "    tr_bytes p" + k + " = m" + k + " + o" + k + " + column * g.strides[" + k + "][" +
+            d + " - 1];\n";
   }
   if (call.dims > 1) {
-    text += "    for (int d = " + d + " - 2; d >= 0; --d) {\n      const long i = row % g.shape[d];\n"
+    text += "    for (int d = " + d +
+            " - 2; d >= 0; --d) {\n      const long i = row % g.shape[d];\n"
             "      row /= g.shape[d];\n";
     for (int32_t i = 0; i < count; ++i) {
       const std::string k = std::to_string(i);
@@ -94,13 +98,12 @@ std::string source_of(const treadle_pointwise_call& call, treadle_dtype compute,
   const plugin::ExpressionText value = plugin::expression_text(call.body, compute, dialect);
   const treadle_dtype to = call.out.dtype;
   const std::string type = "global " + storage_type(to) + "*";
-  text += "      " +
-          (step_of(call, call.out) == 'c'
-               ? "((" + type + ")p0)[j]"
-               : "*((" + type + ")(p0 + j * g.strides[0][" + d + " - 1]))") +
-          " = " +
-          (value.truth ? converted_truth(value.text, to) : converted(value.text, compute, to)) +
-          ";\n    }\n    at += run;\n  }\n}\n";
+  text +=
+      "      " +
+      (step_of(call, call.out) == 'c' ? "((" + type + ")p0)[j]"
+                                      : "*((" + type + ")(p0 + j * g.strides[0][" + d + " - 1]))") +
+      " = " + (value.truth ? converted_truth(value.text, to) : converted(value.text, compute, to)) +
+      ";\n    }\n    at += run;\n  }\n}\n";
   return text;
 }
 
@@ -144,9 +147,8 @@ bool run_pointwise(Device& device, const treadle_pointwise_call& call) {
     geometry.insert(geometry.end(), strides, strides + call.dims);
   }
   const int64_t per = Launch::per_item(device, call.numel, 4096);
-  Launch launch(device, device.kernel(key_of(call), "pointwise", [&] {
-    return source_of(call, compute, fails);
-  }));
+  Launch launch(device, device.kernel(key_of(call), "pointwise",
+                                      [&] { return source_of(call, compute, fails); }));
   launch.bytes(geometry.data(), geometry.size() * sizeof(int64_t));
   launch.scalar<int64_t>(call.numel).scalar<int64_t>(per);
   for (int32_t i = 0; i <= call.input_count; ++i)
@@ -252,8 +254,6 @@ plugin::Tensor packed_as(const plugin::Tensor& tensor, plugin::DType dtype) {
   copy_elements(tensor, copy);
   return copy;
 }
-plugin::Tensor packed(const plugin::Tensor& tensor) {
-  return packed_as(tensor, tensor.dtype());
-}
+plugin::Tensor packed(const plugin::Tensor& tensor) { return packed_as(tensor, tensor.dtype()); }
 
 }  // namespace treadle_opencl

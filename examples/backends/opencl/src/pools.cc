@@ -11,7 +11,8 @@ using plugin::Tensor;
 
 namespace {
 
-constexpr Family kFamily = {"pools",
+constexpr Family kFamily = {
+    "pools",
 #include "../cl/pools.cl"
 };
 
@@ -84,7 +85,8 @@ void max_pool_backward(const Tensor& grad, const Tensor& indices, Ints input_siz
   launch.buffer(device.fault()).over(planes);
   const auto fault = device.take_fault();
   plugin::check(fault.mark == 0, plugin::ErrorKind::Index,
-                "_max_pool_backward: expected indices in [0, ", g.in_size(), "), got ", fault.value);
+                "_max_pool_backward: expected indices in [0, ", g.in_size(), "), got ",
+                fault.value);
   result.done();
 }
 
@@ -130,7 +132,8 @@ void avg_pool_backward(const Tensor& grad, Ints input_size, Ints size, Ints stri
                        bool, bool count_padding, const std::optional<int64_t>& divisor,
                        const Tensor& out) {
   average_gradient(
-      grad, averaging(input_size, grad.sizes(), size, stride, padding, count_padding, divisor), out);
+      grad, averaging(input_size, grad.sizes(), size, stride, padding, count_padding, divisor),
+      out);
 }
 template <size_t spatial>
 void adaptive_avg_pool(const Tensor& self, Ints, const Tensor& out) {

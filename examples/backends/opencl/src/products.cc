@@ -32,12 +32,12 @@ void widen(Matrices& m, int64_t batches, int64_t rows, int64_t columns) {
   if (dtype != DType::Float16 && dtype != DType::BFloat16) return;
   // All elements between the first and the last in memory, so that the strides stay what they are.
   int64_t low = 0, high = 0;
-  for (const auto& [stride, size] : {std::pair(m.batch_stride, batches),
-                                     std::pair(m.row_stride, rows),
-                                     std::pair(m.column_stride, columns)})
+  for (const auto& [stride, size] :
+       {std::pair(m.batch_stride, batches), std::pair(m.row_stride, rows),
+        std::pair(m.column_stride, columns)})
     (stride < 0 ? low : high) += stride * (size - 1);
-  const Tensor all = m.tensor.as_strided({high - low + 1}, {1},
-                                         m.tensor.storage_offset() + m.offset + low);
+  const Tensor all =
+      m.tensor.as_strided({high - low + 1}, {1}, m.tensor.storage_offset() + m.offset + low);
   m.tensor = packed_as(all, DType::Float32);
   m.offset = -low;
 }

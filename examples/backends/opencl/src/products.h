@@ -13,9 +13,9 @@ struct Matrices {
   int64_t offset = 0;
 };
 
-// out[b, i, j] = beta * bias[b, i, j] + alpha * sum_k left[b, i, k] * right[b, k, j], where `out` is
-// a contiguous run of batches * rows * columns elements at an offset in a tensor. An undefined bias
-// adds nothing. All of one dtype.
+// out[b, i, j] = beta * bias[b, i, j] + alpha * sum_k left[b, i, k] * right[b, k, j], where `out`
+// is a contiguous run of batches * rows * columns elements at an offset in a tensor. An undefined
+// bias adds nothing. All of one dtype.
 void multiply(int64_t batches, int64_t rows, int64_t columns, int64_t depth, Matrices left,
               Matrices right, const treadle::plugin::Tensor& out, int64_t out_offset = 0,
               const treadle::plugin::Number& alpha = 1, const Matrices& bias = {},

@@ -13,8 +13,8 @@ namespace plugin = treadle::plugin;
 namespace {
 
 constexpr size_t kMostGeometry = 768;
-constexpr int64_t kPiece = 8192;      // elements of a piece
-constexpr int64_t kFewOutputs = 64;   // more keep the device busy without pieces
+constexpr int64_t kPiece = 8192;     // elements of a piece
+constexpr int64_t kFewOutputs = 64;  // more keep the device busy without pieces
 
 int64_t item_size(treadle_dtype dtype) {
   return static_cast<int64_t>(plugin::item_size(static_cast<plugin::DType>(dtype)));
@@ -33,8 +33,9 @@ std::string source_of(const treadle_reduce_call& call, treadle_dtype compute, bo
   std::string text = prelude(compute);
   text += "#define KEPT " + std::to_string(call.kept_dims) + "\n#define FOLDED " +
           std::to_string(call.folded_dims) + "\n";
-  text += "typedef struct { long kept[KEPT + 1], in[KEPT + 1], out[KEPT + 1], folded[FOLDED + 1], "
-          "along[FOLDED + 1]; } geometry;\n";
+  text +=
+      "typedef struct { long kept[KEPT + 1], in[KEPT + 1], out[KEPT + 1], folded[FOLDED + 1], "
+      "along[FOLDED + 1]; } geometry;\n";
   text += "inline T step_one(T v_acc, T v_x" + fault + ") { return " + number(call.step) + "; }\n";
   text += "inline T combine(T v_a, T v_b" + fault + ") { return " + number(call.combine) + "; }\n";
   text += "inline T finish(T v_acc, T v_n" + fault + ") { return " +
@@ -46,64 +47,91 @@ std::string source_of(const treadle_reduce_call& call, treadle_dtype compute, bo
   const bool starts = call.init.count != 0;
   const std::string init = starts ? number(call.init) : "";
   // `n` > 0 elements from p; where they follow each other, `along` is 1 and counts elements.
-  text += "inline T block(tr_bytes p, long along, long n" + fault + ") {\n"
-          "  const long lane = n / 8;\n  T acc;\n  long i = 0;\n  if (lane > 1) {\n    T lanes[8];\n";
+  text +=
+      "inline T block(tr_bytes p, long along, long n" + fault +
+      ") {\n"
+      "  const long lane = n / 8;\n  T acc;\n  long i = 0;\n  if (lane > 1) {\n    T lanes[8];\n";
   if (starts) {
     text += "    for (int l = 0; l < 8; ++l) lanes[l] = " + init + ";\n    long j = 0;\n";
   } else {
-    text += "    for (int l = 0; l < 8; ++l) lanes[l] = element(p, l * lane * along);\n"
-            "    long j = 1;\n";
+    text +=
+        "    for (int l = 0; l < 8; ++l) lanes[l] = element(p, l * lane * along);\n"
+        "    long j = 1;\n";
   }
-  text += "    for (; j < lane; ++j)\n      for (int l = 0; l < 8; ++l)\n"
-          "        lanes[l] = step_one(lanes[l], element(p, (l * lane + j) * along)" + pass + ");\n"
-          "    for (int width = 1; width < 8; width *= 2)\n"
-          "      for (int l = 0; l < 8; l += 2 * width)\n"
-          "        lanes[l] = combine(lanes[l], lanes[l + width]" + pass + ");\n"
-          "    acc = lanes[0];\n    i = 8 * lane;\n  } else {\n";
+  text +=
+      "    for (; j < lane; ++j)\n      for (int l = 0; l < 8; ++l)\n"
+      "        lanes[l] = step_one(lanes[l], element(p, (l * lane + j) * along)" +
+      pass +
+      ");\n"
+      "    for (int width = 1; width < 8; width *= 2)\n"
+      "      for (int l = 0; l < 8; l += 2 * width)\n"
+      "        lanes[l] = combine(lanes[l], lanes[l + width]" +
+      pass +
+      ");\n"
+      "    acc = lanes[0];\n    i = 8 * lane;\n  } else {\n";
   text += starts ? "    acc = " + init + ";\n" : "    acc = element(p, 0);\n    i = 1;\n";
   text += "  }\n  for (; i < n; ++i) acc = step_one(acc, element(p, i * along)" + pass +
           ");\n  return acc;\n}\n";
   // Elements [at, end) of those folded.
-  text += "inline T fold(tr_bytes base, const geometry g, long at, long end" + fault + ") {\n"
+  text += "inline T fold(tr_bytes base, const geometry g, long at, long end" + fault +
+          ") {\n"
           "  T acc;\n  int first = 1;\n  while (at < end) {\n"
           "    tr_bytes p = base;\n    long rest = at, run = 1, along = 0;\n"
           "    for (int d = FOLDED - 1; d >= 0; --d) {\n      const long i = rest % g.folded[d];\n"
           "      rest /= g.folded[d];\n      p += i * g.along[d];\n"
           "      if (d == FOLDED - 1) run = g.folded[d] - i, along = " +
-          std::string(follows ? "1" : "g.along[d]") + ";\n    }\n"
+          std::string(follows ? "1" : "g.along[d]") +
+          ";\n    }\n"
           "    run = min(min(run, end - at), 1024L);\n"
-          "    const T part = block(p, along, run" + pass + ");\n"
-          "    acc = first ? part : combine(acc, part" + pass + ");\n    first = 0;\n    at += run;\n"
+          "    const T part = block(p, along, run" +
+          pass +
+          ");\n"
+          "    acc = first ? part : combine(acc, part" +
+          pass +
+          ");\n    first = 0;\n    at += run;\n"
           "  }\n  return acc;\n}\n";
-  text += "inline long place(const long strides[KEPT + 1], const geometry g, long at) {\n"
-          "  long offset = 0;\n  for (int d = KEPT - 1; d >= 0; --d) {\n"
-          "    offset += at % g.kept[d] * strides[d];\n    at /= g.kept[d];\n  }\n"
-          "  return offset;\n}\n";
-  const std::string store = "*((global " + storage_type(call.out.dtype) + "*)(out + out_offset + "
+  text +=
+      "inline long place(const long strides[KEPT + 1], const geometry g, long at) {\n"
+      "  long offset = 0;\n  for (int d = KEPT - 1; d >= 0; --d) {\n"
+      "    offset += at % g.kept[d] * strides[d];\n    at /= g.kept[d];\n  }\n"
+      "  return offset;\n}\n";
+  const std::string store = "*((global " + storage_type(call.out.dtype) +
+                            "*)(out + out_offset + "
                             "place(g.out, g, at))) = " +
                             converted("finish(acc, count" + pass + ")", compute, call.out.dtype) +
                             ";\n";
-  text += "kernel void whole(const geometry g, tr_bytes in, const long in_offset, tr_bytes out,\n"
-          "                  const long out_offset, const long outputs, const long n,\n"
-          "                  const T count, const long per" + fault + ") {\n"
-          "  long at = (long)get_global_id(0) * per;\n  const long end = min(at + per, outputs);\n"
-          "  for (; at < end; ++at) {\n"
-          "    const T acc = fold(in + in_offset + place(g.in, g, at), g, 0, n" + pass + ");\n    " +
-          store + "  }\n}\n";
-  text += "kernel void pieces(const geometry g, tr_bytes in, const long in_offset,\n"
-          "                   global T* partial, const long total, const long pieces,\n"
-          "                   const long piece, const long n" + fault + ") {\n"
-          "  const long at = (long)get_global_id(0);\n  if (at >= total) return;\n"
-          "  const long begin = at % pieces * piece;\n"
-          "  partial[at] = fold(in + in_offset + place(g.in, g, at / pieces), g, begin,\n"
-          "                     min(begin + piece, n)" + pass + ");\n}\n";
-  text += "kernel void join(const geometry g, global const T* partial, tr_bytes out,\n"
-          "                 const long out_offset, const long outputs, const long pieces,\n"
-          "                 const T count" + fault + ") {\n"
-          "  const long at = (long)get_global_id(0);\n  if (at >= outputs) return;\n"
-          "  T acc = partial[at * pieces];\n"
-          "  for (long i = 1; i < pieces; ++i)\n"
-          "    acc = combine(acc, partial[at * pieces + i]" + pass + ");\n  " + store + "}\n";
+  text +=
+      "kernel void whole(const geometry g, tr_bytes in, const long in_offset, tr_bytes out,\n"
+      "                  const long out_offset, const long outputs, const long n,\n"
+      "                  const T count, const long per" +
+      fault +
+      ") {\n"
+      "  long at = (long)get_global_id(0) * per;\n  const long end = min(at + per, outputs);\n"
+      "  for (; at < end; ++at) {\n"
+      "    const T acc = fold(in + in_offset + place(g.in, g, at), g, 0, n" +
+      pass + ");\n    " + store + "  }\n}\n";
+  text +=
+      "kernel void pieces(const geometry g, tr_bytes in, const long in_offset,\n"
+      "                   global T* partial, const long total, const long pieces,\n"
+      "                   const long piece, const long n" +
+      fault +
+      ") {\n"
+      "  const long at = (long)get_global_id(0);\n  if (at >= total) return;\n"
+      "  const long begin = at % pieces * piece;\n"
+      "  partial[at] = fold(in + in_offset + place(g.in, g, at / pieces), g, begin,\n"
+      "                     min(begin + piece, n)" +
+      pass + ");\n}\n";
+  text +=
+      "kernel void join(const geometry g, global const T* partial, tr_bytes out,\n"
+      "                 const long out_offset, const long outputs, const long pieces,\n"
+      "                 const T count" +
+      fault +
+      ") {\n"
+      "  const long at = (long)get_global_id(0);\n  if (at >= outputs) return;\n"
+      "  T acc = partial[at * pieces];\n"
+      "  for (long i = 1; i < pieces; ++i)\n"
+      "    acc = combine(acc, partial[at * pieces + i]" +
+      pass + ");\n  " + store + "}\n";
   return text;
 }
 

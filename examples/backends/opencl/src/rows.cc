@@ -11,7 +11,8 @@ using plugin::Tensor;
 
 namespace {
 
-constexpr Family kFamily = {"rows",
+constexpr Family kFamily = {
+    "rows",
 #include "../cl/rows.cl"
 };
 

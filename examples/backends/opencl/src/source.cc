@@ -57,8 +57,8 @@ std::string Dialect::call(const char* function, treadle_dtype compute,
 }
 
 bool has_function(const std::string& name, treadle_dtype compute) {
-  static const std::set<std::string> everywhere = {"cast_bool",   "where",       "logical_and",
-                                                   "logical_or",  "logical_xor", "logical_not"};
+  static const std::set<std::string> everywhere = {"cast_bool",  "where",       "logical_and",
+                                                   "logical_or", "logical_xor", "logical_not"};
   static const auto floats = defined_in({kFloats});
   static const auto integers = defined_in({kIntegers, kWhole});
   static const auto bools = defined_in({kBools, kWhole});
@@ -70,9 +70,8 @@ bool has_function(const std::string& name, treadle_dtype compute) {
   return names.count(name) != 0 || everywhere.count(name) != 0;
 }
 bool can_fail(const std::string& name, treadle_dtype compute) {
-  return plugin::is_integer_dtype(compute) &&
-         (name == "trunc_divide" || name == "floor_divide" || name == "fmod" ||
-          name == "remainder");
+  return plugin::is_integer_dtype(compute) && (name == "trunc_divide" || name == "floor_divide" ||
+                                               name == "fmod" || name == "remainder");
 }
 
 std::string value_type(treadle_dtype compute) { return Dialect().type(compute); }
@@ -88,8 +87,7 @@ std::string converted(const std::string& text, treadle_dtype from, treadle_dtype
   if (plugin::is_complex_dtype(from)) {
     if (plugin::is_complex_dtype(to))
       return (to == TREADLE_COMPLEX64 ? "convert_float2(" : "convert_double2(") + text + ")";
-    if (to == TREADLE_BOOL)
-      return "((uchar)((" + text + ").x != 0 || (" + text + ").y != 0))";
+    if (to == TREADLE_BOOL) return "((uchar)((" + text + ").x != 0 || (" + text + ").y != 0))";
     return converted("(" + text + ").x",
                      from == TREADLE_COMPLEX64 ? TREADLE_FLOAT32 : TREADLE_FLOAT64, to);
   }
@@ -111,15 +109,17 @@ std::string converted_truth(const std::string& text, treadle_dtype to) {
 std::string prelude(treadle_dtype compute) {
   std::string text = kCommon;
   text += define("T", value_type(compute));
-  text += "#define FN(name) TR_JOIN(tr_##name##_, " +
-          std::string(plugin::dtype_suffix(compute)) + ")\n";
+  text += "#define FN(name) TR_JOIN(tr_##name##_, " + std::string(plugin::dtype_suffix(compute)) +
+          ")\n";
   if (plugin::is_floating_dtype(compute)) {
-    text += "#define ADD(a, b) ((a) + (b))\n#define SUB(a, b) ((a) - (b))\n"
-            "#define MUL(a, b) ((a) * (b))\n";
+    text +=
+        "#define ADD(a, b) ((a) + (b))\n#define SUB(a, b) ((a) - (b))\n"
+        "#define MUL(a, b) ((a) * (b))\n";
     return text + kFloats;
   }
-  text += "#define ADD(a, b) FN(add)(a, b)\n#define SUB(a, b) FN(sub)(a, b)\n"
-          "#define MUL(a, b) FN(mul)(a, b)\n";
+  text +=
+      "#define ADD(a, b) FN(add)(a, b)\n#define SUB(a, b) FN(sub)(a, b)\n"
+      "#define MUL(a, b) FN(mul)(a, b)\n";
   if (plugin::is_complex_dtype(compute)) {
     text += define("R", compute == TREADLE_COMPLEX64 ? "float" : "double");
     return text + kComplex;

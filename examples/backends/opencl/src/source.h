@@ -1,4 +1,5 @@
-// Text of programs: preludes for a dtype that is computed in, and how elements are read and written.
+// Text of programs: preludes for a dtype that is computed in, and how elements are read and
+// written.
 #pragma once
 
 #include <string>

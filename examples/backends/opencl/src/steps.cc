@@ -13,7 +13,8 @@ using Tensors = std::vector<Tensor>;
 
 namespace {
 
-constexpr Family kFamily = {"steps",
+constexpr Family kFamily = {
+    "steps",
 #include "../cl/steps.cl"
 };
 
@@ -137,13 +138,15 @@ void register_steps(treadle_device_type type) {
       "_foreach_add_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()", type);
   plugin::register_kernel<&fused_sgd>(
       "_fused_sgd_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, "
-      "float weight_decay, float momentum, float lr, float dampening, bool nesterov, bool maximize, "
+      "float weight_decay, float momentum, float lr, float dampening, bool nesterov, bool "
+      "maximize, "
       "bool is_first_step, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
       type, floating);
   const std::string adam =
       "(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, "
       "Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, float lr, float beta1, float beta2, "
-      "float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? "
+      "float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, "
+      "Tensor? "
       "found_inf=None) -> ()";
   plugin::register_kernel<&fused_adam<false>>(("_fused_adam_" + adam).c_str(), type, floating);
   plugin::register_kernel<&fused_adam<true>>(("_fused_adamw_" + adam).c_str(), type, floating);
