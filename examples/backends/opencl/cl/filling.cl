@@ -10,8 +10,9 @@ kernel void sequence(tr_bytes out_memory, const long out_offset, const double2 f
   long at = (long)get_global_id(0) * per;
   const long end = min(at + per, total);
   for (; at < end; ++at) {
-    const double2 v = !has_last || at < total / 2 || total == 1 ? first + step * (double)at
-                                                                : last - step * (double)(total - 1 - at);
+    const int from_start = !has_last || at < total / 2 || total == 1;
+    const double2 v = from_start ? first + step * (double)at
+                                 : last - step * (double)(total - 1 - at);
     STORE_PAIR(out, at, v);
   }
 }

@@ -30,9 +30,9 @@ kernel void select_lines(tr_bytes self_memory, const long self_offset, tr_bytes 
 typedef struct { long dims, dim, length, shape[MOST], self[MOST], other[MOST]; } walk;
 
 // out[i, j, k] = self[i, index[i, j, k], k]; `shape` is that of index and out, `self` has strides.
-kernel void gather(const walk g, tr_bytes self_memory, const long self_offset, tr_bytes index_memory,
-                   const long index_offset, tr_bytes out_memory, const long out_offset,
-                   const long total, global long* fault, const long per) {
+kernel void gather(const walk g, tr_bytes self_memory, const long self_offset,
+                   tr_bytes index_memory, const long index_offset, tr_bytes out_memory,
+                   const long out_offset, const long total, global long* fault, const long per) {
   global const T* self = (global const T*)(self_memory + self_offset);
   global const long* index = (global const long*)(index_memory + index_offset);
   global T* out = (global T*)(out_memory + out_offset);
@@ -135,8 +135,8 @@ kernel void extreme(tr_bytes self_memory, const long self_offset, tr_bytes value
 
 // Below or above a diagonal of matrices, zero elsewhere.
 kernel void triangle(tr_bytes self_memory, const long self_offset, tr_bytes out_memory,
-                     const long out_offset, const long rows, const long columns, const long diagonal,
-                     const int upper, const long total, const long per) {
+                     const long out_offset, const long rows, const long columns,
+                     const long diagonal, const int upper, const long total, const long per) {
   global const T* self = (global const T*)(self_memory + self_offset);
   global T* out = (global T*)(out_memory + out_offset);
   long at = (long)get_global_id(0) * per;

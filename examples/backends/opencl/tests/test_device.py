@@ -17,7 +17,9 @@ def test_an_index_without_a_device_is_an_error() -> None:
         treadle.ones(2, device=f"opencl:{treadle.opencl.device_count()}")
 
 
-@pytest.mark.parametrize("dtype", [treadle.bool, treadle.int16, treadle.float16, treadle.complex128])
+@pytest.mark.parametrize(
+    "dtype", [treadle.bool, treadle.int16, treadle.float16, treadle.complex128]
+)
 def test_copies_there_and_back(dtype: treadle.dtype, device: treadle.device) -> None:
     x = treadle.arange(60).reshape(4, 15).to(dtype)
     assert treadle.equal(x.to(device).cpu(), x)

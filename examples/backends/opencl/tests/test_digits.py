@@ -20,8 +20,8 @@ def network(channels: int = 8) -> nn.Module:
     return nn.Sequential(
         nn.Conv2d(1, channels, 3, padding=1), nn.BatchNorm2d(channels), nn.ReLU(),
         nn.Conv2d(channels, 2 * channels, 3, padding=1), nn.BatchNorm2d(2 * channels), nn.ReLU(),
-        nn.MaxPool2d(2), nn.Flatten(), nn.Dropout(0.3), nn.Linear(2 * channels * 16, 128), nn.ReLU(),
-        nn.Dropout(0.3), nn.Linear(128, 10),
+        nn.MaxPool2d(2), nn.Flatten(), nn.Dropout(0.3), nn.Linear(2 * channels * 16, 128),
+        nn.ReLU(), nn.Dropout(0.3), nn.Linear(128, 10),
     )  # fmt: skip
 
 

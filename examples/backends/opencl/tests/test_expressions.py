@@ -101,7 +101,9 @@ def test_broadcasting_and_in_place(device: treadle.device) -> None:
 
 
 @pytest.mark.parametrize("dims", [None, (0,), (1,), (2,), (0, 2), (1, 2)])
-@pytest.mark.parametrize("dtype", [treadle.float16, treadle.float32, treadle.int32, treadle.complex64])
+@pytest.mark.parametrize(
+    "dtype", [treadle.float16, treadle.float32, treadle.int32, treadle.complex64]
+)
 def test_reductions(dims, dtype: treadle.dtype, device: treadle.device) -> None:
     x = (treadle.rand(7, 33, 40) * 10).to(dtype)
     agree(lambda t: t.sum(dims) if dims else t.sum(), x, device)
