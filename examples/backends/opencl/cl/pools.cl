@@ -1,6 +1,6 @@
 R"CLC(
-// Pooling over (depth, height, width) of contiguous planes. A window is begin, begin + step, ... below
-// end; `extent` is its size with the padding that belongs to it.
+// Pooling over (depth, height, width) of contiguous planes. A window is begin, begin + step, ...
+// below end; `extent` is its size with the padding that belongs to it.
 typedef struct {
   long in[3], out[3], size[3], stride[3], padding[3], dilation[3];
   long adaptive, count_padding, divisor;  // divisor 0: what the window has

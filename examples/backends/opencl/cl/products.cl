@@ -1,7 +1,7 @@
 R"CLC(
 // out[b, i, j] = beta * bias[b, i, j] + alpha * sum over k of left[b, i, k] * right[b, k, j].
-// Strides are in elements, of batch, row and column; `out` is contiguous. `left` and `right` hold T,
-// `bias` and `out` hold S; with HAS_BIAS 0 nothing is added.
+// Strides are in elements, of batch, row and column; `out` is contiguous. `left` and `right` hold
+// T, `bias` and `out` hold S; without a bias nothing is added.
 typedef struct { long batches, rows, columns, depth; long left[3], right[3], bias[3]; } product;
 
 inline T finished(const product p, global const S* bias, T alpha, T beta, int has_bias, long b,

@@ -1,6 +1,6 @@
 R"CLC(
-// Steps of optimisers over the elements of one parameter. Dense tensors of one layout; T is the type
-// of all. The number of the step is read where it is, so that nothing waits for it. `scale` is what
+// Steps of optimisers over the elements of one parameter. Contiguous tensors; T is the type of
+// all. The number of the step is read where it is, so that nothing waits for it. `scale` is what
 // gradients are divided by and `skip`, where not 0, that the step is left out; each where it is.
 #define POINTER(name) ((global T*)(name##_memory + name##_offset))
 #define READ(name, otherwise) (has_##name ? *POINTER(name) : (otherwise))
