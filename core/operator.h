@@ -11,7 +11,6 @@
 #include <array>
 #include <atomic>
 #include <bit>
-#include <source_location>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -316,6 +315,17 @@ inline auto dispatch(const Args&... args) {
 // ---- registration
 // -----------------------------------------------------------------------------------------------------
 
+// Where a registration stands. std::source_location says the same, but clang knows it from
+// version 16 on only.
+struct SourcePlace {
+  const char* file;
+  int line;
+  static constexpr SourcePlace here(const char* file = __builtin_FILE(),
+                                    int line = __builtin_LINE()) {
+    return {file, line};
+  }
+};
+
 // What a registration at load time returns; errors met there are kept and raised by
 // check_registrations().
 struct Registration {};
@@ -327,16 +337,15 @@ Registration register_row(Operator& op, DeviceType device, Layout layout,
 
 template <class Op, DeviceType device, Layout layout = Layout::Strided, class Factory>
 Registration register_kernels(Factory factory, const char* name = "",
-                              std::source_location at = std::source_location::current()) {
+                              SourcePlace at = SourcePlace::here()) {
   std::array<void*, kMaxScalarTypes> kernels{};
   [&]<class... Ts>(TypeList<Ts...>) {
     ((kernels[static_cast<size_t>(scalar_type_of<Ts>)] = reinterpret_cast<void*>(
           static_cast<typename Op::Kernel*>(factory.template operator()<Ts>()))),
      ...);
   }(typename Op::template Types<device>());
-  return register_row(
-      Op::op, device, layout, kernels,
-      KernelPlace{KernelSource::DeviceLayout, at.file_name(), static_cast<int>(at.line()), name});
+  return register_row(Op::op, device, layout, kernels,
+                      KernelPlace{KernelSource::DeviceLayout, at.file, at.line, name});
 }
 
 Registration register_layer_function(Operator& op, Layer layer, void* function,
@@ -344,10 +353,9 @@ Registration register_layer_function(Operator& op, Layer layer, void* function,
 
 template <class Op>
 Registration register_layer(Layer layer, typename Op::Signature* function,
-                            std::source_location at = std::source_location::current()) {
-  return register_layer_function(
-      Op::op, layer, reinterpret_cast<void*>(function),
-      KernelPlace{KernelSource::Generated, at.file_name(), static_cast<int>(at.line()), ""});
+                            SourcePlace at = SourcePlace::here()) {
+  return register_layer_function(Op::op, layer, reinterpret_cast<void*>(function),
+                                 KernelPlace{KernelSource::Generated, at.file, at.line, ""});
 }
 
 // Raised when no cell answers: names the operator, what was asked and what exists.

@@ -15,6 +15,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import plugins
 import pytest
 from treadle.utils import _compiler, cpp_extension, operator_library
 
@@ -295,6 +296,29 @@ for x in (treadle.ones(4), treadle.ones(4, requires_grad=True)):
         ratios.append(measure(ops.plus, x) / measure(treadle.add, x))
         assert len(ratios) < 40, ratios
 """,
+    )
+
+
+@pytest.mark.parametrize("compiler", plugins.compilers("clang++"))
+def test_another_compiler(compiler: str, tmp_path: Path) -> None:
+    write(tmp_path)
+    run(
+        tmp_path,
+        LOAD
+        + """
+x = treadle.randn(3, 4, dtype=treadle.float64, requires_grad=True)
+assert treadle.autograd.gradcheck(small_ops.rotate_half, (x,))
+assert treadle.autograd.gradcheck(small_ops.squareplus, (x,))
+assert type(small_ops.extremes(x)) is small_ops.return_types.extremes
+place = treadle._explain.describe(small_ops.rotate_half)
+assert "kernels.cc:%d" in place, place
+try:
+    small_ops.rotate_half(treadle.ones(3))
+except RuntimeError as error:
+    assert str(error).startswith("rotate_half: expected an even size")
+"""
+        % (1 + KERNELS[: KERNELS.index("const auto registered")].count("\n")),
+        CXX=compiler,
     )
 
 
