@@ -165,7 +165,8 @@ typedef struct treadle_operand {
  * merged where all operands allow; there is at least one, and none has size 0. Each operand is
  * converted to `compute` when it is read (bool: whether it differs from 0), and the body's value to
  * out's dtype when it is written. The pointers `key` are equal for calls with the same expressions,
- * for as long as the process runs: a kernel can be kept by key and dtypes. */
+ * for as long as the process runs: a kernel can be kept by key, dtypes and the names of the inputs
+ * (a 0-dim tensor of the CPU comes as a number). */
 typedef struct treadle_pointwise_call {
   uint32_t size;
   int32_t dims;
