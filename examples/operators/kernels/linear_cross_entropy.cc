@@ -13,7 +13,7 @@ namespace extra_ops {
 namespace {
 
 // Logits that are in memory at a time.
-constexpr int64_t kLogits = int64_t{1} << 21;
+constexpr int64_t kLogits = int64_t{1} << 23;
 
 // f(first row, rows) for pieces of the rows.
 template <class F>
@@ -111,13 +111,14 @@ std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy_backward(
   if (output_mask[2] && bias.defined()) grad_bias = aten::zeros_like(bias);
   each_piece(rows, classes, [&](int64_t first, int64_t n) {
     const auto piece = [&](const Tensor& t) { return aten::narrow(t, 0, first, n); };
-    const Tensor logits = aten::linear(piece(input), weight, bias);
-    Tensor d = aten::exp(aten::sub(logits, aten::unsqueeze(piece(log_sum), 1)));
+    // softmax(logits) - 1 at the target, times the gradient of the row's loss.
+    const Tensor d = aten::linear(piece(input), weight, bias);
+    aten::exp_(aten::sub_(d, aten::unsqueeze(piece(log_sum), 1)));
     const Tensor index = piece(targets.classes);
-    d = aten::scatter_add(d, 1, index, aten::full_like(aten::to(index, d.dtype()), -1));
-    d = aten::mul(d, piece(row_grads));
+    aten::scatter_add_(d, 1, index, aten::full_like(aten::to(index, d.dtype()), -1));
+    aten::mul_(d, piece(row_grads));
     if (grad_input.defined()) aten::copy_(piece(grad_input), aten::mm(d, weight));
-    if (grad_weight.defined()) aten::add_(grad_weight, aten::mm(aten::t(d), piece(input)));
+    if (grad_weight.defined()) aten::addmm_(grad_weight, aten::t(d), piece(input));
     if (grad_bias.defined()) aten::add_(grad_bias, aten::sum(d, IntList{0}));
   });
   return {grad_input, grad_weight, grad_bias};
