@@ -270,35 +270,6 @@ def test_a_library_in_use_cannot_be_replaced(library: Path) -> None:
     )
 
 
-def test_it_is_as_quick_as_the_same_operator_in_the_tree(tmp_path: Path) -> None:
-    """One entry under both roofs: at most 10% more for a call."""
-    (tmp_path / "ops.yaml").write_text(
-        "- func: plus(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor\n"
-        "  doc: As add.\n  forms: functional, inplace, out\n"
-        "  pointwise: self + alpha * other\n  dtypes: {all: any}\n"
-    )
-    (tmp_path / "d.yaml").write_text(
-        "- name: plus(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor\n"
-        "  self: grad\n  other: grad * alpha\n"
-    )
-    run(
-        tmp_path,
-        """
-import timeit
-import treadle
-from treadle.utils.cpp_extension import load
-ops = load("plus_ops", "ops.yaml", derivatives="d.yaml", build_directory="build")
-def measure(f, x):
-    return min(timeit.repeat("f(x, x)", globals={"f": f, "x": x}, number=5000, repeat=5))
-for x in (treadle.ones(4), treadle.ones(4, requires_grad=True)):
-    ratios = []
-    while not ratios or min(ratios) > 1.1:  # the machine may be busy with other things
-        ratios.append(measure(ops.plus, x) / measure(treadle.add, x))
-        assert len(ratios) < 40, ratios
-""",
-    )
-
-
 @pytest.mark.parametrize("compiler", plugins.compilers("clang++"))
 def test_another_compiler(compiler: str, tmp_path: Path) -> None:
     write(tmp_path)
