@@ -2,10 +2,10 @@
 
     python -m treadle.codegen my_ops.yaml --derivatives d.yaml --out gen/ --name my_ops
 
-The entries of my_ops.yaml are written as those of Treadle's native_functions.yaml. `gen/my_ops/` then
-holds the C++ code, the Python package, stubs and the model; `gen/docs/` the reference pages. What is
-left is to compile the sources together with the kernels: treadle.utils.cpp_extension does it, or a
-compiler with the options that `python -m treadle.utils.cpp_extension` prints.
+The entries of my_ops.yaml are written as those of Treadle's native_functions.yaml. `gen/my_ops/`
+then holds the C++ code, the Python package, stubs and the model; `gen/docs/` the reference pages.
+What is left is to compile the sources together with the kernels: treadle.utils.cpp_extension does
+it, or a compiler with the options that `python -m treadle.utils.cpp_extension` prints.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The guide to operator libraries and the example of one do what they say: word by word, in a folder
-that holds nothing else.
+"""The guide to operator libraries and the example of one do what they say: word by word, in a
+folder that holds nothing else.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def test_the_guide_with_the_page_and_the_wheel(
 ) -> None:
     reader = Reader(PAGE, tmp_path, {**environment, "HOME": str(tmp_path)})
     done = reader.follow(until="## 6. Versions")
-    assert "python -m pytest -q test_my_ops.py" in done and any("treadle.codegen" in c for c in done)
+    assert "python -m pytest -q test_my_ops.py" in done
+    assert any("treadle.codegen" in command for command in done)
 
 
 class Writer(Reader):

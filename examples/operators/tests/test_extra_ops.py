@@ -35,9 +35,8 @@ def rotary(make: Maker) -> Iterator[Sample]:
     for shape in ((3, 4), (2, 3, 2), (2, 1, 5, 6), (0, 3, 4)):
         angles = shape[-2], shape[-1] // 2
         for interleaved in (False, True):
-            yield Sample(
-                make(shape), make(angles), make(angles), interleaved, expect=rotary_in_numpy, loose=4
-            )
+            parts = make(shape), make(angles), make(angles)
+            yield Sample(*parts, interleaved, expect=rotary_in_numpy, loose=4)
 
 
 def selective_scan_in_numpy(u: Any, delta: Any, a: Any, b: Any, c: Any, d: Any = None) -> Any:

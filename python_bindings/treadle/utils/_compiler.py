@@ -30,7 +30,7 @@ from . import operator_library
 
 PACKAGE = operator_library.PACKAGE
 
-# As Treadle itself is compiled: no multiplication is fused with an addition unless it is written so.
+# As Treadle itself is compiled: no multiplication is fused with an addition unless written so.
 FLAGS = [
     "-std=c++20",
     "-O3",

@@ -1,4 +1,4 @@
-"""C++ extensions and operator libraries, built with nothing but the installed package and a compiler.
+"""C++ extensions and operator libraries, built with the installed package and a compiler alone.
 
 Just in time, in one call:
 
@@ -15,8 +15,8 @@ In the setup.py of a project:
 
 A source that ends with .yaml has the entries of operators: it is a library, whose module has their
 functions (treadle.codegen). Other sources define a module themselves, by TREADLE_MODULE of
-treadle/extension.h. `python -m treadle.utils.cpp_extension --cflags --ldflags` prints the compiler's
-options for those who call it by other means.
+treadle/extension.h. `python -m treadle.utils.cpp_extension --cflags --ldflags` prints the
+compiler's options for those who call it by other means.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Operator libraries outside of Treadle: loaded only where they fit, and found by their names.
 
-The package that `python -m treadle.codegen` makes calls `load` when it is imported. Its C++ code was
-compiled against the headers of one Treadle and fits no other; the file says which, so that this is
-known before anything of it runs.
+The package that `python -m treadle.codegen` makes calls `load` when it is imported. Its C++ code
+was compiled against the headers of one Treadle and fits no other; the file says which, so that this
+is known before anything of it runs.
 """
 
 from __future__ import annotations
@@ -152,8 +152,8 @@ def load_file(path: Union[str, Path]) -> None:
     """Loads a shared library that registers operators and has no module, for as long as the program
     runs.
 
-    Raises ImportError where it was built for another Treadle, OSError where it cannot be loaded, and
-    RuntimeError where what it registers is refused.
+    Raises ImportError where it was built for another Treadle, OSError where it cannot be loaded,
+    and RuntimeError where what it registers is refused.
     """
     from treadle import _C
 
