@@ -29,7 +29,6 @@ struct Registry {
   std::mutex mutex;
   std::array<Entry, kMaxDeviceTypes> entries;
   std::vector<DeviceType> order;
-  std::map<std::string, DeviceType, std::less<>> withdrawn;
 };
 Registry& registry() {
   static auto* registry = new Registry;
@@ -69,15 +68,8 @@ std::atomic<bool> detail::any_backend{false};
 
 DeviceType register_backend(std::unique_ptr<Backend> backend) {
   Registry& r = registry();
-  const std::string name = backend->facts().name;
   const std::lock_guard lock(r.mutex);
-  DeviceType type;
-  if (const auto again = r.withdrawn.find(name); again != r.withdrawn.end()) {
-    type = again->second;
-    r.withdrawn.erase(again);
-  } else {
-    type = register_device_type(name);
-  }
+  const DeviceType type = register_device_type(backend->facts().name);
   Entry& entry = r.entries[slot(type)];
   // A withdrawn backend's memory object stays, for tensors that may still be there.
   entry.memory = new BackendMemory(*backend, type);
@@ -97,7 +89,7 @@ void withdraw_backend(DeviceType type) {
   // Not deleted: other threads may be in it.
   entry.backend.store(nullptr, std::memory_order_release);
   std::erase(r.order, type);
-  r.withdrawn.emplace(std::string(name_of(type)), type);
+  withdraw_device_type(type);
 }
 
 Backend* backend_of(DeviceType type) noexcept {

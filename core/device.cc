@@ -30,14 +30,30 @@ class Names {
                             " to be lower-case letters, digits and '_', got '", name, "'");
     const int count = count_.load();
     for (int i = 0; i < count; ++i) {
-      check<ErrorKind::Value>(names_[i] != name, "expected a new ", what, " name, got '", name,
+      if (names_[i] != name) continue;
+      check<ErrorKind::Value>(withdrawn_[i], "expected a new ", what, " name, got '", name,
                               "', which is taken");
+      withdrawn_[i] = false;
+      return i;
     }
     check<ErrorKind::Runtime>(count < kMax, "expected at most ", kMax, " kinds of ", what,
                               ", got one more: '", name, "'");
     names_[count] = name;
     count_.store(count + 1, std::memory_order_release);
     return count;
+  }
+
+  void withdraw(int id) { withdrawn_[id] = true; }
+
+  // The names that are not withdrawn, with commas between them.
+  std::string list() const {
+    std::string text;
+    for (int i = 0; i < count(); ++i) {
+      if (withdrawn_[i]) continue;
+      if (!text.empty()) text += ", ";
+      text += names_[i];
+    }
+    return text;
   }
 
   int count() const { return count_.load(std::memory_order_acquire); }
@@ -47,6 +63,7 @@ class Names {
 
  private:
   std::array<std::string, kMax> names_;
+  std::array<std::atomic<bool>, kMax> withdrawn_{};
   std::atomic<int> count_{0};
   std::mutex mutex_;
 };
@@ -69,6 +86,7 @@ DeviceType register_device_type(std::string_view name) {
 Layout register_layout(std::string_view name) {
   return static_cast<Layout>(layout_names().add(name, "layout"));
 }
+void withdraw_device_type(DeviceType type) { device_names().withdraw(static_cast<int>(type)); }
 int num_device_types() { return device_names().count(); }
 
 std::string_view name_of(DeviceType type) { return device_names()[static_cast<int>(type)]; }
@@ -97,12 +115,7 @@ Device device_from_string(std::string_view text) {
     }
     return {type, static_cast<int8_t>(index)};
   }
-  std::string known;
-  for (int i = 0; i < names.count(); ++i) {
-    if (i) known += ", ";
-    known += names[i];
-  }
-  fail<ErrorKind::Runtime>("expected a device, one of ", known,
+  fail<ErrorKind::Runtime>("expected a device, one of ", names.list(),
                            " with an optional index such as ':1', got '", text, "'");
 }
 

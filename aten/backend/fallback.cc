@@ -1,26 +1,16 @@
 // Runs operators on the CPU for devices that have no kernel for them.
 #include "aten/backend/fallback.h"
 
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 
 #include "aten/backend/device_copy.h"
 #include "core/backend.h"
 #include "core/dispatcher.h"
-#include "core/schema/function_schema.h"
+#include "core/operator_schema.h"
 
 namespace treadle {
 namespace {
-
-const schema::FunctionSchema& schema_of(const Operator& op) {
-  static auto* mutex = new std::mutex;
-  static auto* known = new std::unordered_map<const Operator*, schema::FunctionSchema>;
-  const std::lock_guard lock(*mutex);
-  const auto [it, fresh] = known->try_emplace(&op);
-  if (fresh) it->second = schema::parse_schema(std::string_view(op.info().schema));
-  return it->second;
-}
 
 // The CPU's copies of a call's tensors: one for each tensor, however often it is an argument.
 class Copies {

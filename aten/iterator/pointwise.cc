@@ -10,7 +10,7 @@
 #include "aten/iterator/promotion.h"
 #include "aten/structured.h"
 #include "core/backend.h"
-#include "core/schema/function_schema.h"
+#include "core/operator_schema.h"
 
 namespace treadle {
 namespace {
@@ -274,11 +274,9 @@ void round_scalars(const Prepared& p, Promote promote, ArrayRef<Scalar>& scalars
 // is contiguous and of the result's dtype.
 void run_boxed(const PointwiseOp& op, BoxedKernel kernel, const Types& types, TensorRefs inputs,
                ArrayRef<Scalar> scalars, const Tensor& out) {
-  const schema::FunctionSchema schema =
-      schema::parse_schema(std::string_view(op.op->info().schema));
   Stack stack;
   size_t next_tensor = 0, next_scalar = 0;
-  for (const schema::Argument& a : schema.arguments) {
+  for (const schema::Argument& a : schema_of(*op.op).arguments) {
     if (a.type.is_tensor()) {
       stack.push_back(Value(*inputs[next_tensor++]));
       continue;

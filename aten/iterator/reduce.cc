@@ -8,7 +8,7 @@
 #include "aten/iterator/overlap.h"
 #include "aten/structured.h"
 #include "core/backend.h"
-#include "core/schema/function_schema.h"
+#include "core/operator_schema.h"
 
 namespace treadle {
 namespace {
@@ -93,9 +93,7 @@ void run_boxed(const ReduceOp& op, BoxedKernel kernel, const Plan& plan, const T
   const bool fits = out.is_contiguous() && out.dtype() == plan.result;
   const Tensor filled = fits ? out : empty_tensor(out.sizes(), plan.result, out.device());
   Stack stack;
-  const schema::FunctionSchema schema =
-      schema::parse_schema(std::string_view(op.op->info().schema));
-  for (const schema::Argument& a : schema.arguments) {
+  for (const schema::Argument& a : schema_of(*op.op).arguments) {
     if (a.type.is_tensor())
       stack.push_back(Value(self));
     else if (a.name == "keepdim")

@@ -6,10 +6,10 @@
 #include <deque>
 #include <map>
 #include <mutex>
-#include <unordered_map>
 
 #include "core/backend.h"
 #include "core/dispatcher.h"
+#include "core/operator_schema.h"
 #include "core/parallel.h"
 #include "plugin/host/boundary.h"
 #include "plugin/host/registration.h"
@@ -120,15 +120,6 @@ const char* dtype_name(treadle_dtype dtype) {
 
 const Operator& operator_of(const treadle_operator* op) {
   return *reinterpret_cast<const Operator*>(op);
-}
-
-const schema::FunctionSchema& schema_of(const Operator& op) {
-  static auto* mutex = new std::mutex;
-  static auto* known = new std::unordered_map<const Operator*, schema::FunctionSchema>;
-  const std::lock_guard lock(*mutex);
-  const auto [it, fresh] = known->try_emplace(&op);
-  if (fresh) it->second = schema::parse_schema(std::string_view(op.info().schema));
-  return it->second;
 }
 
 int32_t tag_of(const schema::Type& type) {

@@ -2,6 +2,7 @@
 #include "plugin/host/boundary.h"
 
 #include <cstring>
+#include <limits>
 
 namespace treadle::plugin {
 namespace {
@@ -384,7 +385,14 @@ Value default_of(const schema::Argument& a) {
       if (d.text == "Mean" || d.text == "Sum") return Value(int64_t{d.text == "Mean" ? 1 : 2});
       if (d.text == "contiguous_format") return Value(MemoryFormat::Contiguous);
       if (d.text == "preserve_format") return Value(MemoryFormat::Preserve);
+      if (d.text == "channels_last") return Value(MemoryFormat::ChannelsLast);
+      if (d.text == "channels_last_3d") return Value(MemoryFormat::ChannelsLast3d);
       if (d.text == "long") return Value(ScalarType::Int64);
+      if (d.text == "inf" || d.text == "nan") {
+        v = to_c(Scalar(d.text == "inf" ? std::numeric_limits<double>::infinity()
+                                        : std::numeric_limits<double>::quiet_NaN()));
+        break;
+      }
       fail<ErrorKind::NotImplemented>("expected a default value that is known, got ", d.text);
     case DefaultKind::List:
       for (const schema::Default& item : d.items) {
