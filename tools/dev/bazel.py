@@ -16,6 +16,7 @@ from ui import ROOT, DevError, run, step
 PACKAGE = "//python_bindings:package"
 WHEEL = "//python_bindings:wheel"
 SCHEMAC = "//codegen/schemac"
+THROWING_NEW = "//tools/sanitizers:throwing_new.so"
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,10 @@ def build(config: Config, *targets: str) -> Path:
 
 def build_package(config: Config) -> Path:
     """Builds the Python package and lays it out; returns the folder for PYTHONPATH."""
-    lay_out(build(config, PACKAGE, SCHEMAC), config.package)
+    targets = [PACKAGE, SCHEMAC]
+    if config.name == "asan":
+        targets.append(THROWING_NEW)
+    lay_out(build(config, *targets), config.package)
     return config.package
 
 

@@ -156,13 +156,17 @@ def python_environment(config: bazel.Config, package: Path) -> dict[str, str]:
         "TREADLE_SCHEMAC": str((ROOT / "bazel-bin" / "codegen" / "schemac" / "schemac").resolve()),
     }
     if config.name == "asan":
-        libraries = [runtime_library("libasan.so"), runtime_library("libubsan.so")]
+        libraries = [
+            str((ROOT / "bazel-bin" / "tools" / "sanitizers" / "throwing_new.so").resolve()),
+            runtime_library("libasan.so"),
+            runtime_library("libubsan.so"),
+        ]
         variables |= {
             "LD_PRELOAD": " ".join(libraries),
             # Python itself keeps memory until it exits. No address space can be limited, so
             # requests are, which tests of hostile arguments rely on.
             "ASAN_OPTIONS": "detect_leaks=0:strict_string_checks=1:allocator_may_return_null=1"
-            ":max_allocation_size_mb=1024",
+            ":max_allocation_size_mb=1024:verify_asan_link_order=0",
             "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
             "TREADLE_SANITIZERS": "1",
         }
