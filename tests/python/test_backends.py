@@ -6,7 +6,6 @@ at `import treadle`.
 from __future__ import annotations
 
 import copy
-import importlib.util
 import os
 import pickle
 import subprocess
@@ -66,20 +65,18 @@ def refusal(call: object, error: type = RuntimeError) -> str:
 # ---- several at once -----------------------------------------------------------------------------
 
 
-def opencl_library() -> str:
-    """The OpenCL backend, where it was built: as a package, or where the environment says; else
-    nothing."""
-    if importlib.util.find_spec("treadle_opencl"):
-        return importlib.import_module("treadle_opencl").library()
-    return os.environ.get("TREADLE_OPENCL_BACKEND", "")
+def load_opencl() -> list[str]:
+    """Loads the OpenCL backend where the environment says that it was built, as
+    test_examples_alone.py does; else nothing."""
+    library = os.environ.get("TREADLE_OPENCL_BACKEND")
+    return [*treadle.load_backend(library)] if library else []
 
 
 @alone
 def test_three_backends_at_once(minimal: str, other: str) -> None:
     names = [*treadle.load_backend(minimal), *treadle.load_backend(other)]
     assert treadle.load_backend(minimal) == ("minimal",)
-    if opencl_library():
-        names += treadle.load_backend(opencl_library())
+    names += load_opencl()
     assert treadle._C._backends() == names
     assert [loaded.devices for loaded in treadle.backends.loaded()] == [(n,) for n in names]
     x = treadle.arange(6.0).reshape(2, 3)
@@ -129,7 +126,7 @@ def test_training_on_two_in_one_process(minimal: str, other: str) -> None:
     wanted, _ = _losses("cpu")
     assert wanted[-1] < wanted[0] / 1.3
     nets = {}
-    for device in ("minimal:1", "other"):
+    for device in ("minimal:1", "other", *load_opencl()):
         losses, nets[device] = _losses(device)
         assert losses == pytest.approx(wanted, rel=1e-4)
         assert {str(p.device) for p in nets[device].parameters()} == {
@@ -254,6 +251,7 @@ def test_where_new_tensors_are_made(minimal: str) -> None:
 @alone
 def test_saved_on_one_and_loaded_on_another(minimal: str, streams: str, tmp_path: str) -> None:
     treadle.load_backend(minimal), treadle.load_backend(streams)
+    also = [(f"{name}:0", f"{name}:0") for name in load_opencl()]
     x = treadle.arange(4.0, device="minimal:1")
     path = Path(tmp_path) / "x.pt"
     for form in (True, False):
@@ -264,6 +262,7 @@ def test_saved_on_one_and_loaded_on_another(minimal: str, streams: str, tmp_path
             ("streams", "streams:0"),
             ({"minimal:1": "streams:1"}, "streams:1"),
             (lambda storage, place: storage.to("minimal:0"), "minimal:0"),
+            *also,
         ]:
             loaded = treadle.load(path, map_location=where)
             assert str(loaded["x"].device) == device and loaded["tail"].tolist() == [2, 3]

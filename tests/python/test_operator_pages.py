@@ -1,5 +1,5 @@
-"""The guide to operator libraries and the example of one do what they say: word by word, in a
-folder that holds nothing else.
+"""The guide to operator libraries does what it says: word by word, in a folder that holds nothing
+else.
 """
 
 from __future__ import annotations
@@ -7,14 +7,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from environments import ROOT, fresh, wheel  # noqa: F401  (a fixture)
 from test_plugin_pages import Reader, fenced, with_python
-from test_wheel import _environment, wheel  # noqa: F401  (a fixture)
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "operators-from-outside.md"
 
 pytestmark = [pytest.mark.slow, pytest.mark.builds]
@@ -25,19 +23,8 @@ def environment(
     wheel: Path, tmp_path_factory: pytest.TempPathFactory  # noqa: F811
 ) -> dict[str, str]:
     """A fresh virtual environment with the wheel, and what the page says to install."""
-    folder = tmp_path_factory.mktemp("environment")
-    variables = _environment(folder)
-    variables["PIP_CACHE_DIR"] = os.environ.get(
-        "PIP_CACHE_DIR", str(Path.home() / ".cache" / "pip")
-    )
-    variables["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
-    base = getattr(sys, "_base_executable", sys.executable)
-    subprocess.run([base, "-m", "venv", str(folder / "venv")], check=True, env=variables)
-    variables["PATH"] = f"{folder / 'venv' / 'bin'}:{variables['PATH']}"
-    install = ["pip", "install", "-q", f"treadle[codegen] @ {wheel.as_uri()}"]
-    install += ["setuptools", "wheel", "pytest"]
-    subprocess.run(install, check=True, env=variables, cwd=folder)
-    return variables
+    needed = [f"treadle[codegen] @ {wheel.as_uri()}", "setuptools", "wheel", "pytest"]
+    return fresh(tmp_path_factory.mktemp("environment"), *needed)
 
 
 def test_the_first_steps(tmp_path: Path) -> None:
@@ -111,21 +98,3 @@ def test_the_rule_for_bazel(environment: dict[str, str], tmp_path: Path) -> None
         assert printed.stdout == "[-2.0, -3.0, 0.0, 1.0]\n", printed.stderr
     finally:
         subprocess.run([*bazel, "shutdown"], cwd=work, env=environment, capture_output=True)
-
-
-def test_the_example(environment: dict[str, str], tmp_path: Path) -> None:
-    """Its wheel, and its own tests against the installed wheel."""
-    shutil.copytree(ROOT / "examples" / "operators", tmp_path / "operators")
-    page = (tmp_path / "operators" / "README.md").read_text()
-    commands = [line[4:] for line in page.splitlines() if line.startswith("    ")]
-    assert len(commands) == 4 and commands[0].startswith("pip install 'treadle[codegen]'")
-    for command in commands[1:]:
-        done = subprocess.run(
-            ["bash", "-c", command],
-            cwd=tmp_path / "operators",
-            env=environment,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, f"{command}\n{done.stdout[-4000:]}{done.stderr[-2000:]}"
-    assert " passed" in done.stdout and "failed" not in done.stdout

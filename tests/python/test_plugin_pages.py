@@ -13,7 +13,7 @@ from pathlib import Path
 
 import plugins
 import pytest
-from test_wheel import _environment, wheel  # noqa: F401  (a fixture)
+from environments import fresh, wheel  # noqa: F401  (a fixture)
 
 DOCS = plugins.ROOT / "docs"
 HEADER = plugins.ROOT / "plugin" / "treadle" / "plugin.h"
@@ -192,21 +192,13 @@ def test_the_mistake_that_the_guide_shows(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.builds
 def test_the_guide_with_the_page_and_the_wheel(
     wheel: Path, tmp_path: Path  # noqa: F811
 ) -> None:
     """In an empty environment that has what the page asks for and nothing else."""
     (tmp_path / "work").mkdir()
-    environment = _environment(tmp_path)
-    environment["PIP_CACHE_DIR"] = os.environ.get(
-        "PIP_CACHE_DIR", str(Path.home() / ".cache" / "pip")
-    )
-    environment["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
-    base = getattr(sys, "_base_executable", sys.executable)
-    subprocess.run([base, "-m", "venv", str(tmp_path / "venv")], check=True, env=environment)
-    environment["PATH"] = f"{tmp_path / 'venv' / 'bin'}:{environment['PATH']}"
-    install = ["pip", "install", "-q", str(wheel), "setuptools", "wheel"]
-    subprocess.run(install, check=True, env=environment, cwd=tmp_path)
+    environment = fresh(tmp_path, str(wheel), "setuptools", "wheel")
     reader = Reader(DOCS / "add-a-backend.md", tmp_path / "work", environment)
     done = reader.follow()
     assert "pip install --no-build-isolation ." in done

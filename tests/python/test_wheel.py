@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
+from environments import fresh, wheel  # noqa: F401  (a fixture)
 
 PROGRAM = """
 import sys
@@ -43,40 +40,9 @@ print("ran", torch.__version__)
 """
 
 
-def _environment(folder: Path) -> dict[str, str]:
-    """Nothing of this process's paths: what the wheel does not carry is not found."""
-    dropped = (
-        "PYTHONPATH",
-        "LD_LIBRARY_PATH",
-        "LD_PRELOAD",
-        "VIRTUAL_ENV",
-        "ASAN_OPTIONS",
-        "UBSAN_OPTIONS",
-    )
-    return {
-        **{k: v for k, v in os.environ.items() if k not in dropped},
-        "HOME": str(folder),
-        "PYTHONNOUSERSITE": "1",
-    }
-
-
-@pytest.fixture(scope="module")
-def wheel() -> Path:
-    done = subprocess.run(
-        ["bazel", "build", "//python_bindings:wheel"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        env={k: v for k, v in os.environ.items() if k != "LD_PRELOAD"},
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    found = list((ROOT / "bazel-bin" / "python_bindings").glob("*.whl"))
-    return max(found, key=lambda path: path.stat().st_mtime)
-
-
 @pytest.mark.slow
 @pytest.mark.builds
-def test_what_the_wheel_holds(wheel: Path) -> None:
+def test_what_the_wheel_holds(wheel: Path) -> None:  # noqa: F811
     with zipfile.ZipFile(wheel) as archive:
         assert archive.testzip() is None
         names = archive.namelist()
@@ -106,8 +72,8 @@ def test_what_the_wheel_holds(wheel: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.builds
-def test_runs_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
-    environment = _environment(tmp_path)
+def test_runs_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:  # noqa: F811
+    environment = fresh(tmp_path, f"numpy=={np.__version__}", str(wheel))
 
     def run(*command: str) -> str:
         done = subprocess.run(
@@ -116,26 +82,9 @@ def test_runs_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
         assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
         return done.stdout
 
-    run(getattr(sys, "_base_executable", sys.executable), "-m", "venv", str(tmp_path / "venv"))
-    python = str(tmp_path / "venv" / "bin" / "python")
-    # The interpreter finds NumPy's wheel where pip keeps what it downloaded, if the home were not
-    # another one.
-    environment["PIP_CACHE_DIR"] = os.environ.get(
-        "PIP_CACHE_DIR", str(Path.home() / ".cache" / "pip")
-    )
-    run(
-        python,
-        "-m",
-        "pip",
-        "install",
-        "-q",
-        "--disable-pip-version-check",
-        f"numpy=={np.__version__}",
-        str(wheel),
-    )
-    assert run(python, "-c", PROGRAM).startswith("ran ")
-    assert "add" in run(python, "-m", "treadle", "explain", "add")
-    run(python, "-m", "pip", "check")
+    assert run("python", "-c", PROGRAM).startswith("ran ")
+    assert "add" in run("python", "-m", "treadle", "explain", "add")
+    run("python", "-m", "pip", "check")
     packages = tmp_path / "venv" / "lib"
     for library in packages.rglob("*.so*"):
         if "treadle" in library.parts[-2] or "treadle" in str(library.relative_to(packages)):

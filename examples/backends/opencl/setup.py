@@ -13,6 +13,7 @@ headers = sorted(str(path.relative_to(here)) for path in here.glob("src/*.h"))
 
 setup(
     packages=["treadle_opencl"],
+    package_dir={"": "src"},
     ext_modules=[
         Extension(
             "treadle_opencl.backend",
