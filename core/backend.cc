@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "core/backend_memory.h"
 #include "core/dispatcher.h"
@@ -28,6 +29,8 @@ struct Entry {
 struct Registry {
   std::mutex mutex;
   std::array<Entry, kMaxDeviceTypes> entries;
+  // Never deleted: other threads may be in the one, tensors in the memory of the other.
+  std::vector<std::pair<Backend*, BackendMemory*>> withdrawn;
   std::vector<DeviceType> order;
 };
 Registry& registry() {
@@ -71,7 +74,6 @@ DeviceType register_backend(std::unique_ptr<Backend> backend) {
   const std::lock_guard lock(r.mutex);
   const DeviceType type = register_device_type(backend->facts().name);
   Entry& entry = r.entries[slot(type)];
-  // A withdrawn backend's memory object stays, for tensors that may still be there.
   entry.memory = new BackendMemory(*backend, type);
   register_allocator(type, entry.memory);
   entry.fallback = true;
@@ -85,9 +87,9 @@ void withdraw_backend(DeviceType type) {
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
   Entry& entry = r.entries[slot(type)];
-  if (!entry.backend.load()) return;
-  // Not deleted: other threads may be in it.
-  entry.backend.store(nullptr, std::memory_order_release);
+  Backend* backend = entry.backend.exchange(nullptr, std::memory_order_acq_rel);
+  if (!backend) return;
+  r.withdrawn.emplace_back(backend, entry.memory);
   std::erase(r.order, type);
   withdraw_device_type(type);
 }

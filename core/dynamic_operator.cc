@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 #include <deque>
+#include <mutex>
+#include <vector>
 
 #include "core/dispatcher.h"
 
@@ -228,7 +230,13 @@ DynamicOperator& DynamicOperator::define(std::string_view text, KernelPlace plac
   return *made.release();  // lives for ever: see undefine()
 }
 
-void DynamicOperator::undefine() { Dispatcher::instance().remove_operator(*this); }
+void DynamicOperator::undefine() {
+  static std::mutex mutex;
+  static auto* undefined = new std::vector<DynamicOperator*>;
+  Dispatcher::instance().remove_operator(*this);
+  const std::lock_guard lock(mutex);
+  undefined->push_back(this);
+}
 
 const DynamicOperator* DynamicOperator::of(const Operator& op) {
   return op.is_called_by(&DynamicOperator::call) ? static_cast<const DynamicOperator*>(&op)
@@ -238,8 +246,7 @@ DynamicOperator* DynamicOperator::of(Operator& op) {
   return const_cast<DynamicOperator*>(of(static_cast<const Operator&>(op)));
 }
 
-// ---- kernels
-// ----------------------------------------------------------------------------------------------------------
+// ---- kernels ------------------------------------------------------------------------------------
 
 const DynamicKernel* DynamicOperator::keep(DynamicKernel kernel) {
   check<ErrorKind::Value>(kernel.function != nullptr, info().name,
