@@ -85,13 +85,18 @@ DeviceType register_backend(std::unique_ptr<Backend> backend) {
 
 void withdraw_backend(DeviceType type) {
   Registry& r = registry();
-  const std::lock_guard lock(r.mutex);
-  Entry& entry = r.entries[slot(type)];
-  Backend* backend = entry.backend.exchange(nullptr, std::memory_order_acq_rel);
-  if (!backend) return;
-  r.withdrawn.emplace_back(backend, entry.memory);
-  std::erase(r.order, type);
-  withdraw_device_type(type);
+  BackendMemory* memory;
+  {
+    const std::lock_guard lock(r.mutex);
+    Entry& entry = r.entries[slot(type)];
+    Backend* backend = entry.backend.exchange(nullptr, std::memory_order_acq_rel);
+    if (!backend) return;
+    memory = entry.memory;
+    r.withdrawn.emplace_back(backend, memory);
+    std::erase(r.order, type);
+    withdraw_device_type(type);
+  }
+  memory->release_kept();
 }
 
 Backend* backend_of(DeviceType type) noexcept {

@@ -10,11 +10,14 @@ namespace {
 
 constexpr int64_t kNone[] = {0, 0, 0};
 
+// The dimensions that a weight slides over: one to three, by the contracts of all that is below.
+size_t spatial_dims(const Tensor& weight) { return weight.sizes().size() - 2; }
+
 Tensor plain(const char* op, const Tensor& input, const Tensor& weight, const Tensor& bias,
              IntList stride, IntList padding, IntList dilation, int64_t groups) {
   return renamed(op, "convolution", [&] {
     return aten::convolution(input, weight, bias, stride, padding, dilation, false,
-                             IntList(kNone, stride.size()), groups);
+                             IntList(kNone, spatial_dims(weight)), groups);
   });
 }
 
@@ -30,22 +33,25 @@ Tensor transposed(const char* op, const Tensor& input, const Tensor& weight, con
 // Padding by name: "valid" is none, "same" makes the output as large as the input.
 Tensor padded(const char* op, const Tensor& input, const Tensor& weight, const Tensor& bias,
               IntList stride, std::string_view padding, IntList dilation, int64_t groups) {
-  const size_t spatial = stride.size();
+  const size_t spatial = spatial_dims(weight);
   const IntList none(kNone, spatial);
-  if (padding == "valid") return plain(op, input, weight, bias, stride, none, dilation, groups);
+  // A dilation of another length is refused by the convolution itself.
+  const bool fits = dilation.size() == 1 || dilation.size() == spatial;
+  if (padding == "valid" || !fits)
+    return plain(op, input, weight, bias, stride, none, dilation, groups);
   for (const int64_t s : stride) {
     check<ErrorKind::Value>(
         s == 1, op, ": expected a stride of 1 with padding \"same\", got stride = ", stride);
   }
-  check<ErrorKind::Runtime>(weight.sizes().size() == spatial + 2, op, ": expected weight with ",
-                            spatial + 2, " dimensions, got shape ", weight.sizes());
   DimVector half(spatial), sides(2 * spatial);
   bool odd = false;
   for (size_t d = 0; d < spatial; ++d) {
     int64_t both = 0;
     check<ErrorKind::Runtime>(
-        !__builtin_mul_overflow(dilation[d], weight.sizes()[d + 2] - 1, &both) && both >= 0, op,
-        ": expected sizes below 2^63 and a kernel that is not empty, got dilation = ", dilation,
+        !__builtin_mul_overflow(dilation[dilation.size() == 1 ? 0 : d], weight.sizes()[d + 2] - 1,
+                                &both) &&
+            both >= 0,
+        op, ": expected sizes below 2^63 and a kernel that is not empty, got dilation = ", dilation,
         " and weight shape ", weight.sizes());
     half[d] = both / 2;
     odd = odd || both % 2;

@@ -57,6 +57,17 @@ Tensor beside(const Tensor& self, const Tensor& index) {
   return aten::to(index, index.dtype(), std::nullopt, self.device());
 }
 
+// Whether the indices are what _index_integer takes as they are.
+bool are_integers(const Tensor& self, TensorList indices) {
+  bool any = false;
+  for (const Tensor& index : indices) {
+    if (!index.defined()) continue;
+    if (is_mask(index) || index.is_cpu() != self.is_cpu()) return false;
+    any = true;
+  }
+  return any;
+}
+
 // The indices with each mask replaced by the positions where it is true. Empty if all of them are
 // None.
 std::vector<Tensor> integer_indices(const char* op, const Tensor& self, TensorList indices) {
@@ -105,6 +116,7 @@ DimVector broadcast_sizes(const char* op, const Tensor& a, const Tensor& b) {
 }  // namespace
 
 Tensor index(const Tensor& self, TensorList indices) {
+  if (are_integers(self, indices)) return aten::_index_integer(self, indices);
   const std::vector<Tensor> integers = integer_indices("index", self, indices);
   return integers.empty() ? aten::clone(self) : aten::_index_integer(self, integers);
 }
@@ -119,6 +131,8 @@ Tensor index_put_(const Tensor& self, TensorList indices, const Tensor& values, 
   check<ErrorKind::Runtime>(source.dtype() == self.dtype(),
                             "index_put: expected values of self's dtype ", self.dtype(), ", got ",
                             source.dtype());
+  if (are_integers(self, indices))
+    return aten::_index_put_integer_(self, indices, source, accumulate);
   if (const int64_t at = only_mask(indices); at >= 0 && !accumulate && source.numel() == 1) {
     // One value for all of a mask needs no positions.
     const Tensor mask = beside(self, indices[at]);

@@ -11,7 +11,8 @@ template <class T>
 void embedding_cpu(const Tensor& weight, const Tensor& indices, int64_t /*padding_idx*/,
                    bool /*scale_grad_by_freq*/, bool /*sparse*/, const Tensor& out) {
   using Element = bits_of<T>;
-  const IndexPlan plan = dim_plan("embedding", weight, 0, indices, NegativeIndex::Refused);
+  const IndexPlan plan =
+      dim_plan("embedding", weight, 0, indices, NegativeIndex::Refused, PlanFor::Reading);
   if (out.numel() > 0)
     read_plan(plan, static_cast<const Element*>(weight.data()), static_cast<Element*>(out.data()));
 }

@@ -85,9 +85,46 @@ Tensor as_int64(const Tensor& index) {
                                                              : aten::to(index, ScalarType::Int64));
 }
 
+// The plan for one index of a tensor of one dimension, unless it needs another form first, or is
+// to be followed in another order.
+std::optional<IndexPlan> direct_plan(std::string_view op, const Tensor& self, const Tensor& index,
+                                     NegativeIndex negative, int64_t dim, PlanFor use) {
+  const int64_t count = index.numel();
+  if (self.dim() != 1 || index.dtype() != ScalarType::Int64 || !index.is_contiguous() || count == 0)
+    return std::nullopt;
+  // Far writes are sorted, and prefetched; and an index that is itself written to must be kept.
+  if (use == PlanFor::Writing && (self.numel() * self.element_size() > int64_t{1} << 19 ||
+                                  index.storage().get() == self.storage().get()))
+    return std::nullopt;
+  const uint64_t size = static_cast<uint64_t>(self.size(0));
+  IndexPlan plan;
+  plan.index_values = index;
+  plan.direct = {.values = index.data_as<int64_t>(),
+                 .count = count,
+                 .size = size,
+                 .stride = static_cast<uint64_t>(self.stride(0)),
+                 .wrap = negative == NegativeIndex::FromTheEnd ? size : 0,
+                 .op = op,
+                 .dim = dim};
+  // Nothing is written before all is checked.
+  if (use == PlanFor::Writing) {
+    for (int64_t e = 0; e < count; ++e) plan.direct.offset(e);
+  }
+  return plan;
+}
+
 }  // namespace
 
-IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indices) {
+void DirectIndex::out_of_bounds(int64_t value) const {
+  cpu::out_of_bounds(op, value, static_cast<int64_t>(size),
+                     wrap ? NegativeIndex::FromTheEnd : NegativeIndex::Refused, dim);
+}
+
+IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indices, PlanFor use) {
+  if (self.dim() == 1) {
+    if (auto plan = direct_plan(op, self, indices[0], NegativeIndex::FromTheEnd, 0, use))
+      return *std::move(plan);
+  }
   const shape::IndexGeometry g = shape::index_geometry(std::string(op).c_str(), self, indices);
   IndexPlan plan;
   plan.index = Offsets(checked_numel(g.index_sizes));
@@ -104,7 +141,8 @@ IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indi
 }
 
 IndexPlan dim_plan(std::string_view op, const Tensor& self, int64_t dim, const Tensor& index,
-                   NegativeIndex negative) {
+                   NegativeIndex negative, PlanFor use) {
+  if (auto direct = direct_plan(op, self, index, negative, -1, use)) return *std::move(direct);
   IndexPlan plan;
   plan.index = Offsets(index.numel());
   const int64_t rank = self.dim();

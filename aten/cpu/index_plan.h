@@ -6,7 +6,7 @@
 // `outer` are the dimensions before the indexed ones, `index` the entries of the index tensors,
 // `inner` x `run` the dimensions after, of which the last lie side by side. Offsets are in
 // elements. Bounds are checked while a plan is made, so that following it needs no checks, and
-// whoever changes an index tensor meanwhile changes nothing.
+// whoever changes an index tensor meanwhile changes nothing; but see DirectIndex.
 #pragma once
 
 #include <cstring>
@@ -41,7 +41,31 @@ class Offsets {
   int64_t count_ = 0;
 };
 
+// One index for the elements of a tensor of one dimension, the commonest of all. Entries are
+// checked when they are used, so that no offsets need be kept.
+struct DirectIndex {
+  const int64_t* values = nullptr;
+  int64_t count = 0;
+  uint64_t size = 0, stride = 0, wrap = 0;  // wrap: the size where negative entries are allowed
+  std::string_view op;
+  int64_t dim = -1;  // for the message; -1: the operator has but one
+
+  // Where the element of entry e lies; IndexError where there is none.
+  int64_t offset(int64_t e) const {
+    uint64_t place = static_cast<uint64_t>(values[e]);
+    if (place >= size) [[unlikely]] {
+      const uint64_t given = place;
+      place += wrap;
+      if (place >= size) out_of_bounds(static_cast<int64_t>(given));
+    }
+    return static_cast<int64_t>(place * stride);
+  }
+  [[noreturn, gnu::cold]] void out_of_bounds(int64_t value) const;
+};
+
 struct IndexPlan {
+  DirectIndex direct;   // with values: there is nothing else in the plan
+  Tensor index_values;  // keeps them
   std::vector<int64_t> outer, inner;
   Offsets index;
   int64_t run = 1;
@@ -51,12 +75,13 @@ struct IndexPlan {
 };
 
 enum class NegativeIndex : bool { Refused, FromTheEnd };
+enum class PlanFor : bool { Reading, Writing };
 
 // Advanced indexing with integer tensors; see shape::IndexGeometry for the order of dimensions.
-IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indices);
+IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indices, PlanFor use);
 // One index tensor, of any shape, for `dim` of self.
 IndexPlan dim_plan(std::string_view op, const Tensor& self, int64_t dim, const Tensor& index,
-                   NegativeIndex negative);
+                   NegativeIndex negative, PlanFor use);
 
 // `index` as contiguous int64 values in [0, size), or [-size, size) where negative ones are
 // allowed: IndexError otherwise. Never memory of `written`, which the caller is about to write.
@@ -65,9 +90,29 @@ Tensor checked_index(std::string_view op, const Tensor& index, int64_t size, Neg
 // `t` as a contiguous tensor that shares no memory with `written`.
 Tensor apart_from(const Tensor& t, const Tensor& written);
 
+template <class Element>
+void read_direct(const DirectIndex& index, const Element* data, Element* out) {
+  // Where the elements fit into a core's cache, asking for them ahead only costs.
+  const bool far = index.size * sizeof(Element) > (size_t{1} << 19);
+  parallel_for(index.count, kGrain, [=](int64_t i, int64_t end) {
+    const DirectIndex at = index;  // the loop may be taken to write to what is shared
+    if (far) {
+      for (; i < end - kAhead; ++i) {
+        // Not checked yet, so that it may be no address of an element.
+        const uint64_t ahead = static_cast<uint64_t>(at.values[i + kAhead]) * at.stride;
+        __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(data) +
+                                                         ahead * sizeof(Element)));
+        out[i] = data[at.offset(i)];
+      }
+    }
+    for (; i < end; ++i) out[i] = data[at.offset(i)];
+  });
+}
+
 // Copies the elements of the plan to `out`, in order.
 template <class Element>
 void read_plan(const IndexPlan& plan, const Element* data, Element* out) {
+  if (plan.direct.values) return read_direct(plan.direct, data, out);
   const int64_t entries = plan.index.size();
   const int64_t slice = plan.slice();
   parallel_for(plan.slices(), grain_for(slice), [&](int64_t begin, int64_t end) {
@@ -128,6 +173,12 @@ void write_run(T* target, const T* source, int64_t count, Write write) {
 template <class T, class Write>
 void write_plan(const IndexPlan& plan, T* data, int64_t span, const T* source, bool many,
                 Write write) {
+  if (plan.direct.values) {
+    const DirectIndex at = plan.direct;
+    const int64_t step = many;
+    for (int64_t e = 0; e < at.count; ++e) write(data[at.offset(e)], source[e * step]);
+    return;
+  }
   const int64_t entries = plan.index.size();
   const int64_t slice = plan.slice();
   const int64_t rows = static_cast<int64_t>(plan.inner.size());

@@ -29,13 +29,13 @@ void assign(const IndexPlan& plan, const Tensor& out, const void* source, bool m
 
 template <class T>
 void index_integer_cpu(const Tensor& self, TensorList indices, const Tensor& out) {
-  read<bits_of<T>>(advanced_plan("index", self, indices), self, out);
+  read<bits_of<T>>(advanced_plan("index", self, indices, PlanFor::Reading), self, out);
 }
 
 template <class T>
 void index_put_integer_cpu(const Tensor& /*self*/, TensorList indices, const Tensor& values,
                            bool accumulate, const Tensor& out) {
-  const IndexPlan plan = advanced_plan("index_put", out, indices);
+  const IndexPlan plan = advanced_plan("index_put", out, indices, PlanFor::Writing);
   const bool many = values.numel() != 1;
   const Tensor source = apart_from(
       many ? aten::expand(values, shape::index_geometry("index_put", out, indices).result) : values,
@@ -47,13 +47,16 @@ void index_put_integer_cpu(const Tensor& /*self*/, TensorList indices, const Ten
 
 template <class T>
 void index_select_cpu(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out) {
-  read<bits_of<T>>(dim_plan("index_select", self, dim, index, NegativeIndex::Refused), self, out);
+  read<bits_of<T>>(
+      dim_plan("index_select", self, dim, index, NegativeIndex::Refused, PlanFor::Reading), self,
+      out);
 }
 
 template <class T>
 void index_add_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Tensor& source,
                    const Scalar& alpha, const Tensor& out) {
-  const IndexPlan plan = dim_plan("index_add", out, dim, index, NegativeIndex::Refused);
+  const IndexPlan plan =
+      dim_plan("index_add", out, dim, index, NegativeIndex::Refused, PlanFor::Writing);
   const Tensor from = apart_from(source, out);
   const T factor = alpha.to<T>();
   write_plan(plan, out.data_as<T>(), out.numel(), from.data_as<T>(), true,
@@ -63,14 +66,16 @@ void index_add_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, con
 template <class T>
 void index_copy_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Tensor& source,
                     const Tensor& out) {
-  const IndexPlan plan = dim_plan("index_copy", out, dim, index, NegativeIndex::Refused);
+  const IndexPlan plan =
+      dim_plan("index_copy", out, dim, index, NegativeIndex::Refused, PlanFor::Writing);
   assign<bits_of<T>>(plan, out, apart_from(source, out).data(), true);
 }
 
 template <class T>
 void index_fill_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Scalar& value,
                     const Tensor& out) {
-  const IndexPlan plan = dim_plan("index_fill", out, dim, index, NegativeIndex::FromTheEnd);
+  const IndexPlan plan =
+      dim_plan("index_fill", out, dim, index, NegativeIndex::FromTheEnd, PlanFor::Writing);
   const T filler = value.to<T>();
   assign<bits_of<T>>(plan, out, &filler, false);
 }

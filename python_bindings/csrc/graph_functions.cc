@@ -179,19 +179,22 @@ PyObject* reaches_other_leaves(PyObject*, PyObject* const* arguments, Py_ssize_t
     check_internal(count == 2, "_reaches_other_leaves takes two tuples");
     const std::vector<Tensor> tensors = detail::read_tensors("func", arguments[0]);
     const std::vector<Tensor> own = detail::read_tensors("func", arguments[1]);
+    // Held, as the node of a leaf goes with the last edge to it.
     std::unordered_set<const autograd::Node*> seen;
-    std::vector<const autograd::Node*> waiting;
+    std::vector<NodePtr> held, waiting;
     const auto visit = [&](const Edge& edge) {
-      if (edge.valid() && seen.insert(edge.node.get()).second) waiting.push_back(edge.node.get());
+      if (edge.valid() && seen.insert(edge.node.get()).second) waiting.push_back(edge.node);
     };
     for (const Tensor& t : own) {
-      if (t.requires_grad() && autograd::is_leaf(t))
-        seen.insert(autograd::gradient_edge(t).node.get());
+      if (!t.requires_grad() || !autograd::is_leaf(t)) continue;
+      held.push_back(autograd::gradient_edge(t).node);
+      seen.insert(held.back().get());
     }
     for (const Tensor& t : tensors) visit(autograd::gradient_edge(t));
     while (!waiting.empty()) {
-      const autograd::Node* node = waiting.back();
+      held.push_back(std::move(waiting.back()));
       waiting.pop_back();
+      const autograd::Node* node = held.back().get();
       if (node->sequence_nr() == autograd::kFirstInQueue) return to_bool(true);
       for (const Edge& edge : node->edges()) visit(edge);
     }

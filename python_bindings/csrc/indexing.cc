@@ -67,11 +67,15 @@ class Selector {
   explicit Selector(const Tensor& self) : rank_(self.dim()) { selection_.view = self; }
 
   Selection apply(ArrayRef<PyObject*> items) {
-    std::vector<Tensor> tensors(items.size());
+    const Tensor none;
+    std::vector<Tensor> tensors;  // of the items, once there is one
     int64_t used = 0, ellipses = 0;
     for (size_t i = 0; i < items.size(); ++i) {
-      if (!is_simple(items[i])) tensors[i] = as_index_tensor(items[i]);
-      used += dims_used(items[i], tensors[i]);
+      if (!is_simple(items[i])) {
+        tensors.resize(items.size());
+        tensors[i] = as_index_tensor(items[i]);
+      }
+      used += dims_used(items[i], tensors.empty() ? none : tensors[i]);
       ellipses += items[i] == Py_Ellipsis;
     }
     check<ErrorKind::Index>(used <= rank_, "index: expected at most ", rank_,
@@ -79,7 +83,8 @@ class Selector {
                             used);
     check<ErrorKind::Index>(ellipses <= 1, "index: expected at most one ellipsis (...), got ",
                             ellipses);
-    for (size_t i = 0; i < items.size(); ++i) step(items[i], tensors[i], rank_ - used);
+    for (size_t i = 0; i < items.size(); ++i)
+      step(items[i], tensors.empty() ? none : tensors[i], rank_ - used);
     return std::move(selection_);
   }
 
@@ -119,8 +124,8 @@ class Selector {
 
   void slice(PyObject* item) {
     Py_ssize_t start, stop, step;
-    check<ErrorKind::Type>(!has_bad_bound(item), "index: expected a slice of ints, got ",
-                           slice_text(item));
+    if (has_bad_bound(item)) [[unlikely]]
+      fail<ErrorKind::Type>("index: expected a slice of ints, got ", slice_text(item));
     checked(PySlice_Unpack(item, &start, &stop, &step));
     check<ErrorKind::Value>(step > 0,
                             "index: expected a slice with step > 0, got step = ", int64_t{step});
@@ -193,6 +198,11 @@ class Selector {
 };
 
 Selection select_index(const Tensor& self, PyObject* index) {
+  if (is_tensor(index) && self.dim() > 0) {  // x[rows]
+    const Tensor& rows = unwrap(index);
+    if (rows.dim() > 0 && rows.dtype() == ScalarType::Int64)
+      return {.view = self, .lookups = {rows}, .has_lookup = true};
+  }
   if (!is_index_list(index)) {
     PyObject* const items[] = {index};
     return Selector(self).apply({items, 1});

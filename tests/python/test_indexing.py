@@ -244,6 +244,47 @@ def test_writing_a_tensor_to_a_part_of_itself() -> None:
     np.testing.assert_array_equal(x.numpy(), a)
 
 
+@pytest.mark.parametrize("size", [7, 200_000])
+@pytest.mark.parametrize("step", [1, 3])
+def test_one_index_of_one_dimension(size: int, step: int) -> None:
+    """The commonest index of all; near and far, with gaps and without."""
+    a = np.arange(size * step, dtype=np.float32)
+    x, view = treadle.from_numpy(a.copy())[::step], a[::step]
+    where = np.random.default_rng(0).integers(-size, size, (50, 2))
+    rows = treadle.from_numpy(where)
+    assert np.array_equal(x[rows].numpy(), view[where])
+    assert np.array_equal(x.index_select(0, rows.flatten() % size).numpy(), view[where.ravel()])
+    values = np.arange(100, dtype=np.float32).reshape(50, 2)
+    x[rows] = treadle.from_numpy(values)
+    view[where] = values
+    assert np.array_equal(x.numpy(), view), "the later value stays"
+    x.index_put_((rows,), treadle.tensor(2.0), accumulate=True)
+    np.add.at(view, where, 2)
+    assert np.array_equal(x.numpy(), view)
+    # The last entry is wrong: an error, and nothing written.
+    before = x.clone()
+    for wrong in (size, -size - 1, 2**62, -(2**62)):
+        rows[-1, -1] = wrong
+        message = rf"expected index in \[-{size}, {size}\) for dimension 0, got index = {wrong}"
+        with pytest.raises(IndexError, match=message):
+            x[rows]
+        with pytest.raises(IndexError, match=message):
+            x[rows] = 0.0
+        with pytest.raises(IndexError, match="expected index in"):
+            x.index_select(0, rows.flatten())
+        assert treadle.equal(x, before)
+
+
+def test_an_index_that_is_written_to() -> None:
+    """Every entry counts as it was before."""
+    x = treadle.tensor([3, 2, 1, 0])
+    x[x] = treadle.tensor([10, 20, 30, 40])
+    assert x.tolist() == [40, 30, 20, 10]
+    x = treadle.tensor([1, 2, 0, 100])
+    x[x[:3]] = 99
+    assert x.tolist() == [99, 99, 99, 100]
+
+
 def test_indices_are_not_changed() -> None:
     index = treadle.tensor([-1, 0])
     treadle.arange(4)[index]

@@ -99,6 +99,18 @@ def test_conv2d(settings):
     check(layer(tensor(x)), expected)
 
 
+def test_settings_of_one_entry_or_of_one_for_each_dimension():
+    x, w = treadle.rand(2, 4, 9, 9), treadle.rand(3, 4, 3, 3)
+    wanted = F.conv2d(x, w, stride=1, padding="same", dilation=2)
+    assert treadle.equal(F.conv2d(x, w, stride=[1], padding="same", dilation=[2]), wanted)
+    assert treadle.equal(F.conv2d(x, w, stride=[1, 1], padding="same", dilation=[2, 2]), wanted)
+    many = [1] * 13
+    for settings in ({"stride": many}, {"dilation": many}):
+        for padding in (0, "same", "valid"):
+            with pytest.raises(ValueError, match="conv2d: expected (stride|dilation) to have 2 entries"):
+                F.conv2d(x, w, padding=padding, **settings)
+
+
 @pytest.mark.parametrize("kernel", [3, (3, 2), (4, 5)])
 def test_conv2d_same_padding(kernel):
     layer = nn.Conv2d(2, 3, kernel, padding="same").double()

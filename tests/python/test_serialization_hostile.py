@@ -270,7 +270,8 @@ def besiege(seed, count):
     assert after["files"] <= before["files"]
     assert after["objects"] <= before["objects"] + 2000
     assert after["tensors"] == before["tensors"]
-    assert after["resident"] <= before["resident"] + (16 << 20)
+    if not os.environ.get("TREADLE_SANITIZERS"):  # these keep freed memory for a while
+        assert after["resident"] <= before["resident"] + (16 << 20)
 
 
 def test_five_hundred_hostile_files():

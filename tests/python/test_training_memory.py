@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -55,7 +56,8 @@ def test_memory_does_not_grow() -> None:
     assert len(facts) == 10
     resident, tensors, objects, files = zip(*facts)
     # A small tensor a step would be a megabyte; what comes now and then is there by the second.
-    assert max(resident[2:]) - resident[1] < 128, resident
+    if not os.environ.get("TREADLE_SANITIZERS"):  # these keep freed memory for a while
+        assert max(resident[2:]) - resident[1] < 128, resident
     assert max(tensors) == min(tensors), tensors
     assert max(objects[1:]) <= objects[0], objects
     assert max(files) == min(files), files

@@ -265,9 +265,15 @@ HWY_INLINE Vec<T> cosh(Vec<T> x) {
 // |r| <= log(2) / 2 with an error of 0.22 * 2^-24 in expm1(r). Beyond 10 it is 1.
 HWY_INLINE Vec<float> tanh_float(Vec<float> x) {
   const Tag<float> d;
-  const hn::RebindToSigned<Tag<float>> integers;
-  const auto y = hn::Min(hn::Abs((x + x).raw), hn::Set(d, 20.0f));
-  const auto n = hn::Round(hn::Mul(y, hn::Set(d, std::numbers::log2e_v<float>)));
+  // In this order the least of 20 and NaN is NaN on x86, which then reaches the result.
+  const auto y = hn::Min(hn::Set(d, 20.0f), hn::Abs((x + x).raw));
+  // Added to 1.5 * 2^23, a number is rounded to an integer, in the lowest bits; 127 more, and these
+  // are the exponent of 2^n.
+  const auto round = hn::Set(d, 12582912.0f + 127.0f);
+  const auto rounded = hn::MulAdd(y, hn::Set(d, std::numbers::log2e_v<float>), round);
+  const auto n = hn::Sub(rounded, round);
+  const auto power =
+      hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(hn::RebindToUnsigned<Tag<float>>(), rounded)));
   // log 2 in two parts, the first of so few bits that its product with n is exact.
   auto r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), y);
   r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
@@ -275,11 +281,9 @@ HWY_INLINE Vec<float> tanh_float(Vec<float> x) {
   for (const float c : {8.3665472176e-03f, 4.1667200714e-02f, 1.6666543424e-01f, 4.9999998150e-01f})
     q = hn::MulAdd(q, r, hn::Set(d, c));
   const auto p = hn::MulAdd(hn::Mul(r, r), q, r);
-  const auto exponent = hn::Add(hn::ConvertTo(integers, n), hn::Set(integers, 127));
-  const auto power = hn::BitCast(d, hn::ShiftLeft<23>(exponent));
   const auto e = hn::MulAdd(power, p, hn::Sub(power, hn::Set(d, 1.0f)));
-  const Vec<float> size = {hn::Div(e, hn::Add(e, hn::Set(d, 2.0f)))};
-  return where(isnan(x), x, copysign(size, x));
+  const auto size = hn::Div(e, hn::Add(e, hn::Set(d, 2.0f)));
+  return {hn::CopySign(size, x.raw)};
 }
 template <class T>
 HWY_INLINE Vec<T> tanh(Vec<T> x) {
