@@ -87,6 +87,11 @@ class Selector {
       step(items[i], tensors.empty() ? none : tensors[i], rank_ - used);
     return std::move(selection_);
   }
+  // Of one slice, the commonest index but one.
+  Selection apply_slice(PyObject* item) {
+    slice(item);
+    return std::move(selection_);
+  }
 
  private:
   static bool is_simple(PyObject* o) {
@@ -198,6 +203,7 @@ class Selector {
 };
 
 Selection select_index(const Tensor& self, PyObject* index) {
+  if (PySlice_Check(index) && self.dim() > 0) return Selector(self).apply_slice(index);
   if (is_tensor(index) && self.dim() > 0) {  // x[rows]
     const Tensor& rows = unwrap(index);
     if (rows.dim() > 0 && rows.dtype() == ScalarType::Int64)

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlparse
 
 import bazel
 import environment
+import passed
 from ui import ROOT, DevError, run, say, step
 
 # Bazel's exit statuses that are about tests, not the build: some failed; none were found.
@@ -44,6 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--python", action="store_true", help="the Python tests only")
     parser.add_argument("-k", metavar="NAME", help="tests whose name contains NAME")
     parser.add_argument("-x", action="store_true", help="stop at the first Python test that fails")
+    parser.add_argument(
+        "--again", action="store_true", help="run Python tests that passed when nothing was changed"
+    )
 
 
 def main(args: argparse.Namespace) -> int:
@@ -125,6 +129,11 @@ def count_xml(path: Path) -> Count:
 
 def run_python(config: bazel.Config, package: Path, args: argparse.Namespace) -> Count:
     """Runs pytest against the package in `package`."""
+    whole = not (args.paths or args.k)
+    key = passed.fingerprint(package, (config.name, args.fast)) if whole else None
+    if not args.again and (before := passed.known(key)):
+        say("nothing changed since the Python tests passed; --again runs them all the same")
+        return Count(**before)
     report = ROOT / "build" / "test" / "pytest.xml"
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
@@ -145,6 +154,8 @@ def run_python(config: bazel.Config, package: Path, args: argparse.Namespace) ->
     if status not in (0, 5) and not count.failed:
         say(f"pytest ended with status {status}")
         count.failed = 1
+    if not count.failed:
+        passed.keep(key, vars(count))
     return count
 
 
