@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from . import seeds
-from .process import HANG, Worker
+from .process import HANG, Worker, surroundings
 from .runner import Found, Run
 from .script import source
 from .shrink import MOST_SECONDS, shrink
@@ -156,9 +156,8 @@ def _short(text: str) -> str:
 def replay(path: Path, hang: float) -> int:
     """Runs a script as workers run calls; 0 if it ends well."""
     command = [sys.executable, "-m", "fuzz.replay", str(path)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     try:
-        done = subprocess.run(command, timeout=3 * hang, env=environment)
+        done = subprocess.run(command, timeout=3 * hang, env=surroundings())
     except subprocess.TimeoutExpired:
         print(f"{path}: hangs: no end after {3 * hang:.0f} s")
         return 1

@@ -22,6 +22,15 @@ HANG, STUCK, START = 10.0, 120.0, 60.0
 TICK = os.sysconf("SC_CLK_TCK")
 
 
+def surroundings() -> dict[str, str]:
+    """The environment in which calls are made."""
+    variables = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    if os.environ.get("TREADLE_SANITIZERS"):
+        # They reserve more addresses than any limit: large allocations fail by this one.
+        variables["ASAN_OPTIONS"] = variables.get("ASAN_OPTIONS", "") + ":max_allocation_size_mb=512"
+    return variables
+
+
 class Died(Exception):
     """The worker ended, or was ended because it hung, in the middle of a call."""
 
@@ -61,7 +70,7 @@ class Worker:
                 stdin=subprocess.DEVNULL,
                 stdout=errors,
                 stderr=errors,
-                env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+                env=surroundings(),
             )
 
     def order(self, *what: Any) -> None:

@@ -41,7 +41,4 @@ def main(args: argparse.Namespace) -> int:
     variables = tests.python_environment(config, package)
     places = [str(package), str(ROOT / "tests"), str(ROOT / "tests" / "python")]
     variables["PYTHONPATH"] = os.pathsep.join(places)
-    if args.asan:
-        # The sanitizers reserve more addresses than any limit: large allocations fail by this one.
-        variables["ASAN_OPTIONS"] += ":max_allocation_size_mb=512"
     return run(command, env=variables)
