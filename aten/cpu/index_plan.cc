@@ -108,7 +108,8 @@ std::optional<IndexPlan> direct_plan(std::string_view op, const Tensor& self, co
                  .dim = dim};
   // Nothing is written before all is checked.
   if (use == PlanFor::Writing) {
-    for (int64_t e = 0; e < count; ++e) plan.direct.offset(e);
+    const auto at = plan.direct.offsets();
+    for (int64_t e = 0; e < count; ++e) at(e);
   }
   return plan;
 }

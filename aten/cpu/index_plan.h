@@ -50,15 +50,19 @@ struct DirectIndex {
   std::string_view op;
   int64_t dim = -1;  // for the message; -1: the operator has but one
 
-  // Where the element of entry e lies; IndexError where there is none.
-  int64_t offset(int64_t e) const {
-    uint64_t place = static_cast<uint64_t>(values[e]);
-    if (place >= size) [[unlikely]] {
-      const uint64_t given = place;
-      place += wrap;
-      if (place >= size) out_of_bounds(static_cast<int64_t>(given));
-    }
-    return static_cast<int64_t>(place * stride);
+  // A function that says where the element of an entry lies, or raises IndexError where there is
+  // none. It holds what it needs: a loop's writes could change this object, for all the compiler
+  // knows.
+  auto offsets() const {
+    return [this, values = values, size = size, stride = stride, wrap = wrap](int64_t e) {
+      const uint64_t given = static_cast<uint64_t>(values[e]);
+      uint64_t place = given;
+      if (place >= size) [[unlikely]] {
+        place += wrap;
+        if (place >= size) out_of_bounds(static_cast<int64_t>(given));
+      }
+      return static_cast<int64_t>(place * stride);
+    };
   }
   [[noreturn, gnu::cold]] void out_of_bounds(int64_t value) const;
 };
@@ -94,18 +98,18 @@ template <class Element>
 void read_direct(const DirectIndex& index, const Element* data, Element* out) {
   // Where the elements fit into a core's cache, asking for them ahead only costs.
   const bool far = index.size * sizeof(Element) > (size_t{1} << 19);
-  parallel_for(index.count, kGrain, [=](int64_t i, int64_t end) {
-    const DirectIndex at = index;  // the loop may be taken to write to what is shared
+  parallel_for(index.count, kGrain, [=, &index](int64_t i, int64_t end) {
+    const auto at = index.offsets();
     if (far) {
       for (; i < end - kAhead; ++i) {
         // Not checked yet, so that it may be no address of an element.
-        const uint64_t ahead = static_cast<uint64_t>(at.values[i + kAhead]) * at.stride;
+        const uint64_t ahead = static_cast<uint64_t>(index.values[i + kAhead]) * index.stride;
         __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(data) +
                                                          ahead * sizeof(Element)));
-        out[i] = data[at.offset(i)];
+        out[i] = data[at(i)];
       }
     }
-    for (; i < end; ++i) out[i] = data[at.offset(i)];
+    for (; i < end; ++i) out[i] = data[at(i)];
   });
 }
 
@@ -174,9 +178,9 @@ template <class T, class Write>
 void write_plan(const IndexPlan& plan, T* data, int64_t span, const T* source, bool many,
                 Write write) {
   if (plan.direct.values) {
-    const DirectIndex at = plan.direct;
-    const int64_t step = many;
-    for (int64_t e = 0; e < at.count; ++e) write(data[at.offset(e)], source[e * step]);
+    const auto at = plan.direct.offsets();
+    const int64_t count = plan.direct.count, step = many;
+    for (int64_t e = 0; e < count; ++e) write(data[at(e)], source[e * step]);
     return;
   }
   const int64_t entries = plan.index.size();

@@ -32,14 +32,19 @@ void index_integer_cpu(const Tensor& self, TensorList indices, const Tensor& out
   read<bits_of<T>>(advanced_plan("index", self, indices, PlanFor::Reading), self, out);
 }
 
+// `values` with one for each entry of the indices, or but one for all.
+Tensor spread(const Tensor& values, const Tensor& out, TensorList indices) {
+  if (values.numel() == 1 || (out.dim() == 1 && values.sizes() == indices[0].sizes()))
+    return values;
+  return aten::expand(values, shape::index_geometry("index_put", out, indices).result);
+}
+
 template <class T>
 void index_put_integer_cpu(const Tensor& /*self*/, TensorList indices, const Tensor& values,
                            bool accumulate, const Tensor& out) {
   const IndexPlan plan = advanced_plan("index_put", out, indices, PlanFor::Writing);
   const bool many = values.numel() != 1;
-  const Tensor source = apart_from(
-      many ? aten::expand(values, shape::index_geometry("index_put", out, indices).result) : values,
-      out);
+  const Tensor source = apart_from(spread(values, out, indices), out);
   if (!accumulate) return assign<bits_of<T>>(plan, out, source.data(), many);
   write_plan(plan, out.data_as<T>(), out.numel(), source.data_as<T>(), many,
              [](T& target, T value) { target = sum_of(target, value); });
