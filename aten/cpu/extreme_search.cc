@@ -30,6 +30,14 @@ struct ExtremeSearch {
   static bool better(T a, T b) { return kGreatest ? a > b : a < b; }
   static HWY_INLINE V best_of(V a, V b) { return kGreatest ? hn::Max(a, b) : hn::Min(a, b); }
 
+  // Not by comparing with itself: Ne() says of a NaN what the target's instruction does.
+  static HWY_INLINE hn::Mask<D> is_nan(V v) {
+    if constexpr (kFloating)
+      return hn::IsNaN(v);
+    else
+      return hn::FirstN(D(), 0);
+  }
+
   // The first element that is NaN, or equals `value`; `count` if none is.
   static int64_t find(const T* values, int64_t count, bool nan, T value) {
     const D d;
@@ -37,7 +45,7 @@ struct ExtremeSearch {
     int64_t i = 0;
     for (; i + kLanes <= count; i += kLanes) {
       const V v = hn::LoadU(d, values + i);
-      const auto found = nan ? hn::Ne(v, v) : hn::Eq(v, wanted);
+      const auto found = nan ? is_nan(v) : hn::Eq(v, wanted);
       const intptr_t lane = hn::FindFirstTrue(d, found);
       if (lane >= 0) return i + lane;
     }
@@ -62,8 +70,7 @@ struct ExtremeSearch {
         for (int k = 0; k < 4; ++k) v[k] = hn::LoadU(d, values + i + k * kLanes);
         for (int k = 0; k < 4; ++k) lanes[k] = best_of(lanes[k], v[k]);
         if constexpr (kFloating) {
-          // A NaN in either of two makes them unordered.
-          nans = hn::Or(nans, hn::Or(unordered(v[0], v[1]), unordered(v[2], v[3])));
+          for (int k = 0; k < 4; ++k) nans = hn::Or(nans, is_nan(v[k]));
         }
       }
       const V all = best_of(best_of(lanes[0], lanes[1]), best_of(lanes[2], lanes[3]));
@@ -80,7 +87,6 @@ struct ExtremeSearch {
     }
     return best;
   }
-  static HWY_INLINE hn::Mask<D> unordered(V a, V b) { return hn::Or(hn::Ne(a, a), hn::Ne(b, b)); }
 
   static int64_t position(const T* values, int64_t count) {
     T best = values[0];
