@@ -143,7 +143,11 @@ IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indi
 
 IndexPlan dim_plan(std::string_view op, const Tensor& self, int64_t dim, const Tensor& index,
                    NegativeIndex negative, PlanFor use) {
-  if (auto direct = direct_plan(op, self, index, negative, -1, use)) return *std::move(direct);
+  // What is read may go to a tensor of the caller's, which stays as it was where an entry is wrong,
+  // and which the index may lie in: so offsets are made first.
+  if (use == PlanFor::Writing) {
+    if (auto direct = direct_plan(op, self, index, negative, -1, use)) return *std::move(direct);
+  }
   IndexPlan plan;
   plan.index = Offsets(index.numel());
   const int64_t rank = self.dim();

@@ -275,8 +275,18 @@ def test_one_index_of_one_dimension(size: int, step: int) -> None:
         assert treadle.equal(x, before)
 
 
+def test_a_wrong_entry_leaves_out_as_it_was() -> None:
+    out = treadle.full((3,), 9.0)
+    with pytest.raises(IndexError, match="got index = 7"):
+        treadle.index_select(treadle.arange(5.0), 0, treadle.tensor([1, 2, 7]), out=out)
+    assert out.tolist() == [9, 9, 9]
+
+
 def test_an_index_that_is_written_to() -> None:
     """Every entry counts as it was before."""
+    buffer = treadle.tensor([2, 0, 1, 1])
+    treadle.index_select(treadle.tensor([5, 6, 7]), 0, buffer[:3], out=buffer[1:])
+    assert buffer.tolist() == [2, 7, 5, 6]
     x = treadle.tensor([3, 2, 1, 0])
     x[x] = treadle.tensor([10, 20, 30, 40])
     assert x.tolist() == [40, 30, 20, 10]
