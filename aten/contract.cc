@@ -3,17 +3,6 @@
 
 namespace treadle::contract {
 
-void fail(const char* op, const char* condition,
-          std::initializer_list<std::pair<const char*, std::string>> got) {
-  std::string message = str(op, ": expected ", condition);
-  const char* separator = ", got ";
-  for (const auto& [name, value] : got) {
-    message += str(separator, name, " = ", value);
-    separator = ", ";
-  }
-  treadle::fail<ErrorKind::Runtime>(message);
-}
-
 void require_defined(const char* op, const char* argument, const Tensor& t) {
   check<ErrorKind::Type>(t.defined(), op, ": expected a tensor for argument '", argument,
                          "', got None");

@@ -1,9 +1,9 @@
 // Contract: the conditions of `check:` in native_functions.yaml, as the generator writes them, and
 // their messages.
 //
-//   check: [stride > 0]   becomes   if (!contract::gt(stride, 0)) contract::fail("conv2d", "stride
-//   > 0", {{"stride", str(stride)}}); which says                      conv2d: expected stride > 0,
-//   got stride = (0, 1)
+//   check: [stride > 0]     becomes
+//   if (!contract::gt(stride, 0)) throw contract::violation("conv2d", "stride > 0", Got{"stride",
+//   stride}); which says     conv2d: expected stride > 0, got stride = (0, 1)
 #pragma once
 
 #include <initializer_list>
@@ -24,9 +24,6 @@ inline constexpr bool kChecked = false;
 #else
 inline constexpr bool kChecked = true;
 #endif
-
-[[noreturn]] void fail(const char* op, const char* condition,
-                       std::initializer_list<std::pair<const char*, std::string>> got);
 
 // An undefined tensor where one is needed: TypeError "add: expected a tensor for argument 'other',
 // got None".
@@ -59,6 +56,27 @@ std::string shown(const T& value) {
   } else {
     return str(value);
   }
+}
+
+// A value of a call, and what messages call it.
+template <class T>
+struct Got {
+  const char* name;
+  const T& value;
+};
+template <class T>
+Got(const char*, const T&) -> Got<T>;
+
+// RuntimeError "conv2d: expected stride > 0, got stride = (0, 1)".
+template <class... T>
+[[gnu::cold, gnu::noinline]] Error violation(const char* op, const char* condition,
+                                             const Got<T>&... got) {
+  const auto write = [&](std::string& out) {
+    out = str(op, ": expected ", condition);
+    const char* separator = ", got ";
+    ((out += str(separator, got.name, " = ", shown(got.value)), separator = ", "), ...);
+  };
+  return Error(ErrorKind::Runtime, treadle::detail::LateText(write));
 }
 
 // `one_of(side, "left", "right")`; an absent text is one of any.

@@ -418,10 +418,10 @@ def contract_lines(e: Entry, form: Form) -> list[str]:
     if e.kind in ("composite", "view"):
         lines += _dtype_lines(e, name)
     for c in e.check:
-        got = ", ".join(f'{{"{s}", contract::shown({s})}}' for s in check_subjects(c.tree))
+        got = "".join(f', contract::Got{{"{s}", {s}}}' for s in check_subjects(c.tree))
         condition = check_text(c.tree, c.text).replace("\\", "\\\\").replace('"', '\\"')
         lines.append(
-            f'if (!({check_condition(c.tree)})) [[unlikely]] contract::fail({name}, "{condition}", {{{got}}});'
+            f'if (!({check_condition(c.tree)})) [[unlikely]] throw contract::violation({name}, "{condition}"{got});'
         )
     return lines
 

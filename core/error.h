@@ -127,9 +127,15 @@ std::string str(const Parts&... parts) {
 }
 
 template <ErrorKind kind, class... Parts>
-[[noreturn, gnu::cold, gnu::noinline]] void fail(const Parts&... parts) {
+[[gnu::cold, gnu::noinline]] Error make_error(const Parts&... parts) {
   const auto write = [&](std::string& out) { (detail::append(out, parts), ...); };
-  throw Error(kind, detail::LateText(write));
+  return Error(kind, detail::LateText(write));
+}
+
+// Thrown by the caller itself: a frame between would be one more to unwind.
+template <ErrorKind kind, class... Parts>
+[[noreturn, gnu::always_inline]] inline void fail(const Parts&... parts) {
+  throw make_error<kind>(parts...);
 }
 
 template <ErrorKind kind, class... Parts>

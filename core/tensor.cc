@@ -3,6 +3,7 @@
 
 #include "core/tensor.h"
 
+#include <bit>
 #include <utility>
 
 #include "core/backend.h"
@@ -146,8 +147,8 @@ Tensor empty_strided_tensor(IntList sizes, IntList strides, ScalarType dtype, De
         " and strides = ", strides);
   }
   return Tensor(make_intrusive<TensorImpl>(
-      make_intrusive<StorageImpl>(static_cast<size_t>(bytes), place_for(dtype, device)), dtype, sizes,
-      strides, 0));
+      make_intrusive<StorageImpl>(static_cast<size_t>(bytes), place_for(dtype, device)), dtype,
+      sizes, strides, 0));
 }
 
 Tensor alias_with_geometry(const Tensor& base, IntList sizes, IntList strides, int64_t offset) {
@@ -156,7 +157,9 @@ Tensor alias_with_geometry(const Tensor& base, IntList sizes, IntList strides, i
                             " and strides = ", strides);
   const Storage& storage = base.storage();
   const int64_t item = item_size(base.dtype());
-  const int64_t held = static_cast<int64_t>(storage->nbytes()) / item;
+  // A shift, as items are powers of two: a division takes longer than all the rest.
+  const int64_t held =
+      static_cast<int64_t>(storage->nbytes()) >> std::countr_zero(static_cast<uint64_t>(item));
   int64_t low = offset, high = offset;
   const int64_t numel = checked_numel(sizes, item);
   const bool inside = numel == 0
@@ -204,12 +207,17 @@ int64_t wrap_dim(std::string_view op, int64_t dim, int64_t rank) {
 }
 
 DimVector wrap_dims(std::string_view op, OptionalIntList dims, int64_t rank, bool empty_is_all) {
+  const bool all = !dims || (dims->empty() && empty_is_all);
+  // Looked at before there is a list that an exception would have to destroy.
+  if (!all) {
+    for (const int64_t dim : *dims) wrap_dim(op, dim, rank);
+  }
   DimVector wrapped;
-  if (!dims || (dims->empty() && empty_is_all)) {
+  if (all) {
     for (int64_t d = 0; d < rank; ++d) wrapped.push_back(d);
     return wrapped;
   }
-  for (int64_t dim : *dims) {
+  for (const int64_t dim : *dims) {
     const int64_t d = wrap_dim(op, dim, rank);
     for (int64_t seen : wrapped) {
       check<ErrorKind::Runtime>(seen != d, op, ": dim ", d,

@@ -190,7 +190,8 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
   };
   const int64_t first = clamp(start.value_or(0)), last = std::max(first, clamp(end.value_or(size)));
   DimVector sizes(self.sizes()), strides(self.strides());
-  const int64_t length = last == first ? 0 : (last - first - 1) / step + 1;
+  const int64_t count = last - first;
+  const int64_t length = step == 1 || count == 0 ? count : (count - 1) / step + 1;
   const int64_t offset = moved(self.storage_offset(), first, strides[d]);
   sizes[d] = length;
   // A step beyond the end is never taken, whatever it is.

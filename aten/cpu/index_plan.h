@@ -42,7 +42,8 @@ class Offsets {
 };
 
 // One index for the elements of a tensor of one dimension, the commonest of all. Entries are
-// checked when they are used, so that no offsets need be kept.
+// checked when they are used, so that no offsets need be kept; before a write, all of them are
+// checked as well.
 struct DirectIndex {
   const int64_t* values = nullptr;
   int64_t count = 0;
@@ -50,21 +51,28 @@ struct DirectIndex {
   std::string_view op;
   int64_t dim = -1;  // for the message; -1: the operator has but one
 
-  // A function that says where the element of an entry lies, or raises IndexError where there is
+  // IndexError where an entry is out of range.
+  void check_entries() const;
+
+  // f(at), where at(e) is where the element of an entry lies, or raises IndexError where there is
   // none. It holds what it needs: a loop's writes could change this object, for all the compiler
   // knows.
-  auto offsets() const {
-    return [this, values = values, size = size, stride = stride, wrap = wrap](int64_t e) {
+  template <class F>
+  void with_offsets(F&& f) const {
+    const auto place = [this, values = values, size = size, wrap = wrap](int64_t e) {
       const uint64_t given = static_cast<uint64_t>(values[e]);
       uint64_t place = given;
       if (place >= size) [[unlikely]] {
         place += wrap;
-        if (place >= size) out_of_bounds(static_cast<int64_t>(given));
+        if (place >= size) throw out_of_bounds(static_cast<int64_t>(given));
       }
-      return static_cast<int64_t>(place * stride);
+      return place;
     };
+    if (stride == 1) return f([=](int64_t e) { return static_cast<int64_t>(place(e)); });
+    f([=, stride = stride](int64_t e) { return static_cast<int64_t>(place(e) * stride); });
   }
-  [[noreturn, gnu::cold]] void out_of_bounds(int64_t value) const;
+
+  [[gnu::cold]] Error out_of_bounds(int64_t value) const;
 };
 
 struct IndexPlan {
@@ -99,17 +107,19 @@ void read_direct(const DirectIndex& index, const Element* data, Element* out) {
   // Where the elements fit into a core's cache, asking for them ahead only costs.
   const bool far = index.size * sizeof(Element) > (size_t{1} << 19);
   parallel_for(index.count, kGrain, [=, &index](int64_t i, int64_t end) {
-    const auto at = index.offsets();
-    if (far) {
-      for (; i < end - kAhead; ++i) {
-        // Not checked yet, so that it may be no address of an element.
-        const uint64_t ahead = static_cast<uint64_t>(index.values[i + kAhead]) * index.stride;
-        __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(data) +
-                                                         ahead * sizeof(Element)));
-        out[i] = data[at(i)];
+    index.with_offsets([=, &index](auto at) mutable {
+      if (far) {
+        for (; i < end - kAhead; ++i) {
+          // Not checked yet, so that it may be no address of an element.
+          const uint64_t ahead = static_cast<uint64_t>(index.values[i + kAhead]) * index.stride;
+          __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(data) +
+                                                           ahead * sizeof(Element)));
+          out[i] = data[at(i)];
+        }
       }
-    }
-    for (; i < end; ++i) out[i] = data[at(i)];
+#pragma GCC unroll 4
+      for (; i < end; ++i) out[i] = data[at(i)];
+    });
   });
 }
 
@@ -178,9 +188,10 @@ template <class T, class Write>
 void write_plan(const IndexPlan& plan, T* data, int64_t span, const T* source, bool many,
                 Write write) {
   if (plan.direct.values) {
-    const auto at = plan.direct.offsets();
-    const int64_t count = plan.direct.count, step = many;
-    for (int64_t e = 0; e < count; ++e) write(data[at(e)], source[e * step]);
+    plan.direct.with_offsets([=, count = plan.direct.count, step = int64_t{many}](auto at) {
+#pragma GCC unroll 4
+      for (int64_t e = 0; e < count; ++e) write(data[at(e)], source[e * step]);
+    });
     return;
   }
   const int64_t entries = plan.index.size();

@@ -3,6 +3,7 @@
 
 #include "aten/backend/device_copy.h"
 #include "aten/cpu/convert.h"
+#include "aten/cpu/transpose.h"
 #include "aten/iterator/loop_geometry.h"
 #include "aten/iterator/overlap.h"
 #include "core/parallel.h"
@@ -11,57 +12,6 @@ namespace treadle {
 namespace {
 
 constexpr int64_t kGrain = 32 * 1024;  // elements of a parallel chunk
-constexpr int64_t kTileRows = 128;     // a tile's columns are long enough to be worth their page,
-constexpr int64_t kTileCols = 32;      // and the whole stays in the nearest cache
-
-struct Plane {
-  int64_t rows, cols;
-  int64_t dst_row_stride;  // a row of dst is contiguous
-  int64_t src_col_stride;  // a column of src is contiguous
-};
-
-// Rows [begin, end) of a plane, in tiles. A tile is turned in a buffer: both tensors are then
-// touched in whole cache lines, once, whatever their strides do to the cache's sets.
-template <class Bits>
-void transpose_rows(const Plane& p, char* dst, const char* src, int64_t begin, int64_t end) {
-  constexpr int64_t kItem = sizeof(Bits);
-  alignas(64) Bits tile[kTileRows][kTileCols];
-  for (int64_t i0 = begin; i0 < end; i0 += kTileRows) {
-    const int64_t rows = std::min(end - i0, kTileRows);
-    for (int64_t j0 = 0; j0 < p.cols; j0 += kTileCols) {
-      const int64_t cols = std::min(p.cols - j0, kTileCols);
-      for (int64_t j = 0; j < cols; ++j) {
-        const Bits* const from =
-            reinterpret_cast<const Bits*>(src + i0 * kItem + (j0 + j) * p.src_col_stride);
-        for (int64_t i = 0; i < rows; ++i) tile[i][j] = from[i];
-      }
-      for (int64_t i = 0; i < rows; ++i) {
-        std::memcpy(dst + (i0 + i) * p.dst_row_stride + j0 * kItem, tile[i],
-                    static_cast<size_t>(cols * kItem));
-      }
-    }
-  }
-}
-
-struct Wide {
-  uint64_t low, high;
-};
-using TransposeFn = void(const Plane&, char*, const char*, int64_t, int64_t);
-TransposeFn* transpose_for(int64_t item) {
-  switch (item) {
-    case 1:
-      return &transpose_rows<uint8_t>;
-    case 2:
-      return &transpose_rows<uint16_t>;
-    case 4:
-      return &transpose_rows<uint32_t>;
-    case 8:
-      return &transpose_rows<uint64_t>;
-    default:
-      return &transpose_rows<Wide>;
-  }
-}
-
 // dst runs along the last dimension and src along another: true when done.
 bool copy_transposed(const LoopGeometry& g, char* dst, const char* src, int64_t item) {
   const size_t rank = g.shape.size(), last = rank - 1;
@@ -73,14 +23,15 @@ bool copy_transposed(const LoopGeometry& g, char* dst, const char* src, int64_t 
     if (g.strides[1][d] == item) row = d;
   }
   if (row == rank || g.shape[row] < 4 || g.shape[last] < 4) return false;
-  const Plane plane{g.shape[row], g.shape[last], g.strides[0][row], g.strides[1][last]};
+  const cpu::TransposedPlane plane{g.shape[row], g.shape[last], g.strides[0][row],
+                                   g.strides[1][last], item};
+  const int64_t band = cpu::transpose_band(item);
   int64_t planes = 1;
   for (size_t d = 0; d < last; ++d) {
     if (d != row) planes *= g.shape[d];
   }
-  const int64_t bands = (plane.rows + kTileRows - 1) / kTileRows;
-  const int64_t band_elements = std::min(plane.rows, kTileRows) * plane.cols;
-  TransposeFn* const transpose = transpose_for(item);
+  const int64_t bands = (plane.rows + band - 1) / band;
+  const int64_t band_elements = std::min(plane.rows, band) * plane.cols;
   parallel_for(planes * bands, std::max<int64_t>(1, kGrain / band_elements),
                [&](int64_t begin, int64_t end) {
                  for (int64_t unit = begin; unit < end; ++unit) {
@@ -91,9 +42,9 @@ bool copy_transposed(const LoopGeometry& g, char* dst, const char* src, int64_t 
                      src_offset += rest % g.shape[d] * g.strides[1][d];
                      rest /= g.shape[d];
                    }
-                   const int64_t first = unit % bands * kTileRows;
-                   transpose(plane, dst + dst_offset, src + src_offset, first,
-                             std::min(plane.rows, first + kTileRows));
+                   const int64_t first = unit % bands * band;
+                   cpu::transpose_rows(plane, dst + dst_offset, src + src_offset, first,
+                                       std::min(plane.rows, first + band));
                  }
                });
   return true;

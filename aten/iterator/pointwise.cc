@@ -124,27 +124,47 @@ void run_simple(void* kernel, const Types& types, TensorRefs inputs, ArrayRef<Sc
 
 // ---- the general path ----
 
-DimVector broadcast_shape(const char* op, TensorRefs inputs) {
-  DimVector shape = inputs[0]->sizes();
-  for (size_t k = 1; k < inputs.size(); ++k) {
-    const IntList sizes = inputs[k]->sizes();
-    bool fits = true;
-    while (shape.size() < sizes.size()) shape.insert(0, 1);
-    const size_t missing = shape.size() - sizes.size();
-    for (size_t d = 0; d < sizes.size(); ++d) {
-      int64_t& s = shape[missing + d];
-      if (s == 1)
-        s = sizes[d];
-      else
-        fits = fits && (sizes[d] == 1 || sizes[d] == s);
-    }
-    if (!fits) {
-      std::string got = str(inputs[0]->sizes());
-      for (size_t i = 1; i < inputs.size(); ++i)
-        got += str(i + 1 == inputs.size() ? " and " : ", ", inputs[i]->sizes());
-      fail<ErrorKind::Runtime>(op, ": expected shapes that broadcast, got ", got);
-    }
+// Shapes as text: (3,), (2, 1) and (4,).
+struct ShapesOf {
+  TensorRefs inputs;
+};
+std::string to_string(const ShapesOf& shapes) {
+  std::string text = str(shapes.inputs[0]->sizes());
+  for (size_t i = 1; i < shapes.inputs.size(); ++i)
+    text += str(i + 1 == shapes.inputs.size() ? " and " : ", ", shapes.inputs[i]->sizes());
+  return text;
+}
+
+// The size of dimension d, counted from the last, of what the inputs broadcast to.
+int64_t broadcast_size(const char* op, TensorRefs inputs, size_t d) {
+  int64_t size = 1;
+  for (const Tensor* t : inputs) {
+    const IntList sizes = t->sizes();
+    if (d >= sizes.size()) continue;
+    const int64_t s = sizes[sizes.size() - 1 - d];
+    if (s == 1 || s == size) continue;
+    check<ErrorKind::Runtime>(size == 1, op, ": expected shapes that broadcast, got ",
+                              ShapesOf{inputs});
+    size = s;
   }
+  return size;
+}
+
+size_t broadcast_rank(TensorRefs inputs) {
+  size_t rank = 0;
+  for (const Tensor* t : inputs) rank = std::max(rank, t->sizes().size());
+  return rank;
+}
+
+// The same checks as making the shape, before there is one that an exception would have to destroy.
+void require_broadcast(const char* op, TensorRefs inputs) {
+  for (size_t d = 0; d < broadcast_rank(inputs); ++d) broadcast_size(op, inputs, d);
+}
+
+DimVector broadcast_shape(const char* op, TensorRefs inputs) {
+  const size_t rank = broadcast_rank(inputs);
+  DimVector shape(rank);
+  for (size_t d = 0; d < rank; ++d) shape[rank - 1 - d] = broadcast_size(op, inputs, d);
   return shape;
 }
 
@@ -211,10 +231,14 @@ Prepared prepare(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scal
   // A number does not lift tensors into the dtypes of an operator that has none for them.
   if (op.promote != Promote::Float && promotion.result() != of_tensors)
     require_kernel(op, device_of(op.name, inputs), of_tensors);
-  Prepared p;
-  p.types =
+  const Device device = device_of(op.name, inputs);
+  const Types types =
       types_for(op.promote, op.promote == Promote::None ? inputs[0]->dtype() : promotion.result());
-  p.device = device_of(op.name, inputs);
+  require_broadcast(op.name, inputs);
+  require_kernel(op, device, types.cell);
+  Prepared p;
+  p.types = types;
+  p.device = device;
   p.shape = broadcast_shape(op.name, inputs);
   for (const Tensor* t : inputs) p.same_shapes = p.same_shapes && t->sizes() == IntList(p.shape);
   require_numbers_fit(op, inputs, scalars, p.types.compute);
@@ -270,8 +294,8 @@ void round_scalars(const Prepared& p, Promote promote, ArrayRef<Scalar>& scalars
   scalars = ArrayRef<Scalar>(rounded, scalars.size());
 }
 
-// Calls a boxed kernel: the tensors and scalars go where the schema has them, then the output, which
-// is contiguous and of the result's dtype.
+// Calls a boxed kernel: the tensors and scalars go where the schema has them, then the output,
+// which is contiguous and of the result's dtype.
 void run_boxed(const PointwiseOp& op, BoxedKernel kernel, const Types& types, TensorRefs inputs,
                ArrayRef<Scalar> scalars, const Tensor& out) {
   Stack stack;
@@ -444,7 +468,6 @@ Tensor pointwise(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scal
     }
   }
   const Prepared p = prepare(op, inputs, scalars, promoting);
-  require_kernel(op, p.device, p.types.cell);
   Tensor out = new_result(p, inputs);
   run_general(op, p, inputs, scalars, promoting, out);
   return out;
@@ -453,7 +476,6 @@ Tensor pointwise(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scal
 void pointwise_out(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars,
                    uint32_t promoting, const Tensor& out) {
   const Prepared p = prepare(op, inputs, scalars, promoting);
-  require_kernel(op, p.device, p.types.cell);
   require_out(op.name, TensorSpec{p.shape, p.types.result, p.device}, out);
   if (out.sizes() == IntList(p.shape))
     require_writable(op.name, out);
@@ -484,7 +506,6 @@ void pointwise_inplace(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar
   const std::string name = std::string(op.name) + "_";
   const PointwiseOp shown{name.c_str(), op.op, op.promote};
   const Prepared p = prepare(shown, inputs, scalars, promoting);
-  require_kernel(shown, p.device, p.types.cell);
   check<ErrorKind::Runtime>(IntList(p.shape) == self.sizes(), name,
                             ": expected shapes that broadcast to self's ", self.sizes(),
                             ", got a result of shape ", p.shape);

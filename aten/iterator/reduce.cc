@@ -59,9 +59,10 @@ Plan make_plan(const ReduceOp& op, const Tensor& self, OptionalIntList dims, boo
                std::optional<ScalarType> dtype) {
   check<ErrorKind::Type>(self.defined(), op.name,
                          ": expected a tensor for argument 'self', got None");
+  DimVector reduced_dims = wrap_dims(op.name, dims, self.dim(), true);
   Plan plan;
   choose_types(op, self.dtype(), dtype, plan);
-  plan.dims = wrap_dims(op.name, dims, self.dim(), true);
+  plan.dims = std::move(reduced_dims);
   std::sort(plan.dims.begin(), plan.dims.end());
   const IntList sizes = self.sizes();
   size_t next = 0;

@@ -194,9 +194,9 @@ Mismatch match(const Signature& signature, PyObject* const* names, const Argumen
 
 const char* kind_text(Kind kind) {
   static constexpr const char* kTexts[] = {
-      "Tensor", "Tensor[]", "int",   "int[]",  "float",  "float[]",       "bool",      "bool[]",
-      "Number", "str",      "dtype", "layout", "device", "memory_format", "Generator", "object",
-      "Number[]"};
+      "Tensor", "Tensor[]",      "int",       "int[]",  "float",   "float[]",
+      "bool",   "bool[]",        "Number",    "str",    "dtype",   "layout",
+      "device", "memory_format", "Generator", "object", "Number[]"};
   return kTexts[static_cast<size_t>(kind)];
 }
 
@@ -263,9 +263,8 @@ std::string reason_text(const Mismatch& mismatch) {
   return "";
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] void no_signature_fits(const Function& function,
-                                                              const Arguments& arguments,
-                                                              PyObject** slots) {
+std::string no_signature_text(const Function& function, const Arguments& arguments,
+                              PyObject** slots) {
   const bool method = arguments.object != nullptr;
   std::vector<const Signature*> shown;
   const Mismatch* reason = nullptr;
@@ -295,7 +294,14 @@ std::string reason_text(const Mismatch& mismatch) {
     }
     message += "got " + given_text(arguments);
   }
-  fail<ErrorKind::Type>(message);
+  return message;
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void no_signature_fits(const Function& function,
+                                                              const Arguments& arguments,
+                                                              PyObject** slots) {
+  const auto write = [&](std::string& out) { out = no_signature_text(function, arguments, slots); };
+  throw Error(ErrorKind::Type, treadle::detail::LateText(write));
 }
 
 bool any_tensor(const Arguments& arguments) {

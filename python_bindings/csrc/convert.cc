@@ -128,6 +128,7 @@ bool to_boolean(PyObject* o) {
 }
 
 Scalar to_scalar(const char* op, PyObject* o) {
+  if (PyLong_CheckExact(o)) return long_scalar(op, o);  // before a look at base classes
   if (PyFloat_Check(o)) return Scalar(PyFloat_AS_DOUBLE(o));
   if (PyBool_Check(o)) return Scalar(o == Py_True);
   if (PyLong_Check(o)) return long_scalar(op, o);

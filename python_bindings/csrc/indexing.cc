@@ -134,11 +134,10 @@ class Selector {
     checked(PySlice_Unpack(item, &start, &stop, &step));
     check<ErrorKind::Value>(step > 0,
                             "index: expected a slice with step > 0, got step = ", int64_t{step});
-    const Py_ssize_t size = selection_.view.size(dim_);
-    PySlice_AdjustIndices(size, &start, &stop, step);
-    if (start != 0 || stop != size || step != 1) {
-      selection_.view = aten::slice(selection_.view, dim_, int64_t{start},
-                                    int64_t{std::max(start, stop)}, int64_t{step});
+    // Bounds beyond the ends are the operator's to clamp.
+    if (start != 0 || stop < selection_.view.size(dim_) || step != 1) {
+      selection_.view =
+          aten::slice(selection_.view, dim_, int64_t{start}, int64_t{stop}, int64_t{step});
     }
     ++dim_;
   }

@@ -70,7 +70,7 @@ PyObject* call_binary(const Binding& binding, bool commutes, const char* shown_r
                       PyObject* a, PyObject* b) {
   if (!binding.method) return not_implemented();
   if (is_tensor(a)) [[likely]] {
-    if (is_tensor(b) || is_number(b)) [[likely]]
+    if (is_exact_tensor(b) || is_number(b) || is_tensor(b)) [[likely]]
       return binding.method(a, &b, 1, nullptr);
   } else if (commutes && is_number(a)) {
     return binding.method(b, &a, 1, nullptr);
