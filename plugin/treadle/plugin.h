@@ -222,7 +222,7 @@ typedef struct treadle_place {
  * then. `context` is given back to every function. `index` is a device's, 0 <= index < count. */
 typedef struct treadle_backend {
   uint32_t size;
-  uint32_t flags; /* TREADLE_CACHE_MEMORY, TREADLE_HOST_VISIBLE */
+  uint32_t flags; /* TREADLE_CACHE_MEMORY, TREADLE_HOST_VISIBLE, TREADLE_ADDRESSABLE */
   const char* name; /* lower-case letters, digits and '_': treadle.device("name:0") */
   void* context;
 
@@ -288,6 +288,9 @@ typedef struct treadle_backend {
 #define TREADLE_CACHE_MEMORY 1u
 /* Storages are addresses that the CPU may read and write once the device is synchronised. */
 #define TREADLE_HOST_VISIBLE 2u
+/* Storages are addresses, and an address within what was allocated is as good: Treadle may then cut
+ * the memory that it keeps into several storages. */
+#define TREADLE_ADDRESSABLE 4u
 
 /* ---- kernels and operators ---- */
 
