@@ -62,7 +62,7 @@ struct MemoryStatistics {
   int64_t num_device_alloc = 0, num_device_free = 0;  // requests to the device that succeeded
 
   void reset_peaks();
-  // All sums and counts go back to 0, but for those of requests to the device.
+  // All sums and counts go back to 0.
   void reset_accumulated();
   friend bool operator==(const MemoryStatistics&, const MemoryStatistics&) = default;
 };
@@ -92,7 +92,7 @@ inline void MemoryStatistics::reset_peaks() {
 }
 inline void MemoryStatistics::reset_accumulated() {
   for (const auto& [name, member] : kPooledStatistics) (this->*member).reset_accumulated();
-  num_alloc_retries = num_ooms = num_sync_all_streams = 0;
+  for (const auto& [name, member] : kMemoryCounts) this->*member = 0;
 }
 
 enum class BlockState : uint8_t {

@@ -256,7 +256,9 @@ typedef struct treadle_backend {
   treadle_status (*stream_query)(void* context, int32_t index, uint64_t stream, int32_t* idle);
   treadle_status (*stream_synchronize)(void* context, int32_t index, uint64_t stream);
 
-  /* Events: marks in a stream. Null `event_create`: an event is complete at once. */
+  /* Events: marks in a stream. Null `event_create`: an event is complete at once. With
+   * TREADLE_CACHE_MEMORY Treadle uses them for its own ends too, with a lock held: they must call
+   * nothing of it. */
   treadle_status (*event_create)(void* context, int32_t index, int32_t timing, void** event);
   void (*event_destroy)(void* context, int32_t index, void* event);
   treadle_status (*event_record)(void* context, int32_t index, void* event, uint64_t stream);
