@@ -37,16 +37,6 @@ constexpr bool kUsePages = true;
 constexpr size_t kMaxRequest = size_t{1} << 62;
 #endif
 
-std::string readable_size(size_t nbytes) {
-  static constexpr const char* kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  if (nbytes < 1024) return str(nbytes, " bytes");
-  double value = static_cast<double>(nbytes);
-  int unit = 0;
-  for (; value >= 1024 && unit < 6; ++unit) value /= 1024;
-  return str(static_cast<int64_t>(value), ".", static_cast<int64_t>(value * 10) % 10, " ",
-             kUnits[unit]);
-}
-
 // ---- statistics
 // -------------------------------------------------------------------------------------------------------
 
@@ -274,7 +264,7 @@ class CpuAllocator final : public Allocator {
     return data;
   }
 
-  void deallocate(void* data, size_t nbytes) noexcept override {
+  void deallocate(void* data, size_t nbytes, Device) noexcept override {
     if (nbytes == 0) return;
     count(-static_cast<int64_t>(nbytes));
     if (nbytes <= kSmall) [[likely]] {
@@ -309,6 +299,16 @@ class CpuAllocator final : public Allocator {
 std::array<std::atomic<Allocator*>, kMaxDeviceTypes> g_allocators{};
 
 }  // namespace
+
+std::string readable_size(size_t nbytes) {
+  static constexpr const char* kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (nbytes < 1024) return str(nbytes, " bytes");
+  double value = static_cast<double>(nbytes);
+  int unit = 0;
+  for (; value >= 1024 && unit < 6; ++unit) value /= 1024;
+  return str(static_cast<int64_t>(value), ".", static_cast<int64_t>(value * 10) % 10, " ",
+             kUnits[unit]);
+}
 
 Allocator& cpu_allocator() {
   // Never destroyed: storages may outlive everything else.

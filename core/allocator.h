@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "core/device.h"
 
@@ -14,8 +15,12 @@ class Allocator {
   // Returns at least `nbytes` writable bytes (nullptr only for 0), aligned to 64 where nbytes >
   // 1024, else 16. Throws Error(OutOfMemory) that says what was asked.
   virtual void* allocate(size_t nbytes, Device device) = 0;
-  virtual void deallocate(void* data, size_t nbytes) noexcept = 0;
+  // What allocate() returned for that many bytes of that device.
+  virtual void deallocate(void* data, size_t nbytes, Device device) noexcept = 0;
 };
+
+// For people: "512 bytes", "1.5 MiB".
+std::string readable_size(size_t nbytes);
 
 Allocator& cpu_allocator();
 // A block of the CPU's allocator that is made of whole pages goes over to the caller, who unmaps

@@ -21,7 +21,7 @@ TEST(Allocator, AlignsAndGivesWritableBytes) {
     void* p = a.allocate(n, kCPU);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(p) % (n > 1024 ? 64 : 16), 0u) << n;
     std::memset(p, 1, n);
-    a.deallocate(p, n);
+    a.deallocate(p, n, kCPU);
   }
 }
 
@@ -39,7 +39,7 @@ TEST(Allocator, BlocksInUseDoNotOverlap) {
       ASSERT_EQ(blocks[i].first[0], i & 255);
       ASSERT_EQ(blocks[i].first[blocks[i].second - 1], i & 255);
     }
-    for (auto& [p, n] : blocks) a.deallocate(p, n);
+    for (auto& [p, n] : blocks) a.deallocate(p, n, kCPU);
     blocks.clear();
   }
 }

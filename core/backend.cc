@@ -96,7 +96,7 @@ void withdraw_backend(DeviceType type) {
     std::erase(r.order, type);
     withdraw_device_type(type);
   }
-  memory->release_kept();
+  memory->empty_caches();
 }
 
 Backend* backend_of(DeviceType type) noexcept {
@@ -168,17 +168,35 @@ void move_bytes(MemoryPlace to, MemoryPlace from, size_t nbytes, bool non_blocki
 }
 
 namespace {
-BackendMemory* memory_of(DeviceType type) {
+BackendMemory& memory_of_type(DeviceType type) {
   require_backend(type);
-  return registry().entries[slot(type)].memory;
+  return *registry().entries[slot(type)].memory;
 }
 }  // namespace
 
-DeviceMemory device_memory(Device device) {
-  return memory_of(device.type)->statistics(with_index(device).index);
+CachingAllocator& memory_of(Device device) {
+  return memory_of_type(device.type).of(with_index(device).index);
 }
-void reset_peak(Device device) { memory_of(device.type)->reset_peak(with_index(device).index); }
-void release_kept_memory(DeviceType type) { memory_of(type)->release_kept(); }
+
+DeviceMemory device_memory(Device device) {
+  const MemoryStatistics s = memory_of(device).statistics();
+  const Statistic &held = s.allocated_bytes.all, &allocation = s.allocation.all;
+  return {held.current,         held.peak,          s.reserved_bytes.all.current - held.current,
+          allocation.allocated, s.num_device_alloc, allocation.freed};
+}
+void reset_peak(Device device) { memory_of(device).reset_peaks(); }
+void release_kept_memory(DeviceType type) { memory_of_type(type).empty_caches(); }
+
+void destroy_stream(Device device, uint64_t stream) {
+  const Device exact = with_index(device);
+  Backend& backend = require_backend(device.type);
+  if (stream != 0 && backend.facts().keeps_memory) {
+    // A stream that comes later may have the same number, and what was kept for this one.
+    backend.synchronize_stream(exact.index, stream);
+    memory_of(exact).forget_stream(stream);
+  }
+  backend.destroy_stream(exact.index, stream);
+}
 
 // ---- answers ----
 

@@ -17,6 +17,7 @@
 
 namespace treadle {
 
+class CachingAllocator;  // core/caching_allocator.h
 class Operator;
 class Tensor;
 struct GeneratedPointwise;  // aten/backend/generated.h
@@ -77,6 +78,9 @@ class Backend {
     uint32_t autocast_dtypes;  // a bit for each dtype
     uint32_t dtypes;           // a bit for each dtype
     bool keeps_memory, host_visible, generates;
+    // Storages are addresses on the device, and any address in what was allocated is one too: kept
+    // memory is then cut and joined. Otherwise a storage is used again as it is.
+    bool addressable = false;
   };
   const Facts& facts() const { return facts_; }
 
@@ -114,7 +118,13 @@ Device with_index(Device device);
 // synchronisation.
 void move_bytes(MemoryPlace to, MemoryPlace from, size_t nbytes, bool non_blocking);
 
-// The memory of a device: what tensors hold, and what is kept for later ones.
+// Waits for the work of a stream and destroys it.
+void destroy_stream(Device device, uint64_t stream);
+
+// The allocator of a device: all its statistics, a snapshot of its blocks, streams that use a
+// tensor's memory beside its own, a limit, private pools.
+CachingAllocator& memory_of(Device device);
+// The memory of a device, in short: what tensors hold, and what is kept for later ones.
 struct DeviceMemory {
   int64_t current = 0, peak = 0, kept = 0, allocations = 0, raw_allocations = 0, frees = 0;
 };

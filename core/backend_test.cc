@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/backend_memory.h"
+#include "core/caching_allocator.h"
 #include "core/storage.h"
 #include "core/testing_backend.h"
 
@@ -21,8 +21,9 @@ std::string error_of(F f) {
 }
 
 struct Registered {
-  explicit Registered(const std::string& name, bool keeps_memory = false) {
-    auto made = std::make_unique<TestingBackend>(name, keeps_memory);
+  explicit Registered(const std::string& name, bool keeps_memory = false,
+                      bool addressable = false) {
+    auto made = std::make_unique<TestingBackend>(name, keeps_memory, addressable);
     backend = made.get();
     type = register_backend(std::move(made));
   }
@@ -107,7 +108,45 @@ TEST(BackendMemory, WhatIsKeptGoesBackWhenMemoryRunsOut) {
   const StorageImpl storage(4000, r.at(0));
   EXPECT_EQ(r.backend->synchronizations, 1);
   EXPECT_EQ(error_of([&] { StorageImpl(8192, r.at(0)); }),
-            "expected 8192 bytes of small:0, got none");
+            "expected to allocate 8.0 KiB on small:0, the device refused: expected 8192 bytes of "
+            "small:0, got none\n"
+            "tensors hold 4.0 KiB, the cache keeps 0 bytes of freed memory\n"
+            "the device has 0 bytes free of 4.0 KiB");
+}
+
+TEST(BackendMemory, IsCutWhereStoragesAreAddresses) {
+  const Registered r("cut", true, true);
+  const StorageImpl a(1000, r.at(0)), b(5000, r.at(0));
+  EXPECT_EQ(r.backend->allocations, 1);
+  EXPECT_EQ(static_cast<char*>(b.data()) - static_cast<char*>(a.data()), 1024);
+  const char bytes[] = "warp", other[] = "weft";
+  move_bytes({a.data(), 0, r.at(0)}, {const_cast<char*>(bytes), 0, kCPU}, 5, false);
+  move_bytes({b.data(), 8, r.at(0)}, {const_cast<char*>(other), 0, kCPU}, 5, false);
+  char back[5] = "";
+  move_bytes({back, 0, kCPU}, {a.data(), 0, r.at(0)}, 5, false);
+  EXPECT_STREQ(back, "warp");
+  const StorageImpl elsewhere(1000, r.at(1));
+  EXPECT_EQ(memory_of(r.at(0)).statistics().allocation.all.current, 2);
+  EXPECT_EQ(memory_of(r.at(1)).snapshot().at(0).blocks.at(0).requested, 1000u);
+  EXPECT_EQ(device_memory(r.at(0)).kept, (2 << 20) - 1024 - 5120);
+  reset_peak(r.at(0));
+  EXPECT_EQ(device_memory(r.at(0)).peak, 1024 + 5120);
+}
+
+TEST(BackendMemory, OfADestroyedStreamServesTheDefaultOne) {
+  const Registered r("streamed", true);
+  const uint64_t stream = r.backend->create_stream(0, 0);
+  set_current_stream(r.at(0), stream);
+  void* data;
+  {
+    const StorageImpl storage(1000, r.at(0));
+    data = storage.data();
+  }
+  set_current_stream(r.at(0), 0);
+  destroy_stream(r.at(0), stream);
+  EXPECT_EQ(r.backend->synchronizations, 1);
+  EXPECT_EQ(r.backend->destroyed_stream, stream);
+  EXPECT_EQ(StorageImpl(1000, r.at(0)).data(), data);
 }
 
 TEST(BackendMemory, StoragesGrow) {

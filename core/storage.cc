@@ -26,7 +26,7 @@ StorageImpl::StorageImpl(void* data, size_t nbytes, Device device, std::function
 
 StorageImpl::~StorageImpl() {
   if (allocator_) {
-    if (data_) allocator_->deallocate(data_, nbytes_);
+    if (data_) allocator_->deallocate(data_, nbytes_, device_);
   } else if (release_) {
     (*release_)();
     delete release_;
@@ -50,11 +50,11 @@ void StorageImpl::resize(size_t nbytes) {
     try {
       move_bytes({grown, 0, device_}, {data_, 0, device_}, kept, false);
     } catch (...) {
-      allocator_->deallocate(grown, nbytes);
+      allocator_->deallocate(grown, nbytes, device_);
       throw;
     }
   }
-  if (data_) allocator_->deallocate(data_, nbytes_);
+  if (data_) allocator_->deallocate(data_, nbytes_, device_);
   data_ = grown;
   nbytes_ = nbytes;
 }
@@ -63,8 +63,8 @@ std::function<void()> StorageImpl::replace_memory(void* data, std::function<void
   std::function<void()> former;
   if (allocator_) {
     if (data_)
-      former = [allocator = allocator_, data = data_, nbytes = nbytes_] {
-        allocator->deallocate(data, nbytes);
+      former = [allocator = allocator_, data = data_, nbytes = nbytes_, device = device_] {
+        allocator->deallocate(data, nbytes, device);
       };
   } else if (release_) {
     former = std::move(*release_);

@@ -1,5 +1,5 @@
-// TestingBackend: a backend for tests, over memory of the CPU whose addresses are disguised, so that
-// code that takes a storage for an address is found out.
+// TestingBackend: a backend for tests, over memory of the CPU whose addresses are disguised, so
+// that code that takes a storage for an address is found out.
 #pragma once
 
 #include <cstdlib>
@@ -14,8 +14,9 @@ namespace treadle {
 
 class TestingBackend : public Backend {
  public:
-  explicit TestingBackend(const std::string& name, bool keeps_memory = false)
-      : Backend(facts_for(name, keeps_memory)) {}
+  explicit TestingBackend(const std::string& name, bool keeps_memory = false,
+                          bool addressable = false)
+      : Backend(facts_for(name, keeps_memory, addressable)) {}
 
   static void* disguised(void* p) {
     return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(p) ^ (uintptr_t{0xA5} << 56));
@@ -47,10 +48,10 @@ class TestingBackend : public Backend {
   bool reduce(const GeneratedReduce&) override { return false; }
   void synchronize(int) override { ++synchronizations; }
   uint64_t create_stream(int, int) override { return ++streams; }
-  void destroy_stream(int, uint64_t) noexcept override {}
+  void destroy_stream(int, uint64_t stream) noexcept override { destroyed_stream = stream; }
   void set_stream(int, uint64_t stream) override { stream_now = stream; }
   bool stream_idle(int, uint64_t) override { return true; }
-  void synchronize_stream(int, uint64_t) override {}
+  void synchronize_stream(int, uint64_t) override { ++synchronizations; }
   void* create_event(int, bool) override { return nullptr; }
   void destroy_event(int, void*) noexcept override {}
   void record_event(int, void*, uint64_t) override {}
@@ -66,10 +67,10 @@ class TestingBackend : public Backend {
   int current = 0;
   size_t used = 0, limit = size_t{1} << 30;
   int allocations = 0, copies = 0, synchronizations = 0;
-  uint64_t streams = 0, stream_now = 0;
+  uint64_t streams = 0, stream_now = 0, destroyed_stream = 0;
 
  private:
-  static Facts facts_for(const std::string& name, bool keeps_memory) {
+  static Facts facts_for(const std::string& name, bool keeps_memory, bool addressable) {
     Facts f;
     f.name = f.storage_tag = name;
     f.plugin = "tests";
@@ -78,6 +79,7 @@ class TestingBackend : public Backend {
     f.autocast_dtypes = 1u << static_cast<unsigned>(ScalarType::BFloat16);
     f.dtypes = (1u << kNumScalarTypes) - 1;
     f.keeps_memory = keeps_memory;
+    f.addressable = addressable;
     f.host_visible = false;
     f.generates = false;
     return f;

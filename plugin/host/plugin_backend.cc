@@ -37,6 +37,7 @@ Backend::Facts facts_of(const treadle_backend& b, const std::string& plugin,
   f.dtypes = b.dtypes ? b.dtypes : kAllDtypes;
   f.keeps_memory = b.flags & TREADLE_CACHE_MEMORY;
   f.host_visible = b.flags & TREADLE_HOST_VISIBLE;
+  f.addressable = b.flags & TREADLE_ADDRESSABLE;
   f.generates = b.pointwise || b.reduce;
   return f;
 }

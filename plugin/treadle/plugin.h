@@ -222,7 +222,7 @@ typedef struct treadle_place {
  * then. `context` is given back to every function. `index` is a device's, 0 <= index < count. */
 typedef struct treadle_backend {
   uint32_t size;
-  uint32_t flags; /* TREADLE_CACHE_MEMORY, TREADLE_HOST_VISIBLE */
+  uint32_t flags; /* TREADLE_CACHE_MEMORY, TREADLE_HOST_VISIBLE, TREADLE_ADDRESSABLE */
   const char* name; /* lower-case letters, digits and '_': treadle.device("name:0") */
   void* context;
 
@@ -256,7 +256,9 @@ typedef struct treadle_backend {
   treadle_status (*stream_query)(void* context, int32_t index, uint64_t stream, int32_t* idle);
   treadle_status (*stream_synchronize)(void* context, int32_t index, uint64_t stream);
 
-  /* Events: marks in a stream. Null `event_create`: an event is complete at once. */
+  /* Events: marks in a stream. Null `event_create`: an event is complete at once. With
+   * TREADLE_CACHE_MEMORY Treadle uses them for its own ends too, with a lock held: they must call
+   * nothing of it. */
   treadle_status (*event_create)(void* context, int32_t index, int32_t timing, void** event);
   void (*event_destroy)(void* context, int32_t index, void* event);
   treadle_status (*event_record)(void* context, int32_t index, void* event, uint64_t stream);
@@ -288,6 +290,9 @@ typedef struct treadle_backend {
 #define TREADLE_CACHE_MEMORY 1u
 /* Storages are addresses that the CPU may read and write once the device is synchronised. */
 #define TREADLE_HOST_VISIBLE 2u
+/* Storages are addresses, and an address within what was allocated is as good: Treadle may then cut
+ * the memory that it keeps into several storages. */
+#define TREADLE_ADDRESSABLE 4u
 
 /* ---- kernels and operators ---- */
 

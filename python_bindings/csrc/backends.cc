@@ -1,5 +1,5 @@
-// What the modules of devices from outside stand on: plug-ins, their devices, streams, events,
-// memory and counts. Plain functions by the name of the device; treadle/backends gives them a face.
+// What the modules of devices from outside stand on: plug-ins, their devices, streams, events and
+// counts. Plain functions by the name of the device; treadle/backends gives them a face.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -9,6 +9,7 @@
 #include "core/backend.h"
 #include "core/operator.h"
 #include "plugin/host/loader.h"
+#include "python_bindings/csrc/backends.h"
 #include "python_bindings/csrc/casters.h"
 #include "python_bindings/csrc/convert.h"
 #include "python_bindings/csrc/module.h"
@@ -43,28 +44,9 @@ py::dict facts_of(const std::string& name) {
   d["autocast_dtypes"] = dtypes_in(f.autocast_dtypes);
   d["dtypes"] = dtypes_in(f.dtypes);
   d["keeps_memory"] = f.keeps_memory;
+  d["addressable"] = f.addressable;
   d["host_visible"] = f.host_visible;
   d["generates"] = f.generates;
-  return d;
-}
-
-Device device_at(const std::string& name, int index) {
-  return with_index({type_named(name), static_cast<int8_t>(index)});
-}
-
-py::dict memory_of(const std::string& name, int index) {
-  const Device device = device_at(name, index);
-  const DeviceMemory m = device_memory(device);
-  const Backend::Memory raw = require_backend(device.type).memory(device.index);
-  py::dict d;
-  d["current"] = m.current;
-  d["peak"] = m.peak;
-  d["kept"] = m.kept;
-  d["allocations"] = m.allocations;
-  d["raw_allocations"] = m.raw_allocations;
-  d["frees"] = m.frees;
-  d["free"] = raw.free;
-  d["total"] = raw.total;
   return d;
 }
 
@@ -158,11 +140,6 @@ void define_devices(py::module_& m) {
   m.def("_backend_device_name", [](const std::string& name, int index) {
     return backend_named(name).device_name(device_at(name, index).index);
   });
-  m.def("_backend_memory", &memory_of);
-  m.def("_backend_reset_peak",
-        [](const std::string& name, int index) { reset_peak(device_at(name, index)); });
-  m.def("_backend_release_kept",
-        [](const std::string& name) { release_kept_memory(type_named(name)); });
   m.def("_backend_synchronize", [](const std::string& name, int index) {
     const Device device = device_at(name, index);
     const py::gil_scoped_release unlocked;
@@ -191,7 +168,9 @@ void define_streams(py::module_& m) {
     return backend_named(name).create_stream(device_at(name, index).index, priority);
   });
   m.def("_backend_destroy_stream", [](const std::string& name, int index, uint64_t stream) {
-    backend_named(name).destroy_stream(index, stream);
+    const Device device{type_named(name), static_cast<int8_t>(index)};
+    const py::gil_scoped_release unlocked;
+    destroy_stream(device, stream);
   });
   m.def("_backend_stream_idle", [](const std::string& name, int index, uint64_t stream) {
     return backend_named(name).stream_idle(index, stream);
@@ -233,6 +212,10 @@ void define_streams(py::module_& m) {
 }
 
 }  // namespace
+
+Device device_at(const std::string& name, int index) {
+  return with_index({type_named(name), static_cast<int8_t>(index)});
+}
 
 void init_backends(PyObject* module) {
   auto m = py::reinterpret_borrow<py::module_>(module);

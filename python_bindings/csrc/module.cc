@@ -46,6 +46,7 @@ PyObject* init() {
     init_overridable_functions(module.get());
     init_profiler(module.get());
     init_backends(module.get());
+    init_device_memory(module.get());
     init_library(module.get());
     return module.release();
   });

@@ -108,6 +108,21 @@ def is_pinned(self: Tensor, device: Any = None) -> bool:
     return _C._backend_is_pinned(self)
 
 
+def record_stream(self: Tensor, stream: Any) -> None:
+    """Say that work in a stream uses the tensor: when it is gone, its memory is not used again
+    before that work is done. RuntimeError for a tensor on a device without streams, and for a
+    stream of another device."""
+    if self.device.type not in _C._backends():
+        raise RuntimeError(
+            f"record_stream: expected a tensor on a device with streams, got one on {self.device}"
+        )
+    if stream.device != self.device:
+        raise RuntimeError(
+            f"record_stream: expected a stream of {self.device}, got one of {stream.device}"
+        )
+    _C._backend_record_stream(self, stream.stream_id)
+
+
 def share_memory_(self: Tensor) -> Tensor:
     """Move the tensor's memory, with all that lie in it, to where other processes can share it; see
     `multiprocessing`. Sent to another process the tensor is then the same memory there."""
@@ -222,7 +237,7 @@ def install() -> None:
     """Adds the methods to Tensor."""
     methods = (
         apply_, map_, map2_, type, set_, pin_memory, is_pinned, share_memory_, is_shared, to_dense,
-        dim_order,
+        dim_order, record_stream,
         resize, resize_as, to_sparse, to_sparse_coo, sparse_mask, sparse_dim, dense_dim,
     )  # fmt: skip
     set_.__doc__ = f"{_set.__doc__}\n\n{set_.__doc__}"

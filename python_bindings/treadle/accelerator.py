@@ -113,7 +113,7 @@ def memory_reserved(device_index: Any = None) -> int:
 
 
 def max_memory_reserved(device_index: Any = None) -> int:
-    """The most bytes that were taken and kept at one time, as far as they are still kept."""
+    """The most bytes that were taken and kept at one time."""
     return _memory("max_memory_reserved", device_index, 0)
 
 
@@ -128,10 +128,10 @@ def get_memory_info(device_index: Any = None) -> Any:
 
 
 def reset_peak_memory_stats(device_index: Any = None) -> None:
-    """Let max_memory_allocated() start again from what is taken now."""
+    """Let every peak start again from what is taken now."""
     _memory("reset_peak_memory_stats", device_index, None)
 
 
 def reset_accumulated_memory_stats(device_index: Any = None) -> None:
-    """Peaks start again; counts of allocations go on."""
+    """Let the sums of what was allocated and freed start again from 0."""
     _memory("reset_accumulated_memory_stats", device_index, None)

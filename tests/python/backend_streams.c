@@ -4,6 +4,14 @@
 #include <string.h>
 #include <treadle/plugin.h>
 
+#ifndef FLAGS
+#define FLAGS TREADLE_CACHE_MEMORY
+#endif
+#ifndef CAPACITY
+#define CAPACITY 1000
+#endif
+
+TREADLE_PLUGIN_EXPORT int32_t events_passed = 1; /* what event_query() tells; for the test to set */
 static int32_t streams, events, pinned;
 static uint64_t current;
 
@@ -63,7 +71,7 @@ static treadle_status event_wait(void* c, int32_t index, void* event, uint64_t s
 }
 static treadle_status event_query(void* c, void* event, int32_t* complete) {
   (void)c, (void)event;
-  *complete = 1;
+  *complete = events_passed;
   return TREADLE_OK;
 }
 static treadle_status event_elapsed(void* c, void* start, void* end, double* milliseconds) {
@@ -84,8 +92,8 @@ static void pinned_deallocate(void* c, void* data, size_t nbytes) {
 }
 static treadle_status memory_info(void* c, int32_t index, size_t* free_bytes, size_t* total) {
   (void)c, (void)index;
-  *total = 1000;
-  *free_bytes = 1000 - (size_t)pinned; /* so that tests see what is pinned */
+  *total = CAPACITY;
+  *free_bytes = CAPACITY - (size_t)pinned; /* so that tests see what is pinned */
   return TREADLE_OK;
 }
 
@@ -95,7 +103,7 @@ static treadle_status start(const treadle_api* api) {
   memset(&b, 0, sizeof b);
   b.size = sizeof b;
   b.name = "streams";
-  b.flags = TREADLE_CACHE_MEMORY;
+  b.flags = FLAGS;
   b.device_count = &device_count;
   b.allocate = &allocate;
   b.deallocate = &deallocate;

@@ -24,6 +24,7 @@ struct BackendDescription {
   const char* name = nullptr;  // lower-case letters, digits and '_': treadle.device("name:0")
   bool cache_memory = false;   // freed memory is kept for later allocations of about its size
   bool host_visible = false;   // storages are addresses that the CPU may read and write
+  bool addressable = false;    // storages are addresses, and those within them are as good
   const char* storage_tag = nullptr;    // the name under which storages are saved; null: `name`
   DType autocast_dtype = DType::Bool;   // what autocast casts to unless told; Bool: bfloat16
   Span<const DType> autocast_dtypes{};  // what it may cast to; none: float16 and bfloat16
@@ -112,7 +113,8 @@ treadle_backend table_of(B& backend, const BackendDescription& description) {
   treadle_backend t{};
   t.size = sizeof t;
   t.flags = (description.cache_memory ? TREADLE_CACHE_MEMORY : 0u) |
-            (description.host_visible ? TREADLE_HOST_VISIBLE : 0u);
+            (description.host_visible ? TREADLE_HOST_VISIBLE : 0u) |
+            (description.addressable ? TREADLE_ADDRESSABLE : 0u);
   t.name = description.name;
   t.context = static_cast<Backend*>(&backend);
   t.storage_tag = description.storage_tag;

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import importlib.machinery
 import types
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 from treadle import _C, _legacy_types, _names
-from treadle.backends import _random, _streams
+from treadle.backends import _memory, _random, _streams
 from treadle.backends._place import index_of
 
 
@@ -30,7 +30,7 @@ class DeviceProperties(NamedTuple):
     plugin_version: str
 
 
-class DeviceModule(_random.RandomFunctions, types.ModuleType):
+class DeviceModule(_memory.MemoryFunctions, _random.RandomFunctions, types.ModuleType):
     """The module of one kind of device."""
 
     def __init__(self, name: str) -> None:
@@ -104,62 +104,6 @@ class DeviceModule(_random.RandomFunctions, types.ModuleType):
         """The dtypes that tensors on a device may have, as {"supported_dtypes": {...}}."""
         index_of(self._name, device)
         return {"supported_dtypes": set(_C._backend_facts(self._name)["dtypes"])}
-
-    # ---- memory ----
-
-    def _memory(self, device: Any) -> Dict[str, int]:
-        return _C._backend_memory(self._name, index_of(self._name, device))
-
-    def mem_get_info(self, device: Any = None) -> Tuple[int, int]:
-        """Bytes of a device that are free, and all it has; 0 where the backend does not know."""
-        memory = self._memory(device)
-        return memory["free"], memory["total"]
-
-    def memory_allocated(self, device: Any = None) -> int:
-        """Bytes that tensors take on a device."""
-        return self._memory(device)["current"]
-
-    def max_memory_allocated(self, device: Any = None) -> int:
-        """The most bytes that tensors took at one time, since the start or
-        reset_peak_memory_stats()."""
-        return self._memory(device)["peak"]
-
-    def memory_reserved(self, device: Any = None) -> int:
-        """Bytes that tensors take, and those kept for later ones."""
-        memory = self._memory(device)
-        return memory["current"] + memory["kept"]
-
-    def max_memory_reserved(self, device: Any = None) -> int:
-        """The most bytes that were taken and kept at one time, as far as they are still kept."""
-        memory = self._memory(device)
-        return max(memory["peak"], memory["current"] + memory["kept"])
-
-    def reset_peak_memory_stats(self, device: Any = None) -> None:
-        """Let max_memory_allocated() start again from what is taken now."""
-        _C._backend_reset_peak(self._name, index_of(self._name, device))
-
-    def reset_accumulated_memory_stats(self, device: Any = None) -> None:
-        """Peaks start again; counts of allocations go on."""
-        self.reset_peak_memory_stats(device)
-
-    def empty_cache(self) -> None:
-        """Give memory that is kept for later tensors back to the device."""
-        _C._backend_release_kept(self._name)
-
-    def memory_stats(self, device: Any = None) -> Dict[str, int]:
-        """Numbers about a device's memory, by the names they have for other devices:
-        "allocated_bytes.all.current", ".peak", "reserved_bytes.all.current", "allocation.all.
-        allocated", ".freed" and ".current", and "num_device_alloc", the requests to the backend."""
-        memory = self._memory(device)
-        return {
-            "allocated_bytes.all.current": memory["current"],
-            "allocated_bytes.all.peak": memory["peak"],
-            "reserved_bytes.all.current": memory["current"] + memory["kept"],
-            "allocation.all.allocated": memory["allocations"],
-            "allocation.all.freed": memory["frees"],
-            "allocation.all.current": memory["allocations"] - memory["frees"],
-            "num_device_alloc": memory["raw_allocations"],
-        }
 
     # ---- streams ----
 

@@ -54,6 +54,8 @@ class Stream:
 
     device: the device; None is the current one of the only backend.
     priority: 0, or a negative number for work that is to come first, where the backend has that.
+
+    When it goes, its work is waited for where memory is kept for later tensors.
     """
 
     _kind: Optional[str] = None  # set in the classes of one kind of device
