@@ -212,8 +212,8 @@ struct Prepared {
   bool same_shapes = true;  // no operand is broadcast
 };
 
-Prepared prepare(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars,
-                 uint32_t promoting) {
+[[gnu::always_inline]] inline Prepared prepare(const PointwiseOp& op, TensorRefs inputs,
+                                               ArrayRef<Scalar> scalars, uint32_t promoting) {
   check_internal(!inputs.empty() && inputs.size() <= kMaxPointwiseInputs,
                  "a pointwise operator has one to six tensors");
   Promotion promotion;
