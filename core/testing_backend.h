@@ -14,8 +14,9 @@ namespace treadle {
 
 class TestingBackend : public Backend {
  public:
-  explicit TestingBackend(const std::string& name, bool keeps_memory = false)
-      : Backend(facts_for(name, keeps_memory)) {}
+  explicit TestingBackend(const std::string& name, bool keeps_memory = false,
+                          bool generates = false)
+      : Backend(facts_for(name, keeps_memory, generates)) {}
 
   static void* disguised(void* p) {
     return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(p) ^ (uintptr_t{0xA5} << 56));
@@ -69,7 +70,7 @@ class TestingBackend : public Backend {
   uint64_t streams = 0, stream_now = 0;
 
  private:
-  static Facts facts_for(const std::string& name, bool keeps_memory) {
+  static Facts facts_for(const std::string& name, bool keeps_memory, bool generates) {
     Facts f;
     f.name = f.storage_tag = name;
     f.plugin = "tests";
@@ -79,7 +80,7 @@ class TestingBackend : public Backend {
     f.dtypes = (1u << kNumScalarTypes) - 1;
     f.keeps_memory = keeps_memory;
     f.host_visible = false;
-    f.generates = false;
+    f.generates = generates;
     return f;
   }
 };

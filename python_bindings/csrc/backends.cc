@@ -131,6 +131,18 @@ void define_plugins(py::module_& m) {
     for (const plugin::LoadedPlugin& p : plugin::loaded_plugins()) all.append(shown(p));
     return all;
   });
+  m.def(
+      "_set_backend_finder",
+      [](const std::string& name, py::function finder) {
+        // Never freed: a device may be asked for while the interpreter ends.
+        auto* const kept = new py::function(std::move(finder));
+        set_backend_finder(type_named(name), [kept] {
+          const py::gil_scoped_acquire locked;
+          return (*kept)().cast<std::string>();
+        });
+      },
+      "Let a function be called when a device without a backend is asked for: it loads one and "
+      "returns '', or says why there is none.");
   m.def("_backends", [] {
     py::list names;
     for (const DeviceType type : backends()) names.append(std::string(name_of(type)));
