@@ -18,11 +18,12 @@ struct Calls {
   decltype(&cudaDeviceCanAccessPeer) device_can_access_peer = &cudaDeviceCanAccessPeer;
   decltype(&cudaDeviceEnablePeerAccess) device_enable_peer_access = &cudaDeviceEnablePeerAccess;
   decltype(&cudaMemGetInfo) mem_get_info = &cudaMemGetInfo;
-  decltype(&cudaMalloc) malloc = &cudaMalloc;
+  // In full where the runtime has templates of the same name beside the function.
+  cudaError_t (*malloc)(void**, size_t) = &cudaMalloc;
   decltype(&cudaFree) free = &cudaFree;
-  decltype(&cudaHostAlloc) host_alloc = &cudaHostAlloc;
+  cudaError_t (*host_alloc)(void**, size_t, unsigned) = &cudaHostAlloc;
   decltype(&cudaFreeHost) free_host = &cudaFreeHost;
-  decltype(&cudaHostGetDevicePointer) host_get_device_pointer = &cudaHostGetDevicePointer;
+  cudaError_t (*host_get_device_pointer)(void**, void*, unsigned) = &cudaHostGetDevicePointer;
   decltype(&cudaMemcpyAsync) memcpy_async = &cudaMemcpyAsync;
   decltype(&cudaMemcpyPeerAsync) memcpy_peer_async = &cudaMemcpyPeerAsync;
   decltype(&cudaMemsetAsync) memset_async = &cudaMemsetAsync;
@@ -39,8 +40,10 @@ struct Calls {
   decltype(&cudaEventElapsedTime) event_elapsed_time = &cudaEventElapsedTime;
   decltype(&cudaLibraryLoadData) library_load_data = &cudaLibraryLoadData;
   decltype(&cudaLibraryGetKernel) library_get_kernel = &cudaLibraryGetKernel;
-  decltype(&cudaLibraryGetGlobal) library_get_global = &cudaLibraryGetGlobal;
-  decltype(&cudaLaunchKernel) launch_kernel = &cudaLaunchKernel;
+  cudaError_t (*library_get_global)(void**, size_t*, cudaLibrary_t,
+                                    const char*) = &cudaLibraryGetGlobal;
+  cudaError_t (*launch_kernel)(const void*, dim3, dim3, void**, size_t,
+                               cudaStream_t) = &cudaLaunchKernel;
   decltype(&cudaGetLastError) get_last_error = &cudaGetLastError;
 };
 

@@ -12,6 +12,8 @@ enum FaultKind : int {
   kZeroDivisor = 1,    // "WHO: expected a non-zero divisor, got 0"
   kIndexOutOfRange = 2,  // "WHO: expected index in [LOW, HIGH), got index = VALUE": values
   kOtherFault = 3,     // "WHO: expected arguments that it is defined for"
+  // "WHO: expected target in [0, HIGH) or ignore_index = LOW, got VALUE"
+  kTargetOutOfRange = 4,
 };
 
 struct FaultRecord {

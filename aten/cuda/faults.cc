@@ -16,6 +16,10 @@ namespace {
       fail<ErrorKind::Index>(fault.who, ": expected index in [", int64_t{fault.values[0]}, ", ",
                              int64_t{fault.values[1]}, "), got index = ",
                              int64_t{fault.values[2]});
+    case kTargetOutOfRange:
+      fail<ErrorKind::Index>(fault.who, ": expected target in [0, ", int64_t{fault.values[1]},
+                             ") or ignore_index = ", int64_t{fault.values[0]}, ", got ",
+                             int64_t{fault.values[2]});
     default:
       fail<ErrorKind::Runtime>(fault.who, ": expected arguments that it is defined for");
   }

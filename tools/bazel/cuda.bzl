@@ -22,8 +22,9 @@ CUDA_ONLY = select({
     "//conditions:default": ["//tools/bazel:incompatible"],
 })
 
-# Warnings of nvcc that mean nothing here: a thread-local's model, which device code ignores.
-_QUIET = ["-diag-suppress=1835"]
+# Warnings of nvcc that mean nothing here: a thread-local's model, which device code ignores, and the template
+# parameter of a lambda that is given in full.
+_QUIET = ["-diag-suppress=1835,445"]
 
 def cuda_deps(deps):
     """Dependencies on @cuda, which is not looked at without --config=cuda."""

@@ -2,6 +2,8 @@
 // of kernels has built in, by threads of the host and a barrier.
 #pragma once
 
+#include <math.h>
+
 #include <barrier>
 #include <complex>
 #include <cstdint>
@@ -10,7 +12,6 @@
 #include <vector>
 
 #define __shared__ static
-#define __noinline__ [[gnu::noinline]]
 #define __forceinline__ inline
 
 struct EmulatedIndex {

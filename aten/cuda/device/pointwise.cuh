@@ -39,6 +39,7 @@ template <class T, bool single, int pack, int times>
 struct Held {
   const T* from;
   Pack<T, pack> packs[times];
+  explicit Held(const T* from) : from(from) {}
   template <class Index>
   void load(int k, Index at) {
     packs[k] = *reinterpret_cast<const Pack<T, pack>*>(from + at);
@@ -53,6 +54,7 @@ template <class T, int pack, int times>
 struct Held<T, true, pack, times> {
   const T* from;
   T value;
+  explicit Held(const T* from) : from(from) {}
   template <class Index>
   void load(int k, Index) {
     if (k == 0) value = *from;
@@ -141,6 +143,7 @@ template <class T, int times>
 struct Gathered {
   const char* from;
   T values[times];
+  explicit Gathered(const char* from) : from(from) {}
 };
 
 template <class Function, int times, class Index, int dims, int count, class Out, class Compute,

@@ -8,7 +8,7 @@
 #include "aten/cpu/simd/vec-inl.h"
 #pragma push_macro("HWY_INLINE")
 #undef HWY_INLINE
-#define HWY_INLINE __noinline__
+#define HWY_INLINE __attribute__((noinline))
 #include "aten/cpu/simd/special-inl.h"
 #pragma pop_macro("HWY_INLINE")
 
@@ -40,7 +40,7 @@ inline Num<T> value_of(T v) {
 }
 template <class R>
 inline Cplx<R> value_of(std::complex<R> v) {
-  return {v.re, v.im};
+  return {v.real(), v.imag()};
 }
 
 // And a value as an element; a truth value is a bool.
