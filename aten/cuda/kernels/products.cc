@@ -26,9 +26,14 @@ struct Cublas {
   TREADLE_CUBLAS(create, cublasCreate_v2);
   TREADLE_CUBLAS(set_stream, cublasSetStream_v2);
   TREADLE_CUBLAS(set_math_mode, cublasSetMathMode);
-  TREADLE_CUBLAS(gemm, cublasGemmStridedBatchedEx);
   TREADLE_CUBLAS(status_name, cublasGetStatusName);
 #undef TREADLE_CUBLAS
+  // In full: the header has a second function of its name.
+  using Gemm = cublasStatus_t(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int,
+                              const void*, const void*, cudaDataType, int, long long, const void*,
+                              cudaDataType, int, long long, const void*, void*, cudaDataType, int,
+                              long long, int, cublasComputeType_t, cublasGemmAlgo_t);
+  Gemm* gemm = library.function<Gemm>("cublasGemmStridedBatchedEx");
 };
 const Cublas& cublas() {
   static const auto* cublas = new Cublas;
