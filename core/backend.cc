@@ -76,8 +76,7 @@ DeviceType register_backend(std::unique_ptr<Backend> backend) {
   // The name "cuda" is known before there is a backend for it.
   const bool known = backend->facts().name == name_of(DeviceType::CUDA) &&
                      !r.entries[slot(DeviceType::CUDA)].backend.load();
-  const DeviceType type =
-      known ? DeviceType::CUDA : register_device_type(backend->facts().name);
+  const DeviceType type = known ? DeviceType::CUDA : register_device_type(backend->facts().name);
   Entry& entry = r.entries[slot(type)];
   entry.memory = new BackendMemory(*backend, type);
   register_allocator(type, entry.memory);
@@ -187,7 +186,8 @@ void move_bytes(MemoryPlace to, MemoryPlace from, size_t nbytes, bool non_blocki
   const DeviceType type = to_cpu ? from.device.type : to.device.type;
   const bool one_backend = to_cpu || from_cpu || to.device.type == from.device.type;
   if (one_backend && require_backend(type).copy(to, from, nbytes, non_blocking)) return;
-  check<ErrorKind::Runtime>(!to_cpu && !from_cpu, "expected a device that copies from and to the cpu, got ",
+  check<ErrorKind::Runtime>(!to_cpu && !from_cpu,
+                            "expected a device that copies from and to the cpu, got ",
                             name_of(type), ", which declined");
   const std::unique_ptr<char[]> bytes(new char[nbytes]);
   move_bytes({bytes.get(), 0, kCPU}, from, nbytes, false);

@@ -59,7 +59,8 @@ bool run_generated(const ExpressionSource& source, const Tensor& out, const DimV
   for (size_t k = 0; k < inputs.size(); ++k) {
     const Tensor& t = *inputs[k];
     if (t.is_cpu())
-      call.numbers[call.number_count++] = {names.tensors[k].c_str(), aten::ops::_local_scalar_dense::base(t)};
+      call.numbers[call.number_count++] = {names.tensors[k].c_str(),
+                                           aten::ops::_local_scalar_dense::base(t)};
     else
       call.inputs[call.input_count++] = {&t, input_strides[k].data(), names.tensors[k].c_str()};
   }

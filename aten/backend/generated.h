@@ -19,8 +19,8 @@ struct ExpressionSource {
   const char* expression;  // "self + alpha * other", or "init = 0; step = acc + x; ..."
 };
 
-// A part of a reduction's text: "acc + x" for "step" in "init = 0; step = acc + x; combine = a + b";
-// empty where there is none.
+// A part of a reduction's text: "acc + x" for "step" in "init = 0; step = acc + x; combine = a +
+// b"; empty where there is none.
 std::string_view reduction_part(std::string_view text, std::string_view name);
 
 struct GeneratedOperand {

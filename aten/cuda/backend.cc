@@ -1,7 +1,6 @@
 // Devices, memory, streams, events and copies.
 #include "aten/cuda/backend.h"
 
-
 #include "aten/cuda/device_guard.h"
 #include "aten/cuda/faults.h"
 #include "aten/cuda/generated.h"
@@ -151,9 +150,9 @@ void CudaBackend::copy_between(MemoryPlace to, MemoryPlace from, size_t nbytes) 
   {
     const DeviceGuard guard(source);
     target_ready.wait_in(here);
-    succeed(calls().memcpy_peer_async(address_of(to), target, address_of(from), source, nbytes,
-                                      here),
-            "copying between devices");
+    succeed(
+        calls().memcpy_peer_async(address_of(to), target, address_of(from), source, nbytes, here),
+        "copying between devices");
   }
   Mark copied(source, here);
   const DeviceGuard guard(target);
@@ -224,9 +223,9 @@ void CudaBackend::synchronize_stream(int index, uint64_t stream) {
 void* CudaBackend::create_event(int index, bool timing) {
   const DeviceGuard guard(index);
   cudaEvent_t event = nullptr;
-  succeed(calls().event_create_with_flags(&event, timing ? cudaEventDefault
-                                                         : cudaEventDisableTiming),
-          "making an event");
+  succeed(
+      calls().event_create_with_flags(&event, timing ? cudaEventDefault : cudaEventDisableTiming),
+      "making an event");
   return event;
 }
 
@@ -243,8 +242,7 @@ void CudaBackend::record_event(int index, void* event, uint64_t stream) {
 void CudaBackend::wait_event(int index, void* event, uint64_t stream) {
   require_stream(index, stream);
   const DeviceGuard guard(index);
-  succeed(calls().stream_wait_event(handle_of(stream), event_of(event), 0),
-          "waiting for an event");
+  succeed(calls().stream_wait_event(handle_of(stream), event_of(event), 0), "waiting for an event");
 }
 
 bool CudaBackend::event_complete(void* event) {

@@ -20,8 +20,9 @@ namespace {
 
 struct Nvrtc {
   SharedLibrary library{"libnvrtc.so.13", "compiles kernels", "nvidia-cuda-nvrtc"};
-#define TREADLE_NVRTC(name) decltype(&nvrtc##name) name = \
-    library.function<std::remove_pointer_t<decltype(&nvrtc##name)>>("nvrtc" #name)
+#define TREADLE_NVRTC(name)     \
+  decltype(&nvrtc##name) name = \
+      library.function<std::remove_pointer_t<decltype(&nvrtc##name)>>("nvrtc" #name)
   TREADLE_NVRTC(CreateProgram);
   TREADLE_NVRTC(CompileProgram);
   TREADLE_NVRTC(DestroyProgram);
@@ -66,9 +67,10 @@ class Program {
       succeed(nvrtc().GetProgramLogSize(program_, &size), "reading a compiler's log");
       std::string log(size, '\0');
       succeed(nvrtc().GetProgramLog(program_, log.data()), "reading a compiler's log");
-      fail<ErrorKind::Internal>("internal error, please report it: a generated kernel does not "
-                                "compile:\n",
-                                log.substr(0, 2000));
+      fail<ErrorKind::Internal>(
+          "internal error, please report it: a generated kernel does not "
+          "compile:\n",
+          log.substr(0, 2000));
     }
     succeed(code, "compiling a kernel");
     size_t size = 0;

@@ -14,8 +14,7 @@ std::string write(const ExprNode& e);
 
 std::string call(std::string_view function, const ExprNode& e) {
   std::string text = std::string(function) + "(";
-  for (size_t i = 0; i < e.children.size(); ++i)
-    text += (i ? ", " : "") + write(*e.children[i]);
+  for (size_t i = 0; i < e.children.size(); ++i) text += (i ? ", " : "") + write(*e.children[i]);
   return text + ")";
 }
 

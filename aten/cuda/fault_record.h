@@ -9,9 +9,9 @@ namespace treadle::cuda {
 
 enum FaultKind : int {
   kNoFault = 0,
-  kZeroDivisor = 1,    // "WHO: expected a non-zero divisor, got 0"
+  kZeroDivisor = 1,      // "WHO: expected a non-zero divisor, got 0"
   kIndexOutOfRange = 2,  // "WHO: expected index in [LOW, HIGH), got index = VALUE": values
-  kOtherFault = 3,     // "WHO: expected arguments that it is defined for"
+  kOtherFault = 3,       // "WHO: expected arguments that it is defined for"
   // "WHO: expected target in [0, HIGH) or ignore_index = LOW, got VALUE"
   kTargetOutOfRange = 4,
 };

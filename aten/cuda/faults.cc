@@ -14,8 +14,7 @@ namespace {
       fail<ErrorKind::Runtime>(fault.who, ": expected a non-zero divisor, got 0");
     case kIndexOutOfRange:
       fail<ErrorKind::Index>(fault.who, ": expected index in [", int64_t{fault.values[0]}, ", ",
-                             int64_t{fault.values[1]}, "), got index = ",
-                             int64_t{fault.values[2]});
+                             int64_t{fault.values[1]}, "), got index = ", int64_t{fault.values[2]});
     case kTargetOutOfRange:
       fail<ErrorKind::Index>(fault.who, ": expected target in [0, ", int64_t{fault.values[1]},
                              ") or ignore_index = ", int64_t{fault.values[0]}, ", got ",

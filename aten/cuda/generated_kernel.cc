@@ -49,9 +49,9 @@ GeneratedKernel& GeneratedKernel::of(const std::string& key, int device, const c
 }
 
 GeneratedKernel::GeneratedKernel(std::string image, const char* name) : image_(std::move(image)) {
-  succeed(calls().library_load_data(&library_, image_.data(), nullptr, nullptr, 0, nullptr,
-                                    nullptr, 0),
-          "loading a kernel");
+  succeed(
+      calls().library_load_data(&library_, image_.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+      "loading a kernel");
   succeed(calls().library_get_kernel(&kernel_, library_, name), "finding a kernel");
 }
 

@@ -10,9 +10,8 @@ namespace treadle::cuda {
 // product's upper half and n add up to n * 2^shift / value.
 FastDivisor::FastDivisor(uint32_t divisor) : value(divisor), factor(0), shift(0) {
   while ((uint64_t{1} << shift) < divisor) ++shift;
-  factor = static_cast<uint32_t>(((uint64_t{1} << 32) * ((uint64_t{1} << shift) - divisor)) /
-                                     divisor +
-                                 1);
+  factor = static_cast<uint32_t>(
+      ((uint64_t{1} << 32) * ((uint64_t{1} << shift) - divisor)) / divisor + 1);
 }
 
 void StructBytes::add_divisor(int64_t value, bool narrow) {

@@ -160,8 +160,8 @@ std::vector<T> folded(const std::vector<In>& data, unsigned outputs, unsigned co
                       unsigned pieces) {
   const auto item = static_cast<int64_t>(sizeof(In));
   std::vector<In> aligned_data(data.size() + 16);
-  auto* in = reinterpret_cast<In*>((reinterpret_cast<uintptr_t>(aligned_data.data()) + 15) / 16 *
-                                   16);
+  auto* in =
+      reinterpret_cast<In*>((reinterpret_cast<uintptr_t>(aligned_data.data()) + 15) / 16 * 16);
   std::copy(data.begin(), data.end(), in);
   const auto geometry = [&](int64_t kept_in, int64_t folded_size, int64_t folded_in) {
     StructBytes g;
@@ -177,7 +177,8 @@ std::vector<T> folded(const std::vector<In>& data, unsigned outputs, unsigned co
   const auto g = rows ? geometry(count * item, count, item) : geometry(item, count, outputs * item);
   const auto* from = reinterpret_cast<const char*>(in);
   std::vector<T> out(outputs), parts(outputs * pieces);
-  const unsigned blocks = (outputs + static_cast<unsigned>(width) - 1) / static_cast<unsigned>(width);
+  const unsigned blocks =
+      (outputs + static_cast<unsigned>(width) - 1) / static_cast<unsigned>(width);
   if (pieces == 1) {
     run_blocks(blocks, 1, kFoldThreads, [&] {
       fold<Function, T, false, rows, wide, true, In, T>(
@@ -204,6 +205,19 @@ TEST(Loops, FoldsOfRowsAndColumnsInEverySplit) {
   for (const unsigned count : {1u, 5u, 64u, 1000u}) {
     const unsigned outputs = 3;
     const auto data = numbers<int32_t>(outputs * count);
+    std::vector<std::vector<int64_t>> rows, columns, largest;
+    const auto wide = [](const auto& v) { return std::vector<int64_t>(v.begin(), v.end()); };
+    for (const unsigned pieces : {1u, 3u}) {
+      if (count < 64 && pieces > 1) continue;
+      for (const int width : {1, 32})
+        rows.push_back(
+            folded<Sum, int32_t, int64_t, true, false>(data, outputs, count, width, pieces));
+      rows.push_back(folded<Sum, int32_t, int64_t, true, true>(data, outputs, count, 1, pieces));
+      columns.push_back(
+          folded<Sum, int32_t, int64_t, false, false>(data, outputs, count, 32, pieces));
+      largest.push_back(
+          wide(folded<Largest, int32_t, int32_t, true, true>(data, outputs, count, 1, pieces)));
+    }
     for (unsigned o = 0; o < outputs; ++o) {
       int64_t row = 0, column = 0, most = INT32_MIN;
       for (unsigned i = 0; i < count; ++i) {
@@ -211,19 +225,9 @@ TEST(Loops, FoldsOfRowsAndColumnsInEverySplit) {
         column += data[i * outputs + o];
         most = std::max<int64_t>(most, data[o * count + i]);
       }
-      const auto at = [o](const auto& v) { return v[o]; };
-      ASSERT_EQ(at(folded<Sum, int32_t, int64_t, true, true>(data, outputs, count, 1, 1)), row);
-      ASSERT_EQ(at(folded<Sum, int32_t, int64_t, true, false>(data, outputs, count, 32, 1)), row);
-      ASSERT_EQ(at(folded<Sum, int32_t, int64_t, false, false>(data, outputs, count, 32, 1)),
-                column);
-      ASSERT_EQ(at(folded<Largest, int32_t, int32_t, true, false>(data, outputs, count, 1, 1)),
-                most);
-      if (count < 64) continue;
-      ASSERT_EQ(at(folded<Sum, int32_t, int64_t, true, true>(data, outputs, count, 1, 3)), row);
-      ASSERT_EQ(at(folded<Sum, int32_t, int64_t, false, false>(data, outputs, count, 32, 3)),
-                column);
-      ASSERT_EQ(at(folded<Largest, int32_t, int32_t, true, true>(data, outputs, count, 1, 3)),
-                most);
+      for (const auto& v : rows) ASSERT_EQ(v[o], row);
+      for (const auto& v : columns) ASSERT_EQ(v[o], column);
+      for (const auto& v : largest) ASSERT_EQ(v[o], most);
     }
   }
 }

@@ -37,8 +37,7 @@ bool is_contiguous(const GeneratedPointwise& call, PointwisePlan& plan) {
 int pack_of(const GeneratedPointwise& call, const PointwisePlan& plan) {
   int64_t widest = 1;
   for (size_t k = 0; k < plan.operands.size(); ++k)
-    if (!plan.operands[k].single)
-      widest = std::max(widest, item_size(plan.operands[k].dtype));
+    if (!plan.operands[k].single) widest = std::max(widest, item_size(plan.operands[k].dtype));
   const int64_t pack = std::max<int64_t>(1, 16 / widest);
   for (size_t k = 0; k < plan.operands.size(); ++k) {
     if (plan.operands[k].single) continue;
@@ -108,8 +107,7 @@ std::string pointwise_source(const PointwisePlan& plan) {
   const std::string compute = type_name(plan.compute), out = type_name(plan.operands[0].dtype);
   const std::string index = plan.narrow ? "unsigned" : "unsigned long long";
   const std::string times = std::to_string(plan.times), pack = std::to_string(plan.pack);
-  const std::string numbers =
-      "Numbers<" + compute + ", " + std::to_string(plan.numbers) + ">";
+  const std::string numbers = "Numbers<" + compute + ", " + std::to_string(plan.numbers) + ">";
   std::vector<std::string> parameters = {"const " + index + " total"}, inputs;
   if (plan.contiguous) {
     parameters.push_back(out + "* out");
@@ -122,8 +120,8 @@ std::string pointwise_source(const PointwisePlan& plan) {
     const std::string type = type_name(plan.operands[k].dtype), name = "in" + std::to_string(k);
     if (plan.contiguous) {
       parameters.push_back("const " + type + "* " + name);
-      inputs.push_back("Held<" + type + ", " + (plan.operands[k].single ? "true" : "false") +
-                       ", " + pack + ", " + times + ">{" + name + "}");
+      inputs.push_back("Held<" + type + ", " + (plan.operands[k].single ? "true" : "false") + ", " +
+                       pack + ", " + times + ">{" + name + "}");
     } else {
       parameters.push_back("const char* " + name);
       inputs.push_back("Gathered<" + type + ", " + times + ">{" + name + "}");
@@ -170,8 +168,7 @@ void add_pointwise_arguments(const PointwisePlan& plan, const GeneratedPointwise
     }
     arguments.add_bytes(g.bytes().data(), g.bytes().size(), plan.narrow ? 4 : 8);
   }
-  for (size_t k = 0; k < plan.operands.size(); ++k)
-    arguments.add(operand(call, k).tensor->data());
+  for (size_t k = 0; k < plan.operands.size(); ++k) arguments.add(operand(call, k).tensor->data());
   if (call.number_count == 0) return;
   std::vector<char> numbers;
   for (size_t i = 0; i < call.number_count; ++i)

@@ -18,8 +18,8 @@ struct PointwisePlan {
   };
   std::string_view expression;
   ScalarType compute = ScalarType::Float32;
-  std::vector<Operand> operands;         // the output first
-  std::vector<std::string> names;        // of the inputs, then of the numbers
+  std::vector<Operand> operands;   // the output first
+  std::vector<std::string> names;  // of the inputs, then of the numbers
   size_t numbers = 0;
   bool contiguous = false;
   bool narrow = true;  // 32-bit indices

@@ -118,7 +118,8 @@ ReducePlan plan_reduce(const GeneratedReduce& call) {
     // Neighbouring threads take neighbouring outputs, if these are what is close together.
     const bool outputs_close =
         std::abs(c.kept_in_strides.back()) <= std::abs(c.reduced_in_strides.back());
-    plan.width = static_cast<int>(threads_for(std::min<int64_t>(c.outputs, outputs_close ? 32 : 1)));
+    plan.width =
+        static_cast<int>(threads_for(std::min<int64_t>(c.outputs, outputs_close ? 32 : 1)));
   }
   const int64_t lanes = kThreads / plan.width, blocks = ceil_of(c.outputs, plan.width);
   const int64_t per_lane = ceil_of(c.reduced, lanes);
@@ -149,14 +150,14 @@ std::string reduce_source(const ReducePlan& plan, FoldStage stage) {
   const std::string compute = type_name(plan.compute);
   const std::string folded = std::to_string(joins ? 1 : plan.folded);
   source += "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(kThreads) +
-            ") fold_kernel(const FoldGeometry<" + index + ", " + std::to_string(plan.kept) + ", " + folded +
-            "> g, const char* in, char* out, const " + index + " outputs, const " + index +
+            ") fold_kernel(const FoldGeometry<" + index + ", " + std::to_string(plan.kept) + ", " +
+            folded + "> g, const char* in, char* out, const " + index + " outputs, const " + index +
             " count, const " + index + " piece, const int width, const " + compute +
             " divisor) {\n";
   // Results of pieces follow each other, one output's after another's.
-  source += "  fold<Function, " + compute + ", " + truth(joins) + ", " +
-            truth(joins || plan.rows) + ", " + truth(!joins && plan.wide) + ", " +
-            truth(!pieces) + ", " + type_name(joins ? plan.compute : plan.in) + ", " +
+  source += "  fold<Function, " + compute + ", " + truth(joins) + ", " + truth(joins || plan.rows) +
+            ", " + truth(!joins && plan.wide) + ", " + truth(!pieces) + ", " +
+            type_name(joins ? plan.compute : plan.in) + ", " +
             type_name(pieces ? plan.compute : plan.out) + ">";
   return source + "(g, in, out, outputs, count, piece, width, divisor);\n}\n";
 }
@@ -167,9 +168,9 @@ bool run_reduce(const GeneratedReduce& call) {
     return false;
   const DeviceGuard guard(call.out.device().index);
   const ReducePlan plan = plan_reduce(call);
-  Fold fold{FoldStage::Whole, call.in.data(), call.out.data(),   c.reduced,          plan.piece,
-            plan.pieces,     plan.width,     c.kept_in_strides, c.reduced_sizes,
-            c.reduced_in_strides};
+  Fold fold{FoldStage::Whole, call.in.data(),      call.out.data(), c.reduced,
+            plan.piece,       plan.pieces,         plan.width,      c.kept_in_strides,
+            c.reduced_sizes,  c.reduced_in_strides};
   if (plan.pieces == 1) {
     launch(call, plan, fold);
     return true;

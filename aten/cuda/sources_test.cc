@@ -56,8 +56,7 @@ Value value_for(const schema::Argument& a, ScalarType dtype, IntList sizes, bool
                 static_cast<size_t>(ones.nbytes()));
     move_bytes({t.storage()->data(), 0, t.device()}, {ones.storage()->data(), 0, kCPU},
                static_cast<size_t>(t.nbytes()), false);
-    if (strided && t.dim() == 2)
-      t = alias_with_geometry(t, {sizes[1], sizes[0]}, {1, sizes[1]}, 0);
+    if (strided && t.dim() == 2) t = alias_with_geometry(t, {sizes[1], sizes[0]}, {1, sizes[1]}, 0);
     return Value(t);
   }
   if (a.type.list) return Value(Value::Ints{0});
@@ -125,9 +124,9 @@ TEST(Sources, OfEveryOperatorAndDtypeCompile) {
   EXPECT_GT(all.size(), 1500u);
   constexpr size_t kBatch = 64;
   for (size_t at = 0; at < all.size(); at += kBatch) {
-    const std::vector<std::string> part(all.begin() + static_cast<int64_t>(at),
-                                        all.begin() + static_cast<int64_t>(
-                                                          std::min(at + kBatch, all.size())));
+    const std::vector<std::string> part(
+        all.begin() + static_cast<int64_t>(at),
+        all.begin() + static_cast<int64_t>(std::min(at + kBatch, all.size())));
     try {
       EXPECT_GT(compile_anew(joined(part), 90).size(), 0u);
     } catch (const Error& batch) {

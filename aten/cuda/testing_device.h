@@ -32,6 +32,13 @@ class TestingDevice {
   size_t used = 0, limit = size_t{1} << 30;
   std::vector<std::string> log;  // calls that tests look at
   cudaError_t next_error = cudaSuccess;
+  struct Launch {
+    dim3 blocks, threads;
+    cudaStream_t stream;
+  };
+  std::vector<Launch> launches;
+  std::function<void(void** arguments)> on_launch;
+  int loaded = 0;  // programs
 
   bool idle(cudaStream_t stream) { return queues_[stream].empty(); }
   void push(cudaStream_t stream, std::function<bool()> work) {
@@ -174,6 +181,25 @@ class TestingDevice {
     };
     c.event_elapsed_time = [](float* ms, cudaEvent_t, cudaEvent_t) {
       *ms = 2.5f;
+      return cudaSuccess;
+    };
+    c.library_load_data = [](cudaLibrary_t* library, const void*, cudaJitOption*, void**, unsigned,
+                             cudaLibraryOption*, void**, unsigned) {
+      ++the().loaded;
+      *library = reinterpret_cast<cudaLibrary_t>(std::malloc(1));
+      return cudaSuccess;
+    };
+    c.library_get_kernel = [](cudaKernel_t* kernel, cudaLibrary_t library, const char*) {
+      *kernel = reinterpret_cast<cudaKernel_t>(library);
+      return cudaSuccess;
+    };
+    c.library_get_global = [](void**, size_t*, cudaLibrary_t, const char*) {
+      return cudaErrorSymbolNotFound;
+    };
+    c.launch_kernel = [](const void*, dim3 blocks, dim3 threads, void** arguments, size_t,
+                         cudaStream_t stream) {
+      the().launches.push_back({blocks, threads, stream});
+      if (the().on_launch) the().on_launch(arguments);
       return cudaSuccess;
     };
     c.get_last_error = [] { return cudaSuccess; };

@@ -91,7 +91,8 @@ Pinned& pinned() {
 py::object empty_pinned(const std::string& name, const std::vector<int64_t>& sizes,
                         ScalarType dtype) {
   Backend& backend = backend_named(name);
-  const size_t nbytes = static_cast<size_t>(checked_numel(sizes, item_size(dtype)) * item_size(dtype));
+  const size_t nbytes =
+      static_cast<size_t>(checked_numel(sizes, item_size(dtype)) * item_size(dtype));
   void* data = nbytes ? backend.allocate_pinned(nbytes) : nullptr;
   if (!data) return py::none();
   {
@@ -193,9 +194,8 @@ void define_devices(py::module_& m) {
 
 // Streams are numbers, events addresses; the Python objects own them.
 void define_streams(py::module_& m) {
-  m.def("_backend_current_stream", [](const std::string& name, int index) {
-    return current_stream(device_at(name, index));
-  });
+  m.def("_backend_current_stream",
+        [](const std::string& name, int index) { return current_stream(device_at(name, index)); });
   m.def("_backend_set_stream", [](const std::string& name, int index, uint64_t stream) {
     set_current_stream(device_at(name, index), stream);
   });
@@ -237,11 +237,12 @@ void define_streams(py::module_& m) {
     const py::gil_scoped_release unlocked;
     backend.synchronize_event(pointer(event));
   });
-  m.def("_backend_elapsed",
-        [pointer](const std::string& name, uintptr_t start, uintptr_t end) {
-          return backend_named(name).elapsed_milliseconds(pointer(start), pointer(end));
-        },
-        "Milliseconds between two events.");
+  m.def(
+      "_backend_elapsed",
+      [pointer](const std::string& name, uintptr_t start, uintptr_t end) {
+        return backend_named(name).elapsed_milliseconds(pointer(start), pointer(end));
+      },
+      "Milliseconds between two events.");
 }
 
 }  // namespace

@@ -33,8 +33,15 @@ def _toolkit_impl(ctx):
             if header.basename.startswith("cudnn"):
                 ctx.symlink(header, "cudnn/" + header.basename)
 
-    # The compiler finds the toolkit's other parts beside itself.
-    ctx.file("nvcc", "#!/bin/sh\nexec %s/bin/nvcc \"$@\"\n" % root, executable = True)
+    # The compiler finds the toolkit's other parts beside itself. In the list of what it opened (-MF) a file of
+    # the tree is ./x.h, which everyone else calls x.h.
+    ctx.file("nvcc", """#!/bin/sh
+%s/bin/nvcc "$@" || exit
+while [ $# -gt 0 ]; do
+  [ "$1" = -MF ] && sed -i 's# \\./# #g' "$2"
+  shift
+done
+""" % root, executable = True)
     ctx.file("BUILD.bazel", """# Written by tools/bazel/cuda_toolkit.bzl.
 
 package(default_visibility = ["//visibility:public"])

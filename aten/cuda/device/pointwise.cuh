@@ -27,9 +27,8 @@ struct PlacesBelow<0, i...> {
 
 template <class Function, class Out, class Compute, int n, int... i, class... Elements>
 inline Out evaluate(const Numbers<Compute, n>& numbers, Places<i...>, Elements... elements) {
-  return convert_element<Out>(simd::element_of(
-      Function::eval(simd::value_of(convert_element<Compute>(elements))...,
-                     simd::value_of(numbers.at[i])...)));
+  return convert_element<Out>(simd::element_of(Function::eval(
+      simd::value_of(convert_element<Compute>(elements))..., simd::value_of(numbers.at[i])...)));
 }
 
 // ---- contiguous: every operand follows the output, or is one element ----
@@ -96,7 +95,7 @@ inline void contiguous(Index total, Out* out, const Numbers<Compute, n>& numbers
 
 template <class Index, int dims, int operands>
 struct Geometry {
-  Divisor<Index> sizes[dims];        // outermost first
+  Divisor<Index> sizes[dims];         // outermost first
   long long strides[operands][dims];  // in bytes; the output's first
 };
 // With 32-bit indices every place fits 32 bits, too.

@@ -97,7 +97,8 @@ inline Part<Function, T> fold_row(const In* row, Index begin, Index end, int lan
   }
   for (; at + pack <= end; at += step) fold(read(at));
   for (int e = 0; e < pack; ++e)
-    if (at + e < end) take<Function, joins, T>(parts[e], simd::value_of(convert_element<T>(row[at + e])));
+    if (at + e < end)
+      take<Function, joins, T>(parts[e], simd::value_of(convert_element<T>(row[at + e])));
 #pragma unroll
   for (int half = pack / 2; half > 0; half /= 2) {
 #pragma unroll
@@ -156,8 +157,8 @@ inline void fold(const FoldGeometry<Index, kept, folded>& g, const char* in, cha
   if (output < outputs) {
     const char* const base = in + place_of(output, g.kept_sizes, g.kept_in);
     if constexpr (rows)
-      part = fold_row<Function, T, joins, wide>(reinterpret_cast<const In*>(base), begin, end,
-                                                lane, lanes);
+      part = fold_row<Function, T, joins, wide>(reinterpret_cast<const In*>(base), begin, end, lane,
+                                                lanes);
     else
       part = fold_places<Function, T, joins, In>(g, base, begin, end, lane, lanes);
   }

@@ -82,8 +82,8 @@ const T* data_of(const Tensor& t) {
 }
 
 template <class T>
-void batch_norm_train_cuda(const Tensor& input, const Tensor& weight, const Tensor& bias, double eps,
-                           const Tensor& out, const Tensor& mean, const Tensor& var) {
+void batch_norm_train_cuda(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                           double eps, const Tensor& out, const Tensor& mean, const Tensor& var) {
   using C = Computed<T>;
   const Channels s(input.sizes());
   if (s.channels == 0) return;

@@ -20,7 +20,7 @@ namespace {
 
 struct Cudnn {
   SharedLibrary library{"libcudnn.so.9", "computes convolutions", "nvidia-cudnn-cu13"};
-#define TREADLE_CUDNN(name)                            \
+#define TREADLE_CUDNN(name)                             \
   std::remove_pointer_t<decltype(&cudnn##name)>* name = \
       library.function<std::remove_pointer_t<decltype(&cudnn##name)>>("cudnn" #name)
   TREADLE_CUDNN(Create);
@@ -88,8 +88,9 @@ Sizes sizes_of(IntList sizes, size_t spatial) {
   Sizes all;
   if (sizes.size() == spatial + 1) all.push_back(1);  // an image without a batch
   for (const int64_t size : sizes) {
-    check<ErrorKind::Runtime>(size <= INT32_MAX, "convolution: expected sizes below 2^31 on cuda, "
-                                                 "got ",
+    check<ErrorKind::Runtime>(size <= INT32_MAX,
+                              "convolution: expected sizes below 2^31 on cuda, "
+                              "got ",
                               size);
     all.push_back(static_cast<int>(size));
   }
@@ -148,16 +149,16 @@ struct Convolution {
                                                 static_cast<int>(w.size()), w.data()),
                   doing);
     constexpr bool narrow = sizeof(T) == 2;
-    succeed_cudnn(cudnn().SetConvolutionNdDescriptor(
-                      is.get(), static_cast<int>(stride.size()), padding.data(), stride.data(),
-                      dilation.data(), CUDNN_CROSS_CORRELATION,
-                      narrow ? CUDNN_DATA_FLOAT : kData<T>),
+    succeed_cudnn(cudnn().SetConvolutionNdDescriptor(is.get(), static_cast<int>(stride.size()),
+                                                     padding.data(), stride.data(), dilation.data(),
+                                                     CUDNN_CROSS_CORRELATION,
+                                                     narrow ? CUDNN_DATA_FLOAT : kData<T>),
                   doing);
     succeed_cudnn(cudnn().SetConvolutionGroupCount(is.get(), groups), doing);
     // Products of float32 are products of float32.
-    succeed_cudnn(cudnn().SetConvolutionMathType(is.get(), narrow ? CUDNN_TENSOR_OP_MATH
-                                                                  : CUDNN_FMA_MATH),
-                  doing);
+    succeed_cudnn(
+        cudnn().SetConvolutionMathType(is.get(), narrow ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH),
+        doing);
   }
 
   // What tells apart convolutions whose algorithms may differ.
@@ -193,8 +194,9 @@ Choice choice_for(const std::vector<int>& key, Ask ask) {
         f.memory <= kMostWorkspace)
       return known->emplace(key, Choice{static_cast<int>(f.algo), f.memory}).first->second;
   }
-  fail<ErrorKind::NotImplemented>("convolution: expected sizes that cuDNN has a deterministic "
-                                  "algorithm for, got others");
+  fail<ErrorKind::NotImplemented>(
+      "convolution: expected sizes that cuDNN has a deterministic "
+      "algorithm for, got others");
 }
 
 Tensor workspace(size_t bytes, const Tensor& beside) {
@@ -211,9 +213,8 @@ void forward(const Convolution<T>& c, const Tensor& x, const Tensor& w, const Te
   const cudnnHandle_t handle = handle_on(device);
   const Choice choice = choice_for<cudnnConvolutionFwdAlgoPerf_t>(
       c.key(device, 0), [&](int most, int* count, cudnnConvolutionFwdAlgoPerf_t* found) {
-        return cudnn().GetConvolutionForwardAlgorithm_v7(handle, c.x_is.get(), c.w_is.get(),
-                                                         c.is.get(), c.y_is.get(), most, count,
-                                                         found);
+        return cudnn().GetConvolutionForwardAlgorithm_v7(
+            handle, c.x_is.get(), c.w_is.get(), c.is.get(), c.y_is.get(), most, count, found);
       });
   const Tensor space = workspace(choice.workspace, y);
   const Factor<T> one = 1, zero = 0;
@@ -231,9 +232,8 @@ void backward_data(const Convolution<T>& c, const Tensor& y, const Tensor& w, co
   const cudnnHandle_t handle = handle_on(device);
   const Choice choice = choice_for<cudnnConvolutionBwdDataAlgoPerf_t>(
       c.key(device, 1), [&](int most, int* count, cudnnConvolutionBwdDataAlgoPerf_t* found) {
-        return cudnn().GetConvolutionBackwardDataAlgorithm_v7(handle, c.w_is.get(), c.y_is.get(),
-                                                              c.is.get(), c.x_is.get(), most,
-                                                              count, found);
+        return cudnn().GetConvolutionBackwardDataAlgorithm_v7(
+            handle, c.w_is.get(), c.y_is.get(), c.is.get(), c.x_is.get(), most, count, found);
       });
   const Tensor space = workspace(choice.workspace, x);
   const Factor<T> one = 1, zero = 0;
@@ -245,18 +245,18 @@ void backward_data(const Convolution<T>& c, const Tensor& y, const Tensor& w, co
 }
 
 template <class T>
-void convolution_cuda(const Tensor& input, const Tensor& weight, const Tensor& bias,
-                      IntList stride, IntList padding, IntList dilation, bool transposed, IntList,
-                      int64_t groups, const Tensor& out) {
+void convolution_cuda(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
+                      IntList padding, IntList dilation, bool transposed, IntList, int64_t groups,
+                      const Tensor& out) {
   if (out.numel() == 0) return;
   const DeviceGuard guard(out.device().index);
   const Tensor in = aten::contiguous(input), w = aten::contiguous(weight);
   if (in.numel() == 0 || w.numel() == 0)
     aten::zero_(out);
   else if (transposed)
-    backward_data(Convolution<T>(out.sizes(), w.sizes(), in.sizes(), stride, padding, dilation,
-                                 groups),
-                  in, w, out);
+    backward_data(
+        Convolution<T>(out.sizes(), w.sizes(), in.sizes(), stride, padding, dilation, groups), in,
+        w, out);
   else
     forward(Convolution<T>(in.sizes(), w.sizes(), out.sizes(), stride, padding, dilation, groups),
             in, w, out);
@@ -271,8 +271,8 @@ void convolution_cuda(const Tensor& input, const Tensor& weight, const Tensor& b
 
 template <class T>
 void convolution_grad_weight_cuda(const Tensor& grad, const Tensor& input, IntList weight_sizes,
-                                  IntList stride, IntList padding, IntList dilation,
-                                  int64_t groups, const Tensor& out) {
+                                  IntList stride, IntList padding, IntList dilation, int64_t groups,
+                                  const Tensor& out) {
   if (out.numel() == 0) return;
   const int device = out.device().index;
   const DeviceGuard guard(device);
@@ -285,9 +285,8 @@ void convolution_grad_weight_cuda(const Tensor& grad, const Tensor& input, IntLi
   const cudnnHandle_t handle = handle_on(device);
   const Choice choice = choice_for<cudnnConvolutionBwdFilterAlgoPerf_t>(
       c.key(device, 2), [&](int most, int* count, cudnnConvolutionBwdFilterAlgoPerf_t* found) {
-        return cudnn().GetConvolutionBackwardFilterAlgorithm_v7(handle, c.x_is.get(),
-                                                                c.y_is.get(), c.is.get(),
-                                                                c.w_is.get(), most, count, found);
+        return cudnn().GetConvolutionBackwardFilterAlgorithm_v7(
+            handle, c.x_is.get(), c.y_is.get(), c.is.get(), c.w_is.get(), most, count, found);
       });
   const Tensor space = workspace(choice.workspace, out);
   const Factor<T> one = 1, zero = 0;

@@ -79,8 +79,8 @@ void read_rows(const void* data, const Tensor& index, const Tensor& out, int64_t
     launch(uint8_t{});
 }
 
-void read(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out,
-          const char* op, const Place& place) {
+void read(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out, const char* op,
+          const Place& place) {
   if (out.numel() == 0) return;
   const Tensor from = aten::contiguous(self), entries = entries_of(index);
   const auto at = static_cast<size_t>(dim);
@@ -138,8 +138,8 @@ void gather_cuda(const Tensor& self, int64_t dim, const Tensor& index, bool /*sp
   if (index.numel() == 0) return;
   check<ErrorKind::Runtime>(self.dim() <= kMostDims, "gather: expected at most ", kMostDims,
                             " dimensions on cuda, got ", self.dim());
-  GatherGeometry g{static_cast<int>(self.dim()), static_cast<int>(wrap_dim("gather", dim, self.dim())),
-                   {}, {}};
+  GatherGeometry g{
+      static_cast<int>(self.dim()), static_cast<int>(wrap_dim("gather", dim, self.dim())), {}, {}};
   for (int d = 0; d < g.dims; ++d) {
     g.sizes[d] = index.sizes()[static_cast<size_t>(d)];
     g.strides[d] = self.strides()[static_cast<size_t>(d)];
@@ -151,9 +151,10 @@ void gather_cuda(const Tensor& self, int64_t dim, const Tensor& index, bool /*sp
   const auto launch = [&]<class Index>(Index) {
     using Unit = std::conditional_t<
         sizeof(T) == 16, uint4,
-        std::conditional_t<sizeof(T) == 8, uint64_t,
-                           std::conditional_t<sizeof(T) == 4, uint32_t,
-                                              std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>>>;
+        std::conditional_t<
+            sizeof(T) == 8, uint64_t,
+            std::conditional_t<sizeof(T) == 4, uint32_t,
+                               std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>>>;
     gather_kernel<<<blocks_for(index.numel()), kBlock, 0, place.stream>>>(
         static_cast<const Unit*>(self.data()), entries.data_as<Index>(),
         static_cast<Unit*>(out.data()), index.numel(), size, g, op, faults().place(place.device));
@@ -232,9 +233,9 @@ void embedding_backward_cuda(const Tensor& grad_output, const Tensor& indices, i
   const Tensor scratch =
       empty_tensor({static_cast<int64_t>(bytes)}, ScalarType::UInt8, out.device());
   sort(scratch.data());
-  add_uses<T><<<static_cast<unsigned>(n), static_cast<unsigned>(std::min<int64_t>(width, kBlock)), 0,
-                place.stream>>>(grad.data_as<T>(), sorted, order, n, num_weights, width,
-                                padding_idx, scale_grad_by_freq, out.data_as<T>());
+  add_uses<T><<<static_cast<unsigned>(n), static_cast<unsigned>(std::min<int64_t>(width, kBlock)),
+                0, place.stream>>>(grad.data_as<T>(), sorted, order, n, num_weights, width,
+                                   padding_idx, scale_grad_by_freq, out.data_as<T>());
   check_launched();
 }
 

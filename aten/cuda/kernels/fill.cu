@@ -48,9 +48,9 @@ void fill_cuda(const Tensor& self, const Scalar& value) {
   const Place place(self);
   const auto* const bytes = reinterpret_cast<const unsigned char*>(&v);
   if (std::all_of(bytes, bytes + sizeof v, [&](unsigned char b) { return b == bytes[0]; })) {
-    succeed(cudaMemsetAsync(self.data(), bytes[0], static_cast<size_t>(self.nbytes()),
-                            place.stream),
-            "filling memory");
+    succeed(
+        cudaMemsetAsync(self.data(), bytes[0], static_cast<size_t>(self.nbytes()), place.stream),
+        "filling memory");
     return;
   }
   fill_kernel<<<blocks_for(self.numel()), kBlock, 0, place.stream>>>(self.data_as<Bits>(), bits,
@@ -71,8 +71,8 @@ void linear_cuda(const Tensor& self, const Scalar& start, const Scalar& step) {
   const int64_t n = self.numel();
   if (n == 0) return;
   const Place place(self);
-  linear_kernel<T><<<blocks_for(n), kBlock, 0, place.stream>>>(self.data_as<T>(), start.to<double>(),
-                                                               step.to<double>(), n);
+  linear_kernel<T><<<blocks_for(n), kBlock, 0, place.stream>>>(
+      self.data_as<T>(), start.to<double>(), step.to<double>(), n);
   check_launched();
 }
 
@@ -88,8 +88,7 @@ Scalar local_scalar_dense_cuda(const Tensor& self) {
 const auto fill_registered = register_cuda<aten::ops::_fill_>(
     AllTypes(), []<class T>() { return &fill_cuda<T>; }, "fill_cuda");
 const auto linear_registered = register_cuda<aten::ops::_linear_>(
-    Floats(), []<class T>() { return &linear_cuda<T>; },
-    "linear_cuda");
+    Floats(), []<class T>() { return &linear_cuda<T>; }, "linear_cuda");
 const auto local_scalar_dense_registered = register_cuda<aten::ops::_local_scalar_dense>(
     AllTypes(), []<class T>() { return &local_scalar_dense_cuda<T>; }, "local_scalar_dense_cuda");
 

@@ -103,7 +103,8 @@ __device__ inline C folded_in_block(C mine, Join join) {
   parts[threadIdx.x] = mine;
   for (int half = kBlock / 2; half > 0; half /= 2) {
     __syncthreads();
-    if (threadIdx.x < half) parts[threadIdx.x] = join(parts[threadIdx.x], parts[threadIdx.x + half]);
+    if (threadIdx.x < half)
+      parts[threadIdx.x] = join(parts[threadIdx.x], parts[threadIdx.x + half]);
   }
   __syncthreads();
   return parts[0];

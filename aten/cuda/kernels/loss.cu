@@ -20,9 +20,10 @@ __device__ inline bool counts(int64_t target, int64_t classes, int64_t ignored,
 }
 
 template <class T>
-__global__ void forward_kernel(const T* x, int64_t stride_n, int64_t stride_c, const int64_t* target,
-                               const T* weight, int64_t samples, int64_t classes, int64_t reduction,
-                               int64_t ignored, T* output, T* total_weight, FaultPlace fault) {
+__global__ void forward_kernel(const T* x, int64_t stride_n, int64_t stride_c,
+                               const int64_t* target, const T* weight, int64_t samples,
+                               int64_t classes, int64_t reduction, int64_t ignored, T* output,
+                               T* total_weight, FaultPlace fault) {
   using C = Computed<T>;
   C sum = 0, total = 0;
   for (int64_t n = threadIdx.x; n < samples; n += kBlock) {
@@ -64,7 +65,8 @@ template <class T>
 void nll_loss_forward_cuda(const Tensor& self, const Tensor& target, const Tensor& weight,
                            int64_t reduction, int64_t ignore_index, const Tensor& output,
                            const Tensor& total_weight) {
-  const Tensor t = aten::contiguous(target), w = weight.defined() ? aten::contiguous(weight) : weight;
+  const Tensor t = aten::contiguous(target),
+               w = weight.defined() ? aten::contiguous(weight) : weight;
   const Place place(self);
   forward_kernel<T><<<1, kBlock, 0, place.stream>>>(
       self.data_as<T>(), self.strides()[0], self.strides()[1], t.data_as<int64_t>(),

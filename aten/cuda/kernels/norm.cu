@@ -52,11 +52,9 @@ __global__ void input_gradient_kernel(const T* g, const T* x, const T* weight,
     product += h(i) * (widened(x[first + i]) - m);
   }
   const C mean_h = folded_in_block(sum, Plus()) / static_cast<C>(length);
-  const C slope =
-      folded_in_block(product, Plus()) * scale * scale / static_cast<C>(length);
+  const C slope = folded_in_block(product, Plus()) * scale * scale / static_cast<C>(length);
   for (int64_t i = threadIdx.x; i < length; i += kBlock)
-    out[first + i] =
-        narrowed<T>(scale * (h(i) - mean_h - (widened(x[first + i]) - m) * slope));
+    out[first + i] = narrowed<T>(scale * (h(i) - mean_h - (widened(x[first + i]) - m) * slope));
 }
 
 // Rows in 8 parts, of 32 columns each: a block's sums of the parts are added in order.
@@ -112,8 +110,8 @@ void layer_norm_cuda(const Tensor& input, IntList normalized_shape, const Tensor
   const Tensor x = dense(input), w = dense(weight), b = dense(bias);
   const Place place(input);
   layer_norm_kernel<T><<<static_cast<unsigned>(s.rows), kBlock, 0, place.stream>>>(
-      x.data_as<T>(), data_of<T>(w), data_of<T>(b), static_cast<C>(eps), s.length,
-      out.data_as<T>(), mean.data_as<C>(), rstd.data_as<C>());
+      x.data_as<T>(), data_of<T>(w), data_of<T>(b), static_cast<C>(eps), s.length, out.data_as<T>(),
+      mean.data_as<C>(), rstd.data_as<C>());
   check_launched();
 }
 

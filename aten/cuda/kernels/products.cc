@@ -20,7 +20,7 @@ namespace {
 
 struct Cublas {
   SharedLibrary library{"libcublas.so.13", "multiplies matrices", "nvidia-cublas"};
-#define TREADLE_CUBLAS(name, symbol)             \
+#define TREADLE_CUBLAS(name, symbol)               \
   std::remove_pointer_t<decltype(&symbol)>* name = \
       library.function<std::remove_pointer_t<decltype(&symbol)>>(#symbol)
   TREADLE_CUBLAS(create, cublasCreate_v2);
@@ -53,9 +53,9 @@ cublasHandle_t handle_on(int device, cudaStream_t stream) {
     succeed_cublas(cublas().create(&handle), "starting cuBLAS");
     // Sums of 16-bit numbers stay in float32, in the same order each run.
     succeed_cublas(
-        cublas().set_math_mode(handle, static_cast<cublasMath_t>(
-                                           CUBLAS_PEDANTIC_MATH |
-                                           CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)),
+        cublas().set_math_mode(
+            handle, static_cast<cublasMath_t>(CUBLAS_PEDANTIC_MATH |
+                                              CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)),
         "setting up cuBLAS");
   }
   succeed_cublas(cublas().set_stream(handle, stream), "choosing cuBLAS's stream");
@@ -160,7 +160,8 @@ void addmm_cuda(const Tensor& self, const Tensor& mat1, const Tensor& mat2, cons
   multiply<T>(mat1, mat2, out, alpha, beta);
 }
 
-using Multiplied = TypeList<float, double, Half, BFloat16, std::complex<float>, std::complex<double>>;
+using Multiplied =
+    TypeList<float, double, Half, BFloat16, std::complex<float>, std::complex<double>>;
 
 const auto mm_registered = register_cuda<aten::ops::mm>(
     Multiplied(), []<class T>() { return &mm_cuda<T>; }, "mm_cuda");

@@ -150,13 +150,13 @@ void bernoulli_cuda(const Tensor& self, double p, const Generator& generator) {
   const auto yes_words = static_cast<int64_t>(p * 0x1p32);
   const Place place(self);
   bernoulli_kernel<T><<<blocks_for(counters), kBlock, 0, place.stream>>>(
-      self.data_as<T>(), n, static_cast<uint32_t>(yes_words - 1), yes_words == 0,
-      static_cast<T>(1), static_cast<T>(0), at);
+      self.data_as<T>(), n, static_cast<uint32_t>(yes_words - 1), yes_words == 0, static_cast<T>(1),
+      static_cast<T>(0), at);
   check_launched();
 }
 
-using Reals = TypeList<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double, Half,
-                       BFloat16>;
+using Reals =
+    TypeList<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double, Half, BFloat16>;
 
 const auto uniform_registered = register_cuda<aten::ops::uniform_>(
     Floats(), []<class T>() { return &uniform_cuda<T>; }, "uniform_cuda");

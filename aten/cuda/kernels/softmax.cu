@@ -60,9 +60,8 @@ __global__ void backward_kernel(const T* grad, const T* y, T* out, int64_t outer
   Slice<block> s;
   if (!find_slice(outer, size, inner, s)) return;
   C sum = 0;
-  s.for_each(size, [&](int64_t i) {
-    sum += log ? widened(grad[i]) : widened(grad[i]) * widened(y[i]);
-  });
+  s.for_each(size,
+             [&](int64_t i) { sum += log ? widened(grad[i]) : widened(grad[i]) * widened(y[i]); });
   sum = s.joined(sum, Plus());
   s.for_each(size, [&](int64_t i) {
     const C g = widened(grad[i]), p = widened(y[i]);
@@ -74,9 +73,9 @@ struct Sizes {
   int64_t outer = 1, size = 1, inner = 1;
   Sizes(IntList sizes, int64_t dim) {
     if (sizes.empty()) return;
-    const auto at = static_cast<size_t>(wrap_dim("softmax", dim, static_cast<int64_t>(sizes.size())));
-    for (size_t d = 0; d < sizes.size(); ++d)
-      (d < at ? outer : d == at ? size : inner) *= sizes[d];
+    const auto at =
+        static_cast<size_t>(wrap_dim("softmax", dim, static_cast<int64_t>(sizes.size())));
+    for (size_t d = 0; d < sizes.size(); ++d) (d < at ? outer : d == at ? size : inner) *= sizes[d];
   }
   bool by_blocks() const { return inner == 1 || outer * inner < 1024; }
   unsigned blocks() const {
@@ -91,7 +90,8 @@ void forward(const Tensor& self, int64_t dim, const Tensor& out) {
   const Tensor in = aten::contiguous(self);
   const Sizes s(out.sizes(), dim);
   const Place place(out);
-  const auto kernel = s.by_blocks() ? &forward_kernel<T, log, true> : &forward_kernel<T, log, false>;
+  const auto kernel =
+      s.by_blocks() ? &forward_kernel<T, log, true> : &forward_kernel<T, log, false>;
   kernel<<<s.blocks(), kBlock, 0, place.stream>>>(in.data_as<T>(), out.data_as<T>(), s.outer,
                                                   s.size, s.inner);
   check_launched();
@@ -135,8 +135,7 @@ const auto log_softmax_registered = register_cuda<aten::ops::_log_softmax>(
 const auto softmax_backward_registered = register_cuda<aten::ops::_softmax_backward_data>(
     Floats(), []<class T>() { return &softmax_backward_cuda<T>; }, "softmax_backward_cuda");
 const auto log_softmax_backward_registered = register_cuda<aten::ops::_log_softmax_backward_data>(
-    Floats(), []<class T>() { return &log_softmax_backward_cuda<T>; },
-    "log_softmax_backward_cuda");
+    Floats(), []<class T>() { return &log_softmax_backward_cuda<T>; }, "log_softmax_backward_cuda");
 
 }  // namespace
 }  // namespace treadle::cuda
