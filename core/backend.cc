@@ -25,6 +25,7 @@ struct Entry {
   std::atomic<Backend*> backend{nullptr};
   std::atomic<bool> fallback{true};
   BackendMemory* memory = nullptr;
+  BackendFinder finder;
 };
 struct Registry {
   std::mutex mutex;
@@ -72,7 +73,10 @@ std::atomic<bool> detail::any_backend{false};
 DeviceType register_backend(std::unique_ptr<Backend> backend) {
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
-  const DeviceType type = register_device_type(backend->facts().name);
+  // The name "cuda" is known before there is a backend for it.
+  const bool known = backend->facts().name == name_of(DeviceType::CUDA) &&
+                     !r.entries[slot(DeviceType::CUDA)].backend.load();
+  const DeviceType type = known ? DeviceType::CUDA : register_device_type(backend->facts().name);
   Entry& entry = r.entries[slot(type)];
   entry.memory = new BackendMemory(*backend, type);
   register_allocator(type, entry.memory);
@@ -94,7 +98,7 @@ void withdraw_backend(DeviceType type) {
     memory = entry.memory;
     r.withdrawn.emplace_back(backend, memory);
     std::erase(r.order, type);
-    withdraw_device_type(type);
+    if (type != DeviceType::CUDA) withdraw_device_type(type);
   }
   memory->empty_caches();
 }
@@ -139,8 +143,30 @@ void set_current_stream(Device device, uint64_t stream) {
   current().streams[{exact.type, exact.index}] = stream;
 }
 
+void set_backend_finder(DeviceType type, BackendFinder finder) {
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  r.entries[slot(type)].finder = std::move(finder);
+}
+
+namespace {
+[[gnu::cold]] void find_backend(DeviceType type) {
+  BackendFinder finder;
+  {
+    Registry& r = registry();
+    const std::lock_guard lock(r.mutex);
+    finder = r.entries[slot(type)].finder;
+  }
+  if (!finder) return;
+  const std::string reason = finder();
+  check<ErrorKind::Runtime>(reason.empty(), "expected a device that has memory, got ",
+                            name_of(type), ", for which no backend is loaded: ", reason);
+}
+}  // namespace
+
 Device with_index(Device device) {
   if (device.is_cpu() || device.is_meta()) return device;
+  if (!backend_of(device.type)) find_backend(device.type);
   if (device.index < 0) device.index = static_cast<int8_t>(current_device(device.type));
   // A device type without a backend has no allocator either, which says so better.
   if (backend_of(device.type)) require_index(device.type, device.index);
@@ -160,7 +186,8 @@ void move_bytes(MemoryPlace to, MemoryPlace from, size_t nbytes, bool non_blocki
   const DeviceType type = to_cpu ? from.device.type : to.device.type;
   const bool one_backend = to_cpu || from_cpu || to.device.type == from.device.type;
   if (one_backend && require_backend(type).copy(to, from, nbytes, non_blocking)) return;
-  check<ErrorKind::Runtime>(!to_cpu && !from_cpu, "expected a device that copies from and to the cpu, got ",
+  check<ErrorKind::Runtime>(!to_cpu && !from_cpu,
+                            "expected a device that copies from and to the cpu, got ",
                             name_of(type), ", which declined");
   const std::unique_ptr<char[]> bytes(new char[nbytes]);
   move_bytes({bytes.get(), 0, kCPU}, from, nbytes, false);

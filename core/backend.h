@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -110,8 +111,14 @@ void set_current_device(DeviceType type, int index);
 uint64_t current_stream(Device device) noexcept;
 void set_current_stream(Device device, uint64_t stream);
 // The device with its index: the current one where it has none. RuntimeError where there are not
-// that many devices. CPU and meta devices come back as they are.
+// that many devices. CPU and meta devices come back as they are. Where the type has no backend, its
+// finder is asked first.
 Device with_index(Device device);
+
+// What is called when a device is asked for whose type has no backend: it registers one and returns
+// an empty text, or says why there is none, which becomes the end of a RuntimeError.
+using BackendFinder = std::function<std::string()>;
+void set_backend_finder(DeviceType type, BackendFinder finder);
 
 // Copies bytes from any device to any: between two backends, or where one declines, by way of the
 // CPU. When it returns, CPU memory may be read or reused; with `non_blocking`, after a

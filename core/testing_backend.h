@@ -15,8 +15,8 @@ namespace treadle {
 class TestingBackend : public Backend {
  public:
   explicit TestingBackend(const std::string& name, bool keeps_memory = false,
-                          bool addressable = false)
-      : Backend(facts_for(name, keeps_memory, addressable)) {}
+                          bool addressable = false, bool generates = false)
+      : Backend(facts_for(name, keeps_memory, addressable, generates)) {}
 
   static void* disguised(void* p) {
     return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(p) ^ (uintptr_t{0xA5} << 56));
@@ -70,7 +70,8 @@ class TestingBackend : public Backend {
   uint64_t streams = 0, stream_now = 0, destroyed_stream = 0;
 
  private:
-  static Facts facts_for(const std::string& name, bool keeps_memory, bool addressable) {
+  static Facts facts_for(const std::string& name, bool keeps_memory, bool addressable,
+                         bool generates) {
     Facts f;
     f.name = f.storage_tag = name;
     f.plugin = "tests";
@@ -81,7 +82,7 @@ class TestingBackend : public Backend {
     f.keeps_memory = keeps_memory;
     f.addressable = addressable;
     f.host_visible = false;
-    f.generates = false;
+    f.generates = generates;
     return f;
   }
 };

@@ -54,8 +54,9 @@ def _package_impl(ctx):
             if path.startswith("generated/"):
                 path = path[len("generated/"):]
             headers["treadle/include/" + path] = file
-    entries += headers.items()
-    entries.append(("treadle/include/treadle/stamp.h", _stamp(ctx, headers)))
+    if headers:
+        entries += headers.items()
+        entries.append(("treadle/include/treadle/stamp.h", _stamp(ctx, headers)))
     lines = {place: file.path for place, file in entries}
     manifest = ctx.actions.declare_file(ctx.label.name + ".manifest")
     ctx.actions.write(manifest, "".join(["%s\t%s\n" % (place, lines[place]) for place in sorted(lines.keys())]))
@@ -83,7 +84,12 @@ treadle_package = rule(
 
 def _wheel_impl(ctx):
     package = ctx.attr.package[PackageInfo]
-    wheel = ctx.actions.declare_file("treadle-%s-%s-%s.whl" % (VERSION, WHEEL_PYTHON_TAG, WHEEL_PLATFORM))
+    wheel = ctx.actions.declare_file(
+        "%s-%s-%s-%s.whl" % (ctx.attr.distribution, VERSION, WHEEL_PYTHON_TAG, WHEEL_PLATFORM),
+    )
+    without = []
+    for library in ctx.attr.without:
+        without += ["--without", library]
     ctx.actions.run(
         executable = PYTHON,
         arguments = [
@@ -95,15 +101,19 @@ def _wheel_impl(ctx):
             ctx.file.metadata.path,
             "--license",
             ctx.file.license.path,
+            "--name",
+            ctx.attr.distribution,
             "--version",
             VERSION,
+            "--entry-points",
+            ctx.attr.entry_points,
             "--python-tag",
             WHEEL_PYTHON_TAG,
             "--platform",
             WHEEL_PLATFORM,
             "--output",
             wheel.path,
-        ],
+        ] + without,
         inputs = depset(
             [ctx.file._make_wheel, ctx.file.metadata, ctx.file.license, package.manifest],
             transitive = [package.files],
@@ -120,6 +130,9 @@ treadle_wheel = rule(
     implementation = _wheel_impl,
     attrs = {
         "package": attr.label(mandatory = True, providers = [PackageInfo]),
+        "distribution": attr.string(default = "treadle", doc = "the wheel's name, with '_' for '-'"),
+        "entry_points": attr.string(doc = "the text of entry_points.txt, where there is one"),
+        "without": attr.string_list(doc = "shared libraries that another package brings"),
         "metadata": attr.label(mandatory = True, allow_single_file = True),
         "license": attr.label(mandatory = True, allow_single_file = True),
         "_make_wheel": attr.label(default = "//tools/bazel:make_wheel.py", allow_single_file = True),

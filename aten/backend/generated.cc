@@ -1,6 +1,7 @@
 // Hands pointwise and reduce calls to backends that make kernels of expressions.
 #include "aten/backend/generated.h"
 
+#include <algorithm>
 #include <deque>
 #include <mutex>
 #include <unordered_map>
@@ -31,6 +32,17 @@ const ArgumentNames& names_of(const char* schema) {
 
 }  // namespace
 
+std::string_view reduction_part(std::string_view text, std::string_view name) {
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find("; ", begin), text.size());
+    const std::string_view piece = text.substr(begin, end - begin);
+    if (piece.starts_with(name) && piece.substr(name.size()).starts_with(" = "))
+      return piece.substr(name.size() + 3);
+    begin = end + 2;
+  }
+  return {};
+}
+
 bool run_generated(const ExpressionSource& source, const Tensor& out, const DimVector& out_strides,
                    ArrayRef<const Tensor*> inputs, const DimVector* input_strides,
                    ArrayRef<Scalar> numbers, IntList shape, ScalarType compute) {
@@ -47,7 +59,8 @@ bool run_generated(const ExpressionSource& source, const Tensor& out, const DimV
   for (size_t k = 0; k < inputs.size(); ++k) {
     const Tensor& t = *inputs[k];
     if (t.is_cpu())
-      call.numbers[call.number_count++] = {names.tensors[k].c_str(), aten::ops::_local_scalar_dense::base(t)};
+      call.numbers[call.number_count++] = {names.tensors[k].c_str(),
+                                           aten::ops::_local_scalar_dense::base(t)};
     else
       call.inputs[call.input_count++] = {&t, input_strides[k].data(), names.tensors[k].c_str()};
   }

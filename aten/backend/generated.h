@@ -2,6 +2,8 @@
 // a backend that makes a kernel of it (Backend::pointwise and reduce of core/backend.h).
 #pragma once
 
+#include <string_view>
+
 #include "aten/iterator/reduce.h"
 #include "core/backend.h"
 #include "core/scalar.h"
@@ -16,6 +18,10 @@ struct ExpressionSource {
   const char* schema;      // "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
   const char* expression;  // "self + alpha * other", or "init = 0; step = acc + x; ..."
 };
+
+// A part of a reduction's text: "acc + x" for "step" in "init = 0; step = acc + x; combine = a +
+// b"; empty where there is none.
+std::string_view reduction_part(std::string_view text, std::string_view name);
 
 struct GeneratedOperand {
   const Tensor* tensor;

@@ -6,6 +6,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "aten/backend/generated.h"
 #include "core/error.h"
 #include "core/schema/expr.h"
 
@@ -61,18 +62,6 @@ int32_t add(const schema::ExprNode& e, std::vector<treadle_node>& nodes) {
   return static_cast<int32_t>(nodes.size()) - 1;
 }
 
-// "step" of "init = 0; step = acc + x; combine = a + b"; empty where there is none.
-std::string_view part(std::string_view text, std::string_view name) {
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find("; ", begin), text.size());
-    const std::string_view piece = text.substr(begin, end - begin);
-    if (piece.starts_with(name) && piece.substr(name.size()).starts_with(" = "))
-      return piece.substr(name.size() + 3);
-    begin = end + 2;
-  }
-  return {};
-}
-
 template <class T, class Make>
 const T& once_for(const char* expression, Make make) {
   static auto* mutex = new std::mutex;
@@ -94,8 +83,8 @@ const Tree& pointwise_tree(const char* expression) {
 
 const ReduceTrees& reduce_trees(const char* expression) {
   return once_for<ReduceTrees>(expression, [&] {
-    return ReduceTrees{Tree(part(expression, "init")), Tree(part(expression, "step")),
-                       Tree(part(expression, "combine")), Tree(part(expression, "final"))};
+    const auto part = [&](const char* name) { return Tree(reduction_part(expression, name)); };
+    return ReduceTrees{part("init"), part("step"), part("combine"), part("final")};
   });
 }
 

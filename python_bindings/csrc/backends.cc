@@ -73,7 +73,8 @@ Pinned& pinned() {
 py::object empty_pinned(const std::string& name, const std::vector<int64_t>& sizes,
                         ScalarType dtype) {
   Backend& backend = backend_named(name);
-  const size_t nbytes = static_cast<size_t>(checked_numel(sizes, item_size(dtype)) * item_size(dtype));
+  const size_t nbytes =
+      static_cast<size_t>(checked_numel(sizes, item_size(dtype)) * item_size(dtype));
   void* data = nbytes ? backend.allocate_pinned(nbytes) : nullptr;
   if (!data) return py::none();
   {
@@ -113,6 +114,18 @@ void define_plugins(py::module_& m) {
     for (const plugin::LoadedPlugin& p : plugin::loaded_plugins()) all.append(shown(p));
     return all;
   });
+  m.def(
+      "_set_backend_finder",
+      [](const std::string& name, py::function finder) {
+        // Never freed: a device may be asked for while the interpreter ends.
+        auto* const kept = new py::function(std::move(finder));
+        set_backend_finder(type_named(name), [kept] {
+          const py::gil_scoped_acquire locked;
+          return (*kept)().cast<std::string>();
+        });
+      },
+      "Let a function be called when a device without a backend is asked for: it loads one and "
+      "returns '', or says why there is none.");
   m.def("_backends", [] {
     py::list names;
     for (const DeviceType type : backends()) names.append(std::string(name_of(type)));
@@ -158,9 +171,8 @@ void define_devices(py::module_& m) {
 
 // Streams are numbers, events addresses; the Python objects own them.
 void define_streams(py::module_& m) {
-  m.def("_backend_current_stream", [](const std::string& name, int index) {
-    return current_stream(device_at(name, index));
-  });
+  m.def("_backend_current_stream",
+        [](const std::string& name, int index) { return current_stream(device_at(name, index)); });
   m.def("_backend_set_stream", [](const std::string& name, int index, uint64_t stream) {
     set_current_stream(device_at(name, index), stream);
   });
@@ -204,11 +216,12 @@ void define_streams(py::module_& m) {
     const py::gil_scoped_release unlocked;
     backend.synchronize_event(pointer(event));
   });
-  m.def("_backend_elapsed",
-        [pointer](const std::string& name, uintptr_t start, uintptr_t end) {
-          return backend_named(name).elapsed_milliseconds(pointer(start), pointer(end));
-        },
-        "Milliseconds between two events.");
+  m.def(
+      "_backend_elapsed",
+      [pointer](const std::string& name, uintptr_t start, uintptr_t end) {
+        return backend_named(name).elapsed_milliseconds(pointer(start), pointer(end));
+      },
+      "Milliseconds between two events.");
 }
 
 }  // namespace

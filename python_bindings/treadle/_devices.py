@@ -4,7 +4,8 @@ the library, and which module is a device's.
 A device is there if a tensor can be made on it, which takes a backend for it. A function that needs
 one says so where there is none:
 
-    RuntimeError: cuda.synchronize: expected a CUDA device, got none: no backend for one is loaded
+    RuntimeError: cuda.synchronize: expected a CUDA device, got none: the package treadle-cuda is
+    not installed
 
 What a program may as well do without a device, such as seeding its generator or emptying its cache,
 does nothing.
@@ -71,8 +72,27 @@ def get_device_module(device: Any = None) -> Any:
 
 def no_device(function: str) -> RuntimeError:
     """The error of a function such as "cuda.synchronize" where there is no device."""
-    title = _TITLES[function.split(".")[0]]
-    return RuntimeError(f"{function}: expected {title}, got none: no backend for one is loaded")
+    kind = function.split(".")[0]
+    reason = "no backend for one is loaded"
+    if kind == "cuda":
+        from treadle.cuda import _loading
+
+        reason = _loading.find() or reason
+    return RuntimeError(f"{function}: expected {_TITLES[kind]}, got none: {reason}")
+
+
+def _of_backend(namespace: str, name: str) -> Optional[Callable[..., Any]]:
+    """The function of that name of a backend's module, if one is loaded: what was imported before
+    it was loaded finds it, too."""
+    if namespace != "cuda":
+        return None
+    from treadle.cuda import _loading
+
+    if _loading.find():
+        return None
+    from treadle.backends._install import module_of
+
+    return getattr(module_of(namespace), name, None)
 
 
 def refusals(namespace: str) -> Callable[[str], Callable[..., Any]]:
@@ -82,7 +102,10 @@ def refusals(namespace: str) -> Callable[[str], Callable[..., Any]]:
 
     def refused(name: str) -> Callable[..., Any]:
         def function(*args: Any, **kwargs: Any) -> Any:
-            raise no_device(f"{namespace}.{name}")
+            answer = _of_backend(namespace, name)
+            if answer is None:
+                raise no_device(f"{namespace}.{name}")
+            return answer(*args, **kwargs)
 
         function.__name__ = function.__qualname__ = name
         function.__module__ = f"treadle.{namespace}"

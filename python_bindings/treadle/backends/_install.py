@@ -27,6 +27,8 @@ def install(name: str) -> None:
     if name in _devices.ABSENT or not hasattr(treadle, name):
         _publish(module)
         setattr(treadle, name, module)
+    elif name == "cuda":
+        _fill(treadle.cuda, module)
     _add(_C.Tensor, name, _to_device(name))
     _add(_C.Tensor, f"is_{name}", property(lambda self: self.device.type == name))
     layers = sys.modules.get("treadle.nn.modules.module")
@@ -53,6 +55,19 @@ def install_on_sequences(cls: Any) -> None:
     for name in _C._backends():
         _add(cls, name, _to_device(name))
         _add(cls, f"is_{name}", property(lambda self, name=name: self.data.device.type == name))
+
+
+def _fill(place: Any, module: DeviceModule) -> None:
+    """Let the functions of a device take the place of those of a module that programs have imported
+    before there was one."""
+    for cls in type(module).__mro__:
+        if not cls.__module__.startswith("treadle."):
+            break
+        for key in vars(cls):
+            if not key.startswith("_"):
+                setattr(place, key, getattr(module, key))
+    for key in ("Stream", "Event", "StreamContext", "device", "device_of"):
+        setattr(place, key, getattr(module, key))
 
 
 def _publish(module: DeviceModule) -> None:

@@ -1,4 +1,6 @@
-"""Questions about CUDA devices. There are none until a backend for them is loaded, and they say so.
+"""CUDA devices. Their backend, of the package treadle-cuda, is loaded when one is first asked for; its
+functions (treadle/backends/_module.py) then take the place of those here, which say that there is
+no device, and why.
 
 device = "cuda" if treadle.cuda.is_available() else "cpu"
 """
@@ -9,6 +11,7 @@ from typing import Any, List, Union
 
 from treadle import _C, _devices, _legacy_types, _names
 from treadle._C import OutOfMemoryError as OutOfMemoryError
+from treadle.cuda import _loading  # noqa: F401
 from treadle.cuda.memory import *  # noqa: F403
 from treadle.cuda.random import *  # noqa: F403
 from treadle.cuda.streams import *  # noqa: F403

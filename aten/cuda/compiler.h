@@ -1,0 +1,21 @@
+// Compiles CUDA C++ source of generated kernels for an architecture, by NVRTC, which needs no
+// device. What was compiled once is kept on disk, under TREADLE_CUDA_CACHE, else
+// $XDG_CACHE_HOME/treadle/cuda or ~/.cache/treadle/cuda; an empty TREADLE_CUDA_CACHE keeps nothing.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace treadle::cuda {
+
+// Machine code of `source` for e.g. architecture 90 (compute capability 9.0). The source includes
+// the headers of device_headers.h. InternalError with the compiler's first complaints where it
+// does not compile.
+std::string compile(std::string_view source, int architecture);
+// The same without a look at what is kept.
+std::string compile_anew(std::string_view source, int architecture);
+
+// Where compiled kernels are kept; empty: nowhere.
+std::string cache_folder();
+
+}  // namespace treadle::cuda

@@ -1,0 +1,41 @@
+// The element types that the device has no own ones for.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <type_traits>
+
+namespace treadle {
+
+// 16-bit floats: numbers to compute with are float.
+struct Half {
+  uint16_t bits;
+  Half() = default;
+  explicit Half(float v) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(v)); }
+  explicit operator float() const {
+    float v;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(bits));
+    return v;
+  }
+};
+struct BFloat16 {
+  uint16_t bits;
+  BFloat16() = default;
+  // To the nearest, halves to even; NaN stays NaN.
+  explicit BFloat16(float v) {
+    const uint32_t u = __float_as_uint(v);
+    bits = (u & 0x7fffffffu) > 0x7f800000u
+               ? static_cast<uint16_t>((u >> 16) | 0x40u)
+               : static_cast<uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+  }
+  explicit operator float() const { return __uint_as_float(static_cast<uint32_t>(bits) << 16); }
+};
+
+template <class T>
+inline constexpr bool is_complex_type = false;
+template <class R>
+inline constexpr bool is_complex_type<std::complex<R>> = true;
+
+enum class ScalarType : uint8_t;
+
+}  // namespace treadle

@@ -1,0 +1,13 @@
+// Kernels that are generated from operators' expressions: of pointwise calls and of reductions.
+#pragma once
+
+#include "aten/backend/generated.h"
+
+namespace treadle::cuda {
+
+// Queue the call on this thread's stream of its device. False where it has more dimensions than a
+// kernel's arguments hold.
+bool run_pointwise(const GeneratedPointwise& call);
+bool run_reduce(const GeneratedReduce& call);
+
+}  // namespace treadle::cuda

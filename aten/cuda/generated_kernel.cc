@@ -1,0 +1,89 @@
+// Keeps and launches generated kernels.
+#include "aten/cuda/generated_kernel.h"
+
+#include <cstring>
+#include <memory>
+#include <unordered_map>
+
+#include "aten/cuda/backend.h"
+#include "aten/cuda/compiler.h"
+#include "aten/cuda/faults.h"
+#include "core/error.h"
+
+namespace treadle::cuda {
+
+Arguments& Arguments::add_bytes(const void* data, size_t size, size_t alignment) {
+  const size_t at = (used_ + alignment - 1) / alignment * alignment;
+  check_internal(count_ < kMost && at + size <= kMostBytes, "a launch's arguments have room");
+  std::memcpy(bytes_ + at, data, size);
+  pointers_[count_++] = bytes_ + at;
+  used_ = at + size;
+  return *this;
+}
+void** Arguments::pointers() { return pointers_; }
+
+namespace {
+
+struct Known {
+  std::mutex mutex;
+  std::unordered_map<std::string, std::unique_ptr<GeneratedKernel>> kernels;
+};
+Known& known() {
+  static auto* known = new Known;
+  return *known;
+}
+
+}  // namespace
+
+GeneratedKernel& GeneratedKernel::of(const std::string& key, int device, const char* name,
+                                     const std::function<std::string()>& text) {
+  const int architecture = device_facts(device).architecture;
+  std::string whole = key;
+  whole.push_back(static_cast<char>(architecture));
+  whole += name;
+  Known& k = known();
+  const std::lock_guard lock(k.mutex);
+  std::unique_ptr<GeneratedKernel>& kernel = k.kernels[whole];
+  if (!kernel) kernel.reset(new GeneratedKernel(compile(text(), architecture), name));
+  return *kernel;
+}
+
+GeneratedKernel::GeneratedKernel(std::string image, const char* name) : image_(std::move(image)) {
+  succeed(
+      calls().library_load_data(&library_, image_.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+      "loading a kernel");
+  succeed(calls().library_get_kernel(&kernel_, library_, name), "finding a kernel");
+}
+
+// Tells the kernel where the device's error record is, if it can fail.
+void GeneratedKernel::prepare(int device) {
+  std::atomic<uint64_t>& done = prepared_[device / 64];
+  const uint64_t bit = uint64_t{1} << (device % 64);
+  if (done.load(std::memory_order_acquire) & bit) return;
+  const std::lock_guard lock(mutex_);
+  if (done.load(std::memory_order_relaxed) & bit) return;
+  void* variable = nullptr;
+  size_t size = 0;
+  const cudaError_t code =
+      calls().library_get_global(&variable, &size, library_, "_ZN7treadle11fault_placeE");
+  if (code == cudaSuccess) {
+    const FaultPlace place = faults().place(device);
+    check_internal(size == sizeof place, "an error record's place has one layout");
+    succeed(calls().memcpy_async(variable, &place, sizeof place, cudaMemcpyHostToDevice,
+                                 stream_on(device)),
+            "preparing a kernel");
+    succeed(calls().stream_synchronize(stream_on(device)), "preparing a kernel");
+  } else {
+    calls().get_last_error();  // this kernel has none
+  }
+  done.fetch_or(bit, std::memory_order_release);
+}
+
+void GeneratedKernel::launch(int device, dim3 blocks, Arguments& arguments) {
+  prepare(device);
+  succeed(calls().launch_kernel(reinterpret_cast<const void*>(kernel_), blocks, dim3(kThreads),
+                                arguments.pointers(), 0, stream_on(device)),
+          "launching a kernel");
+}
+
+}  // namespace treadle::cuda

@@ -1,0 +1,309 @@
+// Convolutions and their gradients by cuDNN, of one to three spatial dimensions. The algorithm is
+// the fastest by cuDNN's own estimate of those that give the same bits each run; it is asked for
+// once for each shape.
+#include <cudnn.h>
+
+#include <array>
+#include <map>
+
+#include "aten/cuda/kernels/registration.h"
+#include "aten/cuda/shared_library.h"
+#include "aten/ops/_convolution_grad_weight.h"
+#include "aten/ops/add.h"
+#include "aten/ops/contiguous.h"
+#include "aten/ops/convolution.h"
+#include "aten/ops/zero_.h"
+#include "aten/shape/conv.h"
+
+namespace treadle::cuda {
+namespace {
+
+struct Cudnn {
+  SharedLibrary library{"libcudnn.so.9", "computes convolutions", "nvidia-cudnn-cu13"};
+#define TREADLE_CUDNN(name)                             \
+  std::remove_pointer_t<decltype(&cudnn##name)>* name = \
+      library.function<std::remove_pointer_t<decltype(&cudnn##name)>>("cudnn" #name)
+  TREADLE_CUDNN(Create);
+  TREADLE_CUDNN(SetStream);
+  TREADLE_CUDNN(GetErrorString);
+  TREADLE_CUDNN(CreateTensorDescriptor);
+  TREADLE_CUDNN(DestroyTensorDescriptor);
+  TREADLE_CUDNN(SetTensorNdDescriptor);
+  TREADLE_CUDNN(CreateFilterDescriptor);
+  TREADLE_CUDNN(DestroyFilterDescriptor);
+  TREADLE_CUDNN(SetFilterNdDescriptor);
+  TREADLE_CUDNN(CreateConvolutionDescriptor);
+  TREADLE_CUDNN(DestroyConvolutionDescriptor);
+  TREADLE_CUDNN(SetConvolutionNdDescriptor);
+  TREADLE_CUDNN(SetConvolutionGroupCount);
+  TREADLE_CUDNN(SetConvolutionMathType);
+  TREADLE_CUDNN(GetConvolutionForwardAlgorithm_v7);
+  TREADLE_CUDNN(GetConvolutionBackwardDataAlgorithm_v7);
+  TREADLE_CUDNN(GetConvolutionBackwardFilterAlgorithm_v7);
+  TREADLE_CUDNN(ConvolutionForward);
+  TREADLE_CUDNN(ConvolutionBackwardData);
+  TREADLE_CUDNN(ConvolutionBackwardFilter);
+#undef TREADLE_CUDNN
+};
+const Cudnn& cudnn() {
+  static const auto* cudnn = new Cudnn;
+  return *cudnn;
+}
+
+void succeed_cudnn(cudnnStatus_t code, const char* doing) {
+  check<ErrorKind::Runtime>(code == CUDNN_STATUS_SUCCESS, "cuda: expected ", doing,
+                            " to succeed, got ", cudnn().GetErrorString(code));
+}
+
+// This thread's handle on a device.
+cudnnHandle_t handle_on(int device) {
+  thread_local std::map<int, cudnnHandle_t> handles;
+  cudnnHandle_t& handle = handles[device];
+  if (!handle) succeed_cudnn(cudnn().Create(&handle), "starting cuDNN");
+  succeed_cudnn(cudnn().SetStream(handle, stream_on(device)), "choosing cuDNN's stream");
+  return handle;
+}
+
+// A descriptor for the time of a call.
+template <class Handle>
+class Description {
+ public:
+  using Make = cudnnStatus_t(Handle*);
+  using Free = cudnnStatus_t(Handle);
+  Description(Make* make, Free* free) : free_(free) {
+    succeed_cudnn(make(&handle_), "describing a convolution");
+  }
+  Description(const Description&) = delete;
+  ~Description() { free_(handle_); }
+  Handle get() const { return handle_; }
+
+ private:
+  Handle handle_ = nullptr;
+  Free* free_;
+};
+
+// Sizes as cuDNN takes them: two leading ones, then at least two of space.
+using Sizes = std::vector<int>;
+Sizes sizes_of(IntList sizes, size_t spatial) {
+  Sizes all;
+  if (sizes.size() == spatial + 1) all.push_back(1);  // an image without a batch
+  for (const int64_t size : sizes) {
+    check<ErrorKind::Runtime>(size <= INT32_MAX,
+                              "convolution: expected sizes below 2^31 on cuda, "
+                              "got ",
+                              size);
+    all.push_back(static_cast<int>(size));
+  }
+  if (spatial == 1) all.insert(all.begin() + 2, 1);
+  return all;
+}
+Sizes entries_of(IntList list, size_t spatial, int missing) {
+  Sizes all;
+  if (spatial == 1) all.push_back(missing);
+  for (size_t d = 0; d < spatial; ++d) all.push_back(static_cast<int>(shape::entry_of(list, d)));
+  return all;
+}
+
+template <class T>
+constexpr cudnnDataType_t kData = std::is_same_v<T, double>     ? CUDNN_DATA_DOUBLE
+                                  : std::is_same_v<T, Half>     ? CUDNN_DATA_HALF
+                                  : std::is_same_v<T, BFloat16> ? CUDNN_DATA_BFLOAT16
+                                                                : CUDNN_DATA_FLOAT;
+
+// The plain convolution from x to y that a call is about, in whichever direction it goes.
+template <class T>
+struct Convolution {
+  Sizes x, w, y, stride, padding, dilation;
+  int groups;
+  Description<cudnnTensorDescriptor_t> x_is{cudnn().CreateTensorDescriptor,
+                                            cudnn().DestroyTensorDescriptor};
+  Description<cudnnTensorDescriptor_t> y_is{cudnn().CreateTensorDescriptor,
+                                            cudnn().DestroyTensorDescriptor};
+  Description<cudnnFilterDescriptor_t> w_is{cudnn().CreateFilterDescriptor,
+                                            cudnn().DestroyFilterDescriptor};
+  Description<cudnnConvolutionDescriptor_t> is{cudnn().CreateConvolutionDescriptor,
+                                               cudnn().DestroyConvolutionDescriptor};
+
+  Convolution(IntList from, IntList weight, IntList to, IntList strides, IntList paddings,
+              IntList dilations, int64_t group_count)
+      : groups(static_cast<int>(group_count)) {
+    const size_t spatial = weight.size() - 2;
+    x = sizes_of(from, spatial);
+    w = sizes_of(weight, spatial);
+    y = sizes_of(to, spatial);
+    stride = entries_of(strides, spatial, 1);
+    padding = entries_of(paddings, spatial, 0);
+    dilation = entries_of(dilations, spatial, 1);
+    const char* const doing = "describing a convolution";
+    const auto describe = [&](const auto& d, const Sizes& sizes) {
+      Sizes steps(sizes.size());
+      int step = 1;
+      for (size_t i = sizes.size(); i-- > 0; step *= sizes[i]) steps[i] = step;
+      succeed_cudnn(cudnn().SetTensorNdDescriptor(d.get(), kData<T>, static_cast<int>(sizes.size()),
+                                                  sizes.data(), steps.data()),
+                    doing);
+    };
+    describe(x_is, x);
+    describe(y_is, y);
+    succeed_cudnn(cudnn().SetFilterNdDescriptor(w_is.get(), kData<T>, CUDNN_TENSOR_NCHW,
+                                                static_cast<int>(w.size()), w.data()),
+                  doing);
+    constexpr bool narrow = sizeof(T) == 2;
+    succeed_cudnn(cudnn().SetConvolutionNdDescriptor(is.get(), static_cast<int>(stride.size()),
+                                                     padding.data(), stride.data(), dilation.data(),
+                                                     CUDNN_CROSS_CORRELATION,
+                                                     narrow ? CUDNN_DATA_FLOAT : kData<T>),
+                  doing);
+    succeed_cudnn(cudnn().SetConvolutionGroupCount(is.get(), groups), doing);
+    // Products of float32 are products of float32.
+    succeed_cudnn(
+        cudnn().SetConvolutionMathType(is.get(), narrow ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH),
+        doing);
+  }
+
+  // What tells apart convolutions whose algorithms may differ.
+  std::vector<int> key(int device, int direction) const {
+    std::vector<int> all = {device, direction, static_cast<int>(kData<T>), groups};
+    for (const Sizes* part : {&x, &w, &y, &stride, &padding, &dilation})
+      all.insert(all.end(), part->begin(), part->end());
+    return all;
+  }
+};
+
+struct Choice {
+  int algorithm;
+  size_t workspace;
+};
+
+// The choice for a key, made by `ask` the first time.
+template <class Found, class Ask>
+Choice choice_for(const std::vector<int>& key, Ask ask) {
+  static auto* mutex = new std::mutex;
+  static auto* known = new std::map<std::vector<int>, Choice>;
+  const std::lock_guard lock(*mutex);
+  const auto it = known->find(key);
+  if (it != known->end()) return it->second;
+  constexpr size_t kMostWorkspace = size_t{1} << 30;
+  std::array<Found, 16> found;
+  int count = 0;
+  succeed_cudnn(ask(static_cast<int>(found.size()), &count, found.data()),
+                "choosing a convolution's algorithm");
+  for (int i = 0; i < count; ++i) {
+    const Found& f = found[static_cast<size_t>(i)];
+    if (f.status == CUDNN_STATUS_SUCCESS && f.determinism == CUDNN_DETERMINISTIC &&
+        f.memory <= kMostWorkspace)
+      return known->emplace(key, Choice{static_cast<int>(f.algo), f.memory}).first->second;
+  }
+  fail<ErrorKind::NotImplemented>(
+      "convolution: expected sizes that cuDNN has a deterministic "
+      "algorithm for, got others");
+}
+
+Tensor workspace(size_t bytes, const Tensor& beside) {
+  return empty_tensor({static_cast<int64_t>(bytes)}, ScalarType::UInt8, beside.device());
+}
+
+template <class T>
+using Factor = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+// y of x.
+template <class T>
+void forward(const Convolution<T>& c, const Tensor& x, const Tensor& w, const Tensor& y) {
+  const int device = y.device().index;
+  const cudnnHandle_t handle = handle_on(device);
+  const Choice choice = choice_for<cudnnConvolutionFwdAlgoPerf_t>(
+      c.key(device, 0), [&](int most, int* count, cudnnConvolutionFwdAlgoPerf_t* found) {
+        return cudnn().GetConvolutionForwardAlgorithm_v7(
+            handle, c.x_is.get(), c.w_is.get(), c.is.get(), c.y_is.get(), most, count, found);
+      });
+  const Tensor space = workspace(choice.workspace, y);
+  const Factor<T> one = 1, zero = 0;
+  succeed_cudnn(cudnn().ConvolutionForward(
+                    handle, &one, c.x_is.get(), x.data(), c.w_is.get(), w.data(), c.is.get(),
+                    static_cast<cudnnConvolutionFwdAlgo_t>(choice.algorithm), space.data(),
+                    choice.workspace, &zero, c.y_is.get(), y.data()),
+                "computing a convolution");
+}
+
+// x's gradient of y's: also what a transposed convolution computes.
+template <class T>
+void backward_data(const Convolution<T>& c, const Tensor& y, const Tensor& w, const Tensor& x) {
+  const int device = x.device().index;
+  const cudnnHandle_t handle = handle_on(device);
+  const Choice choice = choice_for<cudnnConvolutionBwdDataAlgoPerf_t>(
+      c.key(device, 1), [&](int most, int* count, cudnnConvolutionBwdDataAlgoPerf_t* found) {
+        return cudnn().GetConvolutionBackwardDataAlgorithm_v7(
+            handle, c.w_is.get(), c.y_is.get(), c.is.get(), c.x_is.get(), most, count, found);
+      });
+  const Tensor space = workspace(choice.workspace, x);
+  const Factor<T> one = 1, zero = 0;
+  succeed_cudnn(cudnn().ConvolutionBackwardData(
+                    handle, &one, c.w_is.get(), w.data(), c.y_is.get(), y.data(), c.is.get(),
+                    static_cast<cudnnConvolutionBwdDataAlgo_t>(choice.algorithm), space.data(),
+                    choice.workspace, &zero, c.x_is.get(), x.data()),
+                "computing a convolution's gradient");
+}
+
+template <class T>
+void convolution_cuda(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
+                      IntList padding, IntList dilation, bool transposed, IntList, int64_t groups,
+                      const Tensor& out) {
+  if (out.numel() == 0) return;
+  const DeviceGuard guard(out.device().index);
+  const Tensor in = aten::contiguous(input), w = aten::contiguous(weight);
+  if (in.numel() == 0 || w.numel() == 0)
+    aten::zero_(out);
+  else if (transposed)
+    backward_data(
+        Convolution<T>(out.sizes(), w.sizes(), in.sizes(), stride, padding, dilation, groups), in,
+        w, out);
+  else
+    forward(Convolution<T>(in.sizes(), w.sizes(), out.sizes(), stride, padding, dilation, groups),
+            in, w, out);
+  if (!bias.defined()) return;
+  // Of each channel, over all of space.
+  const size_t spatial = w.sizes().size() - 2;
+  DimVector sizes(spatial + 1, 1), strides(spatial + 1, 0);
+  sizes[0] = bias.sizes()[0];
+  strides[0] = bias.strides()[0];
+  aten::add_(out, alias_with_geometry(bias, sizes, strides, bias.storage_offset()));
+}
+
+template <class T>
+void convolution_grad_weight_cuda(const Tensor& grad, const Tensor& input, IntList weight_sizes,
+                                  IntList stride, IntList padding, IntList dilation, int64_t groups,
+                                  const Tensor& out) {
+  if (out.numel() == 0) return;
+  const int device = out.device().index;
+  const DeviceGuard guard(device);
+  const Tensor y = aten::contiguous(grad), x = aten::contiguous(input);
+  if (y.numel() == 0 || x.numel() == 0) {
+    aten::zero_(out);
+    return;
+  }
+  const Convolution<T> c(x.sizes(), weight_sizes, y.sizes(), stride, padding, dilation, groups);
+  const cudnnHandle_t handle = handle_on(device);
+  const Choice choice = choice_for<cudnnConvolutionBwdFilterAlgoPerf_t>(
+      c.key(device, 2), [&](int most, int* count, cudnnConvolutionBwdFilterAlgoPerf_t* found) {
+        return cudnn().GetConvolutionBackwardFilterAlgorithm_v7(
+            handle, c.x_is.get(), c.y_is.get(), c.is.get(), c.w_is.get(), most, count, found);
+      });
+  const Tensor space = workspace(choice.workspace, out);
+  const Factor<T> one = 1, zero = 0;
+  succeed_cudnn(cudnn().ConvolutionBackwardFilter(
+                    handle, &one, c.x_is.get(), x.data(), c.y_is.get(), y.data(), c.is.get(),
+                    static_cast<cudnnConvolutionBwdFilterAlgo_t>(choice.algorithm), space.data(),
+                    choice.workspace, &zero, c.w_is.get(), out.data()),
+                "computing a convolution's gradient");
+}
+
+using Convolved = TypeList<float, double, Half, BFloat16>;
+
+const auto convolution_registered = register_cuda<aten::ops::convolution>(
+    Convolved(), []<class T>() { return &convolution_cuda<T>; }, "convolution_cuda");
+const auto grad_weight_registered = register_cuda<aten::ops::_convolution_grad_weight>(
+    Convolved(), []<class T>() { return &convolution_grad_weight_cuda<T>; },
+    "convolution_grad_weight_cuda");
+
+}  // namespace
+}  // namespace treadle::cuda

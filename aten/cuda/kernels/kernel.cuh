@@ -1,0 +1,113 @@
+// What hand-written kernels share: elements as the numbers they are computed in, where and how to
+// launch, and sums whose order depends on the number of threads of a block alone.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+
+#include "aten/cuda/fault_record.h"
+#include "aten/cuda/faults.h"
+#include "aten/cuda/kernels/registration.h"
+
+namespace treadle::cuda {
+
+// ---- elements ----
+
+template <class T>
+struct ComputedIn {
+  using type = T;
+};
+template <>
+struct ComputedIn<Half> {
+  using type = float;
+};
+template <>
+struct ComputedIn<BFloat16> {
+  using type = float;
+};
+template <class T>
+using Computed = typename ComputedIn<T>::type;
+
+template <class T>
+__device__ inline Computed<T> widened(T v) {
+  if constexpr (std::is_same_v<T, Half>) {
+    float f;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(v.bits));
+    return f;
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    return __uint_as_float(static_cast<unsigned>(v.bits) << 16);
+  } else {
+    return v;
+  }
+}
+template <class T>
+__device__ inline T narrowed(Computed<T> v) {
+  if constexpr (std::is_same_v<T, Half>) {
+    Half h;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h.bits) : "f"(v));
+    return h;
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    BFloat16 b;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(b.bits) : "f"(v));
+    return b;
+  } else {
+    return v;
+  }
+}
+
+// ---- launching ----
+
+constexpr int kBlock = 256;
+
+// The tensor's device, for the time of a launch, and this thread's stream there.
+struct Place {
+  explicit Place(const Tensor& t)
+      : device(t.device().index), guard(device), stream(stream_on(device)) {}
+  int device;
+  DeviceGuard guard;
+  cudaStream_t stream;
+};
+
+// Blocks for `n` elements, of which a thread does one after another (see for_each_element).
+inline unsigned blocks_for(int64_t n) {
+  return static_cast<unsigned>(std::min<int64_t>((n + kBlock - 1) / kBlock, 1 << 20));
+}
+inline void check_launched() { succeed(cudaGetLastError(), "launching a kernel"); }
+
+template <class F>
+__device__ inline void for_each_element(int64_t n, F f) {
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
+       i += static_cast<int64_t>(gridDim.x) * blockDim.x)
+    f(i);
+}
+
+// ---- folds of a block of kBlock threads; all of them get the result ----
+
+struct Plus {
+  template <class C>
+  __device__ C operator()(C a, C b) const {
+    return a + b;
+  }
+};
+struct Larger {  // NaN where one is
+  template <class C>
+  __device__ C operator()(C a, C b) const {
+    return a != a ? a : a > b ? a : b;
+  }
+};
+template <class C, class Join>
+__device__ inline C folded_in_block(C mine, Join join) {
+  __shared__ C parts[kBlock];
+  __syncthreads();
+  parts[threadIdx.x] = mine;
+  for (int half = kBlock / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half)
+      parts[threadIdx.x] = join(parts[threadIdx.x], parts[threadIdx.x + half]);
+  }
+  __syncthreads();
+  return parts[0];
+}
+
+}  // namespace treadle::cuda

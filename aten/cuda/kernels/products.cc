@@ -1,0 +1,176 @@
+// Matrix products by cuBLAS: mm, addmm, bmm, baddbmm. Matrices of any strides: those of which one
+// dimension is contiguous are read as they are, transposed where need be; others are copied first.
+//
+// cuBLAS sees matrices by columns: a product by rows is that of the transposed factors, exchanged.
+#include <cublas_api.h>
+
+#include "aten/cuda/kernels/registration.h"
+#include "aten/cuda/shared_library.h"
+#include "aten/iterator/copy.h"
+#include "aten/ops/addmm.h"
+#include "aten/ops/baddbmm.h"
+#include "aten/ops/bmm.h"
+#include "aten/ops/contiguous.h"
+#include "aten/ops/mm.h"
+#include "aten/ops/mul.h"
+#include "aten/ops/zero_.h"
+
+namespace treadle::cuda {
+namespace {
+
+struct Cublas {
+  SharedLibrary library{"libcublas.so.13", "multiplies matrices", "nvidia-cublas"};
+#define TREADLE_CUBLAS(name, symbol)               \
+  std::remove_pointer_t<decltype(&symbol)>* name = \
+      library.function<std::remove_pointer_t<decltype(&symbol)>>(#symbol)
+  TREADLE_CUBLAS(create, cublasCreate_v2);
+  TREADLE_CUBLAS(set_stream, cublasSetStream_v2);
+  TREADLE_CUBLAS(set_math_mode, cublasSetMathMode);
+  TREADLE_CUBLAS(status_name, cublasGetStatusName);
+#undef TREADLE_CUBLAS
+  // In full: the header has a second function of its name.
+  using Gemm = cublasStatus_t(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int,
+                              const void*, const void*, cudaDataType, int, long long, const void*,
+                              cudaDataType, int, long long, const void*, void*, cudaDataType, int,
+                              long long, int, cublasComputeType_t, cublasGemmAlgo_t);
+  Gemm* gemm = library.function<Gemm>("cublasGemmStridedBatchedEx");
+};
+const Cublas& cublas() {
+  static const auto* cublas = new Cublas;
+  return *cublas;
+}
+
+void succeed_cublas(cublasStatus_t code, const char* doing) {
+  check<ErrorKind::Runtime>(code == CUBLAS_STATUS_SUCCESS, "cuda: expected ", doing,
+                            " to succeed, got ", cublas().status_name(code));
+}
+
+// This thread's handle on a device. Never destroyed: other libraries may be unloaded before.
+cublasHandle_t handle_on(int device, cudaStream_t stream) {
+  thread_local std::map<int, cublasHandle_t> handles;
+  cublasHandle_t& handle = handles[device];
+  if (!handle) {
+    succeed_cublas(cublas().create(&handle), "starting cuBLAS");
+    // Sums of 16-bit numbers stay in float32, in the same order each run.
+    succeed_cublas(
+        cublas().set_math_mode(
+            handle, static_cast<cublasMath_t>(CUBLAS_PEDANTIC_MATH |
+                                              CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)),
+        "setting up cuBLAS");
+  }
+  succeed_cublas(cublas().set_stream(handle, stream), "choosing cuBLAS's stream");
+  return handle;
+}
+
+struct Types {
+  cudaDataType_t data;
+  cublasComputeType_t compute;
+};
+template <class T>
+constexpr Types types_of() {
+  if constexpr (std::is_same_v<T, double>)
+    return {CUDA_R_64F, CUBLAS_COMPUTE_64F_PEDANTIC};
+  else if constexpr (std::is_same_v<T, std::complex<double>>)
+    return {CUDA_C_64F, CUBLAS_COMPUTE_64F_PEDANTIC};
+  else if constexpr (std::is_same_v<T, std::complex<float>>)
+    return {CUDA_C_32F, CUBLAS_COMPUTE_32F_PEDANTIC};
+  else if constexpr (std::is_same_v<T, Half>)
+    return {CUDA_R_16F, CUBLAS_COMPUTE_32F};
+  else if constexpr (std::is_same_v<T, BFloat16>)
+    return {CUDA_R_16BF, CUBLAS_COMPUTE_32F};
+  else
+    return {CUDA_R_32F, CUBLAS_COMPUTE_32F_PEDANTIC};
+}
+
+// A factor by rows: `transposed` where its columns are what is contiguous.
+struct Factor {
+  Tensor tensor;
+  bool transposed;
+  int64_t leading, batch_stride;
+};
+
+Factor factor_of(const Tensor& t) {
+  const size_t d = t.sizes().size() - 2;
+  const int64_t rows = t.sizes()[d], columns = t.sizes()[d + 1];
+  const int64_t down = t.strides()[d], across = t.strides()[d + 1];
+  const int64_t batch = d ? t.strides()[0] : 0;
+  if (batch >= 0) {
+    if (across == 1 && (down >= std::max<int64_t>(1, columns) || rows == 1))
+      return {t, false, std::max(down, std::max<int64_t>(1, columns)), batch};
+    if (down == 1 && (across >= std::max<int64_t>(1, rows) || columns == 1))
+      return {t, true, std::max(across, std::max<int64_t>(1, rows)), batch};
+  }
+  const Tensor packed = aten::contiguous(t);
+  return {packed, false, std::max<int64_t>(1, columns), rows * columns};
+}
+
+// out = alpha a b + beta out, of matrices or of batches of them; out is contiguous.
+template <class T>
+void multiply(const Tensor& a, const Tensor& b, const Tensor& out, const Scalar& alpha,
+              const Scalar& beta) {
+  if (out.numel() == 0) return;
+  const size_t d = out.sizes().size() - 2;
+  const int64_t batch = d ? out.sizes()[0] : 1, rows = out.sizes()[d], columns = out.sizes()[d + 1];
+  const int64_t inner = a.sizes()[d + 1];
+  for (const int64_t n : {batch, rows, columns, inner})
+    check<ErrorKind::Runtime>(n <= INT32_MAX, "mm: expected sizes below 2^31 on cuda, got ", n);
+  if (inner == 0) {  // no product: what is left is the addend
+    if (beta.equal(0))
+      aten::zero_(out);
+    else
+      aten::mul_(out, beta);
+    return;
+  }
+  using C = std::conditional_t<sizeof(T) == 2, float, T>;
+  const C scale = alpha.to<C>(), kept = beta.to<C>();
+  const Factor left = factor_of(a), right = factor_of(b);
+  const int device = out.device().index;
+  const DeviceGuard guard(device);
+  constexpr Types types = types_of<T>();
+  const auto operation = [](const Factor& f) { return f.transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
+  const auto as_int = [](int64_t v) { return static_cast<int>(v); };
+  succeed_cublas(
+      cublas().gemm(handle_on(device, stream_on(device)), operation(right), operation(left),
+                    as_int(columns), as_int(rows), as_int(inner), &scale, right.tensor.data(),
+                    types.data, as_int(right.leading), right.batch_stride, left.tensor.data(),
+                    types.data, as_int(left.leading), left.batch_stride, &kept, out.data(),
+                    types.data, as_int(columns), rows * columns, as_int(batch), types.compute,
+                    CUBLAS_GEMM_DEFAULT),
+      "multiplying matrices");
+}
+
+// `addend` broadcast to the shape of `out`, copied into it.
+void fill_with(const Tensor& addend, const Tensor& out) {
+  DimVector strides(out.sizes().size(), 0);
+  const size_t shift = out.sizes().size() - addend.sizes().size();
+  for (size_t d = 0; d < addend.sizes().size(); ++d)
+    if (addend.sizes()[d] != 1) strides[d + shift] = addend.strides()[d];
+  copy_strided(out, alias_with_geometry(addend, out.sizes(), strides, addend.storage_offset()));
+}
+
+template <class T>
+void mm_cuda(const Tensor& self, const Tensor& mat2, const Tensor& out) {
+  multiply<T>(self, mat2, out, Scalar(1), Scalar(0));
+}
+// With beta == 0 the addend is ignored altogether: a NaN in it does not count.
+template <class T>
+void addmm_cuda(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
+                const Scalar& alpha, const Tensor& out) {
+  if (!beta.equal(0)) fill_with(self, out);
+  multiply<T>(mat1, mat2, out, alpha, beta);
+}
+
+using Multiplied =
+    TypeList<float, double, Half, BFloat16, std::complex<float>, std::complex<double>>;
+
+const auto mm_registered = register_cuda<aten::ops::mm>(
+    Multiplied(), []<class T>() { return &mm_cuda<T>; }, "mm_cuda");
+const auto bmm_registered = register_cuda<aten::ops::bmm>(
+    Multiplied(), []<class T>() { return &mm_cuda<T>; }, "mm_cuda");
+const auto addmm_registered = register_cuda<aten::ops::addmm>(
+    Multiplied(), []<class T>() { return &addmm_cuda<T>; }, "addmm_cuda");
+const auto baddbmm_registered = register_cuda<aten::ops::baddbmm>(
+    Multiplied(), []<class T>() { return &addmm_cuda<T>; }, "addmm_cuda");
+
+}  // namespace
+}  // namespace treadle::cuda

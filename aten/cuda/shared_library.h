@@ -1,0 +1,30 @@
+// SharedLibrary: one of NVIDIA's libraries, opened when it is first used, so that the backend loads
+// without it.
+//
+// Looked for by its name as the dynamic loader does; in the packages of PyPI beside the backend's
+// own (nvidia/cu13/lib, nvidia/cudnn/lib); and in the toolkit, where CUDA_HOME says or under
+// /usr/local/cuda.
+#pragma once
+
+#include <string>
+
+namespace treadle::cuda {
+
+class SharedLibrary {
+ public:
+  // RuntimeError: "cuda: expected libnvrtc.so.13, which compiles kernels, got none; install it
+  // with: pip install nvidia-cuda-nvrtc". Libraries are never closed.
+  SharedLibrary(const char* name, const char* purpose, const char* package);
+
+  template <class Function>
+  Function* function(const char* name) const {
+    return reinterpret_cast<Function*>(find(name));
+  }
+
+ private:
+  void* find(const char* name) const;
+  void* handle_ = nullptr;
+  std::string name_;
+};
+
+}  // namespace treadle::cuda

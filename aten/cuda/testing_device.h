@@ -1,0 +1,212 @@
+// TestingDevice: CUDA devices simulated on the host, for tests of what the backend asks of them.
+// What is queued in a stream is done when something waits for it, in order, and not before.
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "aten/cuda/calls.h"
+
+namespace treadle::cuda {
+
+class TestingDevice {
+ public:
+  // Puts the simulation in the place of the runtime, with nothing queued.
+  static TestingDevice& start() {
+    TestingDevice& d = the();
+    d = TestingDevice();
+    calls() = simulated();
+    return d;
+  }
+  static TestingDevice& the() {
+    static TestingDevice device;
+    return device;
+  }
+
+  int devices = 2, active = 0;
+  size_t used = 0, limit = size_t{1} << 30;
+  std::vector<std::string> log;  // calls that tests look at
+  cudaError_t next_error = cudaSuccess;
+  struct Launch {
+    dim3 blocks, threads;
+    cudaStream_t stream;
+  };
+  std::vector<Launch> launches;
+  std::function<void(void** arguments)> on_launch;
+  int loaded = 0;  // programs
+
+  bool idle(cudaStream_t stream) { return queues_[stream].empty(); }
+  void push(cudaStream_t stream, std::function<bool()> work) {
+    queues_[stream].push_back(std::move(work));
+  }
+  // Does what a stream has queued; waits for events in other streams by doing those.
+  void run(cudaStream_t stream) {
+    std::deque<std::function<bool()>>& queue = queues_[stream];
+    while (!queue.empty()) {
+      if (!queue.front()()) {
+        for (auto& [other, work] : queues_)
+          if (other != stream && !work.empty() && work.front()()) work.pop_front();
+        continue;
+      }
+      queue.pop_front();
+    }
+  }
+  void run_all() {
+    for (auto& [stream, queue] : queues_) run(stream);
+  }
+
+ private:
+  struct Event {
+    int recorded = 0, passed = 0;
+  };
+  static Event& event(cudaEvent_t e) { return *reinterpret_cast<Event*>(e); }
+
+  static Calls simulated() {
+    Calls c;
+    c.get_device_count = [](int* count) {
+      *count = the().devices;
+      return cudaSuccess;
+    };
+    c.set_device = [](int index) {
+      the().active = index;
+      return cudaSuccess;
+    };
+    c.get_device_properties = [](cudaDeviceProp* p, int index) {
+      *p = cudaDeviceProp{};
+      std::snprintf(p->name, sizeof p->name, "simulated %d", index);
+      p->major = 9;
+      p->multiProcessorCount = 100;
+      return cudaSuccess;
+    };
+    c.device_synchronize = [] {
+      the().run_all();
+      return cudaSuccess;
+    };
+    c.device_can_access_peer = [](int* possible, int, int) {
+      *possible = 1;
+      return cudaSuccess;
+    };
+    c.device_enable_peer_access = [](int peer, unsigned) {
+      the().log.push_back("enable " + std::to_string(the().active) + "->" + std::to_string(peer));
+      return cudaSuccess;
+    };
+    c.mem_get_info = [](size_t* free, size_t* total) {
+      *free = the().limit - the().used;
+      *total = the().limit;
+      return cudaSuccess;
+    };
+    c.malloc = [](void** data, size_t nbytes) {
+      if (the().used + nbytes > the().limit) return cudaErrorMemoryAllocation;
+      the().used += nbytes;
+      *data = std::malloc(nbytes);
+      return cudaSuccess;
+    };
+    c.free = [](void* data) {
+      std::free(data);
+      return cudaSuccess;
+    };
+    c.host_alloc = [](void** data, size_t nbytes, unsigned) {
+      the().log.push_back("host_alloc " + std::to_string(nbytes));
+      *data = std::malloc(nbytes);
+      return cudaSuccess;
+    };
+    c.free_host = c.free;
+    c.host_get_device_pointer = [](void** there, void* here, unsigned) {
+      *there = here;
+      return cudaSuccess;
+    };
+    c.memcpy_async = [](void* to, const void* from, size_t nbytes, cudaMemcpyKind,
+                        cudaStream_t stream) {
+      if (const cudaError_t error = std::exchange(the().next_error, cudaSuccess)) return error;
+      the().push(stream, [=] {
+        std::memcpy(to, from, nbytes);
+        return true;
+      });
+      return cudaSuccess;
+    };
+    c.memcpy_peer_async = [](void* to, int target, const void* from, int source, size_t nbytes,
+                             cudaStream_t stream) {
+      the().log.push_back("peer " + std::to_string(source) + "->" + std::to_string(target));
+      return calls().memcpy_async(to, from, nbytes, cudaMemcpyDefault, stream);
+    };
+    c.memset_async = [](void* to, int value, size_t nbytes, cudaStream_t stream) {
+      the().push(stream, [=] {
+        std::memset(to, value, nbytes);
+        return true;
+      });
+      return cudaSuccess;
+    };
+    c.stream_create_with_priority = [](cudaStream_t* stream, unsigned, int) {
+      *stream = reinterpret_cast<cudaStream_t>(std::malloc(1));
+      the().log.push_back("stream on " + std::to_string(the().active));
+      return cudaSuccess;
+    };
+    c.stream_query = [](cudaStream_t stream) {
+      return the().idle(stream) ? cudaSuccess : cudaErrorNotReady;
+    };
+    c.stream_synchronize = [](cudaStream_t stream) {
+      the().run(stream);
+      return cudaSuccess;
+    };
+    c.stream_wait_event = [](cudaStream_t stream, cudaEvent_t e, unsigned) {
+      const int mark = event(e).recorded;
+      the().push(stream, [=] { return event(e).passed >= mark; });
+      return cudaSuccess;
+    };
+    c.event_create_with_flags = [](cudaEvent_t* e, unsigned) {
+      *e = reinterpret_cast<cudaEvent_t>(new Event);
+      return cudaSuccess;
+    };
+    c.event_destroy = [](cudaEvent_t) { return cudaSuccess; };  // kept: waits may be queued
+    c.event_record = [](cudaEvent_t e, cudaStream_t stream) {
+      const int mark = ++event(e).recorded;
+      the().push(stream, [=] {
+        event(e).passed = mark;
+        return true;
+      });
+      return cudaSuccess;
+    };
+    c.event_query = [](cudaEvent_t e) {
+      return event(e).passed == event(e).recorded ? cudaSuccess : cudaErrorNotReady;
+    };
+    c.event_synchronize = [](cudaEvent_t e) {
+      for (auto& [stream, queue] : the().queues_)
+        if (event(e).passed != event(e).recorded) the().run(stream);
+      return cudaSuccess;
+    };
+    c.event_elapsed_time = [](float* ms, cudaEvent_t, cudaEvent_t) {
+      *ms = 2.5f;
+      return cudaSuccess;
+    };
+    c.library_load_data = [](cudaLibrary_t* library, const void*, cudaJitOption*, void**, unsigned,
+                             cudaLibraryOption*, void**, unsigned) {
+      ++the().loaded;
+      *library = reinterpret_cast<cudaLibrary_t>(std::malloc(1));
+      return cudaSuccess;
+    };
+    c.library_get_kernel = [](cudaKernel_t* kernel, cudaLibrary_t library, const char*) {
+      *kernel = reinterpret_cast<cudaKernel_t>(library);
+      return cudaSuccess;
+    };
+    c.library_get_global = [](void**, size_t*, cudaLibrary_t, const char*) {
+      return cudaErrorSymbolNotFound;
+    };
+    c.launch_kernel = [](const void*, dim3 blocks, dim3 threads, void** arguments, size_t,
+                         cudaStream_t stream) {
+      the().launches.push_back({blocks, threads, stream});
+      if (the().on_launch) the().on_launch(arguments);
+      return cudaSuccess;
+    };
+    c.get_last_error = [] { return cudaSuccess; };
+    return c;
+  }
+
+  std::map<cudaStream_t, std::deque<std::function<bool()>>> queues_;
+};
+
+}  // namespace treadle::cuda

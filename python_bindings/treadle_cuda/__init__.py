@@ -1,0 +1,7 @@
+"""The CUDA backend of Treadle: where its library is. `treadle` finds this package by its name and
+loads the library when a CUDA device is first asked for; there is nothing to import here.
+"""
+
+from pathlib import Path
+
+LIBRARY = str(Path(__file__).with_name("lib") / "libtreadle_cuda.so")
