@@ -89,18 +89,19 @@ Tensor as_int64(const Tensor& index) {
                                                              : aten::to(index, ScalarType::Int64));
 }
 
-// The plan for one index of a tensor of one dimension, unless it needs another form first, or is
-// to be followed in another order.
+// The plan for one index of a tensor of one dimension, unless it needs another form first, is to
+// be followed in another order, or may change while `out` is written.
 std::optional<IndexPlan> direct_plan(std::string_view op, const Tensor& self, const Tensor& index,
-                                     NegativeIndex negative, int64_t dim, PlanFor use) {
+                                     NegativeIndex negative, int64_t dim, PlanFor use,
+                                     const Tensor& out) {
   const int64_t count = index.numel();
-  if (self.dim() != 1 || index.dtype() != ScalarType::Int64 || !index.is_contiguous() || count == 0)
-    return std::nullopt;
-  // Far writes are sorted, and prefetched; and an index that is itself written to must be kept.
-  if (use == PlanFor::Writing && (self.numel() * self.element_size() > int64_t{1} << 19 ||
-                                  index.storage().get() == self.storage().get()))
+  if (self.dim() != 1 || index.dtype() != ScalarType::Int64 || !index.is_contiguous() ||
+      count == 0 || index.storage().get() == out.storage().get())
     return std::nullopt;
   const uint64_t size = static_cast<uint64_t>(self.size(0));
+  // Far writes are sorted, and prefetched.
+  if (use == PlanFor::Writing && !stays_near(count, size * self.element_size()))
+    return std::nullopt;
   IndexPlan plan;
   plan.index_values = index;
   plan.direct = {.values = index.data_as<int64_t>(),
@@ -110,24 +111,24 @@ std::optional<IndexPlan> direct_plan(std::string_view op, const Tensor& self, co
                  .wrap = negative == NegativeIndex::FromTheEnd ? size : 0,
                  .op = op,
                  .dim = dim};
-  // Nothing is written before all is checked.
-  if (use == PlanFor::Writing) plan.direct.check_entries();
   return plan;
 }
 
 }  // namespace
 
 void DirectIndex::check_entries() const {
-  // Signs of what must not be negative, gathered without branches: last - entry, entry + wrap.
-  uint64_t outside = 0;
-  for (int64_t e = 0; e < count; ++e) {
-    const uint64_t entry = static_cast<uint64_t>(values[e]);
-    outside |= (size - 1 - entry) | (entry + wrap);
-  }
-  if (outside >> 63 == 0) [[likely]]
-    return;
-  with_offsets([this](auto at) {
-    for (int64_t e = 0; e < count; ++e) at(e);
+  parallel_for(count, kGrain, [this](int64_t begin, int64_t end) {
+    // Signs of what must not be negative, gathered without branches: last - entry, entry + wrap.
+    uint64_t outside = 0;
+    for (int64_t e = begin; e < end; ++e) {
+      const uint64_t entry = static_cast<uint64_t>(values[e]);
+      outside |= (size - 1 - entry) | (entry + wrap);
+    }
+    if (outside >> 63 == 0) [[likely]]
+      return;
+    with_offsets([=](auto at) {
+      for (int64_t e = begin; e < end; ++e) at(e);
+    });
   });
 }
 
@@ -136,10 +137,13 @@ Error DirectIndex::out_of_bounds(int64_t value) const {
                             wrap ? NegativeIndex::FromTheEnd : NegativeIndex::Refused, dim);
 }
 
-IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indices, PlanFor use) {
+IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indices, PlanFor use,
+                        const Tensor& out) {
   if (self.dim() == 1) {
-    if (auto plan = direct_plan(op, self, indices[0], NegativeIndex::FromTheEnd, 0, use))
+    if (auto plan = direct_plan(op, self, indices[0], NegativeIndex::FromTheEnd, 0, use, out)) {
+      if (use == PlanFor::Writing) plan->direct.check_entries();
       return *std::move(plan);
+    }
   }
   const shape::IndexGeometry g = shape::index_geometry(std::string(op).c_str(), self, indices);
   IndexPlan plan;
@@ -157,11 +161,10 @@ IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indi
 }
 
 IndexPlan dim_plan(std::string_view op, const Tensor& self, int64_t dim, const Tensor& index,
-                   NegativeIndex negative, PlanFor use) {
-  // What is read may go to a tensor of the caller's, which stays as it was where an entry is wrong,
-  // and which the index may lie in: so offsets are made first.
-  if (use == PlanFor::Writing) {
-    if (auto direct = direct_plan(op, self, index, negative, -1, use)) return *std::move(direct);
+                   NegativeIndex negative, PlanFor use, const Tensor& out) {
+  if (auto plan = direct_plan(op, self, index, negative, -1, use, out)) {
+    plan->direct.check_entries();
+    return *std::move(plan);
   }
   IndexPlan plan;
   plan.index = Offsets(index.numel());

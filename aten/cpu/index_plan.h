@@ -21,6 +21,13 @@ namespace treadle::cpu {
 
 inline constexpr int64_t kAhead = 16;  // entries between asking for an element and using it
 
+// Whether the elements of `count` entries, somewhere in `bytes`, fit into a core's cache: asking
+// for them ahead would only cost.
+inline bool stays_near(int64_t count, uint64_t bytes) {
+  constexpr uint64_t kCache = uint64_t{1} << 19, kLine = 64;
+  return bytes <= kCache || static_cast<uint64_t>(count) <= kCache / kLine;
+}
+
 // Offsets whose values are not set when they are made: there may be as many as elements.
 class Offsets {
  public:
@@ -42,8 +49,8 @@ class Offsets {
 };
 
 // One index for the elements of a tensor of one dimension, the commonest of all. Entries are
-// checked when they are used, so that no offsets need be kept; before a write, all of them are
-// checked as well.
+// checked when they are used, so that no offsets need be kept; before writing to a tensor that the
+// caller keeps, all of them are checked as well.
 struct DirectIndex {
   const int64_t* values = nullptr;
   int64_t count = 0;
@@ -90,10 +97,13 @@ enum class NegativeIndex : bool { Refused, FromTheEnd };
 enum class PlanFor : bool { Reading, Writing };
 
 // Advanced indexing with integer tensors; see shape::IndexGeometry for the order of dimensions.
-IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indices, PlanFor use);
-// One index tensor, of any shape, for `dim` of self.
+// `out` is what the operator is about to write: self, or a new tensor.
+IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indices, PlanFor use,
+                        const Tensor& out);
+// One index tensor, of any shape, for `dim` of self. `out` is what the operator is about to write:
+// it may be a tensor of the caller's, which stays as it was where an entry is wrong.
 IndexPlan dim_plan(std::string_view op, const Tensor& self, int64_t dim, const Tensor& index,
-                   NegativeIndex negative, PlanFor use);
+                   NegativeIndex negative, PlanFor use, const Tensor& out);
 
 // `index` as contiguous int64 values in [0, size), or [-size, size) where negative ones are
 // allowed: IndexError otherwise. Never memory of `written`, which the caller is about to write.
@@ -104,8 +114,7 @@ Tensor apart_from(const Tensor& t, const Tensor& written);
 
 template <class Element>
 void read_direct(const DirectIndex& index, const Element* data, Element* out) {
-  // Where the elements fit into a core's cache, asking for them ahead only costs.
-  const bool far = index.size * sizeof(Element) > (size_t{1} << 19);
+  const bool far = !stays_near(index.count, index.size * sizeof(Element));
   parallel_for(index.count, kGrain, [=, &index](int64_t i, int64_t end) {
     index.with_offsets([=, &index](auto at) mutable {
       if (far) {
