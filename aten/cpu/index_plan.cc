@@ -1,6 +1,8 @@
 // Making index plans: offsets of dimensions, offsets and bounds of index tensors.
 #include "aten/cpu/index_plan.h"
 
+#include <atomic>
+
 #include "aten/ops/clone.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/expand.h"
@@ -89,11 +91,11 @@ Tensor as_int64(const Tensor& index) {
                                                              : aten::to(index, ScalarType::Int64));
 }
 
-// The plan for one index of a tensor of one dimension, unless it needs another form first, is to
-// be followed in another order, or may change while `out` is written.
-std::optional<IndexPlan> direct_plan(std::string_view op, const Tensor& self, const Tensor& index,
-                                     NegativeIndex negative, int64_t dim, PlanFor use,
-                                     const Tensor& out) {
+// One index for a tensor of one dimension, unless it needs another form first, is to be followed in
+// another order, or may change while `out` is written.
+std::optional<DirectIndex> direct_index(std::string_view op, const Tensor& self,
+                                        const Tensor& index, NegativeIndex negative, int64_t dim,
+                                        PlanFor use, const Tensor& out) {
   const int64_t count = index.numel();
   if (self.dim() != 1 || index.dtype() != ScalarType::Int64 || !index.is_contiguous() ||
       count == 0 || index.storage().get() == out.storage().get())
@@ -102,34 +104,40 @@ std::optional<IndexPlan> direct_plan(std::string_view op, const Tensor& self, co
   // Far writes are sorted, and prefetched.
   if (use == PlanFor::Writing && !stays_near(count, size * self.element_size()))
     return std::nullopt;
+  return DirectIndex{.values = index.data_as<int64_t>(),
+                     .count = count,
+                     .size = size,
+                     .stride = static_cast<uint64_t>(self.stride(0)),
+                     .wrap = negative == NegativeIndex::FromTheEnd ? size : 0,
+                     .op = op,
+                     .dim = dim};
+}
+IndexPlan plan_of(const DirectIndex& direct, const Tensor& index) {
   IndexPlan plan;
+  plan.direct = direct;
   plan.index_values = index;
-  plan.direct = {.values = index.data_as<int64_t>(),
-                 .count = count,
-                 .size = size,
-                 .stride = static_cast<uint64_t>(self.stride(0)),
-                 .wrap = negative == NegativeIndex::FromTheEnd ? size : 0,
-                 .op = op,
-                 .dim = dim};
   return plan;
 }
 
 }  // namespace
 
 void DirectIndex::check_entries() const {
-  parallel_for(count, kGrain, [this](int64_t begin, int64_t end) {
+  std::atomic<uint64_t> outside = 0;
+  parallel_for(count, kGrain, [this, &outside](int64_t begin, int64_t end) {
     // Signs of what must not be negative, gathered without branches: last - entry, entry + wrap.
-    uint64_t outside = 0;
+    uint64_t signs = 0;
     for (int64_t e = begin; e < end; ++e) {
       const uint64_t entry = static_cast<uint64_t>(values[e]);
-      outside |= (size - 1 - entry) | (entry + wrap);
+      signs |= (size - 1 - entry) | (entry + wrap);
     }
-    if (outside >> 63 == 0) [[likely]]
-      return;
-    with_offsets([=](auto at) {
-      for (int64_t e = begin; e < end; ++e) at(e);
-    });
+    outside |= signs;
   });
+  if (outside >> 63 == 0) [[likely]]
+    return;
+  // The index may have changed since: some value is blamed in any case.
+  int64_t e = 0;
+  while (e + 1 < count && static_cast<uint64_t>(values[e]) + wrap < size + wrap) ++e;
+  throw out_of_bounds(values[e]);
 }
 
 Error DirectIndex::out_of_bounds(int64_t value) const {
@@ -140,9 +148,10 @@ Error DirectIndex::out_of_bounds(int64_t value) const {
 IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indices, PlanFor use,
                         const Tensor& out) {
   if (self.dim() == 1) {
-    if (auto plan = direct_plan(op, self, indices[0], NegativeIndex::FromTheEnd, 0, use, out)) {
-      if (use == PlanFor::Writing) plan->direct.check_entries();
-      return *std::move(plan);
+    const Tensor& index = indices[0];
+    if (auto direct = direct_index(op, self, index, NegativeIndex::FromTheEnd, 0, use, out)) {
+      if (use == PlanFor::Writing) direct->check_entries();
+      return plan_of(*direct, index);
     }
   }
   const shape::IndexGeometry g = shape::index_geometry(std::string(op).c_str(), self, indices);
@@ -162,9 +171,10 @@ IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indi
 
 IndexPlan dim_plan(std::string_view op, const Tensor& self, int64_t dim, const Tensor& index,
                    NegativeIndex negative, PlanFor use, const Tensor& out) {
-  if (auto plan = direct_plan(op, self, index, negative, -1, use, out)) {
-    plan->direct.check_entries();
-    return *std::move(plan);
+  // Before anything is made that an error would have to take apart.
+  if (auto direct = direct_index(op, self, index, negative, -1, use, out)) {
+    direct->check_entries();
+    return plan_of(*direct, index);
   }
   IndexPlan plan;
   plan.index = Offsets(index.numel());

@@ -135,6 +135,25 @@ template <class D, class V>
 HWY_INLINE Vec<D> DemoteTo(D, V v) {
   return static_cast<Vec<D>>(v);
 }
+// Halves of one lane are not used, but named.
+template <class D>
+using Half = D;
+template <class D, class V>
+HWY_INLINE V LowerHalf(D, V v) {
+  return v;
+}
+template <class D, class V>
+HWY_INLINE V UpperHalf(D, V v) {
+  return v;
+}
+template <class D, class V>
+HWY_INLINE V Combine(D, V /*high*/, V low) {
+  return low;
+}
+template <class D, class V>
+HWY_INLINE Vec<D> PromoteTo(D, V v) {
+  return static_cast<Vec<D>>(v);
+}
 template <class V>
 HWY_INLINE V IfThenElse(bool c, V a, V b) {
   return c ? a : b;
