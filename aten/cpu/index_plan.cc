@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "aten/cpu/entry_bounds.h"
 #include "aten/ops/clone.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/expand.h"
@@ -122,21 +123,19 @@ IndexPlan plan_of(const DirectIndex& direct, const Tensor& index) {
 }  // namespace
 
 void DirectIndex::check_entries() const {
-  std::atomic<uint64_t> outside = 0;
-  parallel_for(count, kGrain, [this, &outside](int64_t begin, int64_t end) {
-    // Signs of what must not be negative, gathered without branches: last - entry, entry + wrap.
-    uint64_t signs = 0;
-    for (int64_t e = begin; e < end; ++e) {
-      const uint64_t entry = static_cast<uint64_t>(values[e]);
-      signs |= (size - 1 - entry) | (entry + wrap);
-    }
-    outside |= signs;
+  std::atomic<bool> inside = true;
+  parallel_for(count, kGrain, [this, &inside](int64_t begin, int64_t end) {
+    if (!all_inside(values + begin, end - begin, static_cast<int64_t>(size),
+                    static_cast<int64_t>(wrap)))
+      inside = false;
   });
-  if (outside >> 63 == 0) [[likely]]
+  if (inside) [[likely]]
     return;
   // The index may have changed since: some value is blamed in any case.
   int64_t e = 0;
-  while (e + 1 < count && static_cast<uint64_t>(values[e]) + wrap < size + wrap) ++e;
+  while (e + 1 < count &&
+         all_inside(values + e, 1, static_cast<int64_t>(size), static_cast<int64_t>(wrap)))
+    ++e;
   throw out_of_bounds(values[e]);
 }
 

@@ -491,13 +491,35 @@ template <class T>
 HWY_INLINE Vec<T> nextafter(Vec<T> a, Vec<T> b) {
   return map_lanes([](T x, T y) { return std::nextafter(x, y); }, a, b);
 }
+// Of floats, exactly: their product with a quotient below 2^29 fits into a double. A quotient that
+// was rounded up to an integer leaves a rest of the other sign.
 template <class T>
 HWY_INLINE Vec<T> fmod(Vec<T> a, Vec<T> b) {
-  return map_lanes([](T x, T y) { return std::fmod(x, y); }, a, b);
+  const auto slow = [](T x, T y) { return std::fmod(x, y); };
+  if constexpr (kThroughDouble<T>) {
+    const Mask<T> fits = logical_and(abs(a / b) < set(T(1 << 28)), isfinite(b));
+    const Vec<T> y = through_double(
+        [](Vec<double> x, Vec<double> by) HWY_ATTR {
+          const Vec<double> rest = x - trunc(x / by) * by;
+          const Mask<double> over = logical_and(rest != set(0.0), signbit(rest * x));
+          return copysign(where(over, rest + copysign(by, x), rest), x);
+        },
+        a, b);
+    if (HWY_LIKELY(hn::AllTrue(Tag<T>(), fits.raw))) return y;
+    return where(fits, y, map_lanes(slow, a, b));
+  } else {
+    return map_lanes(slow, a, b);
+  }
 }
 template <class T>
 HWY_INLINE Vec<T> remainder(Vec<T> a, Vec<T> b) {
-  return map_lanes([](T x, T y) { return scalar::remainder(x, y); }, a, b);
+  if constexpr (kThroughDouble<T>) {
+    const Vec<T> mod = fmod(a, b), zero = set(T(0));
+    const Mask<T> other_side = logical_xor(b < zero, mod < zero);
+    return where(mod == zero, copysign(mod, b), where(other_side, mod + b, mod));
+  } else {
+    return map_lanes([](T x, T y) { return scalar::remainder(x, y); }, a, b);
+  }
 }
 template <class T>
 HWY_INLINE Vec<T> floor_divide(Vec<T> a, Vec<T> b) {
