@@ -92,8 +92,8 @@ Tensor as_int64(const Tensor& index) {
                                                              : aten::to(index, ScalarType::Int64));
 }
 
-// One index for a tensor of one dimension, unless it needs another form first, is to be followed in
-// another order, or may change while `out` is written.
+}  // namespace
+
 std::optional<DirectIndex> direct_index(std::string_view op, const Tensor& self,
                                         const Tensor& index, NegativeIndex negative, int64_t dim,
                                         PlanFor use, const Tensor& out) {
@@ -120,23 +120,22 @@ IndexPlan plan_of(const DirectIndex& direct, const Tensor& index) {
   return plan;
 }
 
-}  // namespace
-
-void DirectIndex::check_entries() const {
+bool DirectIndex::is_inside() const {
   std::atomic<bool> inside = true;
   parallel_for(count, kGrain, [this, &inside](int64_t begin, int64_t end) {
     if (!all_inside(values + begin, end - begin, static_cast<int64_t>(size),
                     static_cast<int64_t>(wrap)))
       inside = false;
   });
-  if (inside) [[likely]]
-    return;
-  // The index may have changed since: some value is blamed in any case.
+  return inside;
+}
+
+Error DirectIndex::out_of_bounds() const {
   int64_t e = 0;
   while (e + 1 < count &&
          all_inside(values + e, 1, static_cast<int64_t>(size), static_cast<int64_t>(wrap)))
     ++e;
-  throw out_of_bounds(values[e]);
+  return out_of_bounds(values[e]);
 }
 
 Error DirectIndex::out_of_bounds(int64_t value) const {
@@ -149,7 +148,7 @@ IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indi
   if (self.dim() == 1) {
     const Tensor& index = indices[0];
     if (auto direct = direct_index(op, self, index, NegativeIndex::FromTheEnd, 0, use, out)) {
-      if (use == PlanFor::Writing) direct->check_entries();
+      if (use == PlanFor::Writing && !direct->is_inside()) throw direct->out_of_bounds();
       return plan_of(*direct, index);
     }
   }
@@ -168,13 +167,8 @@ IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indi
   return plan;
 }
 
-IndexPlan dim_plan(std::string_view op, const Tensor& self, int64_t dim, const Tensor& index,
-                   NegativeIndex negative, PlanFor use, const Tensor& out) {
-  // Before anything is made that an error would have to take apart.
-  if (auto direct = direct_index(op, self, index, negative, -1, use, out)) {
-    direct->check_entries();
-    return plan_of(*direct, index);
-  }
+IndexPlan dim_offsets_plan(std::string_view op, const Tensor& self, int64_t dim,
+                           const Tensor& index, NegativeIndex negative) {
   IndexPlan plan;
   plan.index = Offsets(index.numel());
   const int64_t rank = self.dim();

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -58,8 +59,8 @@ struct DirectIndex {
   std::string_view op;
   int64_t dim = -1;  // for the message; -1: the operator has but one
 
-  // IndexError where an entry is out of range.
-  void check_entries() const;
+  // Whether every entry is in range.
+  bool is_inside() const;
 
   // f(at), where at(e) is where the element of an entry lies, or raises IndexError where there is
   // none. It holds what it needs: a loop's writes could change this object, for all the compiler
@@ -79,6 +80,9 @@ struct DirectIndex {
     f([=, stride = stride](int64_t e) { return static_cast<int64_t>(place(e) * stride); });
   }
 
+  // The error of the first entry that is not in range; of the last one, should the index have
+  // changed since.
+  [[gnu::cold]] Error out_of_bounds() const;
   [[gnu::cold]] Error out_of_bounds(int64_t value) const;
 };
 
@@ -100,10 +104,29 @@ enum class PlanFor : bool { Reading, Writing };
 // `out` is what the operator is about to write: self, or a new tensor.
 IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indices, PlanFor use,
                         const Tensor& out);
+// One index for a tensor of one dimension, unless it needs another form first, is to be followed in
+// another order, or may change while `out` is written. Its entries are not checked.
+std::optional<DirectIndex> direct_index(std::string_view op, const Tensor& self,
+                                        const Tensor& index, NegativeIndex negative, int64_t dim,
+                                        PlanFor use, const Tensor& out);
+IndexPlan plan_of(const DirectIndex& direct, const Tensor& index);
+// By offsets, one for each entry.
+IndexPlan dim_offsets_plan(std::string_view op, const Tensor& self, int64_t dim,
+                           const Tensor& index, NegativeIndex negative);
+
 // One index tensor, of any shape, for `dim` of self. `out` is what the operator is about to write:
-// it may be a tensor of the caller's, which stays as it was where an entry is wrong.
-IndexPlan dim_plan(std::string_view op, const Tensor& self, int64_t dim, const Tensor& index,
-                   NegativeIndex negative, PlanFor use, const Tensor& out);
+// it may be a tensor of the caller's, which stays as it was where an entry is wrong. Inlined, and
+// checked before anything is made, as each frame and each destructor makes an error slower.
+[[gnu::always_inline]] inline IndexPlan dim_plan(std::string_view op, const Tensor& self,
+                                                 int64_t dim, const Tensor& index,
+                                                 NegativeIndex negative, PlanFor use,
+                                                 const Tensor& out) {
+  if (const auto direct = direct_index(op, self, index, negative, -1, use, out)) {
+    if (!direct->is_inside()) throw direct->out_of_bounds();
+    return plan_of(*direct, index);
+  }
+  return dim_offsets_plan(op, self, dim, index, negative);
+}
 
 // `index` as contiguous int64 values in [0, size), or [-size, size) where negative ones are
 // allowed: IndexError otherwise. Never memory of `written`, which the caller is about to write.
