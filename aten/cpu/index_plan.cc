@@ -102,9 +102,7 @@ std::optional<DirectIndex> direct_index(std::string_view op, const Tensor& self,
       count == 0 || index.storage().get() == out.storage().get())
     return std::nullopt;
   const uint64_t size = static_cast<uint64_t>(self.size(0));
-  // Far writes are sorted, and prefetched.
-  if (use == PlanFor::Writing && !stays_near(count, size * self.element_size()))
-    return std::nullopt;
+  if (use == PlanFor::Writing && worth_sorting(count, self.size(0))) return std::nullopt;
   return DirectIndex{.values = index.data_as<int64_t>(),
                      .count = count,
                      .size = size,

@@ -80,6 +80,14 @@ struct DirectIndex {
     f([=, stride = stride](int64_t e) { return static_cast<int64_t>(place(e) * stride); });
   }
 
+  // Where the element of an entry lies if the entry is in range and not negative: an address to
+  // ask for ahead, not to use.
+  template <class Element>
+  const void* unchecked(const Element* data, int64_t e) const {
+    const uint64_t offset = static_cast<uint64_t>(values[e]) * stride * sizeof(Element);
+    return reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(data) + offset);
+  }
+
   // The error of the first entry that is not in range; of the last one, should the index have
   // changed since.
   [[gnu::cold]] Error out_of_bounds() const;
@@ -142,10 +150,7 @@ void read_direct(const DirectIndex& index, const Element* data, Element* out) {
     index.with_offsets([=, &index](auto at) mutable {
       if (far) {
         for (; i < end - kAhead; ++i) {
-          // Not checked yet, so that it may be no address of an element.
-          const uint64_t ahead = static_cast<uint64_t>(index.values[i + kAhead]) * index.stride;
-          __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(data) +
-                                                           ahead * sizeof(Element)));
+          __builtin_prefetch(index.unchecked(data, i + kAhead));
           out[i] = data[at(i)];
         }
       }
@@ -220,9 +225,18 @@ template <class T, class Write>
 void write_plan(const IndexPlan& plan, T* data, int64_t span, const T* source, bool many,
                 Write write) {
   if (plan.direct.values) {
-    plan.direct.with_offsets([=, count = plan.direct.count, step = int64_t{many}](auto at) {
+    const DirectIndex& index = plan.direct;
+    const bool far = !stays_near(index.count, index.size * sizeof(T));
+    index.with_offsets([=, index = index, step = int64_t{many}](auto at) {
+      int64_t e = 0;
+      if (far) {
+        for (; e < index.count - kAhead; ++e) {
+          __builtin_prefetch(index.unchecked(data, e + kAhead), 1);
+          write(data[at(e)], source[e * step]);
+        }
+      }
 #pragma GCC unroll 4
-      for (int64_t e = 0; e < count; ++e) write(data[at(e)], source[e * step]);
+      for (; e < index.count; ++e) write(data[at(e)], source[e * step]);
     });
     return;
   }
