@@ -28,9 +28,9 @@ def get_float32_matmul_precision() -> str:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """How exact products of float32 matrices need be: with "high" and "medium" CUDA devices may round
-    the factors to TF32; the CPU's always have the highest precision. Warns of another word than
-    highest, high and medium, which changes nothing."""
+    """How exact products of float32 matrices need be: with "high" and "medium" CUDA devices may
+    round the factors to TF32; the CPU's always have the highest precision. Warns of another word
+    than highest, high and medium, which changes nothing."""
     global _matmul_precision
     if precision not in _PRECISIONS:
         warnings.warn(
