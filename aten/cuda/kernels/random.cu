@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "aten/cuda/kernels/kernel.cuh"
+#include "aten/cuda/kernels/philox.cuh"
 #include "aten/ops/bernoulli_.h"
 #include "aten/ops/normal_.h"
 #include "aten/ops/uniform_.h"
@@ -12,25 +13,6 @@
 
 namespace treadle::cuda {
 namespace {
-
-// The four words of a counter; philox4x32() of core/generator.h for a device.
-__device__ inline uint4 philox(uint64_t seed, uint64_t counter) {
-  uint32_t c0 = static_cast<uint32_t>(counter), c1 = static_cast<uint32_t>(counter >> 32);
-  uint32_t c2 = 0, c3 = 0;
-  uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
-#pragma unroll
-  for (int round = 0; round < 10; ++round) {
-    const uint32_t high0 = __umulhi(0xD2511F53u, c0), low0 = 0xD2511F53u * c0;
-    const uint32_t high1 = __umulhi(0xCD9E8D57u, c2), low1 = 0xCD9E8D57u * c2;
-    c0 = high1 ^ c1 ^ k0;
-    c1 = low1;
-    c2 = high0 ^ c3 ^ k1;
-    c3 = low0;
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
-  }
-  return {c0, c1, c2, c3};
-}
 
 GeneratorImpl::Position reserve(const char* op, const Tensor& self, const Generator& generator,
                                 int64_t blocks) {
