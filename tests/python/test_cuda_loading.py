@@ -56,6 +56,16 @@ def test_there_is_no_device_without_the_package() -> None:
     ]
 
 
+def test_a_program_need_not_ask_whether_there_is_a_device() -> None:
+    shown = run(
+        WITHOUT
+        + "show(lambda: treadle.empty(1, device='cuda'))\n"
+        + "show(lambda: treadle.nn.Linear(1, 1, device='cuda:1'))\n"
+    )
+    lacks = f"expected a device that has memory, got cuda, for which no backend is loaded: {MISSING}"
+    assert shown == [f"empty: {lacks}", f"empty: {lacks}"]
+
+
 def test_the_package_is_looked_for_when_a_device_is_asked_for(tmp_path: Path) -> None:
     package = tmp_path / "treadle_cuda"
     package.mkdir()

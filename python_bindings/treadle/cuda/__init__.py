@@ -11,7 +11,6 @@ from typing import Any, List, Union
 
 from treadle import _C, _devices, _legacy_types, _names
 from treadle._C import OutOfMemoryError as OutOfMemoryError
-from treadle.cuda import _loading  # noqa: F401
 from treadle.cuda.memory import *  # noqa: F403
 from treadle.cuda.random import *  # noqa: F403
 from treadle.cuda.streams import *  # noqa: F403
