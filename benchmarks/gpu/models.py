@@ -127,7 +127,8 @@ def mobilenet(torch: Any, device: str, batch: int, quick: bool) -> Job:
             body += [*_normed(nn, inner, inner, 3, stride, inner), nn.ReLU6()]
             body += _normed(nn, inner, width, 1, 1)
             same = stride == 1 and before == width
-            layers.append(_residual(nn, body, None, nn.Identity()) if same else nn.Sequential(*body))
+            added = _residual(nn, body, None, nn.Identity())
+            layers.append(added if same else nn.Sequential(*body))
             before = width
     layers += [*_normed(nn, before, 1280, 1, 1), nn.ReLU6(), nn.AdaptiveAvgPool2d(1)]
     layers += [nn.Flatten(), nn.Dropout(0.2), nn.Linear(1280, 1000)]

@@ -1,5 +1,6 @@
-"""On a CUDA device: work is queued and waited for only where a program looks; streams and events keep
-their order; memory is used again; errors of values are raised once, and leave the device usable.
+"""On a CUDA device: work is queued and waited for only where a program looks; streams and events
+keep their order; memory is used again; errors of values are raised once, and leave the device
+usable.
 
     pytest tests/gpu/on_queues.py          # ./dev gpu says how, on a machine with a GPU
 """

@@ -65,7 +65,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def interpreter(name: str) -> tuple[str, str]:
-    """The path of a Python, and the tag of what is built for it: ("/usr/bin/python3.12", "cp312")."""
+    """The path of a Python and the tag of what is built for it: "/usr/bin/python3.12", "cp312"."""
     program = "import sys; print(sys.executable); print('cp%d%d' % sys.version_info[:2])"
     try:
         asked = subprocess.run([name, "-c", program], capture_output=True, text=True)

@@ -1,5 +1,6 @@
-"""Tries the CUDA backend on a machine with a GPU, with the wheels of `./dev gpu`: tests, sanitizers,
-training, and speed beside the PyTorch that is installed. The results are Markdown, for docs/gpu.md.
+"""Tries the CUDA backend on a machine with a GPU, with the wheels of `./dev gpu`: tests,
+sanitizers, training, and speed beside the PyTorch that is installed. The results are Markdown, for
+docs/gpu.md.
 
     python3.12 tools/gpu                          # everything, in ten minutes
     python3.12 tools/gpu operators --seconds 500  # one part, with more time

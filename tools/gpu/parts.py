@@ -126,7 +126,7 @@ def determinism(place: Setting, seconds: float) -> Result:
 
 
 def sanitizers(place: Setting, seconds: float) -> Result:
-    """Every operator that time allows, hand-written kernels first, under compute-sanitizer."""
+    """The operators that time allows, under compute-sanitizer."""
     program = _sanitizer()
     if program is None or place.device != "cuda":
         return Result("Not run: compute-sanitizer was not found, or this is not CUDA.", False)

@@ -1,5 +1,5 @@
-"""Where a run takes place: the wheels of `./dev gpu` unpacked, the environment in which programs find
-them, and programs that are stopped when their time is over.
+"""Where a run takes place: the wheels of `./dev gpu` unpacked, the environment in which programs
+find them, and programs that are stopped when their time is over.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class Outcome:
 def run(
     command: list[str], seconds: float, environment: dict[str, str], log: Path, title: str
 ) -> Outcome:
-    """Runs a command for at most so many seconds; then it is interrupted, so that it can say how far
-    it came, and killed if it goes on."""
+    """Runs a command for at most so many seconds; then it is interrupted, so that it can say how
+    far it came, and killed if it goes on."""
     with tempfile.TemporaryFile("w+", errors="replace") as text:
         process = subprocess.Popen(
             command, env={**os.environ, **environment}, cwd=ROOT, start_new_session=True,

@@ -1,6 +1,6 @@
-"""CUDA devices. Their backend, of the package treadle-cuda, is loaded when one is first asked for; its
-functions (treadle/backends/_module.py) then take the place of those here, which say that there is
-no device, and why.
+"""CUDA devices. Their backend, of the package treadle-cuda, is loaded when one is first asked for;
+its functions (treadle/backends/_module.py) then take the place of those here, which say that there
+is no device, and why.
 
 device = "cuda" if treadle.cuda.is_available() else "cpu"
 """

@@ -3,8 +3,8 @@ what its results are by a hash of their bits; gradients are taken where there ar
 
     python tools/gpu/programs/every_operator.py --device cuda --seconds 60
 
-Two runs can be compared, and a sanitizer can watch. Operators that a device has kernels for come
-first; when the time is over it stops.
+Two runs can be compared, and a sanitizer can watch. Operators that are made of others come last;
+when the time is over it stops.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ import time
 from typing import Any, Iterator
 
 import treadle
-from treadle import _C
 from treadle.testing.operators import cases, check, device
 from treadle.testing.operators.catalogue import Operator, operators
 
 DTYPES = ("float32", "int64")
 
 
-def calls(place: str, only: str) -> Iterator[tuple[Operator, str]]:
-    """Operators with a dtype, those with kernels for the device first."""
+def calls(only: str) -> Iterator[tuple[Operator, str]]:
+    """Operators with a dtype, those that are made of others last."""
 
     def composed(op: Operator) -> bool:
         return op.kind in ("composite", "view")
@@ -75,7 +74,7 @@ def main() -> None:
     options = parser.parse_args()
     device.use(options.device)
     end = time.monotonic() + options.seconds
-    for op, dtype in calls(options.device, options.only):
+    for op, dtype in calls(options.only):
         if time.monotonic() > end:
             break
         try:
