@@ -194,17 +194,12 @@ Tensor checked_index(std::string_view op, const Tensor& index, int64_t size, Neg
                      const Tensor& written) {
   const Tensor result = apart_from(as_int64(index), written);
   const int64_t* values = result.data_as<int64_t>();
-  const int64_t low = negative == NegativeIndex::FromTheEnd ? -size : 0;
+  const int64_t wrap = negative == NegativeIndex::FromTheEnd ? size : 0;
   parallel_for(result.numel(), kGrain, [&](int64_t begin, int64_t end) {
-    int64_t least = 0, most = -1;
-    for (int64_t i = begin; i < end; ++i) {
-      least = std::min(least, values[i]);
-      most = std::max(most, values[i]);
-    }
-    if (least >= low && most < size) [[likely]]
+    if (all_inside(values + begin, end - begin, size, wrap)) [[likely]]
       return;
     for (int64_t i = begin; i < end; ++i) {
-      if (values[i] < low || values[i] >= size)
+      if (!all_inside(values + i, 1, size, wrap))
         throw out_of_bounds(op, values[i], size, negative, -1);
     }
   });

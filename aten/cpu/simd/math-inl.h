@@ -454,6 +454,34 @@ HWY_INLINE Vec<T> softplus(Vec<T> x) {
 
 // ---- two numbers --------------------------------------------------------------------------------
 
+// x^y for the finite, positive x and the y of a float, to 2^-28 of it where it is a float's: x is
+// 2^e m with m in [sqrt(1/2), sqrt(2)), log2(m) a series in s = (m - 1) / (m + 1), and 2^r one in
+// r, with the powers of s^2 and of r up to the last above 2^-36 and 2^-32.
+HWY_INLINE Vec<double> power_of_float(Vec<double> x, Vec<double> y) {
+  constexpr double kLog2[] = {2.2195308321368667e-1, 2.6230818925254154e-1, 3.2059779797532855e-1,
+                              4.1219858311113244e-1, 5.7707801635558531e-1, 9.6179669392597556e-1,
+                              2.8853900817779268};
+  constexpr double kExp2[] = {1.3215486790144310e-6, 1.5252733804059841e-5, 1.5403530393381608e-4,
+                              1.3333558146428443e-3, 9.6181291076284772e-3, 5.5504108664821580e-2,
+                              2.4022650695910072e-1, 6.9314718055994531e-1, 1};
+  const Tag<double> d;
+  const hn::RebindToUnsigned<Tag<double>> bits;
+  // Exponents become doubles, and doubles exponents, in the lowest bits of 2^52 and 1.5 * 2^52.
+  constexpr uint64_t kExponents = uint64_t{0xFFF} << 52, kUp = uint64_t{1024} << 52,
+                     kRoot = 0x3FE6A09E667F3BCD, kMagic = 0x4330000000000000;
+  const auto given = hn::BitCast(bits, x.raw);
+  const auto above = hn::Sub(given, hn::Set(bits, kRoot - kUp));  // e + 1024, and the rest
+  const auto counted = hn::Or(hn::ShiftRight<52>(above), hn::Set(bits, kMagic));
+  const Vec<double> e = {hn::Sub(hn::BitCast(d, counted), hn::Set(d, 0x1p52 + 1024))};
+  const auto whole = hn::Sub(hn::And(above, hn::Set(bits, kExponents)), hn::Set(bits, kUp));
+  const Vec<double> m = {hn::BitCast(d, hn::Sub(given, whole))}, one = set(1.0);
+  const Vec<double> s = (m - one) / (m + one);
+  Vec<double> t = y * (e + s * polynomial(kLog2, s * s));
+  t = {hn::Max(hn::Set(d, -200.0), hn::Min(hn::Set(d, 200.0), t.raw))};
+  const Vec<double> round = set(0x1.8p52 + 1023), rounded = t + round, n = rounded - round;
+  const auto scale = hn::BitCast(d, hn::ShiftLeft<52>(hn::BitCast(bits, rounded.raw)));
+  return polynomial(kExp2, t - n) * Vec<double>{scale};
+}
 template <class T>
 HWY_INLINE Vec<T> pow(Vec<T> a, Vec<T> b) {
   // The same bits as scalar::pow, for the exponents that whole tensors are raised to.
@@ -462,8 +490,13 @@ HWY_INLINE Vec<T> pow(Vec<T> a, Vec<T> b) {
   if constexpr (kThroughDouble<T>) {
     const Vec<T> zero = set(T(0)), one = set(T(1)), two = set(T(2)), size = abs(a);
     Vec<T> y = through_double([](Vec<double> x, Vec<double> exponent)
-                                  HWY_ATTR { return exp(exponent * log(x)); },
+                                  HWY_ATTR { return power_of_float(x, exponent); },
                               size, b);
+    // Where x or the exponent is at an end of its range.
+    const Mask<T> grows = logical_xor(size<one, b> zero);
+    const Mask<T> at_end = logical_or(logical_or(size == zero, isinf(size)), isinf(b));
+    y = where(at_end, where(grows, set(kInf<T>), zero), y);
+    y = where(logical_or(isnan(a), isnan(b)), set(kNaN<T>), y);
     // Of negative numbers: odd integers change the sign, what is no integer has no result. Large
     // floats are even, infinity is.
     const Mask<T> odd = logical_and(trunc(b) == b, trunc(b / two) * two != b);

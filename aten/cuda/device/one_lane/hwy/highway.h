@@ -96,6 +96,11 @@ HWY_INLINE V ShiftLeft(V v) {
   return v << kBits;
 }
 
+template <int kBits, class V>
+HWY_INLINE V ShiftRight(V v) {
+  return v >> kBits;
+}
+
 template <class V>
 HWY_INLINE bool Lt(V a, V b) {
   return a < b;
@@ -123,6 +128,8 @@ HWY_INLINE bool Or(bool a, bool b) { return a || b; }
 HWY_INLINE bool Xor(bool a, bool b) { return a != b; }
 HWY_INLINE bool AndNot(bool a, bool b) { return !a && b; }
 HWY_INLINE int32_t And(int32_t a, int32_t b) { return a & b; }
+HWY_INLINE uint64_t And(uint64_t a, uint64_t b) { return a & b; }
+HWY_INLINE uint64_t Or(uint64_t a, uint64_t b) { return a | b; }
 template <class D>
 HWY_INLINE bool AllTrue(D, bool m) {
   return m;
