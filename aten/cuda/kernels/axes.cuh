@@ -25,10 +25,14 @@ struct Axes {
     strides[count++] = stride;
   }
 
-  __host__ __device__ int64_t at(int64_t i) const {
+  // Written out for each dimension: a place in the arrays that is only known at run time would have
+  // every thread copy them.
+  __device__ int64_t at(int64_t i) const {
     if (count == 0) return 0;
     int64_t place = 0;
-    for (int d = count - 1; d > 0; --d) {
+#pragma unroll
+    for (int d = kMost - 1; d > 0; --d) {
+      if (d >= count) continue;
       const int64_t rest = i / sizes[d];
       place += (i - rest * sizes[d]) * strides[d];
       i = rest;
