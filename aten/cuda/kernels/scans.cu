@@ -43,7 +43,7 @@ struct RunningFold {
 
 // The result's dtype may be any, whatever self's is.
 template <bool product>
-void fold_lines(const Tensor& self, int64_t dim, const Tensor& out) {
+void scan_to_dtype(const Tensor& self, int64_t dim, const Tensor& out) {
   if (out.numel() == 0) return;
   const Place place(out);
   const Tensor input =
@@ -59,12 +59,12 @@ void fold_lines(const Tensor& self, int64_t dim, const Tensor& out) {
 template <class T>
 void cumsum_cuda(const Tensor& self, int64_t dim, std::optional<ScalarType> /*dtype*/,
                  const Tensor& out) {
-  fold_lines<false>(self, dim, out);
+  scan_to_dtype<false>(self, dim, out);
 }
 template <class T>
 void cumprod_cuda(const Tensor& self, int64_t dim, std::optional<ScalarType> /*dtype*/,
                   const Tensor& out) {
-  fold_lines<true>(self, dim, out);
+  scan_to_dtype<true>(self, dim, out);
 }
 
 // ---- cummax and cummin: of equal elements the last counts, and the last NaN above all ----

@@ -33,7 +33,8 @@ struct Selected {
 template <class T>
 __device__ Selected<cpu::KeyType<T>> select_key(const LineKeys<T>& keys, int64_t rank) {
   using Key = cpu::KeyType<T>;
-  __shared__ unsigned counts[256];
+  static_assert(kBlock == 256);  // a thread for each value of a byte
+  __shared__ unsigned counts[kBlock];
   __shared__ int byte;
   __shared__ int64_t before;
   uint64_t found = 0;
