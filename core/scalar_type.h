@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
@@ -35,6 +36,16 @@ enum class ScalarType : uint8_t {
 };
 inline constexpr int kNumScalarTypes = 15;
 inline constexpr int kMaxScalarTypes = 24;  // width of a kernel table's row; room for types to come
+
+// The value of an element in memory. Written as another dtype, or by nobody yet, memory holds other
+// bytes than a bool's: what is not 0 is true.
+template <class T>
+constexpr T element_value(const T& element) {
+  if constexpr (std::is_same_v<T, bool>)
+    return std::bit_cast<uint8_t>(element) != 0;
+  else
+    return element;
+}
 
 template <class... Ts>
 struct TypeList {};

@@ -49,16 +49,16 @@ Best<compute_type<T>> best_of_run(const T* values, int64_t count) {
   using C = compute_type<T>;
   if constexpr (simd::kHasExtremeSearch<T>) {
     const int64_t at = simd::position_of_extreme(values, count, std::is_same_v<Order, Larger>);
-    return {static_cast<C>(values[at]), at};
+    return {static_cast<C>(element_value(values[at])), at};
   }
   constexpr int kLanes = 16;
   C best[kLanes];
   bool nan[kLanes] = {};
-  for (int l = 0; l < kLanes; ++l) best[l] = static_cast<C>(values[0]);
+  for (int l = 0; l < kLanes; ++l) best[l] = static_cast<C>(element_value(values[0]));
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
     for (int l = 0; l < kLanes; ++l) {
-      const C value = static_cast<C>(values[i + l]);
+      const C value = static_cast<C>(element_value(values[i + l]));
       best[l] = Order::better(value, best[l]) ? value : best[l];
       nan[l] |= is_nan(value);
     }
@@ -70,13 +70,15 @@ Best<compute_type<T>> best_of_run(const T* values, int64_t count) {
     any_nan |= nan[l];
   }
   for (; i < count; ++i) {
-    const C value = static_cast<C>(values[i]);
+    const C value = static_cast<C>(element_value(values[i]));
     if (Order::better(value, result)) result = value;
     any_nan |= is_nan(value);
   }
   int64_t at = 0;
-  while (any_nan ? !is_nan(static_cast<C>(values[at])) : static_cast<C>(values[at]) != result) ++at;
-  return {static_cast<C>(values[at]), at};
+  while (any_nan ? !is_nan(static_cast<C>(element_value(values[at])))
+                 : static_cast<C>(element_value(values[at])) != result)
+    ++at;
+  return {static_cast<C>(element_value(values[at])), at};
 }
 
 // f(number of the slice, best element) for each slice.
@@ -93,11 +95,11 @@ void best_of_slices(const T* values, const DimSlices& s, F&& f) {
     C best[kColumns];
     int64_t at[kColumns] = {};
     const T* row = values + o * s.size * s.inner + column;
-    for (int64_t k = 0; k < columns; ++k) best[k] = static_cast<C>(row[k]);
+    for (int64_t k = 0; k < columns; ++k) best[k] = static_cast<C>(element_value(row[k]));
     for (int64_t j = 1; j < s.size; ++j) {
       row += s.inner;
       for (int64_t k = 0; k < columns; ++k) {
-        const C value = static_cast<C>(row[k]);
+        const C value = static_cast<C>(element_value(row[k]));
         const bool take = replaces<Order>(value, best[k]);
         best[k] = take ? value : best[k];
         at[k] = take ? j : at[k];

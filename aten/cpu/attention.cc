@@ -146,7 +146,8 @@ struct Attention {
         C* row = s + i * kKeys;
         if (mask.dtype() == ScalarType::Bool) {
           const bool* m = mask.data_as<bool>() + at + i * rs;
-          for (int64_t j = 0; j < k1 - k0; ++j) row[j] = m[j * cs] ? row[j] : kMasked;
+          for (int64_t j = 0; j < k1 - k0; ++j)
+            row[j] = element_value(m[j * cs]) ? row[j] : kMasked;
         } else {
           const T* m = mask.data_as<T>() + at + i * rs;
           for (int64_t j = 0; j < k1 - k0; ++j) row[j] += static_cast<C>(m[j * cs]);

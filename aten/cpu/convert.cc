@@ -31,6 +31,11 @@ namespace {
   return i;
 }
 
+template <class T>
+T element_at(const char* place) {
+  return element_value(*reinterpret_cast<const T*>(place));
+}
+
 // Constant strides, where they are known to be those of elements side by side, save an addition
 // each.
 template <class From, class To, class FromStride, class ToStride>
@@ -38,7 +43,7 @@ template <class From, class To, class FromStride, class ToStride>
                                                 ToStride dst_stride, int64_t n) {
 #pragma GCC unroll 8
   for (int64_t i = 0; i < n; ++i, src += src_stride, dst += dst_stride) {
-    *reinterpret_cast<To*>(dst) = convert_element<To>(*reinterpret_cast<const From*>(src));
+    *reinterpret_cast<To*>(dst) = convert_element<To>(element_at<From>(src));
   }
 }
 
@@ -59,9 +64,9 @@ void convert_loop(const char* src, int64_t src_stride, char* dst, int64_t dst_st
     const From* const s = reinterpret_cast<const From*>(src);
     To* const d = reinterpret_cast<To*>(dst);
 #pragma GCC ivdep
-    for (; i < n; ++i) d[i] = convert_element<To>(s[i]);
+    for (; i < n; ++i) d[i] = convert_element<To>(element_value(s[i]));
   } else if (src_stride == 0) {
-    const To value = convert_element<To>(*reinterpret_cast<const From*>(src));
+    const To value = convert_element<To>(element_at<From>(src));
 #pragma GCC unroll 4
     for (int64_t i = 0; i < n; ++i, dst += dst_stride) *reinterpret_cast<To*>(dst) = value;
   } else if (std::is_same_v<From, To> && dst_stride == kTo) {

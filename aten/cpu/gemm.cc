@@ -116,7 +116,7 @@ void loop_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t ldc
     out.reserve(static_cast<size_t>(b.rows * b.cols));
     for (int64_t i = 0; i < b.rows; ++i)
       for (int64_t j = 0; j < b.cols; ++j)
-        out.push_back(b.data[i * b.row_stride + j * b.col_stride]);
+        out.push_back(element_value(b.data[i * b.row_stride + j * b.col_stride]));
     return out;
   }();
   const int64_t grain = std::max<int64_t>(1, 32768 / std::max<int64_t>(1, b.cols * a.cols));
@@ -125,14 +125,16 @@ void loop_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t ldc
     for (int64_t i = begin; i < end; ++i) {
       std::fill(row.begin(), row.end(), 0);
       for (int64_t k = 0; k < a.cols; ++k) {
-        const uint64_t x = static_cast<uint64_t>(a.data[i * a.row_stride + k * a.col_stride]);
+        const uint64_t x =
+            static_cast<uint64_t>(element_value(a.data[i * a.row_stride + k * a.col_stride]));
         for (int64_t j = 0; j < b.cols; ++j)
           row[j] += x * static_cast<uint64_t>(static_cast<U>(bp[k * b.cols + j]));
       }
       for (int64_t j = 0; j < b.cols; ++j) {
         uint64_t value = row[j] * static_cast<uint64_t>(alpha);
         if (beta != T(0))
-          value += static_cast<uint64_t>(beta) * static_cast<uint64_t>(c[i * ldc + j]);
+          value +=
+              static_cast<uint64_t>(beta) * static_cast<uint64_t>(element_value(c[i * ldc + j]));
         c[i * ldc + j] =
             std::is_same_v<T, bool> ? static_cast<T>(value != 0) : static_cast<T>(value);
       }

@@ -53,8 +53,8 @@ void index_put_integer_cpu(const Tensor& /*self*/, TensorList indices, const Ten
 template <class T>
 void index_select_cpu(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out) {
   read<bits_of<T>>(
-      dim_plan("index_select", self, dim, index, NegativeIndex::Refused, PlanFor::Reading, out), self,
-      out);
+      dim_plan("index_select", self, dim, index, NegativeIndex::Refused, PlanFor::Reading, out),
+      self, out);
 }
 
 template <class T>

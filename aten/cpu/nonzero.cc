@@ -8,7 +8,7 @@ namespace {
 
 template <class T>
 bool is_nonzero(const T& value) {
-  return value != T(0);
+  return element_value(value) != T(0);
 }
 
 // Counted in runs that a byte has room for, so that a vector counts as many as it has bytes.

@@ -41,7 +41,7 @@ void scan_extreme(const Tensor& self, int64_t dim, const Tensor& values, const T
     for (int64_t j = 0; j < s.size; ++j) {
       const int64_t row = (o * s.size + j) * s.inner + column;
       for (int64_t k = 0; k < columns; ++k) {
-        const T next = from[row + k];
+        const T next = element_value(from[row + k]);
         if (j == 0 || Order::takes_over(static_cast<C>(next), static_cast<C>(best[k]))) {
           best[k] = next;
           at[k] = j;

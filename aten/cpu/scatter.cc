@@ -105,18 +105,18 @@ struct Replace {
 };
 struct Add {
   template <class T>
-  void operator()(T& target, T value) const {
+  void operator()(T& target, const T& value) const {
     target = sum_of(target, value);
   }
 };
 struct Multiply {
   template <class T>
-  void operator()(T& target, T value) const {
+  void operator()(T& target, const T& value) const {
     target = product_of(target, value);
   }
 };
 template <class T>
-bool is_nan(T value) {
+bool is_nan(const T& value) {
   if constexpr (is_floating_type<T>)
     return std::isnan(static_cast<compute_type<T>>(value));
   else
@@ -124,14 +124,14 @@ bool is_nan(T value) {
 }
 struct Largest {
   template <class T>
-  void operator()(T& target, T value) const {
-    if (is_nan(value) || value > target) target = value;
+  void operator()(T& target, const T& value) const {
+    if (is_nan(value) || element_value(value) > element_value(target)) target = value;
   }
 };
 struct Smallest {
   template <class T>
-  void operator()(T& target, T value) const {
-    if (is_nan(value) || value < target) target = value;
+  void operator()(T& target, const T& value) const {
+    if (is_nan(value) || element_value(value) < element_value(target)) target = value;
   }
 };
 
@@ -191,9 +191,9 @@ void scatter_value_reduce_cpu(const Tensor& /*self*/, int64_t dim, const Tensor&
 
 // Divides what `count` elements were summed into; integers round down.
 template <class T>
-T divide_by_count(T sum, int64_t count) {
+T divide_by_count(const T& sum, int64_t count) {
   if constexpr (std::is_same_v<T, bool>)
-    return sum;
+    return element_value(sum);
   else if constexpr (std::is_integral_v<T>) {
     if constexpr (std::is_unsigned_v<T>)
       return static_cast<T>(uint64_t{sum} / static_cast<uint64_t>(count));

@@ -31,9 +31,10 @@ void mode_cpu(const Tensor& self, int64_t dim, bool /*keepdim*/, const Tensor& v
       std::sort(items.begin(), items.end());
       int64_t best = 0, most = 0;
       for (int64_t first = 0; first < s.size;) {
-        const T value = slice[items[first].at * s.inner];
+        const T value = element_value(slice[items[first].at * s.inner]);
         int64_t last = first;
-        while (last + 1 < s.size && slice[items[last + 1].at * s.inner] == value) ++last;
+        while (last + 1 < s.size && element_value(slice[items[last + 1].at * s.inner]) == value)
+          ++last;
         if (last - first + 1 > most) {
           most = last - first + 1;
           best = items[last].at;

@@ -21,7 +21,9 @@ std::tuple<Tensor, Tensor, Tensor> unique_cpu(const Tensor& self, bool /*sorted*
     for (int64_t i = 0; i < count; ++i) order[i] = keys.position(i);
   });
   // Where a run of equal elements starts. NaN equals nothing, itself included.
-  const auto differ = [&](int64_t i) { return i == 0 || !(from[order[i]] == from[order[i - 1]]); };
+  const auto differ = [&](int64_t i) {
+    return i == 0 || !(element_value(from[order[i]]) == element_value(from[order[i - 1]]));
+  };
   std::vector<int64_t> starts;
   for (int64_t i = 0; i < count; ++i) {
     if (differ(i)) starts.push_back(i);

@@ -35,7 +35,9 @@ std::tuple<Tensor, Tensor, Tensor> unique_rows_cpu(const Tensor& self, bool sort
   std::vector<int64_t> starts;
   for (int64_t i = 0; i < rows; ++i) {
     if (i == 0 || !std::equal(from + order[i] * width, from + (order[i] + 1) * width,
-                              from + order[i - 1] * width))
+                              from + order[i - 1] * width, [](const T& a, const T& b) {
+                                return element_value(a) == element_value(b);
+                              }))
       starts.push_back(i);
   }
   const int64_t runs = static_cast<int64_t>(starts.size());

@@ -14,9 +14,9 @@ template <class T>
 using Unsigned = std::conditional_t<(sizeof(T) < 4), uint32_t, std::make_unsigned_t<T>>;
 
 template <class T>
-constexpr T sum_of(T a, T b) {
+constexpr T sum_of(const T& a, const T& b) {
   if constexpr (std::is_same_v<T, bool>)
-    return a || b;
+    return element_value(a) || element_value(b);
   else if constexpr (std::is_integral_v<T>)
     return static_cast<T>(static_cast<Unsigned<T>>(a) + static_cast<Unsigned<T>>(b));
   else
@@ -24,9 +24,9 @@ constexpr T sum_of(T a, T b) {
 }
 
 template <class T>
-constexpr T product_of(T a, T b) {
+constexpr T product_of(const T& a, const T& b) {
   if constexpr (std::is_same_v<T, bool>)
-    return a && b;
+    return element_value(a) && element_value(b);
   else if constexpr (std::is_integral_v<T>)
     return static_cast<T>(static_cast<Unsigned<T>>(a) * static_cast<Unsigned<T>>(b));
   else

@@ -148,8 +148,9 @@ Scalar element(const char* op, const Tensor& t) {
                                    ": expected a tensor with data, got one on the meta device");
   const Tensor here = on_cpu(t);
   Scalar value;
-  visit_type(AllTypes(), here.dtype(),
-             [&]<class T>() { value = Scalar(*static_cast<const T*>(here.data())); });
+  visit_type(AllTypes(), here.dtype(), [&]<class T>() {
+    value = Scalar(element_value(*static_cast<const T*>(here.data())));
+  });
   return value;
 }
 

@@ -157,7 +157,7 @@ PyObject* item(PyObject* self, PyObject*) {
 
 template <class T>
 Object nested_list(const T* data, IntList sizes, IntList strides) {
-  if (sizes.empty()) return Object(wrap(Scalar(*data)));
+  if (sizes.empty()) return Object(wrap(Scalar(element_value(*data))));
   Object list(PyList_New(sizes[0]));
   for (int64_t i = 0; i < sizes[0]; ++i) {
     PyList_SET_ITEM(list.get(), i,

@@ -16,6 +16,22 @@ struct Num {
   using Lane = T;
   T v;
 };
+// A bool as memory holds it. Written as another dtype, or by nobody yet, memory holds other bytes
+// than 0 and 1: what is not 0 is true.
+class Truth {
+ public:
+  Truth() = default;
+  constexpr Truth(bool v) : byte_(v) {}
+  constexpr operator bool() const { return byte_ != 0; }
+
+ private:
+  uint8_t byte_;
+};
+template <>
+struct Num<bool> {
+  using Lane = bool;
+  Truth v;
+};
 using Bool = Num<bool>;
 
 template <class R>
