@@ -166,13 +166,16 @@ TEST_F(Backends, AFaultIsRaisedWhereTheHostWaitsAndOnce) {
   FaultPlace place = faults().place(0);
   const auto leave = [&](int kind, long long value) {
     if (std::exchange(*place.claim, 1u)) return;
-    *place.record = FaultRecord{kind, "embedding", {0, 5, value, 0}};
+    *place.record = FaultRecord{kind, "embedding", {0, 5, value, 1}};
   };
   leave(kIndexOutOfRange, 7);
   leave(kIndexOutOfRange, 8);
   EXPECT_EQ(error_of([&] { backend->synchronize(0); }, ErrorKind::Index),
             "embedding: expected index in [0, 5), got index = 7");
   EXPECT_NO_THROW(backend->synchronize(0));
+  leave(kIndexOutOfDim, -6);
+  EXPECT_EQ(error_of([&] { backend->synchronize(0); }, ErrorKind::Index),
+            "embedding: expected index in [0, 5) for dimension 1, got index = -6");
   leave(kZeroDivisor, 0);
   EXPECT_EQ(error_of([&] { backend->synchronize_stream(0, 0); }, ErrorKind::Runtime),
             "embedding: expected a non-zero divisor, got 0");

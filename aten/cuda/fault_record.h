@@ -14,12 +14,14 @@ enum FaultKind : int {
   kOtherFault = 3,       // "WHO: expected arguments that it is defined for"
   // "WHO: expected target in [0, HIGH) or ignore_index = LOW, got VALUE"
   kTargetOutOfRange = 4,
+  // "WHO: expected index in [LOW, HIGH) for dimension DIM, got index = VALUE"
+  kIndexOutOfDim = 5,
 };
 
 struct FaultRecord {
   int kind;
   char who[60];         // the operator's name
-  long long values[4];  // low, high, value
+  long long values[4];  // low, high, value, dim
 };
 
 // Where kernels leave it: `claim` is memory of the device that is 0, `record` memory of the host.
@@ -31,7 +33,8 @@ struct FaultPlace {
 #ifdef __CUDACC__
 // Fills the record, where no other thread has.
 inline __device__ void record_fault(const FaultPlace& place, FaultKind kind, const char* who,
-                                    long long low = 0, long long high = 0, long long value = 0) {
+                                    long long low = 0, long long high = 0, long long value = 0,
+                                    long long dim = 0) {
   if (place.claim == nullptr || atomicExch(place.claim, 1u) != 0) return;
   volatile FaultRecord* const record = place.record;
   int i = 0;
@@ -40,6 +43,7 @@ inline __device__ void record_fault(const FaultPlace& place, FaultKind kind, con
   record->values[0] = low;
   record->values[1] = high;
   record->values[2] = value;
+  record->values[3] = dim;
   __threadfence_system();
   record->kind = kind;
 }

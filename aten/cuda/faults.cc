@@ -19,6 +19,10 @@ namespace {
       fail<ErrorKind::Index>(fault.who, ": expected target in [0, ", int64_t{fault.values[1]},
                              ") or ignore_index = ", int64_t{fault.values[0]}, ", got ",
                              int64_t{fault.values[2]});
+    case kIndexOutOfDim:
+      fail<ErrorKind::Index>(fault.who, ": expected index in [", int64_t{fault.values[0]}, ", ",
+                             int64_t{fault.values[1]}, ") for dimension ", int64_t{fault.values[3]},
+                             ", got index = ", int64_t{fault.values[2]});
     default:
       fail<ErrorKind::Runtime>(fault.who, ": expected arguments that it is defined for");
   }

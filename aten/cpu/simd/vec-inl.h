@@ -39,6 +39,20 @@ constexpr bool is_mask = false;
 template <class T>
 constexpr bool is_mask<Mask<T>> = true;
 
+// What an expression computes with for elements of type T.
+template <class T>
+struct ValueOf {
+  using type = Element<T>;
+};
+template <>
+struct ValueOf<float> {
+  using type = Vec<float>;
+};
+template <>
+struct ValueOf<double> {
+  using type = Vec<double>;
+};
+
 template <class T>
 HWY_INLINE Vec<T> set(T value) {
   return {hn::Set(Tag<T>(), value)};

@@ -9,41 +9,16 @@
 namespace treadle::cuda {
 namespace {
 
-template <class Bits>
-__global__ void fill_kernel(Bits* out, Bits value, int64_t n) {
+template <class Unit>
+__global__ void fill_kernel(Unit* out, Unit value, int64_t n) {
   for_each_element(n, [=](int64_t i) { out[i] = value; });
 }
-
-// An element's bits as one number.
-template <size_t size>
-struct BitsOf;
-template <>
-struct BitsOf<1> {
-  using type = unsigned char;
-};
-template <>
-struct BitsOf<2> {
-  using type = unsigned short;
-};
-template <>
-struct BitsOf<4> {
-  using type = unsigned;
-};
-template <>
-struct BitsOf<8> {
-  using type = unsigned long long;
-};
-template <>
-struct BitsOf<16> {
-  using type = uint4;
-};
 
 template <class T>
 void fill_cuda(const Tensor& self, const Scalar& value) {
   if (self.numel() == 0) return;
   const T v = value.checked_to<T>("fill_");
-  using Bits = typename BitsOf<sizeof(T)>::type;
-  Bits bits;
+  Bits<T> bits;
   std::memcpy(&bits, &v, sizeof bits);
   const Place place(self);
   const auto* const bytes = reinterpret_cast<const unsigned char*>(&v);
@@ -53,7 +28,7 @@ void fill_cuda(const Tensor& self, const Scalar& value) {
         "filling memory");
     return;
   }
-  fill_kernel<<<blocks_for(self.numel()), kBlock, 0, place.stream>>>(self.data_as<Bits>(), bits,
+  fill_kernel<<<blocks_for(self.numel()), kBlock, 0, place.stream>>>(self.data_as<Bits<T>>(), bits,
                                                                      self.numel());
   check_launched();
 }
@@ -78,11 +53,7 @@ void linear_cuda(const Tensor& self, const Scalar& start, const Scalar& step) {
 
 template <class T>
 Scalar local_scalar_dense_cuda(const Tensor& self) {
-  T value;
-  move_bytes({&value, 0, kCPU},
-             {self.storage()->data(), self.storage_offset() * self.element_size(), self.device()},
-             sizeof value, false);
-  return Scalar(value);
+  return Scalar(number_at<T>(self, 0));
 }
 
 const auto fill_registered = register_cuda<aten::ops::_fill_>(
