@@ -16,6 +16,22 @@ enum FaultKind : int {
   kTargetOutOfRange = 4,
   // "WHO: expected index in [LOW, HIGH) for dimension DIM, got index = VALUE"
   kIndexOutOfDim = 5,
+  kPivotOutOfRange = 6,  // "WHO: expected pivots in [LOW, HIGH], got VALUE"
+  kWrongNumber = 7,      // "WHO: expected WHAT, got NUMBER": an Expectation, the number's bits
+  // "WHO: expected at least LOW weights > 0 to draw from without replacement, got VALUE"
+  kTooFewWeights = 8,
+  // "WHO: expected offsets that do not fall and stay within HIGH indices, got VALUE after LOW"
+  kOffsetOutOfOrder = 9,
+};
+
+// What a number was expected to be.
+enum Expectation : int {
+  kProbabilities = 0,  // "probabilities in [0, 1]"
+  kRates = 1,          // "finite rates >= 0"
+  kCounts = 2,         // "counts in [0, 2^53]"
+  kWeights = 3,        // "finite weights >= 0"
+  kPositiveSum = 4,    // "weights with a sum > 0": the sum
+  kFirstOffset = 5,    // "offsets that begin with 0"
 };
 
 struct FaultRecord {
@@ -46,6 +62,10 @@ inline __device__ void record_fault(const FaultPlace& place, FaultKind kind, con
   record->values[3] = dim;
   __threadfence_system();
   record->kind = kind;
+}
+inline __device__ void record_wrong_number(const FaultPlace& place, Expectation what,
+                                           const char* who, double number) {
+  record_fault(place, kWrongNumber, who, what, __double_as_longlong(number));
 }
 #endif
 

@@ -10,8 +10,13 @@
 #include "aten/cuda/shared_library.h"
 #include "aten/ops/_convolution_grad_weight.h"
 #include "aten/ops/add.h"
+#include "aten/ops/constant_pad_nd.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/convolution.h"
+#include "aten/ops/copy_.h"
+#include "aten/ops/imag.h"
+#include "aten/ops/real.h"
+#include "aten/ops/sub.h"
 #include "aten/ops/zero_.h"
 #include "aten/shape/conv.h"
 #include "core/math_switches.h"
@@ -324,30 +329,53 @@ void backward_data(const Convolution<T>& c, const Tensor& y, const Tensor& w, co
                 "computing a convolution's gradient");
 }
 
+// y, contiguous, with zeros behind where it is shorter than the convolution of an input of sizes
+// `x`: where a transposed convolution's output padding is at least its stride.
+Tensor whole(const Tensor& y, IntList x, IntList weight, IntList stride, IntList padding,
+             IntList dilation) {
+  const size_t spatial = weight.size() - 2, first = x.size() - spatial;
+  DimVector sides(2 * spatial, 0);  // pairs, the last dimension's first
+  bool shorter = false;
+  for (size_t d = 0; d < spatial; ++d) {
+    const int64_t full = shape::convolved_length(
+        "convolution", x[first + d], weight[d + 2], shape::entry_of(stride, d),
+        shape::entry_of(padding, d), shape::entry_of(dilation, d));
+    sides[2 * (spatial - 1 - d) + 1] = full - y.sizes()[first + d];
+    shorter = shorter || full > y.sizes()[first + d];
+  }
+  return shorter ? aten::constant_pad_nd(y, sides) : aten::contiguous(y);
+}
+
+// Adds the bias of each channel, over all of space.
+void add_bias(const Tensor& bias, size_t spatial, const Tensor& out) {
+  DimVector sizes(spatial + 1, 1), strides(spatial + 1, 0);
+  sizes[0] = bias.sizes()[0];
+  strides[0] = bias.strides()[0];
+  aten::add_(out, alias_with_geometry(bias, sizes, strides, bias.storage_offset()));
+}
+
 template <class T>
 void convolution_cuda(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
                       IntList padding, IntList dilation, bool transposed, IntList, int64_t groups,
                       const Tensor& out) {
   if (out.numel() == 0) return;
   const DeviceGuard guard(out.device().index);
-  const Tensor in = aten::contiguous(input), w = aten::contiguous(weight);
-  if (in.numel() == 0 || w.numel() == 0)
+  const Tensor w = aten::contiguous(weight);
+  if (input.numel() == 0 || w.numel() == 0) {
     aten::zero_(out);
-  else if (transposed)
+  } else if (transposed) {
+    const Tensor y = whole(input, out.sizes(), w.sizes(), stride, padding, dilation);
     backward_data(
-        Convolution<T>(out.sizes(), w.sizes(), in.sizes(), stride, padding, dilation, groups), in,
-        w, out);
-  else if (forward(Convolution<T>(in.sizes(), w.sizes(), out.sizes(), stride, padding, dilation,
-                                  groups),
-                   in, w, bias, out))
-    return;
-  if (!bias.defined()) return;
-  // Of each channel, over all of space.
-  const size_t spatial = w.sizes().size() - 2;
-  DimVector sizes(spatial + 1, 1), strides(spatial + 1, 0);
-  sizes[0] = bias.sizes()[0];
-  strides[0] = bias.strides()[0];
-  aten::add_(out, alias_with_geometry(bias, sizes, strides, bias.storage_offset()));
+        Convolution<T>(out.sizes(), w.sizes(), y.sizes(), stride, padding, dilation, groups), y, w,
+        out);
+  } else {
+    const Tensor x = aten::contiguous(input);
+    if (forward(
+            Convolution<T>(x.sizes(), w.sizes(), out.sizes(), stride, padding, dilation, groups), x,
+            w, bias, out))
+      return;
+  }
+  if (bias.defined()) add_bias(bias, w.sizes().size() - 2, out);
 }
 
 template <class T>
@@ -357,11 +385,12 @@ void convolution_grad_weight_cuda(const Tensor& grad, const Tensor& input, IntLi
   if (out.numel() == 0) return;
   const int device = out.device().index;
   const DeviceGuard guard(device);
-  const Tensor y = aten::contiguous(grad), x = aten::contiguous(input);
-  if (y.numel() == 0 || x.numel() == 0) {
+  if (grad.numel() == 0 || input.numel() == 0) {
     aten::zero_(out);
     return;
   }
+  const Tensor y = whole(grad, input.sizes(), weight_sizes, stride, padding, dilation),
+               x = aten::contiguous(input);
   const Convolution<T> c(x.sizes(), weight_sizes, y.sizes(), stride, padding, dilation, groups);
   const cudnnHandle_t handle = handle_on(device);
   using Found = cudnnConvolutionBwdFilterAlgoPerf_t;
@@ -386,12 +415,41 @@ void convolution_grad_weight_cuda(const Tensor& grad, const Tensor& input, IntLi
                 "computing a convolution's gradient");
 }
 
-using Convolved = TypeList<float, double, Half, BFloat16>;
+// f of complex tensors, which is linear in each of them, by f of their parts.
+template <class F>
+void by_parts(const Tensor& a, const Tensor& b, const Tensor& out, F f) {
+  const Tensor a_real = aten::real(a), a_imag = aten::imag(a), b_real = aten::real(b),
+               b_imag = aten::imag(b);
+  aten::copy_(aten::real(out), aten::sub(f(a_real, b_real), f(a_imag, b_imag)));
+  aten::copy_(aten::imag(out), aten::add(f(a_real, b_imag), f(a_imag, b_real)));
+}
 
+void complex_convolution_cuda(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                              IntList stride, IntList padding, IntList dilation, bool transposed,
+                              IntList output_padding, int64_t groups, const Tensor& out) {
+  by_parts(input, weight, out, [&](const Tensor& x, const Tensor& w) {
+    return aten::convolution(x, w, Tensor(), stride, padding, dilation, transposed, output_padding,
+                             groups);
+  });
+  if (bias.defined()) add_bias(bias, weight.sizes().size() - 2, out);
+}
+void complex_grad_weight_cuda(const Tensor& grad, const Tensor& input, IntList weight_sizes,
+                              IntList stride, IntList padding, IntList dilation, int64_t groups,
+                              const Tensor& out) {
+  by_parts(grad, input, out, [&](const Tensor& y, const Tensor& x) {
+    return aten::_convolution_grad_weight(y, x, weight_sizes, stride, padding, dilation, groups);
+  });
+}
+
+using Complex = TypeList<std::complex<float>, std::complex<double>>;
+const auto complex_registered = register_cuda<aten::ops::convolution>(
+    Complex(), []<class T>() { return &complex_convolution_cuda; }, "complex_convolution_cuda");
+const auto complex_grad_registered = register_cuda<aten::ops::_convolution_grad_weight>(
+    Complex(), []<class T>() { return &complex_grad_weight_cuda; }, "complex_grad_weight_cuda");
 const auto convolution_registered = register_cuda<aten::ops::convolution>(
-    Convolved(), []<class T>() { return &convolution_cuda<T>; }, "convolution_cuda");
+    Floats(), []<class T>() { return &convolution_cuda<T>; }, "convolution_cuda");
 const auto grad_weight_registered = register_cuda<aten::ops::_convolution_grad_weight>(
-    Convolved(), []<class T>() { return &convolution_grad_weight_cuda<T>; },
+    Floats(), []<class T>() { return &convolution_grad_weight_cuda<T>; },
     "convolution_grad_weight_cuda");
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include "aten/cuda/kernels/kernel.cuh"
 #include "aten/ops/_fill_.h"
-#include "aten/ops/_linear_.h"
 #include "aten/ops/_local_scalar_dense.h"
 
 namespace treadle::cuda {
@@ -33,24 +32,6 @@ void fill_cuda(const Tensor& self, const Scalar& value) {
   check_launched();
 }
 
-// In double, so that element i is the nearest to the exact one in every shorter type.
-template <class T>
-__global__ void linear_kernel(T* out, double first, double by, int64_t n) {
-  for_each_element(n, [=](int64_t i) {
-    out[i] = narrowed<T>(static_cast<Computed<T>>(first + by * static_cast<double>(i)));
-  });
-}
-
-template <class T>
-void linear_cuda(const Tensor& self, const Scalar& start, const Scalar& step) {
-  const int64_t n = self.numel();
-  if (n == 0) return;
-  const Place place(self);
-  linear_kernel<T><<<blocks_for(n), kBlock, 0, place.stream>>>(
-      self.data_as<T>(), start.to<double>(), step.to<double>(), n);
-  check_launched();
-}
-
 template <class T>
 Scalar local_scalar_dense_cuda(const Tensor& self) {
   return Scalar(number_at<T>(self, 0));
@@ -58,8 +39,6 @@ Scalar local_scalar_dense_cuda(const Tensor& self) {
 
 const auto fill_registered = register_cuda<aten::ops::_fill_>(
     AllTypes(), []<class T>() { return &fill_cuda<T>; }, "fill_cuda");
-const auto linear_registered = register_cuda<aten::ops::_linear_>(
-    Floats(), []<class T>() { return &linear_cuda<T>; }, "linear_cuda");
 const auto local_scalar_dense_registered = register_cuda<aten::ops::_local_scalar_dense>(
     AllTypes(), []<class T>() { return &local_scalar_dense_cuda<T>; }, "local_scalar_dense_cuda");
 

@@ -1,14 +1,15 @@
-// Matrix products by cuBLAS: mm, addmm, bmm, baddbmm. Matrices of any strides: those of which one
-// dimension is contiguous are read as they are, transposed where need be; others are copied first.
-// A vector that addmm adds to each row is added where the product is written (bias_products.h).
+// Matrix products of floating and complex numbers by cuBLAS: mm, addmm, bmm, baddbmm. Matrices of
+// any strides: those of which one dimension is contiguous are read as they are, transposed where
+// need be; others are copied first. A vector that addmm adds to each row is added where the product
+// is written (bias_products.h).
 //
 // cuBLAS sees matrices by columns: a product by rows is that of the transposed factors, exchanged.
 #include <cublas_api.h>
 
+#include "aten/cuda/kernels/addend.h"
 #include "aten/cuda/kernels/bias_products.h"
 #include "aten/cuda/kernels/registration.h"
 #include "aten/cuda/shared_library.h"
-#include "aten/iterator/copy.h"
 #include "aten/ops/addmm.h"
 #include "aten/ops/baddbmm.h"
 #include "aten/ops/bmm.h"
@@ -139,15 +140,6 @@ void multiply(const Tensor& a, const Tensor& b, const Tensor& out, const Scalar&
                     types.data, as_int(columns), rows * columns, as_int(batch), types.compute,
                     CUBLAS_GEMM_DEFAULT),
       "multiplying matrices");
-}
-
-// `addend` broadcast to the shape of `out`, copied into it.
-void fill_with(const Tensor& addend, const Tensor& out) {
-  DimVector strides(out.sizes().size(), 0);
-  const size_t shift = out.sizes().size() - addend.sizes().size();
-  for (size_t d = 0; d < addend.sizes().size(); ++d)
-    if (addend.sizes()[d] != 1) strides[d + shift] = addend.strides()[d];
-  copy_strided(out, alias_with_geometry(addend, out.sizes(), strides, addend.storage_offset()));
 }
 
 template <class T>
