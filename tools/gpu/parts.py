@@ -85,7 +85,7 @@ def _pytest(place: Setting, paths: list[str], seconds: float, title: str, many: 
 
 
 def on_device(place: Setting, seconds: float) -> Result:
-    """Tests that need a device: streams, events, graphs, memory, faults, random numbers."""
+    """Tests that need a device: streams, graphs, memory, faults, random numbers, the same bits."""
     if place.device != "cuda":
         return Result("Not for this device.", False)
     paths = [str(path.relative_to(ROOT)) for path in sorted((ROOT / "tests/gpu").glob("on_*.py"))]

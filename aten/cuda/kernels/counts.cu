@@ -15,6 +15,23 @@
 namespace treadle::cuda {
 namespace {
 
+// Many that fall to one place would wait for each other: few places are counted in each block
+// first.
+constexpr int64_t kPlacesOfBlock = 4096, kCountingBlocks = 1024;
+
+template <class Places>
+__global__ void count_in_blocks(Places place, int64_t n, int64_t span, unsigned long long* counts) {
+  __shared__ unsigned mine[kPlacesOfBlock];
+  for (int64_t at = threadIdx.x; at < span; at += kBlock) mine[at] = 0;
+  __syncthreads();
+  for_each_element(n, [=](int64_t i) {
+    const int64_t at = place(i);
+    if (at >= 0) atomicAdd(mine + at, 1u);
+  });
+  __syncthreads();
+  for (int64_t at = threadIdx.x; at < span; at += kBlock)
+    if (mine[at] > 0) atomicAdd(counts + at, static_cast<unsigned long long>(mine[at]));
+}
 template <class Places>
 __global__ void count_kernel(Places place, int64_t n, unsigned long long* counts) {
   for_each_element(n, [=](int64_t i) {
@@ -31,7 +48,11 @@ Tensor counted(Places places, int64_t n, int64_t span, const Place& place) {
   succeed(cudaMemsetAsync(at, 0, static_cast<size_t>(counts.nbytes()), place.stream),
           "filling memory");
   if (n == 0) return counts;
-  count_kernel<<<blocks_for(n), kBlock, 0, place.stream>>>(places, n, at);
+  if (span <= kPlacesOfBlock && n < int64_t{UINT32_MAX})
+    count_in_blocks<<<std::min<unsigned>(blocks_for(n), kCountingBlocks), kBlock, 0,
+                      place.stream>>>(places, n, span, at);
+  else
+    count_kernel<<<blocks_for(n), kBlock, 0, place.stream>>>(places, n, at);
   check_launched();
   return counts;
 }

@@ -1,5 +1,6 @@
-// Folds of whole lines, in an order that depends on the sizes alone: the same bits each run. Long
-// lines are cut into chunks of a block each, whose folds are folded.
+// Folds of whole lines, in an order that depends on the sizes alone: the same bits each run. A line
+// is a thread's, a warp's or a block's; long ones are cut into chunks of a block each, whose folds
+// are folded.
 //
 //   struct Sum {
 //     using State = double;
@@ -16,6 +17,8 @@ namespace treadle::cuda {
 constexpr int64_t kFoldedByBlock = 1 << 14;  // elements
 // A thread does a whole line where lines are this short, or this many and side by side.
 constexpr int64_t kShortFold = 32, kManyFolds = 1 << 14;
+constexpr int kWarp = 32;
+constexpr int64_t kFoldedByWarp = 1024, kWarpsOfBlock = kBlock / kWarp;
 
 template <class F>
 __global__ void fold_whole_lines(F f, int64_t lines, int64_t size) {
@@ -26,24 +29,38 @@ __global__ void fold_whole_lines(F f, int64_t lines, int64_t size) {
   });
 }
 
-// The fold of load(begin) ... load(end - 1), of which there is at least one; for thread 0.
-template <class State, class Load, class F>
-__device__ inline State folded_by_block(int64_t begin, int64_t end, const F& f, Load load) {
-  __shared__ State parts[kBlock];
-  const int64_t count = end - begin < kBlock ? end - begin : kBlock;
-  const int64_t thread = threadIdx.x;
+// The fold of load(begin) ... load(end - 1), of which there is at least one, by a group of `width`
+// threads, a warp or a block; for the first of them.
+template <int width, class State, class Load, class F>
+__device__ inline State folded_by(int64_t begin, int64_t end, const F& f, Load load) {
+  __shared__ State of_block[kBlock];
+  State* const parts = of_block + threadIdx.x / width * width;
+  const int64_t count = end - begin < width ? end - begin : width, thread = threadIdx.x % width;
   State mine{};
   if (thread < count) {
     mine = load(begin + thread);
-    for (int64_t j = begin + thread + kBlock; j < end; j += kBlock) mine = f.join(mine, load(j));
+    for (int64_t j = begin + thread + width; j < end; j += width) mine = f.join(mine, load(j));
     parts[thread] = mine;
   }
-  for (int half = kBlock / 2; half > 0; half /= 2) {
-    __syncthreads();
+  for (int half = width / 2; half > 0; half /= 2) {
+    if constexpr (width == kWarp)
+      __syncwarp();
+    else
+      __syncthreads();
     if (thread < half && thread + half < count)
       parts[thread] = mine = f.join(mine, parts[thread + half]);
   }
   return mine;
+}
+
+// A warp for each line.
+template <class F>
+__global__ void fold_by_warps(F f, int64_t lines, int64_t size) {
+  const int64_t line = blockIdx.x * kWarpsOfBlock + threadIdx.x / kWarp;
+  if (line >= lines) return;
+  const auto all =
+      folded_by<kWarp, typename F::State>(0, size, f, [=](int64_t j) { return f.load(line, j); });
+  if (threadIdx.x % kWarp == 0) f.store(line, all);
 }
 
 // A block for each chunk of each line; where a line is one chunk, the result is stored.
@@ -54,7 +71,7 @@ __global__ void fold_chunk(F f, int64_t size, int64_t chunks, typename F::State*
   const int64_t begin = (block - line * chunks) * kFoldedByBlock;
   const int64_t end = begin + kFoldedByBlock < size ? begin + kFoldedByBlock : size;
   const State all =
-      folded_by_block<State>(begin, end, f, [=](int64_t j) { return f.load(line, j); });
+      folded_by<kBlock, State>(begin, end, f, [=](int64_t j) { return f.load(line, j); });
   if (threadIdx.x != 0) return;
   if (chunks > 1)
     folds[block] = all;
@@ -66,7 +83,7 @@ __global__ void fold_chunks(F f, int64_t chunks, const typename F::State* folds)
   using State = typename F::State;
   const int64_t line = blockIdx.x;
   const State all =
-      folded_by_block<State>(0, chunks, f, [=](int64_t k) { return folds[line * chunks + k]; });
+      folded_by<kBlock, State>(0, chunks, f, [=](int64_t k) { return folds[line * chunks + k]; });
   if (threadIdx.x == 0) f.store(line, all);
 }
 
@@ -78,6 +95,11 @@ void fold_lines(F f, int64_t lines, int64_t size, bool side_by_side, const Place
   if (lines == 0) return;
   if (size <= kShortFold || (side_by_side && lines >= kManyFolds)) {
     fold_whole_lines<<<blocks_for(lines), kBlock, 0, place.stream>>>(f, lines, size);
+    return check_launched();
+  }
+  if (size <= kFoldedByWarp && lines >= kWarpsOfBlock) {
+    fold_by_warps<<<static_cast<unsigned>((lines + kWarpsOfBlock - 1) / kWarpsOfBlock), kBlock, 0,
+                    place.stream>>>(f, lines, size);
     return check_launched();
   }
   const int64_t chunks = (size + kFoldedByBlock - 1) / kFoldedByBlock;

@@ -1,5 +1,4 @@
-// multinomial: indices drawn in proportion to weights, with the CPU's numbers. A random order of
-// many elements (randperm) is made one exchange after the other, which the CPU does.
+// multinomial: indices drawn in proportion to weights, with the CPU's numbers.
 #include "aten/cuda/kernels/random_numbers.cuh"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/copy_.h"

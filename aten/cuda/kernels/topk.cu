@@ -1,6 +1,7 @@
 // topk, kthvalue, median and nanmedian: the elements at given places of the order along a
 // dimension, without sorting all of it. A block looks through a line once for each byte of the keys
 // (aten/cpu/sort_key.h) and counts which values the byte has, until the key at the place is known.
+// Few long lines, which would leave most of the device idle, are sorted.
 #include "aten/cuda/kernels/sorted_lines.cuh"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/kthvalue.h"
@@ -10,6 +11,12 @@
 
 namespace treadle::cuda {
 namespace {
+
+bool better_sorted(const Lines& lines) {
+  constexpr int64_t kFewLines = 16, kLongLine = 1 << 15;
+  return (lines.count <= kFewLines && lines.size >= kLongLine) ||
+         lines.size > int64_t{UINT32_MAX};  // blocks count in 32 bits
+}
 
 // The elements of a block's line as keys.
 template <class T>
@@ -146,7 +153,7 @@ void topk_cuda(const Tensor& self, int64_t k, int64_t dim, bool largest, bool /*
   const Tensor input = aten::contiguous(self);
   const Lines lines = lines_of(self.sizes(), dim);
   const T* const from = input.data_as<T>();
-  if (k > kMostRanked || lines.size > int64_t{UINT32_MAX}) {
+  if (k > kMostRanked || better_sorted(lines)) {
     put_sorted(sorted_lines("topk", from, lines, largest, place), from, lines, k, values,
                indices.data_as<int64_t>(), place);
     return;
@@ -160,28 +167,56 @@ void topk_cuda(const Tensor& self, int64_t k, int64_t dim, bool largest, bool /*
 
 enum class Rank { Given, Median, NanMedian };
 
-// A block for each line. NaN has the largest key: the median is the first of them, if there are
-// any; nanmedian leaves them out where there is something else.
+// The place in the order of a line of `size` elements, the last of which are `nans`: the median is
+// the first of them, if there are any; nanmedian leaves them out where there is something else.
+template <Rank rank>
+__device__ int64_t place_of(int64_t given, int64_t size, int64_t nans) {
+  if (rank == Rank::Given) return given;
+  const int64_t numbers = size - nans;
+  if (rank == Rank::Median && nans > 0) return numbers;
+  return numbers > 0 ? (numbers - 1) / 2 : 0;
+}
+
+// Of lines in order.
+template <class T, Rank rank>
+__global__ void select_sorted(const uint32_t* positions, const T* from, Lines lines, int64_t given,
+                              T* values, int64_t* indices) {
+  for_each_element(lines.count, [=](int64_t line) {
+    const int64_t first = line * lines.size;
+    const auto index = [=](int64_t j) { return positions[first + j] - first; };
+    int64_t nans = 0;
+    if constexpr (rank != Rank::Given && is_floating_type<T>) {
+      int64_t low = 0, high = lines.size;  // the first NaN
+      while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        const auto v = widened(from[lines.at(line, index(middle))]);
+        if (v != v)
+          high = middle;
+        else
+          low = middle + 1;
+      }
+      nans = lines.size - low;
+    }
+    const int64_t chosen = index(place_of<rank>(given, lines.size, nans));
+    values[line] = from[lines.at(line, chosen)];
+    indices[line] = chosen;
+  });
+}
+
+// A block for each line. NaN has the largest key.
 template <class T, Rank rank>
 __global__ void select_kernel(const T* from, Lines lines, int64_t given, T* values,
                               int64_t* indices) {
   using Key = cpu::KeyType<T>;
   __shared__ int64_t chosen;
   const LineKeys<T> keys{from, lines, static_cast<int64_t>(blockIdx.x), false};
-  int64_t place = given;
-  if constexpr (rank != Rank::Given) {
-    int64_t nans = 0;
-    if constexpr (is_floating_type<T>) {
-      for (int64_t j = threadIdx.x; j < lines.size; j += kBlock)
-        nans += keys.at(j) == static_cast<Key>(~Key{0});
-      nans = sum_before(nans).all;
-    }
-    const int64_t numbers = lines.size - nans;
-    if (rank == Rank::Median)
-      place = nans > 0 ? numbers : (numbers - 1) / 2;
-    else
-      place = numbers > 0 ? (numbers - 1) / 2 : 0;
+  int64_t nans = 0;
+  if constexpr (rank != Rank::Given && is_floating_type<T>) {
+    for (int64_t j = threadIdx.x; j < lines.size; j += kBlock)
+      nans += keys.at(j) == static_cast<Key>(~Key{0});
+    nans = sum_before(nans).all;
   }
+  const int64_t place = place_of<rank>(given, lines.size, nans);
   const Selected<Key> selected = select_key(keys, place);
   const Part part(lines.size);
   int64_t equal = 0;
@@ -204,11 +239,16 @@ void select_one(const char* op, const Tensor& self, int64_t dim, int64_t given,
   const Place place(values);
   const Tensor input = aten::contiguous(self);
   const Lines lines = lines_of(self.sizes(), dim);
-  check<ErrorKind::Runtime>(lines.size <= int64_t{UINT32_MAX}, op,
-                            ": expected fewer than 2^32 elements along the dimension on cuda, got ",
-                            lines.size);
+  const T* const from = input.data_as<T>();
+  if (better_sorted(lines)) {
+    const SortedPairs pairs = sorted_lines(op, from, lines, false, place);
+    select_sorted<T, rank><<<blocks_for(lines.count), kBlock, 0, place.stream>>>(
+        static_cast<const uint32_t*>(pairs.positions()), from, lines, given, values.data_as<T>(),
+        indices.data_as<int64_t>());
+    return check_launched();
+  }
   select_kernel<T, rank><<<static_cast<unsigned>(lines.count), kBlock, 0, place.stream>>>(
-      input.data_as<T>(), lines, given, values.data_as<T>(), indices.data_as<int64_t>());
+      from, lines, given, values.data_as<T>(), indices.data_as<int64_t>());
   check_launched();
 }
 

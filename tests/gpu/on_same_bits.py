@@ -1,7 +1,7 @@
-"""On a CUDA device: writes that meet at one place, sorting and scans give the CPU's results, and the
-same bits each run, however many meet and however long a line is.
+"""On a CUDA device: writes that meet at one place, sorting and scans give the CPU's results, and
+the same bits each run, however many meet and however long a line is.
 
-    pytest tests/gpu/same_bits.py          # ./dev gpu says how, on a machine with a GPU
+    pytest tests/gpu/on_same_bits.py       # ./dev gpu says how, on a machine with a GPU
 """
 
 from __future__ import annotations
