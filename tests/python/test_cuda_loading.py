@@ -12,6 +12,7 @@ from pathlib import Path
 import treadle
 
 MISSING = "the package treadle-cuda is not installed"
+NO_DEVICE = "expected a device that has memory, got cuda, for which no backend is loaded"
 
 WITHOUT = """
 import importlib.util
@@ -47,13 +48,23 @@ def test_there_is_no_device_without_the_package() -> None:
         + "show(lambda: treadle.ones(2).cuda())\n"
         + "show(treadle.cuda.synchronize)\n"
     )
-    lacks = f"expected a device that has memory, got cuda, for which no backend is loaded: {MISSING}"
+    lacks = f"{NO_DEVICE}: {MISSING}"
     assert shown == [
         "(False, 0)",
         f"zeros: {lacks}",
         f"empty_like: {lacks}",
         f"cuda.synchronize: expected a CUDA device, got none: {MISSING}",
     ]
+
+
+def test_a_program_need_not_ask_whether_there_is_a_device() -> None:
+    shown = run(
+        WITHOUT
+        + "show(lambda: treadle.empty(1, device='cuda'))\n"
+        + "show(lambda: treadle.nn.Linear(1, 1, device='cuda:1'))\n"
+    )
+    lacks = f"{NO_DEVICE}: {MISSING}"
+    assert shown == [f"empty: {lacks}", f"empty: {lacks}"]
 
 
 def test_the_package_is_looked_for_when_a_device_is_asked_for(tmp_path: Path) -> None:
@@ -71,8 +82,7 @@ def test_the_package_is_looked_for_when_a_device_is_asked_for(tmp_path: Path) ->
     reason = f"{library}: expected a shared library that can be loaded, got: "
     assert shown[:2] == ["False", "False True"]
     assert shown[2].startswith(
-        "empty_like: expected a device that has memory, got cuda, for which no backend is loaded: "
-        + reason
+        f"empty_like: {NO_DEVICE}: {reason}"
     )
     assert shown[3].startswith(
         "cuda.current_device: expected a CUDA device, got none: " + reason

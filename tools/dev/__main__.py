@@ -19,6 +19,7 @@ import demo
 import docs
 import environment
 import fuzz
+import gpu
 import shell
 import show
 import sources
@@ -43,6 +44,9 @@ def parser() -> argparse.ArgumentParser:
     build.add_argument("--wheel", action="store_true", help="pack the wheel too")
     build.add_argument("--asan", action="store_true", help="with sanitizers: build/python-asan")
     bench.add_arguments(commands.add_parser("bench", help="run the benchmarks"))
+    gpu.add_arguments(
+        commands.add_parser("gpu", help="pack what a machine with a GPU needs to try CUDA")
+    )
     coverage.add_arguments(
         commands.add_parser("coverage", help="which of a list of PyTorch's names exist")
     )
@@ -83,6 +87,8 @@ def main() -> int:
         return coverage.main(args)
     if args.command == "bench":
         return bench.main(args)
+    if args.command == "gpu":
+        return gpu.main(args)
     if args.command == "docs":
         return docs.main()
     if args.command == "format":

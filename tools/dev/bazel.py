@@ -24,10 +24,11 @@ class Config:
     """A way to build: Bazel's options for it, and the folder of the package that comes out."""
 
     name: str = ""
+    more: tuple[str, ...] = ()
 
     @property
     def options(self) -> list[str]:
-        options = [f"--config={self.name}"] if self.name else []
+        options = [f"--config={self.name}", *self.more] if self.name else [*self.more]
         # TREADLE_TARGETS=sse4: vector code for one instruction set, three times quicker to compile.
         if targets := os.environ.get("TREADLE_TARGETS"):
             if targets != "sse4":

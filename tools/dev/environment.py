@@ -63,12 +63,15 @@ def system_packages() -> None:
         run_quietly(install, "apt-get install", environment)
 
 
-def virtual_environment(folder: Path, install: list[str], key: bytes, title: str) -> bool:
+def virtual_environment(
+    folder: Path, install: list[str], key: bytes, title: str, base: str = ""
+) -> bool:
     """Makes `folder` a virtual environment holding `install`, unless it is one already.
 
-    `key` stands for what is installed: the work is done again when it changes. True if it was done.
+    `key` stands for what is installed: the work is done again when it changes. `base`: the Python
+    that it is made from, this one if none is named. True if it was done.
     """
-    base = getattr(sys, "_base_executable", sys.executable)
+    base = base or getattr(sys, "_base_executable", sys.executable)
     digest = hashlib.sha256(key + f"{base} {sys.version}".encode()).hexdigest()
     stamp = folder / "treadle.stamp"
     if stamp.exists() and stamp.read_text() == digest and (folder / "bin" / "python").exists():

@@ -1,11 +1,10 @@
 // Max pooling of one to three dimensions, by sliding or even windows, and what goes with its
 // indices: its gradient, the gradient of that, and unpooling. A thread looks through a window.
 //
-// In the gradient an element may have been the largest of several windows: they are sorted by
-// element, stably, and the first of each adds them up, in the windows' order. Where several values
-// are unpooled to one place, the last stays.
-#include <cub/device/device_radix_sort.cuh>
-
+// In the gradient an element may have been the largest of several windows, whose gradients are
+// added up in the windows' order. Where several values are unpooled to one place, the last stays.
+#include "aten/cuda/kernels/kernel.cuh"
+#include "aten/cuda/kernels/meeting_writes.cuh"
 #include "aten/cuda/kernels/pool_windows.cuh"
 #include "aten/ops/_max_pool_backward.h"
 #include "aten/ops/_max_pool_gather.h"
@@ -76,28 +75,29 @@ __device__ const char kBackward[] = "_max_pool_backward";
 __device__ const char kGather[] = "_max_pool_gather";
 __device__ const char kUnpool[] = "_max_unpool";
 
-__global__ void number_windows(const int64_t* indices, int64_t n, int64_t in_size, int64_t out_size,
-                               int64_t elements, int64_t* keys, int64_t* windows,
-                               FaultPlace fault) {
-  for_each_element(n, [=](int64_t i) {
-    const int64_t at = indices[i];
-    const bool fits = at >= 0 && at < in_size;
-    if (!fits) record_fault(fault, kIndexOutOfRange, kBackward, 0, in_size, at);
-    keys[i] = fits ? i / out_size * in_size + at : elements;  // behind all elements
-    windows[i] = i;
-  });
-}
+// The element that was the largest of a window.
+struct LargestElements {
+  const int64_t* indices;
+  int64_t in_size, out_size;
+  FaultPlace fault;
+  __device__ int64_t operator()(int64_t window) const {
+    const int64_t at = indices[window];
+    if (at >= 0 && at < in_size) return window / out_size * in_size + at;
+    record_fault(fault, kIndexOutOfRange, kBackward, 0, in_size, at);
+    return -1;
+  }
+};
 template <class T>
-__global__ void add_windows(const T* grad, const int64_t* keys, const int64_t* windows, int64_t n,
-                            int64_t elements, T* out) {
-  for_each_element(n, [=](int64_t first) {
-    const int64_t key = keys[first];
-    if (key >= elements || (first > 0 && keys[first - 1] == key)) return;
-    Computed<T> sum = 0;
-    for (int64_t k = first; k < n && keys[k] == key; ++k) sum += widened(grad[windows[k]]);
-    out[key] = narrowed<T>(sum);
-  });
-}
+struct AddWindows {
+  using Value = Computed<T>;
+  const T* grad;
+  T* out;
+  __device__ Value load(int64_t window, int64_t) const { return widened(grad[window]); }
+  __device__ Value join(Value a, Value b) const { return a + b; }
+  __device__ void store(int64_t element, int64_t, Value sum, int64_t) const {
+    out[element] = narrowed<T>(sum);
+  }
+};
 
 template <class T>
 void max_pool_backward_cuda(const Tensor& grad, const Tensor& indices, IntList input_size,
@@ -106,32 +106,14 @@ void max_pool_backward_cuda(const Tensor& grad, const Tensor& indices, IntList i
   const Place place(out);
   succeed(cudaMemsetAsync(out.data(), 0, static_cast<size_t>(out.nbytes()), place.stream),
           "filling memory");
-  const int64_t n = grad.numel();
-  if (n == 0) return;
-  check<ErrorKind::Runtime>(n <= INT32_MAX,
-                            "max_pool: expected fewer than 2^31 windows on cuda, got ", n);
   const PoolWindows w(input_size, grad.sizes(), static_cast<size_t>(spatial));
   const Tensor g = aten::contiguous(grad), chosen = aten::contiguous(indices);
-  const Tensor work = empty_tensor({4, n}, ScalarType::Int64, out.device());
-  auto* const keys = work.data_as<int64_t>();
-  int64_t *const windows = keys + n, *const sorted = keys + 2 * n, *const order = keys + 3 * n;
-  number_windows<<<blocks_for(n), kBlock, 0, place.stream>>>(
-      chosen.data_as<int64_t>(), n, w.in_size(), w.out_size(), out.numel(), keys, windows,
-      faults().place(place.device));
-  check_launched();
-  size_t bytes = 0;
-  const auto sort = [&](void* scratch) {
-    succeed(cub::DeviceRadixSort::SortPairs(scratch, bytes, keys, sorted, windows, order,
-                                            static_cast<int>(n), 0, 64, place.stream),
-            "sorting");
-  };
-  sort(nullptr);
-  const Tensor scratch =
-      empty_tensor({static_cast<int64_t>(bytes)}, ScalarType::UInt8, out.device());
-  sort(scratch.data());
-  add_windows<T><<<blocks_for(n), kBlock, 0, place.stream>>>(g.data_as<T>(), sorted, order, n,
-                                                             out.numel(), out.data_as<T>());
-  check_launched();
+  const SortedPairs pairs =
+      sorted_entries("max_pool",
+                     LargestElements{chosen.data_as<int64_t>(), w.in_size(), w.out_size(),
+                                     faults().place(place.device)},
+                     grad.numel(), out.numel(), place);
+  fold_meeting(pairs, out.numel(), 1, AddWindows<T>{g.data_as<T>(), out.data_as<T>()}, place);
 }
 
 template <class T>

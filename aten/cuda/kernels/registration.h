@@ -10,6 +10,10 @@ namespace treadle::cuda {
 
 using Floats = TypeList<float, double, Half, BFloat16>;
 
+// The dtypes that an operator's entry declares.
+template <class Op>
+using DeclaredTypes = typename Op::template Types<DeviceType::CPU>;
+
 // Registers a kernel for the dtypes of the list: `factory.template operator()<T>()` gives that of
 // T.
 template <class Op, class... Ts, class Factory>

@@ -8,7 +8,8 @@ their entry points, and those that the environment names.
     TREADLE_BACKENDS=/opt/mine.so:/opt/other.so    # paths, with os.pathsep between them
     TREADLE_AUTOLOAD_BACKENDS=0                    # none of either kind
 
-What cannot be loaded is warned of, once, and left out.
+What cannot be loaded is warned of, once, and left out. CUDA's is looked for when a device of its is
+first asked for (treadle/cuda/_loading.py).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from __future__ import annotations
 import os
 import sys
 from typing import Any, Callable, Iterator, Tuple
+
+from treadle import _C
 
 GROUP = "treadle.backends"
 
@@ -100,3 +103,13 @@ def _try(what: str, path: Callable[[], Any]) -> None:
             RuntimeWarning,
             stacklevel=3,
         )
+
+
+def _find_cuda() -> str:
+    """Load the backend of CUDA devices: '' where that went well, else why there is none."""
+    from treadle.cuda import _loading
+
+    return _loading.find()
+
+
+_C._set_backend_finder("cuda", _find_cuda)

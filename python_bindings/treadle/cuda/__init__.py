@@ -1,6 +1,6 @@
-"""CUDA devices. Their backend, of the package treadle-cuda, is loaded when one is first asked for; its
-functions (treadle/backends/_module.py) then take the place of those here, which say that there is
-no device, and why.
+"""CUDA devices. Their backend, of the package treadle-cuda, is loaded when one is first asked for;
+its functions (treadle/backends/_module.py) then take the place of those here, which say that there
+is no device, and why.
 
 device = "cuda" if treadle.cuda.is_available() else "cpu"
 """
@@ -11,7 +11,6 @@ from typing import Any, List, Union
 
 from treadle import _C, _devices, _legacy_types, _names
 from treadle._C import OutOfMemoryError as OutOfMemoryError
-from treadle.cuda import _loading  # noqa: F401
 from treadle.cuda.memory import *  # noqa: F403
 from treadle.cuda.random import *  # noqa: F403
 from treadle.cuda.streams import *  # noqa: F403

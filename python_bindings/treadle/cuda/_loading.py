@@ -35,6 +35,3 @@ def _load() -> str:
         # What could not start says what it expected and what it got; callers say the first.
         return str(error).split("expected a CUDA device, got none: ")[-1]
     return ""
-
-
-_C._set_backend_finder("cuda", find)
