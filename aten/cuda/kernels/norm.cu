@@ -1,5 +1,4 @@
-// layer_norm and its gradients. A block normalises a row; the parameters' gradients are sums over
-// rows, each column by one thread, in the rows' order.
+// layer_norm and its gradients: a block normalises a row.
 #include "aten/cuda/kernels/norm.cuh"
 #include "aten/ops/_layer_norm_backward.h"
 #include "aten/ops/native_layer_norm.h"
@@ -86,8 +85,7 @@ void layer_norm_backward_cuda(const Tensor& grad, const Tensor& input, IntList n
         grad_input.data_as<T>());
     check_launched();
   }
-  parameter_gradients(g.data_as<T>(), x.data_as<T>(), m.data_as<C>(), r.data_as<C>(), s,
-                      grad_weight.data_as<T>(), grad_bias.data_as<T>(), place.stream);
+  parameter_gradients<T>(g, x, m, r, s, grad_weight, grad_bias, place.stream);
 }
 
 const auto forward_registered = register_cuda<aten::ops::native_layer_norm>(

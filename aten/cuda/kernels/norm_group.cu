@@ -220,8 +220,7 @@ void rms_norm_backward_cuda(const Tensor& grad, const Tensor& input, IntList nor
         grad_input.data_as<T>());
     check_launched();
   }
-  parameter_gradients<T>(g.data_as<T>(), x.data_as<T>(), nullptr, r.data_as<C>(), s,
-                         grad_weight.data_as<T>(), nullptr, place.stream);
+  parameter_gradients<T>(g, x, Tensor(), r, s, grad_weight, Tensor(), place.stream);
 }
 
 const auto group_registered = register_cuda<aten::ops::native_group_norm>(
