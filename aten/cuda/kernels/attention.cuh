@@ -42,16 +42,20 @@ struct AttentionDropout {
   uint32_t threshold;  // words below it are dropped
   C factor;
   uint64_t seed;
-  // What a probability is multiplied by.
+  // What the probability of a key is multiplied by; in `pair`, of an even key and of the next.
   __device__ C kept(int64_t row, int64_t keys, int64_t key) const {
-    if (all) return 0;
-    const uint4 words = philox(seed, static_cast<uint64_t>(row * ((keys + 3) / 4) + key / 4));
-    const uint32_t word = key % 4 == 0   ? words.x
-                          : key % 4 == 1 ? words.y
-                          : key % 4 == 2 ? words.z
-                                         : words.w;
-    return word >= threshold ? factor : C(0);
+    C first, second;
+    pair(row, keys, key / 2 * 2, first, second);
+    return key % 2 == 0 ? first : second;
   }
+  __device__ void pair(int64_t row, int64_t keys, int64_t key, C& first, C& second) const {
+    const uint4 words = philox(seed, static_cast<uint64_t>(row * ((keys + 3) / 4) + key / 4));
+    first = factor_of(key % 4 == 0 ? words.x : words.z);
+    second = factor_of(key % 4 == 0 ? words.y : words.w);
+  }
+
+ private:
+  __device__ C factor_of(uint32_t word) const { return !all && word >= threshold ? factor : C(0); }
 };
 
 // query (..., length, width), key (..., source, width), value (..., source, value_width), mask

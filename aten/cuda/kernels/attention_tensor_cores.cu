@@ -168,13 +168,15 @@ __global__ void __launch_bounds__(kThreads)
       float sum = 0;
 #pragma unroll
       for (int n = 0; n < kTile / 8; ++n) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          float& v = s[n][half * 2 + e];
-          v = __expf(v - taken);
-          sum += v;
-          if (a.dropout.active)
-            v *= a.dropout.kept(batch * a.length + i, a.source, k0 + n * 8 + pair() + e);
+        float &first = s[n][half * 2], &second = s[n][half * 2 + 1];
+        first = __expf(first - taken);
+        second = __expf(second - taken);
+        sum += first + second;
+        if (a.dropout.active) {
+          float kept[2];
+          a.dropout.pair(batch * a.length + i, a.source, k0 + n * 8 + pair(), kept[0], kept[1]);
+          first *= kept[0];
+          second *= kept[1];
         }
       }
       total[half] = total[half] * shrink + joined_in_row(sum, Plus());
@@ -201,15 +203,15 @@ __global__ void __launch_bounds__(kThreads)
                   a.length, a.value_width);
 }
 
-// Of a query and a key: a product of theirs becomes the probability that dropout has left, and a
-// product of their gradient and value the score's gradient.
+// Of a query and a key: a product of theirs becomes the probability, multiplied by what dropout
+// says
+// (`kept`), and a product of their gradient and value the score's gradient.
 template <class T>
-__device__ inline void to_gradient(const Attention<T>& a, bool plain, int64_t batch,
-                                   int64_t mask_at, int64_t i, int64_t j, float logsumexp,
-                                   float delta, float& product, float& gradient) {
+__device__ inline void to_gradient(const Attention<T>& a, bool plain, int64_t mask_at, int64_t i,
+                                   int64_t j, float logsumexp, float delta, float kept,
+                                   float& product, float& gradient) {
   const float s = plain ? product * a.scale : a.score(product, mask_at, i, j);
   const float p = logsumexp == -INFINITY || s == -INFINITY ? 0.0f : __expf(s - logsumexp);
-  const float kept = a.dropout.active ? a.dropout.kept(batch * a.length + i, a.source, j) : 1.0f;
   gradient = p * (gradient * kept - delta);
   product = p * kept;
 }
@@ -246,10 +248,16 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
       for (int n = 0; n < 2; ++n) {
 #pragma unroll
-        for (int e = 0; e < 4; ++e)
-          to_gradient(a, plain, batch, mask_at, q0 + warp_row() + group() + e / 2 * 8,
-                      k0 + slice * 16 + n * 8 + pair() + e % 2, logsumexp[e / 2], delta[e / 2],
-                      p[n][e], ds[n][e]);
+        for (int half = 0; half < 2; ++half) {
+          const int64_t i = q0 + warp_row() + group() + half * 8;
+          const int64_t j = k0 + slice * 16 + n * 8 + pair();
+          float kept[2] = {1, 1};
+          if (a.dropout.active) a.dropout.pair(batch * a.length + i, a.source, j, kept[0], kept[1]);
+#pragma unroll
+          for (int e = 0; e < 2; ++e)
+            to_gradient(a, plain, mask_at, i, j + e, logsumexp[half], delta[half], kept[e],
+                        p[n][half * 2 + e], ds[n][half * 2 + e]);
+        }
       }
       add_products<T>(sums, ds[0], ds[1], keys, slice);
     }
@@ -295,8 +303,10 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
           const int at = slice * 16 + n * 8 + pair() + e % 2;
-          to_gradient(a, plain, batch, mask_at, q0 + at, k0 + warp_row() + group() + e / 2 * 8,
-                      logsumexp[at], delta[at], p[n][e], ds[n][e]);
+          const int64_t i = q0 + at, j = k0 + warp_row() + group() + e / 2 * 8;
+          const float kept =
+              a.dropout.active ? a.dropout.kept(batch * a.length + i, a.source, j) : 1.0f;
+          to_gradient(a, plain, mask_at, i, j, logsumexp[at], delta[at], kept, p[n][e], ds[n][e]);
         }
       }
       add_products<T>(values, p[0], p[1], grads, slice);

@@ -151,18 +151,32 @@ struct Larger {  // NaN where one is
     return a != a ? a : a > b ? a : b;
   }
 };
+// What the lane `step` away, in the sense of "exclusive or", has.
+template <class C>
+__device__ inline C of_lane(C mine, int step) {
+  constexpr size_t kWords = sizeof(C) / sizeof(unsigned);
+  static_assert(kWords * sizeof(unsigned) == sizeof(C));
+  unsigned words[kWords];
+  memcpy(words, &mine, sizeof mine);
+#pragma unroll
+  for (size_t w = 0; w < kWords; ++w) words[w] = __shfl_xor_sync(0xffffffffu, words[w], step);
+  memcpy(&mine, words, sizeof mine);
+  return mine;
+}
+// Warps fold their own, then every thread folds what their first lanes have, in the warps' order.
 template <class C, class Join>
 __device__ inline C folded_in_block(C mine, Join join) {
-  __shared__ C parts[kBlock];
+  constexpr int kWarps = kBlock / 32;
+  __shared__ C parts[kWarps];
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) mine = join(mine, of_lane(mine, step));
   __syncthreads();
-  parts[threadIdx.x] = mine;
-  for (int half = kBlock / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (threadIdx.x < half)
-      parts[threadIdx.x] = join(parts[threadIdx.x], parts[threadIdx.x + half]);
-  }
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = mine;
   __syncthreads();
-  return parts[0];
+  C all = parts[0];
+#pragma unroll
+  for (int w = 1; w < kWarps; ++w) all = join(all, parts[w]);
+  return all;
 }
 
 }  // namespace treadle::cuda

@@ -1,5 +1,6 @@
-// Softmax and its logarithm along a dimension, and their gradients. A block does one slice; where
-// slices lie side by side, a thread does one, so that neighbours read neighbouring elements.
+// Softmax and its logarithm along a dimension, and their gradients. A block does one slice, or a
+// warp where slices are short; where they lie side by side, a thread does one, so that neighbours
+// read neighbouring elements.
 #include "aten/cuda/kernels/kernel.cuh"
 #include "aten/ops/_log_softmax.h"
 #include "aten/ops/_log_softmax_backward_data.h"
@@ -10,35 +11,38 @@
 namespace treadle::cuda {
 namespace {
 
-// A slice seen by one thread, or by one of a block's: its elements are `stride` apart.
-template <bool block>
+// How many threads do a slice.
+constexpr int kThread = 1, kWarp = 32;  // and kBlock
+
+// A slice as one of its threads sees it: its elements are `stride` apart.
+template <int threads>
 struct Slice {
   int64_t first, stride;
   template <class F>
   __device__ void for_each(int64_t size, F f) const {
-    for (int64_t j = block ? threadIdx.x : 0; j < size; j += block ? kBlock : 1)
-      f(first + j * stride);
+    for (int64_t j = threadIdx.x % threads; j < size; j += threads) f(first + j * stride);
   }
   template <class C, class Join>
   __device__ static C joined(C mine, Join join) {
-    if constexpr (block) return folded_in_block(mine, join);
+    if constexpr (threads == kBlock) return folded_in_block(mine, join);
+    for (int step = 1; step < threads; step *= 2) mine = join(mine, of_lane(mine, step));
     return mine;
   }
 };
 
-// The slice of this block or thread; false where there is none left.
-template <bool block>
-__device__ inline bool find_slice(int64_t outer, int64_t size, int64_t inner, Slice<block>& s) {
-  const int64_t i = block ? blockIdx.x : static_cast<int64_t>(blockIdx.x) * kBlock + threadIdx.x;
+// The slice of this thread; false where there is none left.
+template <int threads>
+__device__ inline bool find_slice(int64_t outer, int64_t size, int64_t inner, Slice<threads>& s) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * (kBlock / threads) + threadIdx.x / threads;
   if (i >= outer * inner) return false;
   s = {i / inner * size * inner + i % inner, inner};
   return true;
 }
 
-template <class T, bool log, bool block>
+template <class T, bool log, int threads>
 __global__ void forward_kernel(const T* x, T* y, int64_t outer, int64_t size, int64_t inner) {
   using C = Computed<T>;
-  Slice<block> s;
+  Slice<threads> s;
   if (!find_slice(outer, size, inner, s)) return;
   C most = -INFINITY;
   s.for_each(size, [&](int64_t i) { most = Larger()(most, widened(x[i])); });
@@ -53,11 +57,11 @@ __global__ void forward_kernel(const T* x, T* y, int64_t outer, int64_t size, in
   });
 }
 
-template <class T, bool log, bool block>
+template <class T, bool log, int threads>
 __global__ void backward_kernel(const T* grad, const T* y, T* out, int64_t outer, int64_t size,
                                 int64_t inner) {
   using C = Computed<T>;
-  Slice<block> s;
+  Slice<threads> s;
   if (!find_slice(outer, size, inner, s)) return;
   C sum = 0;
   s.for_each(size,
@@ -77,10 +81,18 @@ struct Sizes {
         static_cast<size_t>(wrap_dim("softmax", dim, static_cast<int64_t>(sizes.size())));
     for (size_t d = 0; d < sizes.size(); ++d) (d < at ? outer : d == at ? size : inner) *= sizes[d];
   }
-  bool by_blocks() const { return inner == 1 || outer * inner < 1024; }
+  int threads() const {
+    if (inner > 1 && outer * inner >= 1024) return kThread;
+    return size <= 512 ? kWarp : kBlock;
+  }
   unsigned blocks() const {
-    return static_cast<unsigned>(by_blocks() ? outer * inner
-                                             : (outer * inner + kBlock - 1) / kBlock);
+    const int64_t together = kBlock / threads();
+    return static_cast<unsigned>((outer * inner + together - 1) / together);
+  }
+  // The kernel for that many threads.
+  template <class F>
+  F chosen(F thread, F warp, F block) const {
+    return threads() == kThread ? thread : threads() == kWarp ? warp : block;
   }
 };
 
@@ -90,8 +102,8 @@ void forward(const Tensor& self, int64_t dim, const Tensor& out) {
   const Tensor in = aten::contiguous(self);
   const Sizes s(out.sizes(), dim);
   const Place place(out);
-  const auto kernel =
-      s.by_blocks() ? &forward_kernel<T, log, true> : &forward_kernel<T, log, false>;
+  const auto kernel = s.chosen(&forward_kernel<T, log, kThread>, &forward_kernel<T, log, kWarp>,
+                               &forward_kernel<T, log, kBlock>);
   kernel<<<s.blocks(), kBlock, 0, place.stream>>>(in.data_as<T>(), out.data_as<T>(), s.outer,
                                                   s.size, s.inner);
   check_launched();
@@ -102,8 +114,8 @@ void backward(const Tensor& grad_output, const Tensor& output, int64_t dim, cons
   const Tensor grad = aten::contiguous(grad_output), y = aten::contiguous(output);
   const Sizes s(out.sizes(), dim);
   const Place place(out);
-  const auto kernel =
-      s.by_blocks() ? &backward_kernel<T, log, true> : &backward_kernel<T, log, false>;
+  const auto kernel = s.chosen(&backward_kernel<T, log, kThread>, &backward_kernel<T, log, kWarp>,
+                               &backward_kernel<T, log, kBlock>);
   kernel<<<s.blocks(), kBlock, 0, place.stream>>>(grad.data_as<T>(), y.data_as<T>(),
                                                   out.data_as<T>(), s.outer, s.size, s.inner);
   check_launched();
