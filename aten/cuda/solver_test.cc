@@ -617,6 +617,18 @@ TEST_F(SolverTest, LeastSquares) {
       }
     }
   });
+  // Nothing at all is solved by 0.
+  for (const Shape& shape : {Shape{4, 2}, Shape{2, 4}}) {
+    const Tensor zero = aten::zeros({2, shape.rows, shape.columns}, ScalarType::Float64),
+                 b = aten::randn({2, shape.rows, 3}, ScalarType::Float64);
+    aten::fill_(aten::narrow(aten::select(zero, 0, 1), -1, 0, 1), 1);
+    aten::fill_(aten::narrow(aten::select(aten::select(zero, 0, 1), 0, 0), 0, 1, 1), 2);
+    const auto expected = aten::_linalg_lstsq(zero, b, 1e-10, "gels");
+    const auto found = call_kernel<aten::ops::_linalg_lstsq>(zero.dtype(), zero, b, 1e-10,
+                                                             std::string_view("gels"));
+    EXPECT_TRUE(same(std::get<0>(found), std::get<0>(expected)));
+    EXPECT_TRUE(same(std::get<1>(found), std::get<1>(expected)));
+  }
   // A rank that is not full has no residuals, and is refused by gels.
   const Tensor a = aten::zeros({2, 4, 2}, ScalarType::Float64),
                b = aten::randn({2, 4, 1}, ScalarType::Float64);
