@@ -1,5 +1,5 @@
 // What kernels of linear algebra raise, on every device, where a decomposition is refused or does
-// not converge.
+// not converge, or is not what a solution needs.
 #pragma once
 
 #include "core/error.h"
@@ -28,6 +28,23 @@ namespace treadle {
       "linalg.lstsq: expected a matrix of full rank, or whose singular values converge, got "
       "neither at batch index ",
       batch_index);
+}
+
+// Whether LAPACK may follow these pivots: rows of the matrix, negative ones in equal pairs.
+inline bool sound_pivots(const int* pivots, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t row = pivots[i];
+    if (row == 0 || row > n || row < -n) return false;
+    if (row > 0) continue;
+    if (i + 1 >= n || pivots[i + 1] != pivots[i]) return false;
+    ++i;
+  }
+  return true;
+}
+[[noreturn]] inline void fail_pivots(int64_t matrix) {
+  fail<ErrorKind::Value>(
+      "linalg.ldl_solve: expected pivots made by linalg.ldl_factor, got others for matrix ",
+      matrix);
 }
 
 }  // namespace treadle

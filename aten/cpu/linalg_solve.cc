@@ -1,6 +1,7 @@
 // Solutions of linear systems: with any square matrix, a triangular one, and LDL factors; the
 // permutation that LU's pivots stand for.
 #include "aten/cpu/linalg.h"
+#include "aten/linalg_errors.h"
 #include "aten/ops/_linalg_solve.h"
 #include "aten/ops/_lu_permutation.h"
 #include "aten/ops/contiguous.h"
@@ -115,18 +116,6 @@ void solve_triangular_cpu(const Tensor& a, const Tensor& b, bool upper, bool lef
   });
 }
 
-// Whether LAPACK may follow these pivots: rows of the matrix, negative ones in equal pairs.
-bool sound_pivots(const int* pivots, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    const int64_t row = pivots[i];
-    if (row == 0 || row > n || row < -n) return false;
-    if (row > 0) continue;
-    if (i + 1 >= n || pivots[i + 1] != pivots[i]) return false;
-    ++i;
-  }
-  return true;
-}
-
 template <class T>
 void ldl_solve_cpu(const Tensor& ld, const Tensor& pivots, const Tensor& b, bool hermitian,
                    const Tensor& out) {
@@ -135,12 +124,8 @@ void ldl_solve_cpu(const Tensor& ld, const Tensor& pivots, const Tensor& b, bool
                sides = aten::contiguous(b);
   const int64_t n = ld.size(-1), k = b.size(-1);
   const int size = lapack_size(n), lead = leading(n);
-  for (int64_t i = 0; i < rows.numel() / n; ++i) {
-    check<ErrorKind::Value>(sound_pivots(rows.data_as<int>() + i * n, n),
-                            "linalg.ldl_solve: expected pivots made by linalg.ldl_factor, got "
-                            "others for matrix ",
-                            i);
-  }
+  for (int64_t i = 0; i < rows.numel() / n; ++i)
+    if (!sound_pivots(rows.data_as<int>() + i * n, n)) fail_pivots(i);
   const BatchMap of_a(batch_of(out, 2), batch_of(ld, 2)), of_b(batch_of(out, 2), batch_of(b, 2));
   for_each_matrix(
       out.numel() / (n * k), static_cast<double>(n) * n * (n + k), [&](int64_t begin, int64_t end) {

@@ -9,6 +9,7 @@
 #include "aten/ops/_linalg_cholesky.h"
 #include "aten/ops/_linalg_eig.h"
 #include "aten/ops/_linalg_eigh.h"
+#include "aten/ops/_linalg_ldl.h"
 #include "aten/ops/_linalg_lstsq.h"
 #include "aten/ops/_linalg_lu.h"
 #include "aten/ops/_linalg_solve.h"
@@ -23,6 +24,7 @@
 #include "aten/ops/geqrf.h"
 #include "aten/ops/imag.h"
 #include "aten/ops/linalg_householder_product.h"
+#include "aten/ops/linalg_ldl_solve.h"
 #include "aten/ops/linalg_matrix_exp.h"
 #include "aten/ops/linalg_qr.h"
 #include "aten/ops/matmul.h"
@@ -156,6 +158,23 @@ void replace_typed(TypedCusolver<T>& f) {
     }
     return worked(work && size == 5);
   };
+  f.ldl_size = [](cusolverDnHandle_t, int, E*, int, int* size) {
+    *size = 5;
+    return CUSOLVER_STATUS_SUCCESS;
+  };
+  // What is above the diagonal is not said.
+  f.ldl = [](cusolverDnHandle_t, cublasFillMode_t triangle, int n, E* a, int lead, int* pivots,
+             E* work, int size, int* info) {
+    EXPECT_EQ(triangle, CUBLAS_FILL_MODE_LOWER);
+    const auto [ld, rows, failed] =
+        aten::_linalg_ldl(read_columns(a, dtype, n, n, lead), /*hermitian=*/false);
+    for (int i = 0; i < n; ++i)
+      for (int j = i + 1; j < n; ++j) aten::fill_(aten::select(aten::select(ld, 0, i), 0, j), 77);
+    write_columns(ld, a, lead);
+    write_list(rows, pivots);
+    *info = *failed.template data_as<int>();
+    return worked(work && size == 5);
+  };
   f.batched_cholesky = [](cusolverDnHandle_t, cublasFillMode_t triangle, int n, E* matrices[], int,
                           int* info, int count) {
     for (int i = 0; i < count; ++i) factor(matrices[i], dtype, triangle, n, info + i);
@@ -278,6 +297,21 @@ void replace_library() {
     *info = failing();
     return worked(d && h);
   };
+  f.ldl_solve_size = [](Handle, cublasFillMode_t, int64_t, int64_t, cudaDataType, const void*,
+                        int64_t, const int64_t*, cudaDataType, void*, int64_t, size_t* d,
+                        size_t* h) { return size_of_all(d, h); };
+  f.ldl_solve = [](Handle, cublasFillMode_t triangle, int64_t n, int64_t k, cudaDataType type,
+                   const void* a, int64_t lead, const int64_t* pivots, cudaDataType, void* b,
+                   int64_t leading, void* d, size_t, void* h, size_t, int*) {
+    EXPECT_EQ(triangle, CUBLAS_FILL_MODE_LOWER);
+    const ScalarType dtype = dtype_of(type);
+    const Tensor rows = empty_cpu({n}, ScalarType::Int32);
+    for (int64_t i = 0; i < n; ++i) rows.data_as<int>()[i] = static_cast<int>(pivots[i]);
+    write_columns(aten::linalg_ldl_solve(read_columns(a, dtype, n, n, lead), rows,
+                                         read_columns(b, dtype, n, k, leading)),
+                  b, leading);
+    return worked(d && h);
+  };
   replace_typed(typed_cusolver<double>());
   replace_typed(typed_cusolver<std::complex<double>>());
 }
@@ -369,6 +403,36 @@ TEST_F(SolverTest, Cholesky) {
       EXPECT_TRUE(same(found, factor) && same(failed, info));
     }
   });
+}
+
+TEST_F(SolverTest, Ldl) {
+  for_square_matrices([](const Tensor& t) {
+    if (t.is_complex()) return;
+    const Tensor a = aten::add(t, aten::adjoint(t));
+    if (a.dim() == 3) spoil(a);
+    const auto [ld, pivots, info] = aten::_linalg_ldl(a, true);
+    const Tensor found = like(ld), rows = like(pivots), failed = like(info);
+    call_kernel<aten::ops::_linalg_ldl>(a.dtype(), a, true, found, rows, failed);
+    EXPECT_TRUE(same(found, ld) && same(rows, pivots) && same(failed, info));
+    DimVector sizes(a.sizes());
+    sizes.back() = 2;
+    sizes.insert(0, 3);
+    const Tensor b = aten::randn(sizes, a.dtype());
+    const Tensor x = aten::linalg_ldl_solve(ld, pivots, b), solved = like(x);
+    call_kernel<aten::ops::linalg_ldl_solve>(a.dtype(), ld, pivots, b, false, solved);
+    EXPECT_TRUE(same(solved, x));
+  });
+  const Tensor ld = aten::eye(2, ScalarType::Float64), out = like(ld),
+               pivots = aten::zeros({2}, ScalarType::Int32);
+  try {
+    call_kernel<aten::ops::linalg_ldl_solve>(ld.dtype(), ld, pivots, ld, false, out);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::Value);
+    EXPECT_STREQ(e.what(),
+                 "linalg.ldl_solve: expected pivots made by linalg.ldl_factor, got others for "
+                 "matrix 0");
+  }
 }
 
 TEST_F(SolverTest, QrAndReflectors) {
@@ -553,6 +617,18 @@ TEST_F(SolverTest, LeastSquares) {
       }
     }
   });
+  // Nothing at all is solved by 0.
+  for (const Shape& shape : {Shape{4, 2}, Shape{2, 4}}) {
+    const Tensor zero = aten::zeros({2, shape.rows, shape.columns}, ScalarType::Float64),
+                 b = aten::randn({2, shape.rows, 3}, ScalarType::Float64);
+    aten::fill_(aten::narrow(aten::select(zero, 0, 1), -1, 0, 1), 1);
+    aten::fill_(aten::narrow(aten::select(aten::select(zero, 0, 1), 0, 0), 0, 1, 1), 2);
+    const auto expected = aten::_linalg_lstsq(zero, b, 1e-10, "gels");
+    const auto found = call_kernel<aten::ops::_linalg_lstsq>(zero.dtype(), zero, b, 1e-10,
+                                                             std::string_view("gels"));
+    EXPECT_TRUE(same(std::get<0>(found), std::get<0>(expected)));
+    EXPECT_TRUE(same(std::get<1>(found), std::get<1>(expected)));
+  }
   // A rank that is not full has no residuals, and is refused by gels.
   const Tensor a = aten::zeros({2, 4, 2}, ScalarType::Float64),
                b = aten::randn({2, 4, 1}, ScalarType::Float64);

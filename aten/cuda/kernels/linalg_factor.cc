@@ -2,7 +2,7 @@
 // what failed is in `info`, on the device.
 //
 // A matrix with NaN or infinity has factors of NaN, as on the CPU; the library sees zeros instead.
-#include "aten/cuda/kernels/small_lu.h"
+#include "aten/cuda/kernels/small_factors.h"
 #include "aten/cuda/kernels/solver.h"
 #include "aten/ops/_linalg_cholesky.h"
 #include "aten/ops/_linalg_lu.h"
@@ -61,7 +61,7 @@ void linalg_lu_cuda(const Tensor& a, const Tensor& lu, const Tensor& pivots, con
   }
   const Tensor finite = finite_matrices(a);
   const Tensor sound_matrices = aten::contiguous(aten::where(finite, a, Scalar(0)));
-  if (suits_small_lu(b.count, b.rows, b.columns, a.element_size()))
+  if (suits_small_factors(b.count, b.rows, b.columns, a.element_size()))
     small_lu<T>(sound_matrices, lu, pivots, info);
   else
     large_lu<T>(sound_matrices, lu, pivots, info);
@@ -122,6 +122,10 @@ void linalg_cholesky_cuda(const Tensor& self, bool upper, const Tensor& out, con
 template <class T>
 void reflect(const Solver& solver, int64_t rows, int64_t columns, int64_t count, int64_t stride,
              const Tensor& matrices, const Tensor& tau) {
+  if (suits_small_factors(count, rows, columns, matrices.element_size())) {
+    small_reflect<T>(rows, columns, count, stride, matrices, tau);
+    return;
+  }
   const int64_t k = std::min(rows, columns);
   const Tensor info = empty_tensor({1}, ScalarType::Int32, matrices.device());
   solver.run(
@@ -144,6 +148,10 @@ void reflect(const Solver& solver, int64_t rows, int64_t columns, int64_t count,
 template <class T>
 void multiply_out(const Solver& solver, int64_t rows, int64_t columns, int64_t k, int64_t count,
                   int64_t stride, const Tensor& matrices, const Tensor& tau) {
+  if (suits_small_factors(count, rows, k, matrices.element_size())) {
+    small_product<T>(rows, columns, k, count, stride, matrices, tau);
+    return;
+  }
   const int m = solver_int(rows), n = solver_int(columns), used = solver_int(k);
   const Tensor info = empty_tensor({1}, ScalarType::Int32, matrices.device());
   int units = 0;

@@ -10,12 +10,14 @@
 #include "aten/ops/abs.h"
 #include "aten/ops/add.h"
 #include "aten/ops/adjoint.h"
+#include "aten/ops/all.h"
 #include "aten/ops/any.h"
 #include "aten/ops/copy_.h"
 #include "aten/ops/diagonal.h"
 #include "aten/ops/div.h"
 #include "aten/ops/eq.h"
 #include "aten/ops/expand.h"
+#include "aten/ops/eye.h"
 #include "aten/ops/geqrf.h"
 #include "aten/ops/gt.h"
 #include "aten/ops/linalg_solve_triangular.h"
@@ -25,6 +27,7 @@
 #include "aten/ops/narrow.h"
 #include "aten/ops/ormqr.h"
 #include "aten/ops/square.h"
+#include "aten/ops/squeeze.h"
 #include "aten/ops/sub.h"
 #include "aten/ops/sum.h"
 #include "aten/ops/unsqueeze.h"
@@ -109,8 +112,15 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq_cuda(const Tensor& a, co
             has_rank ? full : no_ranks, has_values ? zeros(with({least}), real) : none};
   }
   if (!has_rank) {
-    const Solution s = m >= n ? solve_tall(matrices, sides) : solve_wide(matrices, sides);
-    return {s.x, has_residuals ? s.residuals : none, no_ranks, none};
+    // As LAPACK has it, of a matrix of zeros the solution is 0, and so is what is left over.
+    const Tensor none_there =
+        aten::all(aten::eq(matrices, Scalar(0)), OptionalIntList({-2, -1}), true);
+    const Tensor unit = aten::eye(m, n, a.dtype(), std::nullopt, a.device());
+    const Tensor solved = aten::where(none_there, unit, matrices);
+    const Solution s = m >= n ? solve_tall(solved, sides) : solve_wide(solved, sides);
+    const Tensor x = aten::where(none_there, Scalar(0), s.x);
+    if (!has_residuals) return {x, none, no_ranks, none};
+    return {x, aten::where(aten::squeeze(none_there, -1), Scalar(0), s.residuals), no_ranks, none};
   }
   const auto [u, values, vh] = aten::_linalg_svd(matrices, false, true);
   const double cut = rcond < 0 ? std::numeric_limits<real_type<T>>::epsilon() : rcond;

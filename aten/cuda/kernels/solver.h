@@ -45,6 +45,8 @@ struct Cusolver {
   TREADLE_LIBRARY_FUNCTION(eig, cusolverDnXgeev);
   TREADLE_LIBRARY_FUNCTION(svd_size, cusolverDnXgesvd_bufferSize);
   TREADLE_LIBRARY_FUNCTION(svd, cusolverDnXgesvd);
+  TREADLE_LIBRARY_FUNCTION(ldl_solve_size, cusolverDnXsytrs_bufferSize);
+  TREADLE_LIBRARY_FUNCTION(ldl_solve, cusolverDnXsytrs);
   TREADLE_LIBRARY_FUNCTION(create_jacobi, cusolverDnCreateGesvdjInfo);
 };
 Cusolver& cusolver();
@@ -63,6 +65,8 @@ struct TypedCusolver;
     TREADLE_LIBRARY_FUNCTION(batched_cholesky, cusolverDn##letter##potrfBatched);           \
     TREADLE_LIBRARY_FUNCTION(small_svd_size, cusolverDn##letter##gesvdjBatched_bufferSize); \
     TREADLE_LIBRARY_FUNCTION(small_svd, cusolverDn##letter##gesvdjBatched);                 \
+    TREADLE_LIBRARY_FUNCTION(ldl_size, cusolverDn##letter##sytrf_bufferSize);               \
+    TREADLE_LIBRARY_FUNCTION(ldl, cusolverDn##letter##sytrf);                               \
   };
 TREADLE_TYPED(float, S, or)
 TREADLE_TYPED(double, D, or)
