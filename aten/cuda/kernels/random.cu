@@ -1,9 +1,10 @@
 // Random numbers: the CPU's, as element i depends on the generator's seed, the call's place in its
-// sequence and i alone (core/generator.h). Normal numbers go through the device's logarithm, sine
-// and cosine, and differ from the CPU's in their last digits.
+// sequence and i alone (core/generator.h; in a graph, aten/cuda/graphs.h). Normal numbers go
+// through the device's logarithm, sine and cosine, and differ from the CPU's in their last digits.
 #include <cmath>
 #include <numbers>
 
+#include "aten/cuda/graphs.h"
 #include "aten/cuda/kernels/kernel.cuh"
 #include "aten/ops/bernoulli_.h"
 #include "aten/ops/normal_.h"
@@ -32,18 +33,20 @@ __device__ inline uint4 philox(uint64_t seed, uint64_t counter) {
   return {c0, c1, c2, c3};
 }
 
-GeneratorImpl::Position reserve(const char* op, const Tensor& self, const Generator& generator,
-                                int64_t blocks) {
+RandomStart reserve(const char* op, const Tensor& self, const Generator& generator,
+                    int64_t blocks) {
   const Generator g = generator_or_default(generator, self.device());
   check<ErrorKind::Runtime>(g->device().type == DeviceType::CUDA, op,
                             ": expected a generator on cuda, got one on ", g->device());
-  return g->reserve(static_cast<uint64_t>(blocks));
+  return reserve_random(self.device().index, g, static_cast<uint64_t>(blocks));
 }
 int64_t blocks_of(int64_t n, int64_t per_block) { return (n + per_block - 1) / per_block; }
 
 // A call of f(words, first) for each counter: f writes the elements from `first`.
 template <int per_block, class F>
-__device__ inline void for_each_counter(GeneratorImpl::Position at, int64_t n, F f) {
+__device__ inline void for_each_counter(RandomStart start, int64_t n, F f) {
+  GeneratorImpl::Position at = start.at;
+  if (start.base) at = {start.base->seed, start.base->offset + at.offset};
   for_each_element((n + per_block - 1) / per_block, [=](int64_t block) {
     const uint4 v = philox(at.seed, at.offset + static_cast<uint64_t>(block));
     const uint32_t words[4] = {v.x, v.y, v.z, v.w};
@@ -74,7 +77,7 @@ __device__ inline Drawn<T> unit(const uint32_t* words, int k) {
 
 template <class T>
 __global__ void uniform_kernel(T* out, int64_t n, Drawn<T> start, Drawn<T> range, T low,
-                               Drawn<T> high, GeneratorImpl::Position at) {
+                               Drawn<T> high, RandomStart at) {
   for_each_counter<kPerBlock<T>>(at, n, [=](const uint32_t* words, int64_t first) {
     for (int k = 0; k < kPerBlock<T> && first + k < n; ++k) {
       const T v = narrowed<T>(start + range * unit<T>(words, k));
@@ -101,8 +104,7 @@ void uniform_cuda(const Tensor& self, double from, double to, const Generator& g
 
 // Box and Muller: two words (four for double) make two numbers.
 template <class T>
-__global__ void normal_kernel(T* out, int64_t n, Drawn<T> mean, Drawn<T> std,
-                              GeneratorImpl::Position at) {
+__global__ void normal_kernel(T* out, int64_t n, Drawn<T> mean, Drawn<T> std, RandomStart at) {
   using R = Drawn<T>;
   for_each_counter<kPerBlock<T>>(at, n, [=](const uint32_t* words, int64_t first) {
     for (int k = 0; k < kPerBlock<T>; k += 2) {
@@ -136,7 +138,7 @@ void normal_cuda(const Tensor& self, double mean, double std, const Generator& g
 // Of the 2^32 words, those up to `last` are a yes; where `never`, none is.
 template <class T>
 __global__ void bernoulli_kernel(T* out, int64_t n, uint32_t last, bool never, T yes, T no,
-                                 GeneratorImpl::Position at) {
+                                 RandomStart at) {
   for_each_counter<4>(at, n, [=](const uint32_t* words, int64_t first) {
     for (int k = 0; k < 4 && first + k < n; ++k)
       out[first + k] = !never && words[k] <= last ? yes : no;
