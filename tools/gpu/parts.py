@@ -155,6 +155,13 @@ def digits(place: Setting, seconds: float) -> Result:
     return Result("\n".join(shown), outcome.status != 0)
 
 
+def timeline(place: Setting, seconds: float) -> Result:
+    command = [*place.treadle, str(PROGRAMS / "busy.py"), "--device", place.device]
+    command += ["--trace", str(place.output / "resnet50.json.gz")]
+    outcome = place.run(command + (["--quick"] if place.quick else []), seconds, "timeline")
+    return Result(f"* {outcome.said}: {outcome.last}", outcome.status != 0)
+
+
 def kernels(place: Setting, seconds: float) -> Result:
     return Result(beside.kernels(place, seconds), False)
 
@@ -169,6 +176,7 @@ PARTS = (
     Part("determinism", "The same bits in another run", 50, determinism),
     Part("sanitizers", "compute-sanitizer", 70, sanitizers),
     Part("digits", "The digits network", 25, digits),
+    Part("timeline", "How busy a ResNet-50 keeps the device", 25, timeline),
     Part("kernels", "Kernels beside PyTorch", 70, kernels),
     Part("models", "Training beside PyTorch", 140, models),
 )
