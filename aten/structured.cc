@@ -148,6 +148,9 @@ Device common_device(const char* op, ArrayRef<const Tensor*> tensors, ArrayRef<c
     fail<ErrorKind::Runtime>(op, ": expected all tensors on one device, got ", names[i], " on ",
                              tensors[i]->device(), " and ", names[k], " on ", tensors[k]->device());
   };
+  bool all_cpu = true;  // the commonest, and nothing can be wrong
+  for (const Tensor* t : tensors) all_cpu = all_cpu && (!t->defined() || t->is_cpu());
+  if (all_cpu) return kCPU;
   const size_t none = tensors.size();
   size_t first = none, number = none;  // a 0-dim tensor of the CPU is taken for a number
   bool all_numbers = true;

@@ -36,6 +36,7 @@ void append(std::string& out, double value) {
 
 std::string LateText::text() const {
   std::string out;
+  out.reserve(256);  // most messages, at once
   write_(data_, out);
   return out;
 }

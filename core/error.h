@@ -76,9 +76,10 @@ requires requires(const T& t) {
 void append(std::string& out, const T& values) {
   append_tuple(out, values.data(), static_cast<size_t>(values.size()));
 }
-// Types of Treadle's own print by their to_string().
+// Types of Treadle's own print by their to_string(). Numbers do not, though they convert to a
+// Scalar.
 template <class T>
-requires requires(const T& t) {
+requires(!std::is_arithmetic_v<T>) && requires(const T& t) {
   { to_string(t) } -> std::convertible_to<std::string>;
 }
 void append(std::string& out, const T& value) { append(out, std::string_view(to_string(value))); }

@@ -108,23 +108,28 @@ struct KernelCells {
 std::string to_string(const KernelCells& cells) {
   const Operator& op = cells.op;
   std::string known;
+  known.reserve(256);
   for (int d = 0; d < num_device_types(); ++d) {
     for (int l = 0; l < kMaxLayouts; ++l) {
       const auto row_device = static_cast<DeviceType>(d);
       const auto row_layout = static_cast<Layout>(l);
       const KernelRow* row = op.has_table() ? op.table().row(row_device, row_layout) : nullptr;
       if (!row) continue;
-      std::string dtypes;
+      const size_t before = known.size();
+      if (before > 0) known += "; ";
+      known += name_of(row_device);
+      if (row_layout != Layout::Strided) (known += ' ') += name_of(row_layout);
+      known += " (";
+      const size_t first = known.size();
       for (int t = 0; t < kNumScalarTypes; ++t) {
         if (!row->kernels[t] && !row->boxed[t]) continue;
-        if (!dtypes.empty()) dtypes += ", ";
-        dtypes += name_of(static_cast<ScalarType>(t));
+        if (known.size() > first) known += ", ";
+        known += name_of(static_cast<ScalarType>(t));
       }
-      if (dtypes.empty()) continue;
-      if (!known.empty()) known += "; ";
-      known += str(name_of(row_device), row_layout == Layout::Strided ? "" : " ",
-                   row_layout == Layout::Strided ? std::string_view() : name_of(row_layout), " (",
-                   dtypes, ")");
+      if (known.size() > first)
+        known += ')';
+      else
+        known.resize(before);
     }
   }
   return known.empty() ? "none" : known;

@@ -98,7 +98,7 @@ int64_t only_mask(TensorList indices) {
   return found;
 }
 
-Tensor flat(const Tensor& t) { return aten::reshape(t, {-1}); }
+Tensor flat(const Tensor& t) { return t.dim() == 1 ? t : aten::reshape(t, {-1}); }
 
 void check_bool_mask(const char* op, const Tensor& mask) {
   check<ErrorKind::Runtime>(mask.dtype() == ScalarType::Bool, op,

@@ -31,6 +31,17 @@ namespace {
   return i;
 }
 
+// Constant strides, where they are known to be those of elements side by side, save an addition
+// each.
+template <class From, class To, class FromStride, class ToStride>
+[[gnu::always_inline]] inline void strided_loop(const char* src, FromStride src_stride, char* dst,
+                                                ToStride dst_stride, int64_t n) {
+#pragma GCC unroll 8
+  for (int64_t i = 0; i < n; ++i, src += src_stride, dst += dst_stride) {
+    *reinterpret_cast<To*>(dst) = convert_element<To>(*reinterpret_cast<const From*>(src));
+  }
+}
+
 template <class From, class To>
 void convert_loop(const char* src, int64_t src_stride, char* dst, int64_t dst_stride, int64_t n) {
   constexpr int64_t kFrom = sizeof(From), kTo = sizeof(To);
@@ -51,11 +62,14 @@ void convert_loop(const char* src, int64_t src_stride, char* dst, int64_t dst_st
     for (; i < n; ++i) d[i] = convert_element<To>(s[i]);
   } else if (src_stride == 0) {
     const To value = convert_element<To>(*reinterpret_cast<const From*>(src));
+#pragma GCC unroll 4
     for (int64_t i = 0; i < n; ++i, dst += dst_stride) *reinterpret_cast<To*>(dst) = value;
+  } else if (std::is_same_v<From, To> && dst_stride == kTo) {
+    strided_loop<From, To>(src, src_stride, dst, std::integral_constant<int64_t, kTo>(), n);
+  } else if (std::is_same_v<From, To> && src_stride == kFrom) {
+    strided_loop<From, To>(src, std::integral_constant<int64_t, kFrom>(), dst, dst_stride, n);
   } else {
-    for (int64_t i = 0; i < n; ++i, src += src_stride, dst += dst_stride) {
-      *reinterpret_cast<To*>(dst) = convert_element<To>(*reinterpret_cast<const From*>(src));
-    }
+    strided_loop<From, To>(src, src_stride, dst, dst_stride, n);
   }
 }
 

@@ -12,7 +12,7 @@ void embedding_cpu(const Tensor& weight, const Tensor& indices, int64_t /*paddin
                    bool /*scale_grad_by_freq*/, bool /*sparse*/, const Tensor& out) {
   using Element = bits_of<T>;
   const IndexPlan plan =
-      dim_plan("embedding", weight, 0, indices, NegativeIndex::Refused, PlanFor::Reading);
+      dim_plan("embedding", weight, 0, indices, NegativeIndex::Refused, PlanFor::Reading, out);
   if (out.numel() > 0)
     read_plan(plan, static_cast<const Element*>(weight.data()), static_cast<Element*>(out.data()));
 }

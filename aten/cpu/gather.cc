@@ -25,7 +25,13 @@ void gather_rows(const Tensor& self, int64_t dim, const Tensor& index, const Ten
       const Element* from = data + rows.offset();
       const int64_t* entry = entries + row * width;
       Element* to = target + row * width;
-      for (int64_t k = 0; k < width; ++k) to[k] = from[entry[k] * step + k * across];
+      if (across == 0 && step == 1) {
+#pragma GCC unroll 8
+        for (int64_t k = 0; k < width; ++k) to[k] = from[entry[k]];
+      } else {
+#pragma GCC unroll 4
+        for (int64_t k = 0; k < width; ++k) to[k] = from[entry[k] * step + k * across];
+      }
     }
   });
 }

@@ -1,6 +1,9 @@
 // Making index plans: offsets of dimensions, offsets and bounds of index tensors.
 #include "aten/cpu/index_plan.h"
 
+#include <atomic>
+
+#include "aten/cpu/entry_bounds.h"
 #include "aten/ops/clone.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/expand.h"
@@ -89,46 +92,48 @@ Tensor as_int64(const Tensor& index) {
                                                              : aten::to(index, ScalarType::Int64));
 }
 
-// The plan for one index of a tensor of one dimension, unless it needs another form first, or is
-// to be followed in another order.
-std::optional<IndexPlan> direct_plan(std::string_view op, const Tensor& self, const Tensor& index,
-                                     NegativeIndex negative, int64_t dim, PlanFor use) {
+}  // namespace
+
+std::optional<DirectIndex> direct_index(std::string_view op, const Tensor& self,
+                                        const Tensor& index, NegativeIndex negative, int64_t dim,
+                                        PlanFor use, const Tensor& out) {
   const int64_t count = index.numel();
-  if (self.dim() != 1 || index.dtype() != ScalarType::Int64 || !index.is_contiguous() || count == 0)
-    return std::nullopt;
-  // Far writes are sorted, and prefetched; and an index that is itself written to must be kept.
-  if (use == PlanFor::Writing && (self.numel() * self.element_size() > int64_t{1} << 19 ||
-                                  index.storage().get() == self.storage().get()))
+  if (self.dim() != 1 || index.dtype() != ScalarType::Int64 || !index.is_contiguous() ||
+      count == 0 || index.storage().get() == out.storage().get())
     return std::nullopt;
   const uint64_t size = static_cast<uint64_t>(self.size(0));
+  if (use == PlanFor::Writing && worth_sorting(count, self.size(0))) return std::nullopt;
+  return DirectIndex{.values = index.data_as<int64_t>(),
+                     .count = count,
+                     .size = size,
+                     .stride = static_cast<uint64_t>(self.stride(0)),
+                     .wrap = negative == NegativeIndex::FromTheEnd ? size : 0,
+                     .op = op,
+                     .dim = dim};
+}
+IndexPlan plan_of(const DirectIndex& direct, const Tensor& index) {
   IndexPlan plan;
+  plan.direct = direct;
   plan.index_values = index;
-  plan.direct = {.values = index.data_as<int64_t>(),
-                 .count = count,
-                 .size = size,
-                 .stride = static_cast<uint64_t>(self.stride(0)),
-                 .wrap = negative == NegativeIndex::FromTheEnd ? size : 0,
-                 .op = op,
-                 .dim = dim};
-  // Nothing is written before all is checked.
-  if (use == PlanFor::Writing) plan.direct.check_entries();
   return plan;
 }
 
-}  // namespace
-
-void DirectIndex::check_entries() const {
-  // Signs of what must not be negative, gathered without branches: last - entry, entry + wrap.
-  uint64_t outside = 0;
-  for (int64_t e = 0; e < count; ++e) {
-    const uint64_t entry = static_cast<uint64_t>(values[e]);
-    outside |= (size - 1 - entry) | (entry + wrap);
-  }
-  if (outside >> 63 == 0) [[likely]]
-    return;
-  with_offsets([this](auto at) {
-    for (int64_t e = 0; e < count; ++e) at(e);
+bool DirectIndex::is_inside() const {
+  std::atomic<bool> inside = true;
+  parallel_for(count, kGrain, [this, &inside](int64_t begin, int64_t end) {
+    if (!all_inside(values + begin, end - begin, static_cast<int64_t>(size),
+                    static_cast<int64_t>(wrap)))
+      inside = false;
   });
+  return inside;
+}
+
+Error DirectIndex::out_of_bounds() const {
+  int64_t e = 0;
+  while (e + 1 < count &&
+         all_inside(values + e, 1, static_cast<int64_t>(size), static_cast<int64_t>(wrap)))
+    ++e;
+  return out_of_bounds(values[e]);
 }
 
 Error DirectIndex::out_of_bounds(int64_t value) const {
@@ -136,10 +141,14 @@ Error DirectIndex::out_of_bounds(int64_t value) const {
                             wrap ? NegativeIndex::FromTheEnd : NegativeIndex::Refused, dim);
 }
 
-IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indices, PlanFor use) {
+IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indices, PlanFor use,
+                        const Tensor& out) {
   if (self.dim() == 1) {
-    if (auto plan = direct_plan(op, self, indices[0], NegativeIndex::FromTheEnd, 0, use))
-      return *std::move(plan);
+    const Tensor& index = indices[0];
+    if (auto direct = direct_index(op, self, index, NegativeIndex::FromTheEnd, 0, use, out)) {
+      if (use == PlanFor::Writing && !direct->is_inside()) throw direct->out_of_bounds();
+      return plan_of(*direct, index);
+    }
   }
   const shape::IndexGeometry g = shape::index_geometry(std::string(op).c_str(), self, indices);
   IndexPlan plan;
@@ -156,13 +165,8 @@ IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indi
   return plan;
 }
 
-IndexPlan dim_plan(std::string_view op, const Tensor& self, int64_t dim, const Tensor& index,
-                   NegativeIndex negative, PlanFor use) {
-  // What is read may go to a tensor of the caller's, which stays as it was where an entry is wrong,
-  // and which the index may lie in: so offsets are made first.
-  if (use == PlanFor::Writing) {
-    if (auto direct = direct_plan(op, self, index, negative, -1, use)) return *std::move(direct);
-  }
+IndexPlan dim_offsets_plan(std::string_view op, const Tensor& self, int64_t dim,
+                           const Tensor& index, NegativeIndex negative) {
   IndexPlan plan;
   plan.index = Offsets(index.numel());
   const int64_t rank = self.dim();
@@ -190,17 +194,12 @@ Tensor checked_index(std::string_view op, const Tensor& index, int64_t size, Neg
                      const Tensor& written) {
   const Tensor result = apart_from(as_int64(index), written);
   const int64_t* values = result.data_as<int64_t>();
-  const int64_t low = negative == NegativeIndex::FromTheEnd ? -size : 0;
+  const int64_t wrap = negative == NegativeIndex::FromTheEnd ? size : 0;
   parallel_for(result.numel(), kGrain, [&](int64_t begin, int64_t end) {
-    int64_t least = 0, most = -1;
-    for (int64_t i = begin; i < end; ++i) {
-      least = std::min(least, values[i]);
-      most = std::max(most, values[i]);
-    }
-    if (least >= low && most < size) [[likely]]
+    if (all_inside(values + begin, end - begin, size, wrap)) [[likely]]
       return;
     for (int64_t i = begin; i < end; ++i) {
-      if (values[i] < low || values[i] >= size)
+      if (!all_inside(values + i, 1, size, wrap))
         throw out_of_bounds(op, values[i], size, negative, -1);
     }
   });

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,13 @@
 namespace treadle::cpu {
 
 inline constexpr int64_t kAhead = 16;  // entries between asking for an element and using it
+
+// Whether the elements of `count` entries, somewhere in `bytes`, fit into a core's cache: asking
+// for them ahead would only cost.
+inline bool stays_near(int64_t count, uint64_t bytes) {
+  constexpr uint64_t kCache = uint64_t{1} << 19, kLine = 64;
+  return bytes <= kCache || static_cast<uint64_t>(count) <= kCache / kLine;
+}
 
 // Offsets whose values are not set when they are made: there may be as many as elements.
 class Offsets {
@@ -42,8 +50,8 @@ class Offsets {
 };
 
 // One index for the elements of a tensor of one dimension, the commonest of all. Entries are
-// checked when they are used, so that no offsets need be kept; before a write, all of them are
-// checked as well.
+// checked when they are used, so that no offsets need be kept; before writing to a tensor that the
+// caller keeps, all of them are checked as well.
 struct DirectIndex {
   const int64_t* values = nullptr;
   int64_t count = 0;
@@ -51,8 +59,8 @@ struct DirectIndex {
   std::string_view op;
   int64_t dim = -1;  // for the message; -1: the operator has but one
 
-  // IndexError where an entry is out of range.
-  void check_entries() const;
+  // Whether every entry is in range.
+  bool is_inside() const;
 
   // f(at), where at(e) is where the element of an entry lies, or raises IndexError where there is
   // none. It holds what it needs: a loop's writes could change this object, for all the compiler
@@ -72,6 +80,17 @@ struct DirectIndex {
     f([=, stride = stride](int64_t e) { return static_cast<int64_t>(place(e) * stride); });
   }
 
+  // Where the element of an entry lies if the entry is in range and not negative: an address to
+  // ask for ahead, not to use.
+  template <class Element>
+  const void* unchecked(const Element* data, int64_t e) const {
+    const uint64_t offset = static_cast<uint64_t>(values[e]) * stride * sizeof(Element);
+    return reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(data) + offset);
+  }
+
+  // The error of the first entry that is not in range; of the last one, should the index have
+  // changed since.
+  [[gnu::cold]] Error out_of_bounds() const;
   [[gnu::cold]] Error out_of_bounds(int64_t value) const;
 };
 
@@ -90,10 +109,32 @@ enum class NegativeIndex : bool { Refused, FromTheEnd };
 enum class PlanFor : bool { Reading, Writing };
 
 // Advanced indexing with integer tensors; see shape::IndexGeometry for the order of dimensions.
-IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indices, PlanFor use);
-// One index tensor, of any shape, for `dim` of self.
-IndexPlan dim_plan(std::string_view op, const Tensor& self, int64_t dim, const Tensor& index,
-                   NegativeIndex negative, PlanFor use);
+// `out` is what the operator is about to write: self, or a new tensor.
+IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indices, PlanFor use,
+                        const Tensor& out);
+// One index for a tensor of one dimension, unless it needs another form first, is to be followed in
+// another order, or may change while `out` is written. Its entries are not checked.
+std::optional<DirectIndex> direct_index(std::string_view op, const Tensor& self,
+                                        const Tensor& index, NegativeIndex negative, int64_t dim,
+                                        PlanFor use, const Tensor& out);
+IndexPlan plan_of(const DirectIndex& direct, const Tensor& index);
+// By offsets, one for each entry.
+IndexPlan dim_offsets_plan(std::string_view op, const Tensor& self, int64_t dim,
+                           const Tensor& index, NegativeIndex negative);
+
+// One index tensor, of any shape, for `dim` of self. `out` is what the operator is about to write:
+// it may be a tensor of the caller's, which stays as it was where an entry is wrong. Inlined, and
+// checked before anything is made, as each frame and each destructor makes an error slower.
+[[gnu::always_inline]] inline IndexPlan dim_plan(std::string_view op, const Tensor& self,
+                                                 int64_t dim, const Tensor& index,
+                                                 NegativeIndex negative, PlanFor use,
+                                                 const Tensor& out) {
+  if (const auto direct = direct_index(op, self, index, negative, -1, use, out)) {
+    if (!direct->is_inside()) throw direct->out_of_bounds();
+    return plan_of(*direct, index);
+  }
+  return dim_offsets_plan(op, self, dim, index, negative);
+}
 
 // `index` as contiguous int64 values in [0, size), or [-size, size) where negative ones are
 // allowed: IndexError otherwise. Never memory of `written`, which the caller is about to write.
@@ -104,16 +145,12 @@ Tensor apart_from(const Tensor& t, const Tensor& written);
 
 template <class Element>
 void read_direct(const DirectIndex& index, const Element* data, Element* out) {
-  // Where the elements fit into a core's cache, asking for them ahead only costs.
-  const bool far = index.size * sizeof(Element) > (size_t{1} << 19);
+  const bool far = !stays_near(index.count, index.size * sizeof(Element));
   parallel_for(index.count, kGrain, [=, &index](int64_t i, int64_t end) {
     index.with_offsets([=, &index](auto at) mutable {
       if (far) {
         for (; i < end - kAhead; ++i) {
-          // Not checked yet, so that it may be no address of an element.
-          const uint64_t ahead = static_cast<uint64_t>(index.values[i + kAhead]) * index.stride;
-          __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(data) +
-                                                           ahead * sizeof(Element)));
+          __builtin_prefetch(index.unchecked(data, i + kAhead));
           out[i] = data[at(i)];
         }
       }
@@ -188,9 +225,18 @@ template <class T, class Write>
 void write_plan(const IndexPlan& plan, T* data, int64_t span, const T* source, bool many,
                 Write write) {
   if (plan.direct.values) {
-    plan.direct.with_offsets([=, count = plan.direct.count, step = int64_t{many}](auto at) {
+    const DirectIndex& index = plan.direct;
+    const bool far = !stays_near(index.count, index.size * sizeof(T));
+    index.with_offsets([=, index = index, step = int64_t{many}](auto at) {
+      int64_t e = 0;
+      if (far) {
+        for (; e < index.count - kAhead; ++e) {
+          __builtin_prefetch(index.unchecked(data, e + kAhead), 1);
+          write(data[at(e)], source[e * step]);
+        }
+      }
 #pragma GCC unroll 4
-      for (int64_t e = 0; e < count; ++e) write(data[at(e)], source[e * step]);
+      for (; e < index.count; ++e) write(data[at(e)], source[e * step]);
     });
     return;
   }

@@ -29,7 +29,7 @@ void assign(const IndexPlan& plan, const Tensor& out, const void* source, bool m
 
 template <class T>
 void index_integer_cpu(const Tensor& self, TensorList indices, const Tensor& out) {
-  read<bits_of<T>>(advanced_plan("index", self, indices, PlanFor::Reading), self, out);
+  read<bits_of<T>>(advanced_plan("index", self, indices, PlanFor::Reading, out), self, out);
 }
 
 // `values` with one for each entry of the indices, or but one for all.
@@ -42,7 +42,7 @@ Tensor spread(const Tensor& values, const Tensor& out, TensorList indices) {
 template <class T>
 void index_put_integer_cpu(const Tensor& /*self*/, TensorList indices, const Tensor& values,
                            bool accumulate, const Tensor& out) {
-  const IndexPlan plan = advanced_plan("index_put", out, indices, PlanFor::Writing);
+  const IndexPlan plan = advanced_plan("index_put", out, indices, PlanFor::Writing, out);
   const bool many = values.numel() != 1;
   const Tensor source = apart_from(spread(values, out, indices), out);
   if (!accumulate) return assign<bits_of<T>>(plan, out, source.data(), many);
@@ -53,7 +53,7 @@ void index_put_integer_cpu(const Tensor& /*self*/, TensorList indices, const Ten
 template <class T>
 void index_select_cpu(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out) {
   read<bits_of<T>>(
-      dim_plan("index_select", self, dim, index, NegativeIndex::Refused, PlanFor::Reading), self,
+      dim_plan("index_select", self, dim, index, NegativeIndex::Refused, PlanFor::Reading, out), self,
       out);
 }
 
@@ -61,7 +61,7 @@ template <class T>
 void index_add_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Tensor& source,
                    const Scalar& alpha, const Tensor& out) {
   const IndexPlan plan =
-      dim_plan("index_add", out, dim, index, NegativeIndex::Refused, PlanFor::Writing);
+      dim_plan("index_add", out, dim, index, NegativeIndex::Refused, PlanFor::Writing, out);
   const Tensor from = apart_from(source, out);
   const T factor = alpha.to<T>();
   write_plan(plan, out.data_as<T>(), out.numel(), from.data_as<T>(), true,
@@ -72,7 +72,7 @@ template <class T>
 void index_copy_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Tensor& source,
                     const Tensor& out) {
   const IndexPlan plan =
-      dim_plan("index_copy", out, dim, index, NegativeIndex::Refused, PlanFor::Writing);
+      dim_plan("index_copy", out, dim, index, NegativeIndex::Refused, PlanFor::Writing, out);
   assign<bits_of<T>>(plan, out, apart_from(source, out).data(), true);
 }
 
@@ -80,7 +80,7 @@ template <class T>
 void index_fill_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Scalar& value,
                     const Tensor& out) {
   const IndexPlan plan =
-      dim_plan("index_fill", out, dim, index, NegativeIndex::FromTheEnd, PlanFor::Writing);
+      dim_plan("index_fill", out, dim, index, NegativeIndex::FromTheEnd, PlanFor::Writing, out);
   const T filler = value.to<T>();
   assign<bits_of<T>>(plan, out, &filler, false);
 }

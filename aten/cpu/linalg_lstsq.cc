@@ -3,6 +3,7 @@
 // Which results there are depends on the driver and on the rank that it finds: gels takes a full
 // rank for granted, gelsy finds it by QR with column pivots, gelsd and gelss by singular values.
 #include "aten/cpu/linalg.h"
+#include "aten/linalg_errors.h"
 #include "aten/ops/_linalg_lstsq.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/expand.h"
@@ -41,11 +42,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq_cpu(const Tensor& a, con
 
   const int64_t count = shape.count;
   for (int64_t i = 0; i < count; ++i) {
-    check<ErrorKind::LinAlg>(all_finite(matrices.data_as<T>() + i * m * n, m * n) &&
-                                 all_finite(sides.data_as<T>() + i * m * k, m * k),
-                             "linalg.lstsq: expected A and B without NaN and infinity, got one at "
-                             "batch index ",
-                             i);
+    if (!all_finite(matrices.data_as<T>() + i * m * n, m * n) ||
+        !all_finite(sides.data_as<T>() + i * m * k, m * k))
+      fail_sides_not_finite(i);
   }
   std::vector<int> info(count), ranks(count, lapack_size(least));
   if (least == 0 || k == 0) {
@@ -98,10 +97,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq_cpu(const Tensor& a, con
     }
   }
   for (int64_t i = 0; i < count; ++i) {
-    check<ErrorKind::LinAlg>(info[i] == 0,
-                             "linalg.lstsq: expected a matrix of full rank, or whose "
-                             "singular values converge, got neither at batch index ",
-                             i);
+    if (info[i] != 0) fail_rank(i);
     if (has_rank) rank.data_as<int64_t>()[i] = ranks[i];
     if (ranks[i] < least) residuals = none;
   }

@@ -1,29 +1,12 @@
-// matrix_exp: scaling and squaring around the Pade approximant of degree 13 (Higham, 2005).
-//
-// exp(A) = exp(A / 2^s)^(2^s), where s makes the 1-norm of A / 2^s at most 5.37, up to which the
-// approximant has full double precision. Each matrix of a batch has its own s.
+// matrix_exp, by the method of aten/matrix_exp_terms.h; each matrix of a batch has its own scale.
 #include "aten/ops/linalg_matrix_exp.h"
 #include "aten/cpu/gemm.h"
 #include "aten/cpu/linalg.h"
+#include "aten/matrix_exp_terms.h"
 #include "aten/ops/contiguous.h"
 
 namespace treadle::cpu {
 namespace {
-
-constexpr double kCoefficients[] = {64764752532480000.,
-                                    32382376266240000.,
-                                    7771770303897600.,
-                                    1187353796428800.,
-                                    129060195264000.,
-                                    10559470521600.,
-                                    670442572800.,
-                                    33522128640.,
-                                    1323241920.,
-                                    40840800.,
-                                    960960.,
-                                    16380.,
-                                    182.,
-                                    1.};
 
 // The exponential of one matrix. The names are those of the paper.
 template <class T>
@@ -45,15 +28,9 @@ class Exponential {
       for (int64_t i = 0; i < n_; ++i) sum += std::abs(from[i * n_ + j]);
       norm = std::max(norm, sum);
     }
-    int squarings = 0;
-    if (norm > R(5.371920351148152)) {
-      // A norm that overflows is as large as the largest number.
-      norm = std::min(norm, std::numeric_limits<R>::max());
-      squarings = std::max(0, static_cast<int>(std::ceil(std::log2(norm / R(5.371920351148152)))));
-    }
-    // In two steps: 2^-s itself may be less than the smallest number.
-    const R half = std::ldexp(R(1), -(squarings / 2)),
-            rest = std::ldexp(R(1), squarings / 2 - squarings);
+    int squarings = matrix_exp::squarings(norm);
+    const R half = matrix_exp::first_factor<R>(squarings),
+            rest = matrix_exp::second_factor<R>(squarings);
     for (int64_t i = 0; i < size_; ++i) a_[i] = from[i] * half * rest;
     approximate(to);
     for (; squarings > 0; --squarings) {
@@ -76,9 +53,8 @@ class Exponential {
   }
 
   void approximate(T* to) {
-    // Coefficients relative to the first keep float from overflowing.
     double c[14];
-    for (int i = 0; i < 14; ++i) c[i] = kCoefficients[i] / kCoefficients[0];
+    for (int i = 0; i < 14; ++i) c[i] = matrix_exp::coefficient(i);
     multiply(a_, a_, a2_.data());
     multiply(a2_, a2_, a4_.data());
     multiply(a4_, a2_, a6_.data());

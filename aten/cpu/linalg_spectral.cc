@@ -2,6 +2,7 @@
 //
 // Matrices with NaN or infinity are refused: the iterations of LAPACK need not end on them.
 #include "aten/cpu/linalg.h"
+#include "aten/linalg_errors.h"
 #include "aten/ops/_linalg_eig.h"
 #include "aten/ops/_linalg_eigh.h"
 #include "aten/ops/_linalg_svd.h"
@@ -12,18 +13,13 @@ namespace {
 
 template <class T>
 void require_finite(const char* op, const T* values, const MatrixBatch& b) {
-  for (int64_t i = 0; i < b.count; ++i) {
-    check<ErrorKind::LinAlg>(
-        all_finite(values + i * b.numel(), b.numel()), op,
-        ": expected matrices without NaN and infinity, got one at batch index ", i);
-  }
+  for (int64_t i = 0; i < b.count; ++i)
+    if (!all_finite(values + i * b.numel(), b.numel())) fail_not_finite(op, i);
 }
 
 void require_convergence(const char* op, const std::vector<int>& info) {
-  for (size_t i = 0; i < info.size(); ++i) {
-    check<ErrorKind::LinAlg>(info[i] == 0, op, ": expected the iteration to converge, got ",
-                             info[i], " values without convergence at batch index ", i);
-  }
+  for (size_t i = 0; i < info.size(); ++i)
+    if (info[i] != 0) fail_not_converged(op, info[i], static_cast<int64_t>(i));
 }
 
 template <class T>

@@ -1,57 +1,24 @@
 // Gamma numbers, points of the Dirichlet distribution, and how both move with their parameters.
 //
-// A number takes a varying count of uniform ones; see ElementStream. Numbers of small shapes are
-// products that fall below every floating number, so points are made from their logarithms.
+// Drawn by the methods of aten/random_draws.h, for which see ElementStream too. Numbers of small
+// shapes are products that fall below every floating number, so points are made from their
+// logarithms.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "aten/cpu/element_stream.h"
-#include "aten/cpu/gamma_slopes.h"
+#include "aten/gamma_slopes.h"
 #include "aten/ops/_dirichlet_grad.h"
 #include "aten/ops/_sample_dirichlet.h"
 #include "aten/ops/_standard_gamma.h"
 #include "aten/ops/_standard_gamma_grad.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/to.h"
+#include "aten/random_draws.h"
 
 namespace treadle::cpu {
 namespace {
-
-// A gamma number, as value * exp(log_factor).
-struct GammaNumber {
-  double value, log_factor;
-};
-
-// Marsaglia and Tsang's method (2000): a cube of a normal number is nearly a gamma number, and is
-// kept or drawn anew. Shapes below 1 are those above, times a power of a uniform number. The shape
-// 0 gives 0, a negative one NaN.
-GammaNumber draw_gamma(double shape, ElementStream& numbers) {
-  if (shape == 0) return {0, 0};
-  if (!(shape > 0)) return {std::numeric_limits<double>::quiet_NaN(), 0};
-  if (std::isinf(shape)) return {shape, 0};
-  const double log_factor = shape < 1 ? std::log(numbers.next()) / shape : 0;
-  const double d = (shape < 1 ? shape + 1 : shape) - 1.0 / 3, c = 1 / std::sqrt(9 * d);
-  while (true) {
-    const double x = numbers.next_normal(), root = 1 + c * x;
-    if (root <= 0) continue;
-    const double v = root * root * root, u = numbers.next(), square = x * x;
-    if (u < 1 - 0.0331 * square * square || std::log(u) < 0.5 * square + d * (1 - v + std::log(v)))
-      return {d * v, log_factor};
-  }
-}
-
-// The smallest normal number of a type.
-template <class T>
-constexpr double kSmallest = std::is_same_v<T, double> ? 0x1p-1022
-                             : std::is_same_v<T, Half> ? 0x1p-14
-                                                       : 0x1p-126;
-
-// A positive number of the type, for logarithms of it are taken; NaN stays.
-template <class T>
-T positive(double x) {
-  return static_cast<T>(static_cast<compute_type<T>>(x < kSmallest<T> ? kSmallest<T> : x));
-}
 
 template <class T>
 void standard_gamma_cpu(const Tensor& self, const Generator& generator, const Tensor& out) {
@@ -64,7 +31,7 @@ void standard_gamma_cpu(const Tensor& self, const Generator& generator, const Te
     for (int64_t i = begin; i < end; ++i) {
       ElementStream numbers(stream, i);
       const GammaNumber number = draw_gamma(shape[i], numbers);
-      to[i] = positive<T>(number.value * std::exp(number.log_factor));
+      to[i] = static_cast<T>(positive_number<T>(number.value * std::exp(number.log_factor)));
     }
   });
 }
@@ -89,7 +56,7 @@ void sample_dirichlet_cpu(const Tensor& self, const Generator& generator, const 
       }
       for (double& log : logs) sum += log = std::exp(log - largest);
       for (int64_t k = 0; k < row; ++k)
-        to[r * row + k] = positive<T>(logs[static_cast<size_t>(k)] / sum);
+        to[r * row + k] = static_cast<T>(positive_number<T>(logs[static_cast<size_t>(k)] / sum));
     }
   });
 }

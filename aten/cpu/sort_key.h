@@ -24,7 +24,7 @@ using KeyType =
                                           std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
 
 template <class T>
-KeyType<T> ordered_key(T value) {
+constexpr KeyType<T> ordered_key(T value) {
   using Key = KeyType<T>;
   constexpr Key kSign = Key{1} << (sizeof(T) * 8 - 1);
   if constexpr (std::is_same_v<T, bool>) {
@@ -51,14 +51,14 @@ KeyType<T> ordered_key(T value) {
 
 // The key where the order is descending: NaN first, equal elements still in their own order.
 template <class T>
-KeyType<T> ordered_key(T value, bool descending) {
+constexpr KeyType<T> ordered_key(T value, bool descending) {
   const KeyType<T> key = ordered_key(value);
   return static_cast<KeyType<T>>(descending ? ~key : key);
 }
 
 // A key that the value can be had back from: -0 comes before 0, and every NaN is the same one.
 template <class T>
-KeyType<T> value_key(T value, bool descending) {
+constexpr KeyType<T> value_key(T value, bool descending) {
   using Key = KeyType<T>;
   Key key = ordered_key(value);
   if constexpr (!std::is_integral_v<T>) {
@@ -69,7 +69,7 @@ KeyType<T> value_key(T value, bool descending) {
 }
 
 template <class T>
-T value_of_key(KeyType<T> key, bool descending) {
+constexpr T value_of_key(KeyType<T> key, bool descending) {
   using Key = KeyType<T>;
   constexpr Key kSign = Key{1} << (sizeof(T) * 8 - 1);
   if (descending) key = static_cast<Key>(~key);

@@ -14,7 +14,7 @@ template <class T>
 using Unsigned = std::conditional_t<(sizeof(T) < 4), uint32_t, std::make_unsigned_t<T>>;
 
 template <class T>
-T sum_of(T a, T b) {
+constexpr T sum_of(T a, T b) {
   if constexpr (std::is_same_v<T, bool>)
     return a || b;
   else if constexpr (std::is_integral_v<T>)
@@ -24,7 +24,7 @@ T sum_of(T a, T b) {
 }
 
 template <class T>
-T product_of(T a, T b) {
+constexpr T product_of(T a, T b) {
   if constexpr (std::is_same_v<T, bool>)
     return a && b;
   else if constexpr (std::is_integral_v<T>)

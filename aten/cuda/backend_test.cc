@@ -2,6 +2,8 @@
 // events, pinned memory, copies between devices, errors and faults.
 #include <gtest/gtest.h>
 
+#include <bit>
+
 #include "aten/cuda/backend.h"
 #include "aten/cuda/device_guard.h"
 #include "aten/cuda/faults.h"
@@ -166,13 +168,16 @@ TEST_F(Backends, AFaultIsRaisedWhereTheHostWaitsAndOnce) {
   FaultPlace place = faults().place(0);
   const auto leave = [&](int kind, long long value) {
     if (std::exchange(*place.claim, 1u)) return;
-    *place.record = FaultRecord{kind, "embedding", {0, 5, value, 0}};
+    *place.record = FaultRecord{kind, "embedding", {0, 5, value, 1}};
   };
   leave(kIndexOutOfRange, 7);
   leave(kIndexOutOfRange, 8);
   EXPECT_EQ(error_of([&] { backend->synchronize(0); }, ErrorKind::Index),
             "embedding: expected index in [0, 5), got index = 7");
   EXPECT_NO_THROW(backend->synchronize(0));
+  leave(kIndexOutOfDim, -6);
+  EXPECT_EQ(error_of([&] { backend->synchronize(0); }, ErrorKind::Index),
+            "embedding: expected index in [0, 5) for dimension 1, got index = -6");
   leave(kZeroDivisor, 0);
   EXPECT_EQ(error_of([&] { backend->synchronize_stream(0, 0); }, ErrorKind::Runtime),
             "embedding: expected a non-zero divisor, got 0");
@@ -180,6 +185,33 @@ TEST_F(Backends, AFaultIsRaisedWhereTheHostWaitsAndOnce) {
   leave(kOtherFault, 0);
   EXPECT_EQ(error_of([&] { backend->synchronize_event(event); }, ErrorKind::Runtime),
             "embedding: expected arguments that it is defined for");
+}
+
+TEST_F(Backends, AFaultSaysWhichNumberIsWrong) {
+  FaultPlace place = faults().place(0);
+  const auto text_of = [&](FaultRecord record, ErrorKind kind) {
+    *place.claim = 1;
+    *place.record = record;
+    return error_of([&] { backend->synchronize(0); }, kind);
+  };
+  const auto wrong = [&](Expectation what, double number) {
+    return text_of({kWrongNumber, "poisson", {what, std::bit_cast<int64_t>(number), 0, 0}},
+                   ErrorKind::Runtime);
+  };
+  EXPECT_EQ(wrong(kProbabilities, 1.5), "poisson: expected probabilities in [0, 1], got 1.5");
+  EXPECT_EQ(wrong(kRates, -2), "poisson: expected finite rates >= 0, got -2");
+  EXPECT_EQ(wrong(kCounts, -1), "poisson: expected counts in [0, 2^53], got -1");
+  EXPECT_EQ(wrong(kWeights, -0.25), "poisson: expected finite weights >= 0, got -0.25");
+  EXPECT_EQ(wrong(kPositiveSum, 0), "poisson: expected weights with a sum > 0, got a sum of 0");
+  EXPECT_EQ(wrong(kFirstOffset, 3), "poisson: expected offsets that begin with 0, got 3");
+  EXPECT_EQ(text_of({kPivotOutOfRange, "lu_unpack", {1, 4, 9, 0}}, ErrorKind::Value),
+            "lu_unpack: expected pivots in [1, 4], got 9");
+  EXPECT_EQ(text_of({kTooFewWeights, "multinomial", {3, 0, 2, 0}}, ErrorKind::Runtime),
+            "multinomial: expected at least 3 weights > 0 to draw from without replacement, got 2");
+  EXPECT_EQ(
+      text_of({kOffsetOutOfOrder, "embedding_bag", {4, 6, 2, 0}}, ErrorKind::Runtime),
+      "embedding_bag: expected offsets that do not fall and stay within 6 indices, got 2 after "
+      "4");
 }
 
 }  // namespace

@@ -14,12 +14,30 @@ enum FaultKind : int {
   kOtherFault = 3,       // "WHO: expected arguments that it is defined for"
   // "WHO: expected target in [0, HIGH) or ignore_index = LOW, got VALUE"
   kTargetOutOfRange = 4,
+  // "WHO: expected index in [LOW, HIGH) for dimension DIM, got index = VALUE"
+  kIndexOutOfDim = 5,
+  kPivotOutOfRange = 6,  // "WHO: expected pivots in [LOW, HIGH], got VALUE"
+  kWrongNumber = 7,      // "WHO: expected WHAT, got NUMBER": an Expectation, the number's bits
+  // "WHO: expected at least LOW weights > 0 to draw from without replacement, got VALUE"
+  kTooFewWeights = 8,
+  // "WHO: expected offsets that do not fall and stay within HIGH indices, got VALUE after LOW"
+  kOffsetOutOfOrder = 9,
+};
+
+// What a number was expected to be.
+enum Expectation : int {
+  kProbabilities = 0,  // "probabilities in [0, 1]"
+  kRates = 1,          // "finite rates >= 0"
+  kCounts = 2,         // "counts in [0, 2^53]"
+  kWeights = 3,        // "finite weights >= 0"
+  kPositiveSum = 4,    // "weights with a sum > 0": the sum
+  kFirstOffset = 5,    // "offsets that begin with 0"
 };
 
 struct FaultRecord {
   int kind;
   char who[60];         // the operator's name
-  long long values[4];  // low, high, value
+  long long values[4];  // low, high, value, dim
 };
 
 // Where kernels leave it: `claim` is memory of the device that is 0, `record` memory of the host.
@@ -31,7 +49,8 @@ struct FaultPlace {
 #ifdef __CUDACC__
 // Fills the record, where no other thread has.
 inline __device__ void record_fault(const FaultPlace& place, FaultKind kind, const char* who,
-                                    long long low = 0, long long high = 0, long long value = 0) {
+                                    long long low = 0, long long high = 0, long long value = 0,
+                                    long long dim = 0) {
   if (place.claim == nullptr || atomicExch(place.claim, 1u) != 0) return;
   volatile FaultRecord* const record = place.record;
   int i = 0;
@@ -40,8 +59,13 @@ inline __device__ void record_fault(const FaultPlace& place, FaultKind kind, con
   record->values[0] = low;
   record->values[1] = high;
   record->values[2] = value;
+  record->values[3] = dim;
   __threadfence_system();
   record->kind = kind;
+}
+inline __device__ void record_wrong_number(const FaultPlace& place, Expectation what,
+                                           const char* who, double number) {
+  record_fault(place, kWrongNumber, who, what, __double_as_longlong(number));
 }
 #endif
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <string>
+#include <type_traits>
 
 namespace treadle::cuda {
 
@@ -26,5 +27,11 @@ class SharedLibrary {
   void* handle_ = nullptr;
   std::string name_;
 };
+
+// A member `name` that is the library's function `symbol`, of the type that its header declares;
+// the library is the member `library` of the same class.
+#define TREADLE_LIBRARY_FUNCTION(name, symbol)     \
+  std::remove_pointer_t<decltype(&symbol)>* name = \
+      library.function<std::remove_pointer_t<decltype(&symbol)>>(#symbol)
 
 }  // namespace treadle::cuda

@@ -4,6 +4,7 @@
 
 #include "core/allocator.h"
 #include "core/layers.h"
+#include "core/math_switches.h"
 #include "core/parallel.h"
 #include "python_bindings/csrc/casters.h"
 #include "python_bindings/csrc/convert.h"
@@ -71,6 +72,16 @@ py::dict memory_stats() {
   return d;
 }
 
+// A switch by the name of its field.
+std::atomic<bool>& math_switch(const std::string& name) {
+  MathSwitches& all = math_switches();
+  if (name == "matmul_tf32") return all.matmul_tf32;
+  if (name == "convolution_tf32") return all.convolution_tf32;
+  if (name == "convolution_benchmark") return all.convolution_benchmark;
+  if (name == "convolution_deterministic") return all.convolution_deterministic;
+  fail<ErrorKind::Value>("_math_switch: expected the name of a switch, got '", name, "'");
+}
+
 }  // namespace
 
 void init_settings(PyObject* module) {
@@ -99,6 +110,12 @@ void init_settings(PyObject* module) {
         "Whether values may be converted without changing kind.");
   m.def("result_type", &result_type, py::arg("tensor1"), py::arg("tensor2"),
         "The dtype of an operation on both.");
+  m.def(
+      "_math_switch", [](const std::string& name) { return math_switch(name).load(); },
+      py::arg("name"), "A switch of the libraries beneath operators.");
+  m.def(
+      "_set_math_switch", [](const std::string& name, bool on) { math_switch(name) = on; },
+      py::arg("name"), py::arg("on"), "Sets a switch of the libraries beneath operators.");
   m.def("_memory_stats", &memory_stats, "Bytes and allocations on the CPU.");
 
   m.def("is_inference_mode_enabled", &inference_enabled, "Whether inference mode is on.");

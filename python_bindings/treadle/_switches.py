@@ -1,7 +1,8 @@
 """Switches that programs set: accepted, remembered and told when asked for.
 
-What they choose among has one choice here, the strictest: matrix products are computed in the
-precision of their dtype, every operator gives the same bits each time, at any number of threads.
+On the CPU, what they choose among has one choice, the strictest: matrix products are computed in
+the precision of their dtype. On every device an operator gives the same bits each time, at any
+number of threads.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import os
 import warnings
 from typing import Union
+
+from treadle import _C
 
 _PRECISIONS = ("highest", "high", "medium")
 _MODES = ("default", "warn", "error")
@@ -25,8 +28,9 @@ def get_float32_matmul_precision() -> str:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """How exact products of float32 matrices need be; here they always have the highest precision.
-    Warns of another word than highest, high and medium, which changes nothing."""
+    """How exact products of float32 matrices need be: with "high" and "medium" CUDA devices may
+    round the factors to TF32; the CPU's always have the highest precision. Warns of another word
+    than highest, high and medium, which changes nothing."""
     global _matmul_precision
     if precision not in _PRECISIONS:
         warnings.warn(
@@ -36,6 +40,7 @@ def set_float32_matmul_precision(precision: str) -> None:
         )
         return
     _matmul_precision = precision
+    _C._set_math_switch("matmul_tf32", precision != "highest")
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:

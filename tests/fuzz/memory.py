@@ -84,15 +84,16 @@ def _may_be_written(recipe: Recipe, piece: Piece) -> bool:
     nodes = len(recipe.nodes())
     if recipe.out is not None and piece.argument == nodes - 1:
         return True
-    if recipe.form == "inplace" and piece.argument == 0:
-        return True
+    in_place = recipe.form == "inplace"
     op = recipe.operator
     positions, names = written(op.name)
     if piece.argument < len(op.args) and op.args[piece.argument]["name"].startswith(RUNNING):
         return True
     if piece.argument < len(recipe.args):
-        return piece.argument in positions
+        return piece.argument in positions or (in_place and piece.argument == 0)
     name = [*recipe.kwargs, "out"][piece.argument - len(recipe.args)]
+    if in_place and name in ("self", "input"):
+        return True
     if name.startswith(RUNNING):
         return True
     return name in names or name == "out" or (name == "input" and "self" in names)

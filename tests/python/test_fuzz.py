@@ -15,6 +15,7 @@ import treadle
 from fuzz import law
 from fuzz.draw import draw
 from fuzz.judge import Finding
+from fuzz.memory import Snapshot
 from fuzz.recipe import LAYOUTS, Literal, Recipe, TensorNode, build
 from fuzz.script import source
 from fuzz.shrink import candidates
@@ -234,3 +235,18 @@ def test_arguments_are_made_anew() -> None:
     first.args[1].append(2)
     assert second.args[0].tolist() != [0, 0] and second.args[1] == [1]
     assert build(recipe).args[1] == [1]
+
+
+def test_a_call_in_place_may_write_self_and_nothing_else_wherever_it_stands() -> None:
+    self, other = TensorNode((2,)), TensorNode((2,))
+    calls = [
+        (0, Recipe("add.Tensor", "inplace", [self, other])),
+        (1, Recipe("add.Tensor", "inplace", [], {"other": other, "self": self})),
+    ]
+    for place, recipe in calls:
+        built = build(recipe)
+        before = Snapshot(recipe, built)
+        built.pieces[place].tensor.add_(1)
+        assert before.broken(failed=False) is None
+        built.pieces[1 - place].tensor.add_(1)
+        assert before.broken(failed=False) == f"argument {1 - place} was written"

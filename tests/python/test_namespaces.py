@@ -144,6 +144,25 @@ def test_switches_of_cudnn() -> None:
         cudnn.benchmark = False
 
 
+def test_devices_see_the_switches_of_their_libraries() -> None:
+    from treadle import _C
+
+    cudnn = treadle.backends.cudnn
+    assert cudnn.allow_tf32 is True and not _C._math_switch("matmul_tf32")
+    with cudnn.flags(benchmark=True, allow_tf32=False):
+        assert _C._math_switch("convolution_benchmark")
+        assert not _C._math_switch("convolution_tf32")
+    assert not _C._math_switch("convolution_benchmark") and _C._math_switch("convolution_tf32")
+    try:
+        treadle.set_float32_matmul_precision("medium")
+        assert _C._math_switch("matmul_tf32")
+    finally:
+        treadle.backends.cuda.matmul.allow_tf32 = False
+    assert not _C._math_switch("matmul_tf32")
+    with pytest.raises(ValueError, match="_math_switch: expected the name of a switch, got 'x'"):
+        _C._set_math_switch("x", True)
+
+
 def test_precision_of_matrix_products() -> None:
     matmul = treadle.backends.cuda.matmul
     assert treadle.get_float32_matmul_precision() == "highest" and matmul.allow_tf32 is False

@@ -59,7 +59,7 @@ def _objects_impl(ctx):
         unused = ctx.actions.declare_file(stem + ".cu.unused")
         command = ctx.actions.args()
         command.add_all([unused, ctx.bin_dir.path, nvcc])
-        command.add_all(["-std=c++20", "-O3", "--fmad=false", "-ccbin", compiler, "-Xcompiler=-fPIC,-Wall,-Wextra"])
+        command.add_all(["-std=c++20", "-O3", "--fmad=false", "--expt-relaxed-constexpr", "-ccbin", compiler, "-Xcompiler=-fPIC,-Wall,-Wextra"])
         command.add_all(_QUIET + _architectures(ctx))
         command.add_all([".", ctx.bin_dir.path], format_each = "-I%s")
         command.add_all(context.includes, format_each = "-I%s")

@@ -23,20 +23,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace treadle::simd::HWY_NAMESPACE {
 
-// What an expression computes with for elements of type T.
-template <class T>
-struct ValueOf {
-  using type = Element<T>;
-};
-template <>
-struct ValueOf<float> {
-  using type = Vec<float>;
-};
-template <>
-struct ValueOf<double> {
-  using type = Vec<double>;
-};
-
 template <class T>
 HWY_INLINE Vec<T> as_value(Vec<T> v) {
   return v;

@@ -182,9 +182,17 @@ HWY_INLINE Vec<T> log1p(Vec<T> x) {
   const Vec<T> y = at_log_ends(x + set(T(1)), {hn::Log1p(Tag<T>(), x.raw)});
   return where(x == set(T(0)), x, y);
 }
+// float in lanes of a CPU: through double, with the same functions, is quicker than lane by lane.
+template <class T>
+inline constexpr bool kThroughDouble = std::is_same_v<T, float>&& Vec<T>::kLanes > 1;
 template <class T>
 HWY_INLINE Vec<T> exp2(Vec<T> x) {
-  return map_lanes([](T v) { return std::exp2(v); }, x);
+  if constexpr (kThroughDouble<T>) {
+    return through_double([](Vec<double> v) HWY_ATTR { return exp(v * set(std::numbers::ln2)); },
+                          x);
+  } else {
+    return map_lanes([](T v) { return std::exp2(v); }, x);
+  }
 }
 template <class T>
 HWY_INLINE Vec<T> logaddexp(Vec<T> a, Vec<T> b) {
@@ -222,7 +230,12 @@ HWY_INLINE Vec<T> cos(Vec<T> x) {
 }
 template <class T>
 HWY_INLINE Vec<T> tan(Vec<T> x) {
-  return map_lanes([](T v) { return std::tan(v); }, x);
+  if constexpr (kThroughDouble<T>) {
+    const Vec<T> y = through_double([](Vec<double> v) HWY_ATTR { return sin(v) / cos(v); }, x);
+    return where(x == set(T(0)), x, y);
+  } else {
+    return map_lanes([](T v) { return std::tan(v); }, x);
+  }
 }
 // sin(pi x) / (pi x); half turns are taken off before the product with pi is rounded, so that the
 // zeros are zeros and what is near them has all its digits.
@@ -247,7 +260,24 @@ HWY_INLINE Vec<T> atan(Vec<T> x) {
 }
 template <class T>
 HWY_INLINE Vec<T> atan2(Vec<T> y, Vec<T> x) {
-  return map_lanes([](T a, T b) { return std::atan2(a, b); }, y, x);
+  if constexpr (kThroughDouble<T>) {
+    const auto angle = [](Vec<double> v, Vec<double> u) HWY_ATTR {
+      constexpr double kPi = std::numbers::pi;
+      const auto by_side = [u](double right, double left)
+                               HWY_ATTR { return where(signbit(u), set(left), set(right)); };
+      const Vec<double> zero = set(0.0);
+      // The quotient has no number where both are zero, or infinite.
+      Vec<double> turned = atan(v / u) + copysign(by_side(0, kPi), v);
+      const auto exactly = [&](Mask<double> both, Vec<double> there)
+                               HWY_ATTR { turned = where(both, copysign(there, v), turned); };
+      exactly(logical_and(u == zero, v == zero), by_side(0, kPi));
+      exactly(logical_and(isinf(u), isinf(v)), by_side(kPi / 4, 3 * kPi / 4));
+      return turned;
+    };
+    return through_double(angle, y, x);
+  } else {
+    return map_lanes([](T a, T b) { return std::atan2(a, b); }, y, x);
+  }
 }
 template <class T>
 HWY_INLINE Vec<T> sinh(Vec<T> x) {
@@ -258,7 +288,12 @@ HWY_INLINE Vec<T> sinh(Vec<T> x) {
 }
 template <class T>
 HWY_INLINE Vec<T> cosh(Vec<T> x) {
-  return map_lanes([](T v) { return std::cosh(v); }, x);
+  if constexpr (kThroughDouble<T>) {
+    const auto half_sum = [](Vec<double> v) HWY_ATTR { return (exp(v) + exp(-v)) * set(0.5); };
+    return through_double(half_sum, x);
+  } else {
+    return map_lanes([](T v) { return std::cosh(v); }, x);
+  }
 }
 // e / (e + 2) for e = expm1(2 |x|), in which nothing cancels: with 2 |x| = n log 2 + r it is
 // 2^n expm1(r) + (2^n - 1), where expm1(r) = r + r^2 q(r); the polynomial q was fitted on
@@ -314,13 +349,57 @@ HWY_INLINE Vec<T> atanh(Vec<T> x) {
 
 // ---- special functions and activations ----------------------------------------------------------
 
+// By Horner's rule, the highest power first.
+template <size_t N>
+HWY_INLINE Vec<double> polynomial(const double (&c)[N], Vec<double> x) {
+  auto sum = hn::Set(Tag<double>(), c[0]);
+  for (size_t i = 1; i < N; ++i) sum = hn::MulAdd(sum, x.raw, hn::Set(Tag<double>(), c[i]));
+  return {sum};
+}
+// erfc(x) for x >= 0, to 2^-29.9 of it where it is a float's: exp(-x^2) q(t) / (1 + 2x) with
+// t = (x - 2) / (x + 2), where the polynomial q was fitted on 0 <= x <= 10.2.
+HWY_INLINE Vec<double> erfc_positive(Vec<double> x) {
+  constexpr double kQ[] = {7.9351516940042e-05,  1.6925304757917e-04,  -4.0071873991330e-04,
+                           -1.4206321233598e-03, 1.2527163914520e-03,  8.7090271116811e-03,
+                           -8.0308754705396e-03, -5.4217815596076e-02, 1.6405104060988e-01,
+                           -1.6603052242704e-01, -9.2763820663843e-02, 1.2769783826877e+00};
+  x = where(x > set(11.0), set(11.0), x);
+  const Vec<double> q = polynomial(kQ, (x - set(2.0)) / (x + set(2.0)));
+  return exp(-(x * x)) * q / (set(1.0) + x + x);
+}
+// erf(x) for |x| < 1/2, by the powers of x^2 up to the last above 2^-30.
+HWY_INLINE Vec<double> erf_small(Vec<double> x) {
+  constexpr double kSeries[] = {1.2055332981789664e-04, -8.548327023450853e-04,
+                                5.2239776254421878e-03, -2.6866170645131252e-02,
+                                1.1283791670955126e-01, -3.7612638903183754e-01,
+                                1.1283791670955126};
+  return x * polynomial(kSeries, x * x);
+}
 template <class T>
 HWY_INLINE Vec<T> erf(Vec<T> x) {
-  return map_lanes([](T v) { return std::erf(v); }, x);
+  if constexpr (kThroughDouble<T>) {
+    return through_double(
+        [](Vec<double> v) HWY_ATTR {
+          const Vec<double> size = abs(v), far = copysign(set(1.0) - erfc_positive(size), v);
+          return where(size < set(0.5), erf_small(v), far);
+        },
+        x);
+  } else {
+    return map_lanes([](T v) { return std::erf(v); }, x);
+  }
 }
 template <class T>
 HWY_INLINE Vec<T> erfc(Vec<T> x) {
-  return map_lanes([](T v) { return std::erfc(v); }, x);
+  if constexpr (kThroughDouble<T>) {
+    return through_double(
+        [](Vec<double> v) HWY_ATTR {
+          const Vec<double> y = erfc_positive(abs(v));
+          return where(v < set(0.0), set(2.0) - y, y);
+        },
+        x);
+  } else {
+    return map_lanes([](T v) { return std::erfc(v); }, x);
+  }
 }
 template <class T>
 HWY_INLINE Vec<T> erfinv(Vec<T> x) {
@@ -375,28 +454,105 @@ HWY_INLINE Vec<T> softplus(Vec<T> x) {
 
 // ---- two numbers --------------------------------------------------------------------------------
 
+// x^y for the finite, positive x and the y of a float, to 2^-28 of it where it is a float's: x is
+// 2^e m with m in [sqrt(1/2), sqrt(2)), log2(m) a series in s = (m - 1) / (m + 1), and 2^r one in
+// r, with the powers of s^2 and of r up to the last above 2^-36 and 2^-32.
+HWY_INLINE Vec<double> power_of_float(Vec<double> x, Vec<double> y) {
+  constexpr double kLog2[] = {2.2195308321368667e-1, 2.6230818925254154e-1, 3.2059779797532855e-1,
+                              4.1219858311113244e-1, 5.7707801635558531e-1, 9.6179669392597556e-1,
+                              2.8853900817779268};
+  constexpr double kExp2[] = {1.3215486790144310e-6, 1.5252733804059841e-5, 1.5403530393381608e-4,
+                              1.3333558146428443e-3, 9.6181291076284772e-3, 5.5504108664821580e-2,
+                              2.4022650695910072e-1, 6.9314718055994531e-1, 1};
+  const Tag<double> d;
+  const hn::RebindToUnsigned<Tag<double>> bits;
+  // Exponents become doubles, and doubles exponents, in the lowest bits of 2^52 and 1.5 * 2^52.
+  constexpr uint64_t kExponents = uint64_t{0xFFF} << 52, kUp = uint64_t{1024} << 52,
+                     kRoot = 0x3FE6A09E667F3BCD, kMagic = 0x4330000000000000;
+  const auto given = hn::BitCast(bits, x.raw);
+  const auto above = hn::Sub(given, hn::Set(bits, kRoot - kUp));  // e + 1024, and the rest
+  const auto counted = hn::Or(hn::ShiftRight<52>(above), hn::Set(bits, kMagic));
+  const Vec<double> e = {hn::Sub(hn::BitCast(d, counted), hn::Set(d, 0x1p52 + 1024))};
+  const auto whole = hn::Sub(hn::And(above, hn::Set(bits, kExponents)), hn::Set(bits, kUp));
+  const Vec<double> m = {hn::BitCast(d, hn::Sub(given, whole))}, one = set(1.0);
+  const Vec<double> s = (m - one) / (m + one);
+  Vec<double> t = y * (e + s * polynomial(kLog2, s * s));
+  t = {hn::Max(hn::Set(d, -200.0), hn::Min(hn::Set(d, 200.0), t.raw))};
+  const Vec<double> round = set(0x1.8p52 + 1023), rounded = t + round, n = rounded - round;
+  const auto scale = hn::BitCast(d, hn::ShiftLeft<52>(hn::BitCast(bits, rounded.raw)));
+  return polynomial(kExp2, t - n) * Vec<double>{scale};
+}
 template <class T>
 HWY_INLINE Vec<T> pow(Vec<T> a, Vec<T> b) {
   // The same bits as scalar::pow, for the exponents that whole tensors are raised to.
   if (hn::AllTrue(Tag<T>(), hn::Eq(b.raw, hn::Set(Tag<T>(), T(2))))) return a * a;
   if (hn::AllTrue(Tag<T>(), hn::Eq(b.raw, hn::Set(Tag<T>(), T(3))))) return a * a * a;
-  return map_lanes([](T x, T y) { return scalar::pow(x, y); }, a, b);
+  if constexpr (kThroughDouble<T>) {
+    const Vec<T> zero = set(T(0)), one = set(T(1)), two = set(T(2)), size = abs(a);
+    Vec<T> y = through_double([](Vec<double> x, Vec<double> exponent)
+                                  HWY_ATTR { return power_of_float(x, exponent); },
+                              size, b);
+    // Where x or the exponent is at an end of its range.
+    const Mask<T> grows = logical_xor(size<one, b> zero);
+    const Mask<T> at_end = logical_or(logical_or(size == zero, isinf(size)), isinf(b));
+    y = where(at_end, where(grows, set(kInf<T>), zero), y);
+    y = where(logical_or(isnan(a), isnan(b)), set(kNaN<T>), y);
+    // Of negative numbers: odd integers change the sign, what is no integer has no result. Large
+    // floats are even, infinity is.
+    const Mask<T> odd = logical_and(trunc(b) == b, trunc(b / two) * two != b);
+    y = where(logical_and(signbit(a), odd), -y, y);
+    const Mask<T> below = logical_and(a < zero, isfinite(a));
+    y = where(logical_and(below, trunc(b) != b), set(kNaN<T>), y);
+    y = where(logical_or(a == one, logical_and(size == one, isinf(b))), one, y);
+    // The powers of scalar::pow, whatever is beside them.
+    y = where(b == zero, one, where(b == one, a, y));
+    return where(b == two, a * a, where(b == set(T(3)), a * a * a, y));
+  } else {
+    return map_lanes([](T x, T y) { return scalar::pow(x, y); }, a, b);
+  }
 }
 template <class T>
 HWY_INLINE Vec<T> hypot(Vec<T> a, Vec<T> b) {
-  return map_lanes([](T x, T y) { return std::hypot(x, y); }, a, b);
+  if constexpr (kThroughDouble<T>) {
+    const auto length = [](Vec<double> x, Vec<double> y) HWY_ATTR { return sqrt(x * x + y * y); };
+    return where(logical_or(isinf(a), isinf(b)), set(kInf<T>), through_double(length, a, b));
+  } else {
+    return map_lanes([](T x, T y) { return std::hypot(x, y); }, a, b);
+  }
 }
 template <class T>
 HWY_INLINE Vec<T> nextafter(Vec<T> a, Vec<T> b) {
   return map_lanes([](T x, T y) { return std::nextafter(x, y); }, a, b);
 }
+// Of floats, exactly: their product with a quotient below 2^29 fits into a double. A quotient that
+// was rounded up to an integer leaves a rest of the other sign.
 template <class T>
 HWY_INLINE Vec<T> fmod(Vec<T> a, Vec<T> b) {
-  return map_lanes([](T x, T y) { return std::fmod(x, y); }, a, b);
+  const auto slow = [](T x, T y) { return std::fmod(x, y); };
+  if constexpr (kThroughDouble<T>) {
+    const Mask<T> fits = logical_and(abs(a / b) < set(T(1 << 28)), isfinite(b));
+    const Vec<T> y = through_double(
+        [](Vec<double> x, Vec<double> by) HWY_ATTR {
+          const Vec<double> rest = x - trunc(x / by) * by;
+          const Mask<double> over = logical_and(rest != set(0.0), signbit(rest * x));
+          return copysign(where(over, rest + copysign(by, x), rest), x);
+        },
+        a, b);
+    if (HWY_LIKELY(hn::AllTrue(Tag<T>(), fits.raw))) return y;
+    return where(fits, y, map_lanes(slow, a, b));
+  } else {
+    return map_lanes(slow, a, b);
+  }
 }
 template <class T>
 HWY_INLINE Vec<T> remainder(Vec<T> a, Vec<T> b) {
-  return map_lanes([](T x, T y) { return scalar::remainder(x, y); }, a, b);
+  if constexpr (kThroughDouble<T>) {
+    const Vec<T> mod = fmod(a, b), zero = set(T(0));
+    const Mask<T> other_side = logical_xor(b < zero, mod < zero);
+    return where(mod == zero, copysign(mod, b), where(other_side, mod + b, mod));
+  } else {
+    return map_lanes([](T x, T y) { return scalar::remainder(x, y); }, a, b);
+  }
 }
 template <class T>
 HWY_INLINE Vec<T> floor_divide(Vec<T> a, Vec<T> b) {

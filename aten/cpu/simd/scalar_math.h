@@ -51,7 +51,7 @@ inline float lgamma(float x) {
 // The logarithmic derivative of gamma: recurrence up to 10, then the asymptotic series. Below 4 ULP
 // away from its zeros.
 template <class R>
-R digamma(R value) {
+constexpr R digamma(R value) {
   double x = static_cast<double>(value);
   if (x == 0) return static_cast<R>(std::copysign(std::numeric_limits<double>::infinity(), -x));
   double result = 0;

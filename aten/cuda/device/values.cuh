@@ -17,18 +17,6 @@
 namespace treadle::simd::N_CUDA {
 
 template <class T>
-struct ValueOf {
-  using type = Element<T>;
-};
-template <>
-struct ValueOf<float> {
-  using type = Vec<float>;
-};
-template <>
-struct ValueOf<double> {
-  using type = Vec<double>;
-};
-template <class T>
 using Value = typename ValueOf<T>::type;
 
 // An element of the type that is computed in as a value.

@@ -3,47 +3,21 @@
 
 #include "aten/cuda/kernels/kernel.cuh"
 #include "aten/ops/_fill_.h"
-#include "aten/ops/_linear_.h"
 #include "aten/ops/_local_scalar_dense.h"
 
 namespace treadle::cuda {
 namespace {
 
-template <class Bits>
-__global__ void fill_kernel(Bits* out, Bits value, int64_t n) {
+template <class Unit>
+__global__ void fill_kernel(Unit* out, Unit value, int64_t n) {
   for_each_element(n, [=](int64_t i) { out[i] = value; });
 }
-
-// An element's bits as one number.
-template <size_t size>
-struct BitsOf;
-template <>
-struct BitsOf<1> {
-  using type = unsigned char;
-};
-template <>
-struct BitsOf<2> {
-  using type = unsigned short;
-};
-template <>
-struct BitsOf<4> {
-  using type = unsigned;
-};
-template <>
-struct BitsOf<8> {
-  using type = unsigned long long;
-};
-template <>
-struct BitsOf<16> {
-  using type = uint4;
-};
 
 template <class T>
 void fill_cuda(const Tensor& self, const Scalar& value) {
   if (self.numel() == 0) return;
   const T v = value.checked_to<T>("fill_");
-  using Bits = typename BitsOf<sizeof(T)>::type;
-  Bits bits;
+  Bits<T> bits;
   std::memcpy(&bits, &v, sizeof bits);
   const Place place(self);
   const auto* const bytes = reinterpret_cast<const unsigned char*>(&v);
@@ -53,42 +27,18 @@ void fill_cuda(const Tensor& self, const Scalar& value) {
         "filling memory");
     return;
   }
-  fill_kernel<<<blocks_for(self.numel()), kBlock, 0, place.stream>>>(self.data_as<Bits>(), bits,
+  fill_kernel<<<blocks_for(self.numel()), kBlock, 0, place.stream>>>(self.data_as<Bits<T>>(), bits,
                                                                      self.numel());
-  check_launched();
-}
-
-// In double, so that element i is the nearest to the exact one in every shorter type.
-template <class T>
-__global__ void linear_kernel(T* out, double first, double by, int64_t n) {
-  for_each_element(n, [=](int64_t i) {
-    out[i] = narrowed<T>(static_cast<Computed<T>>(first + by * static_cast<double>(i)));
-  });
-}
-
-template <class T>
-void linear_cuda(const Tensor& self, const Scalar& start, const Scalar& step) {
-  const int64_t n = self.numel();
-  if (n == 0) return;
-  const Place place(self);
-  linear_kernel<T><<<blocks_for(n), kBlock, 0, place.stream>>>(
-      self.data_as<T>(), start.to<double>(), step.to<double>(), n);
   check_launched();
 }
 
 template <class T>
 Scalar local_scalar_dense_cuda(const Tensor& self) {
-  T value;
-  move_bytes({&value, 0, kCPU},
-             {self.storage()->data(), self.storage_offset() * self.element_size(), self.device()},
-             sizeof value, false);
-  return Scalar(value);
+  return Scalar(number_at<T>(self, 0));
 }
 
 const auto fill_registered = register_cuda<aten::ops::_fill_>(
     AllTypes(), []<class T>() { return &fill_cuda<T>; }, "fill_cuda");
-const auto linear_registered = register_cuda<aten::ops::_linear_>(
-    Floats(), []<class T>() { return &linear_cuda<T>; }, "linear_cuda");
 const auto local_scalar_dense_registered = register_cuda<aten::ops::_local_scalar_dense>(
     AllTypes(), []<class T>() { return &local_scalar_dense_cuda<T>; }, "local_scalar_dense_cuda");
 

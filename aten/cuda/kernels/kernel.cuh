@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "aten/cpu/simd/num.h"
 #include "aten/cuda/fault_record.h"
 #include "aten/cuda/faults.h"
 #include "aten/cuda/kernels/registration.h"
@@ -15,19 +16,19 @@ namespace treadle::cuda {
 // ---- elements ----
 
 template <class T>
-struct ComputedIn {
+using Computed = compute_type<T>;
+
+// How elements are held on a device, which std::complex has no arithmetic for.
+template <class T>
+struct StoredAs {
   using type = T;
 };
-template <>
-struct ComputedIn<Half> {
-  using type = float;
-};
-template <>
-struct ComputedIn<BFloat16> {
-  using type = float;
+template <class R>
+struct StoredAs<std::complex<R>> {
+  using type = simd::Cplx<R>;
 };
 template <class T>
-using Computed = typename ComputedIn<T>::type;
+using Stored = typename StoredAs<T>::type;
 
 template <class T>
 __device__ inline Computed<T> widened(T v) {
@@ -63,7 +64,8 @@ constexpr int kBlock = 256;
 // The tensor's device, for the time of a launch, and this thread's stream there.
 struct Place {
   explicit Place(const Tensor& t)
-      : device(t.device().index), guard(device), stream(stream_on(device)) {}
+      : where(t.device()), device(where.index), guard(device), stream(stream_on(device)) {}
+  Device where;
   int device;
   DeviceGuard guard;
   cudaStream_t stream;
@@ -80,6 +82,59 @@ __device__ inline void for_each_element(int64_t n, F f) {
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
        i += static_cast<int64_t>(gridDim.x) * blockDim.x)
     f(i);
+}
+
+// A name that is a constant of the device, where kernels can read it.
+template <size_t n>
+const char* on_device(const char (&name)[n]) {
+  void* address = nullptr;
+  succeed(cudaGetSymbolAddress(&address, name), "finding a name");
+  return static_cast<const char*>(address);
+}
+
+// Element i of a contiguous tensor, which is waited for.
+template <class T>
+T number_at(const Tensor& t, int64_t i) {
+  T value;
+  move_bytes({&value, 0, kCPU},
+             {t.storage()->data(), (t.storage_offset() + i) * t.element_size(), t.device()},
+             sizeof value, false);
+  return value;
+}
+
+// An element that is only moved, as one number; and by its size.
+template <size_t size>
+struct BitsOf;
+template <>
+struct BitsOf<1> {
+  using type = unsigned char;
+};
+template <>
+struct BitsOf<2> {
+  using type = unsigned short;
+};
+template <>
+struct BitsOf<4> {
+  using type = unsigned;
+};
+template <>
+struct BitsOf<8> {
+  using type = unsigned long long;
+};
+template <>
+struct BitsOf<16> {
+  using type = uint4;
+};
+template <class T>
+using Bits = typename BitsOf<sizeof(T)>::type;
+
+// A number of the host as a kernel computes with it.
+template <class T>
+Computed<Stored<T>> as_computed(const T& v) {
+  if constexpr (is_complex_type<T>)
+    return {v.real(), v.imag()};
+  else
+    return static_cast<Computed<T>>(v);
 }
 
 // ---- folds of a block of kBlock threads; all of them get the result ----

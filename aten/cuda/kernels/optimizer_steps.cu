@@ -1,13 +1,16 @@
-// One step of an optimiser over all its parameters in one call: SGD, Adam and AdamW, by the
-// formulas of aten/cpu/optimizer_steps.cc. The scale of a loss and whether its gradients overflowed
-// may be on the device: kernels read them there, so that nothing waits.
+// One step of an optimiser over all its parameters in one call: SGD, Adam, AdamW and Adagrad, by
+// the formulas of aten/cpu/optimizer_steps.cc. The scale of a loss and whether its gradients
+// overflowed may be on the device: kernels read them there, so that nothing waits.
 #include <cmath>
 
 #include "aten/cuda/kernels/kernel.cuh"
+#include "aten/ops/_foreach_add_.h"
+#include "aten/ops/_fused_adagrad_.h"
 #include "aten/ops/_fused_adam_.h"
 #include "aten/ops/_fused_adamw_.h"
 #include "aten/ops/_fused_sgd_.h"
 #include "aten/ops/_local_scalar_dense.h"
+#include "aten/ops/add.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/copy_.h"
 #include "aten/ops/to.h"
@@ -85,6 +88,24 @@ __global__ void adam_kernel(AdamStep step, int64_t n, T* param, T* grad, T* mean
       largest[i] = narrowed<T>(square);
     }
     param[i] = narrowed<T>(p - size * (mean / (sqrt(square) * root + eps)));
+  });
+}
+
+struct AdagradStep {
+  GradientRule rule;
+  double lr, eps;  // lr / (1 + (t - 1) lr_decay)
+};
+template <class T>
+__global__ void adagrad_kernel(AdagradStep step, int64_t n, T* param, T* grad, T* sums) {
+  using C = Computed<T>;
+  if (step.rule.found_inf && *step.rule.found_inf == 1) return;
+  const C lr = static_cast<C>(step.lr), eps = static_cast<C>(step.eps);
+  for_each_element(n, [=](int64_t i) {
+    const C p = widened(param[i]);
+    const C g = gradient(step.rule, grad + i, p);
+    const C sum = widened(sums[i]) + g * g;
+    sums[i] = narrowed<T>(sum);
+    param[i] = narrowed<T>(p - lr * (g / (sqrt(sum) + eps)));
   });
 }
 
@@ -177,12 +198,44 @@ void fused_adam_cuda(TensorList self, TensorList grads, TensorList exp_avgs, Ten
   }
 }
 
+template <class T>
+void fused_adagrad_cuda(TensorList self, TensorList grads, TensorList state_sums,
+                        TensorList state_steps, double lr, double lr_decay, double weight_decay,
+                        double eps, bool maximize, const Tensor& grad_scale,
+                        const Tensor& found_inf) {
+  if (self.empty()) return;
+  const Tensor scale = on_device(grad_scale, self[0]), found = on_device(found_inf, self[0]);
+  const GradientRule rule{maximize ? -1.0 : 1.0, weight_decay, data_of(scale), data_of(found)};
+  const Place place(self[0]);
+  for (size_t i = 0; i < self.size(); ++i) {
+    const int64_t n = self[i].numel();
+    if (n == 0) continue;
+    const double t = aten::ops::_local_scalar_dense::base(state_steps[i]).to<double>();
+    AtPlace<T> at;
+    T *const param = at.of(self, i), *const grad = at.of(grads, i);
+    T* const sums = at.of(state_sums, i);
+    adagrad_kernel<T><<<blocks_for(n), kBlock, 0, place.stream>>>(
+        AdagradStep{rule, lr / (1 + (t - 1) * lr_decay), eps}, n, param, grad, sums);
+    check_launched();
+    at.write_back();
+  }
+}
+
+template <class T>
+void foreach_add_scalar_cuda(TensorList self, const Scalar& scalar) {
+  for (const Tensor& t : self) aten::add_(t, scalar);
+}
+
 const auto sgd_registered = register_cuda<aten::ops::_fused_sgd_>(
     Floats(), []<class T>() { return &fused_sgd_cuda<T>; }, "fused_sgd_cuda");
 const auto adam_registered = register_cuda<aten::ops::_fused_adam_>(
     Floats(), []<class T>() { return &fused_adam_cuda<T, false>; }, "fused_adam_cuda");
 const auto adamw_registered = register_cuda<aten::ops::_fused_adamw_>(
     Floats(), []<class T>() { return &fused_adam_cuda<T, true>; }, "fused_adamw_cuda");
+const auto adagrad_registered = register_cuda<aten::ops::_fused_adagrad_>(
+    Floats(), []<class T>() { return &fused_adagrad_cuda<T>; }, "fused_adagrad_cuda");
+const auto foreach_add_registered = register_cuda<aten::ops::_foreach_add__Scalar>(
+    AllTypes(), []<class T>() { return &foreach_add_scalar_cuda<T>; }, "foreach_add_scalar_cuda");
 
 }  // namespace
 }  // namespace treadle::cuda

@@ -1,12 +1,15 @@
-// Matrix products by cuBLAS: mm, addmm, bmm, baddbmm. Matrices of any strides: those of which one
-// dimension is contiguous are read as they are, transposed where need be; others are copied first.
+// Matrix products of floating and complex numbers by cuBLAS: mm, addmm, bmm, baddbmm. Matrices of
+// any strides: those of which one dimension is contiguous are read as they are, transposed where
+// need be; others are copied first. A vector that addmm adds to each row is added where the product
+// is written (bias_products.h).
 //
 // cuBLAS sees matrices by columns: a product by rows is that of the transposed factors, exchanged.
 #include <cublas_api.h>
 
+#include "aten/cuda/kernels/addend.h"
+#include "aten/cuda/kernels/bias_products.h"
 #include "aten/cuda/kernels/registration.h"
 #include "aten/cuda/shared_library.h"
-#include "aten/iterator/copy.h"
 #include "aten/ops/addmm.h"
 #include "aten/ops/baddbmm.h"
 #include "aten/ops/bmm.h"
@@ -14,6 +17,7 @@
 #include "aten/ops/mm.h"
 #include "aten/ops/mul.h"
 #include "aten/ops/zero_.h"
+#include "core/math_switches.h"
 
 namespace treadle::cuda {
 namespace {
@@ -51,10 +55,10 @@ cublasHandle_t handle_on(int device, cudaStream_t stream) {
   cublasHandle_t& handle = handles[device];
   if (!handle) {
     succeed_cublas(cublas().create(&handle), "starting cuBLAS");
-    // Sums of 16-bit numbers stay in float32, in the same order each run.
+    // Sums of 16-bit numbers stay in float32. All else a call's compute type says.
     succeed_cublas(
         cublas().set_math_mode(
-            handle, static_cast<cublasMath_t>(CUBLAS_PEDANTIC_MATH |
+            handle, static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH |
                                               CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)),
         "setting up cuBLAS");
   }
@@ -67,19 +71,14 @@ struct Types {
   cublasComputeType_t compute;
 };
 template <class T>
-constexpr Types types_of() {
-  if constexpr (std::is_same_v<T, double>)
-    return {CUDA_R_64F, CUBLAS_COMPUTE_64F_PEDANTIC};
-  else if constexpr (std::is_same_v<T, std::complex<double>>)
-    return {CUDA_C_64F, CUBLAS_COMPUTE_64F_PEDANTIC};
-  else if constexpr (std::is_same_v<T, std::complex<float>>)
-    return {CUDA_C_32F, CUBLAS_COMPUTE_32F_PEDANTIC};
-  else if constexpr (std::is_same_v<T, Half>)
-    return {CUDA_R_16F, CUBLAS_COMPUTE_32F};
-  else if constexpr (std::is_same_v<T, BFloat16>)
-    return {CUDA_R_16BF, CUBLAS_COMPUTE_32F};
-  else
-    return {CUDA_R_32F, CUBLAS_COMPUTE_32F_PEDANTIC};
+Types types_of() {
+  if constexpr (std::is_same_v<T, double>) return {CUDA_R_64F, CUBLAS_COMPUTE_64F};
+  if constexpr (std::is_same_v<T, std::complex<double>>) return {CUDA_C_64F, CUBLAS_COMPUTE_64F};
+  if constexpr (std::is_same_v<T, Half>) return {CUDA_R_16F, CUBLAS_COMPUTE_32F};
+  if constexpr (std::is_same_v<T, BFloat16>) return {CUDA_R_16BF, CUBLAS_COMPUTE_32F};
+  const cublasComputeType_t compute =
+      math_switches().matmul_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  return {std::is_same_v<T, float> ? CUDA_R_32F : CUDA_C_32F, compute};
 }
 
 // A factor by rows: `transposed` where its columns are what is contiguous.
@@ -104,6 +103,11 @@ Factor factor_of(const Tensor& t) {
   return {packed, false, std::max<int64_t>(1, columns), rows * columns};
 }
 
+void check_sizes(std::initializer_list<int64_t> sizes) {
+  for (const int64_t n : sizes)
+    check<ErrorKind::Runtime>(n <= INT32_MAX, "mm: expected sizes below 2^31 on cuda, got ", n);
+}
+
 // out = alpha a b + beta out, of matrices or of batches of them; out is contiguous.
 template <class T>
 void multiply(const Tensor& a, const Tensor& b, const Tensor& out, const Scalar& alpha,
@@ -112,8 +116,7 @@ void multiply(const Tensor& a, const Tensor& b, const Tensor& out, const Scalar&
   const size_t d = out.sizes().size() - 2;
   const int64_t batch = d ? out.sizes()[0] : 1, rows = out.sizes()[d], columns = out.sizes()[d + 1];
   const int64_t inner = a.sizes()[d + 1];
-  for (const int64_t n : {batch, rows, columns, inner})
-    check<ErrorKind::Runtime>(n <= INT32_MAX, "mm: expected sizes below 2^31 on cuda, got ", n);
+  check_sizes({batch, rows, columns, inner});
   if (inner == 0) {  // no product: what is left is the addend
     if (beta.equal(0))
       aten::zero_(out);
@@ -126,7 +129,7 @@ void multiply(const Tensor& a, const Tensor& b, const Tensor& out, const Scalar&
   const Factor left = factor_of(a), right = factor_of(b);
   const int device = out.device().index;
   const DeviceGuard guard(device);
-  constexpr Types types = types_of<T>();
+  const Types types = types_of<T>();
   const auto operation = [](const Factor& f) { return f.transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
   const auto as_int = [](int64_t v) { return static_cast<int>(v); };
   succeed_cublas(
@@ -139,23 +142,39 @@ void multiply(const Tensor& a, const Tensor& b, const Tensor& out, const Scalar&
       "multiplying matrices");
 }
 
-// `addend` broadcast to the shape of `out`, copied into it.
-void fill_with(const Tensor& addend, const Tensor& out) {
-  DimVector strides(out.sizes().size(), 0);
-  const size_t shift = out.sizes().size() - addend.sizes().size();
-  for (size_t d = 0; d < addend.sizes().size(); ++d)
-    if (addend.sizes()[d] != 1) strides[d + shift] = addend.strides()[d];
-  copy_strided(out, alias_with_geometry(addend, out.sizes(), strides, addend.storage_offset()));
-}
-
 template <class T>
 void mm_cuda(const Tensor& self, const Tensor& mat2, const Tensor& out) {
   multiply<T>(self, mat2, out, Scalar(1), Scalar(0));
 }
+// Whether one vector is added to each row, and it was done with the product.
+template <class T>
+bool multiply_and_add_row(const Tensor& row, const Tensor& a, const Tensor& b, const Scalar& alpha,
+                          const Scalar& beta, const Tensor& out) {
+  if constexpr (std::is_same_v<T, float> || sizeof(T) == 2) {
+    const size_t last = row.sizes().size();
+    const int64_t rows = out.sizes()[0], columns = out.sizes()[1], inner = a.sizes()[1];
+    if (out.sizes().size() != 2 || last == 0 || last > 2 || inner == 0 || !beta.equal(1) ||
+        row.sizes()[last - 1] != columns || row.strides()[last - 1] != 1 ||
+        (last == 2 && row.sizes()[0] != 1 && row.strides()[0] != 0))
+      return false;
+    check_sizes({rows, columns, inner});
+    const Factor left = factor_of(a), right = factor_of(b);
+    const int device = out.device().index;
+    const DeviceGuard guard(device);
+    const Types types = types_of<T>();
+    return multiply_with_bias({device, stream_on(device), types.data, types.compute,
+                               right.transposed, left.transposed, columns, rows, inner,
+                               right.leading, left.leading, right.tensor.data(), left.tensor.data(),
+                               row.data(), out.data(), alpha.to<float>()});
+  }
+  return false;
+}
+
 // With beta == 0 the addend is ignored altogether: a NaN in it does not count.
 template <class T>
 void addmm_cuda(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
                 const Scalar& alpha, const Tensor& out) {
+  if (out.numel() == 0 || multiply_and_add_row<T>(self, mat1, mat2, alpha, beta, out)) return;
   if (!beta.equal(0)) fill_with(self, out);
   multiply<T>(mat1, mat2, out, alpha, beta);
 }

@@ -1,91 +1,125 @@
-// Random numbers: the CPU's, as element i depends on the generator's seed, the call's place in its
-// sequence and i alone (core/generator.h; in a graph, aten/cuda/graphs.h). Normal numbers go
-// through the device's logarithm, sine and cosine, and differ from the CPU's in their last digits.
+// Random numbers: the CPU's (random_numbers.cuh). Those that go through the device's logarithm,
+// sine and cosine differ from the CPU's in their last digits.
 #include <cmath>
-#include <numbers>
+#include <limits>
 
-#include "aten/cuda/graphs.h"
-#include "aten/cuda/kernels/kernel.cuh"
+#include "aten/cuda/kernels/random_numbers.cuh"
+#include "aten/ops/_random_range_.h"
 #include "aten/ops/bernoulli_.h"
+#include "aten/ops/cauchy_.h"
+#include "aten/ops/contiguous.h"
+#include "aten/ops/expand.h"
+#include "aten/ops/exponential_.h"
+#include "aten/ops/geometric_.h"
+#include "aten/ops/log_normal_.h"
 #include "aten/ops/normal_.h"
+#include "aten/ops/to.h"
 #include "aten/ops/uniform_.h"
-#include "core/generator.h"
 
 namespace treadle::cuda {
 namespace {
 
-// The four words of a counter; philox4x32() of core/generator.h for a device.
-__device__ inline uint4 philox(uint64_t seed, uint64_t counter) {
-  uint32_t c0 = static_cast<uint32_t>(counter), c1 = static_cast<uint32_t>(counter >> 32);
-  uint32_t c2 = 0, c3 = 0;
-  uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
-#pragma unroll
-  for (int round = 0; round < 10; ++round) {
-    const uint32_t high0 = __umulhi(0xD2511F53u, c0), low0 = 0xD2511F53u * c0;
-    const uint32_t high1 = __umulhi(0xCD9E8D57u, c2), low1 = 0xCD9E8D57u * c2;
-    c0 = high1 ^ c1 ^ k0;
-    c1 = low1;
-    c2 = high0 ^ c3 ^ k1;
-    c3 = low0;
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
+// ---- what each element becomes, of number k of the words ----
+
+template <class T>
+struct UniformNumber {
+  Drawn<T> start, range, end;
+  T low;
+  __device__ T operator()(const uint32_t* words, int k, int64_t) const {
+    const T v = narrowed<T>(start + range * unit<T>(words, k));
+    return widened(v) < end ? v : low;  // rounding may have reached the end, which is not part
   }
-  return {c0, c1, c2, c3};
-}
+};
 
-RandomStart reserve(const char* op, const Tensor& self, const Generator& generator,
-                    int64_t blocks) {
-  const Generator g = generator_or_default(generator, self.device());
-  check<ErrorKind::Runtime>(g->device().type == DeviceType::CUDA, op,
-                            ": expected a generator on cuda, got one on ", g->device());
-  return reserve_random(self.device().index, g, static_cast<uint64_t>(blocks));
-}
-int64_t blocks_of(int64_t n, int64_t per_block) { return (n + per_block - 1) / per_block; }
-
-// A call of f(words, first) for each counter: f writes the elements from `first`.
-template <int per_block, class F>
-__device__ inline void for_each_counter(RandomStart start, int64_t n, F f) {
-  GeneratorImpl::Position at = start.at;
-  if (start.base) at = {start.base->seed, start.base->offset + at.offset};
-  for_each_element((n + per_block - 1) / per_block, [=](int64_t block) {
-    const uint4 v = philox(at.seed, at.offset + static_cast<uint64_t>(block));
-    const uint32_t words[4] = {v.x, v.y, v.z, v.w};
-    f(words, block * per_block);
-  });
-}
-
-// Computed in double for double, else in float.
-template <class T>
-using Drawn = std::conditional_t<std::is_same_v<T, double>, double, float>;
-template <class T>
-constexpr int kPerBlock = std::is_same_v<T, double> ? 2 : 4;
-
-// A number of [0, 1) with no more bits than T has, so that it does not round to 1.
-template <class T>
-__device__ inline Drawn<T> unit(const uint32_t* words, int k) {
-  if constexpr (std::is_same_v<T, double>) {
-    const uint64_t pair = (static_cast<uint64_t>(words[2 * k]) << 32) | words[2 * k + 1];
-    return static_cast<double>(pair >> 11) * 0x1p-53;
-  } else if constexpr (std::is_same_v<T, Half>) {
-    return static_cast<float>(words[k] >> 21) * 0x1p-11f;
-  } else if constexpr (std::is_same_v<T, BFloat16>) {
-    return static_cast<float>(words[k] >> 24) * 0x1p-8f;
-  } else {
-    return static_cast<float>(words[k] >> 8) * 0x1p-24f;
+// In each part of a complex number, of which the imaginary one has no mean.
+template <class Part, bool complex>
+struct NormalNumber {
+  Drawn<Part> mean, std;
+  __device__ Part operator()(const uint32_t* words, int k, int64_t) const {
+    const Drawn<Part> shift = complex && k % 2 == 1 ? Drawn<Part>(0) : mean;
+    return narrowed<Part>(shift + std * normal<Drawn<Part>>(words, k));
   }
-}
+};
 
 template <class T>
-__global__ void uniform_kernel(T* out, int64_t n, Drawn<T> start, Drawn<T> range, T low,
-                               Drawn<T> high, RandomStart at) {
-  for_each_counter<kPerBlock<T>>(at, n, [=](const uint32_t* words, int64_t first) {
-    for (int k = 0; k < kPerBlock<T> && first + k < n; ++k) {
-      const T v = narrowed<T>(start + range * unit<T>(words, k));
-      // Rounding may have reached the end, which is not part of the range.
-      out[first + k] = widened(v) < high ? v : low;
+struct ExponentialNumber {
+  Drawn<T> scale;
+  __device__ T operator()(const uint32_t* words, int k, int64_t) const {
+    return narrowed<T>(scale * log(open_unit<Drawn<T>>(words, k)));
+  }
+};
+
+template <class T>
+struct CauchyNumber {
+  double median, sigma;
+  __device__ T operator()(const uint32_t* words, int k, int64_t) const {
+    const double u = open_unit<Drawn<T>>(words, k);
+    return narrowed<T>(static_cast<Drawn<T>>(median + sigma * tan(std::numbers::pi * (u - 0.5))));
+  }
+};
+
+template <class T>
+struct LogNormalNumber {
+  double mean, std;
+  __device__ T operator()(const uint32_t* words, int k, int64_t) const {
+    const double exponent = mean + std * static_cast<double>(normal<Drawn<T>>(words, k));
+    return narrowed<T>(static_cast<Drawn<T>>(exp(exponent)));
+  }
+};
+
+// The number of trials up to the first success, from 1 on; what an integer cannot hold is its
+// largest value.
+template <class T>
+struct GeometricNumber {
+  double scale;
+  __device__ T operator()(const uint32_t* words, int k, int64_t) const {
+    const double trials = floor(log(open_unit<double>(words, k)) * scale) + 1;
+    if constexpr (std::is_integral_v<T>) {
+      constexpr T kMost = std::numeric_limits<T>::max();
+      if (trials > static_cast<double>(kMost)) return kMost;
     }
-  });
-}
+    return element_from<T>(trials);
+  }
+};
+
+// Of the 2^32 words, those up to `last` are a yes; where `never`, none is.
+template <class T>
+struct BernoulliNumber {
+  uint32_t last;
+  bool never;
+  T yes, no;
+  __device__ T operator()(const uint32_t* words, int k, int64_t) const {
+    return !never && words[k] <= last ? yes : no;
+  }
+};
+
+__device__ const char kBernoulli[] = "bernoulli_";
+
+template <class T>
+struct BernoulliOfTensor {
+  const double* probabilities;
+  T yes, no;
+  FaultPlace fault;
+  __device__ T operator()(const uint32_t* words, int k, int64_t i) const {
+    const double p = probabilities[i];
+    if (!(p >= 0 && p <= 1)) record_wrong_number(fault, kProbabilities, kBernoulli, p);
+    return words[k] * 0x1p-32 < p ? yes : no;
+  }
+};
+
+template <class T>
+struct NumberInRange {
+  uint64_t low, range;  // a range of 0 stands for 2^64
+  __device__ T operator()(const uint32_t* words, int k, int64_t) const {
+    const uint64_t bits = word_pair(words, k);
+    // The high half of a 128-bit product is uniform in [0, range) to within range / 2^64.
+    const uint64_t in_range = range == 0 ? bits : __umul64hi(bits, range);
+    return element_from<T>(static_cast<int64_t>(low + in_range));
+  }
+};
+
+// ---- operators ----
+
 template <class T>
 void uniform_cuda(const Tensor& self, double from, double to, const Generator& generator) {
   using R = Drawn<T>;
@@ -93,79 +127,87 @@ void uniform_cuda(const Tensor& self, double from, double to, const Generator& g
   const R start = static_cast<R>(low), range = static_cast<R>(high) - start;
   check<ErrorKind::Runtime>(std::isfinite(range), "uniform_: expected a range that ", self.dtype(),
                             " holds, got from = ", from, ", to = ", to);
-  const int64_t n = self.numel(), counters = blocks_of(n, kPerBlock<T>);
-  const auto at = reserve("uniform_", self, generator, counters);
-  if (n == 0) return;
-  const Place place(self);
-  uniform_kernel<T><<<blocks_for(counters), kBlock, 0, place.stream>>>(
-      self.data_as<T>(), n, start, range, low, static_cast<R>(high), at);
-  check_launched();
+  generate<kPerBlock<T>>("uniform_", self, generator, self.data_as<T>(),
+                         UniformNumber<T>{start, range, static_cast<R>(high), low});
 }
 
-// Box and Muller: two words (four for double) make two numbers.
-template <class T>
-__global__ void normal_kernel(T* out, int64_t n, Drawn<T> mean, Drawn<T> std, RandomStart at) {
-  using R = Drawn<T>;
-  for_each_counter<kPerBlock<T>>(at, n, [=](const uint32_t* words, int64_t first) {
-    for (int k = 0; k < kPerBlock<T>; k += 2) {
-      R open, closed;  // in (0, 1), the middle of an interval, and in [0, 1)
-      if constexpr (std::is_same_v<T, double>) {
-        const uint64_t a = (static_cast<uint64_t>(words[0]) << 32) | words[1];
-        const uint64_t b = (static_cast<uint64_t>(words[2]) << 32) | words[3];
-        open = (static_cast<double>(a >> 12) + 0.5) * 0x1p-52;
-        closed = static_cast<double>(b >> 11) * 0x1p-53;
-      } else {
-        open = (static_cast<float>(words[k] >> 9) + 0.5f) * 0x1p-23f;
-        closed = static_cast<float>(words[k + 1] >> 8) * 0x1p-24f;
-      }
-      const R radius = sqrt(R(-2) * log(open)), angle = R(2 * std::numbers::pi) * closed;
-      if (first + k < n) out[first + k] = narrowed<T>(mean + std * (radius * cos(angle)));
-      if (first + k + 1 < n) out[first + k + 1] = narrowed<T>(mean + std * (radius * sin(angle)));
-    }
-  });
-}
+// A complex number has half of the variance in each part.
 template <class T>
 void normal_cuda(const Tensor& self, double mean, double std, const Generator& generator) {
-  const int64_t n = self.numel(), counters = blocks_of(n, kPerBlock<T>);
-  const auto at = reserve("normal_", self, generator, counters);
-  if (n == 0) return;
-  const Place place(self);
-  normal_kernel<T><<<blocks_for(counters), kBlock, 0, place.stream>>>(
-      self.data_as<T>(), n, static_cast<Drawn<T>>(mean), static_cast<Drawn<T>>(std), at);
-  check_launched();
+  using R = Drawn<T>;
+  constexpr bool complex = is_complex_type<T>;
+  using Part = std::conditional_t<complex, R, T>;
+  const double scale = complex ? std * std::numbers::sqrt2 / 2 : std;
+  generate<kPerBlock<T>>("normal_", self, generator, static_cast<Part*>(self.data()),
+                         NormalNumber<Part, complex>{static_cast<R>(mean), static_cast<R>(scale)},
+                         complex ? 2 : 1);
 }
 
-// Of the 2^32 words, those up to `last` are a yes; where `never`, none is.
 template <class T>
-__global__ void bernoulli_kernel(T* out, int64_t n, uint32_t last, bool never, T yes, T no,
-                                 RandomStart at) {
-  for_each_counter<4>(at, n, [=](const uint32_t* words, int64_t first) {
-    for (int k = 0; k < 4 && first + k < n; ++k)
-      out[first + k] = !never && words[k] <= last ? yes : no;
-  });
+void exponential_cuda(const Tensor& self, double lambd, const Generator& generator) {
+  generate<kPerBlock<T>>("exponential_", self, generator, self.data_as<T>(),
+                         ExponentialNumber<T>{static_cast<Drawn<T>>(-1 / lambd)});
 }
+
+template <class T>
+void cauchy_cuda(const Tensor& self, double median, double sigma, const Generator& generator) {
+  generate<kPerBlock<T>>("cauchy_", self, generator, self.data_as<T>(),
+                         CauchyNumber<T>{median, sigma});
+}
+
+template <class T>
+void log_normal_cuda(const Tensor& self, double mean, double std, const Generator& generator) {
+  generate<kPerBlock<T>>("log_normal_", self, generator, self.data_as<T>(),
+                         LogNormalNumber<T>{mean, std});
+}
+
+template <class T>
+void geometric_cuda(const Tensor& self, double p, const Generator& generator) {
+  generate<kPerBlock<double>>("geometric_", self, generator, self.data_as<T>(),
+                              GeometricNumber<T>{p < 1 ? 1 / std::log1p(-p) : 0});
+}
+
 template <class T>
 void bernoulli_cuda(const Tensor& self, double p, const Generator& generator) {
-  const int64_t n = self.numel(), counters = blocks_of(n, 4);
-  const auto at = reserve("bernoulli_", self, generator, counters);
-  if (n == 0) return;
   const auto yes_words = static_cast<int64_t>(p * 0x1p32);
-  const Place place(self);
-  bernoulli_kernel<T><<<blocks_for(counters), kBlock, 0, place.stream>>>(
-      self.data_as<T>(), n, static_cast<uint32_t>(yes_words - 1), yes_words == 0, static_cast<T>(1),
-      static_cast<T>(0), at);
-  check_launched();
+  generate<4>("bernoulli_", self, generator, self.data_as<T>(),
+              BernoulliNumber<T>{static_cast<uint32_t>(yes_words - 1), yes_words == 0,
+                                 static_cast<T>(1), static_cast<T>(0)});
 }
 
-using Reals =
-    TypeList<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double, Half, BFloat16>;
+template <class T>
+void bernoulli_tensor_cuda(const Tensor& self, const Tensor& p, const Generator& generator) {
+  check<ErrorKind::Runtime>(p.is_floating_point(),
+                            "bernoulli_: expected floating probabilities, got ", p.dtype());
+  check<ErrorKind::Runtime>(p.device() == self.device(), "bernoulli_: expected probabilities on ",
+                            self.device(), ", as self, got ", p.device());
+  const Tensor wide =
+      aten::contiguous(aten::expand(aten::to(p, ScalarType::Float64), self.sizes()));
+  generate<4>("bernoulli_", self, generator, self.data_as<T>(),
+              BernoulliOfTensor<T>{wide.data_as<double>(), static_cast<T>(1), static_cast<T>(0),
+                                   faults().place(self.device().index)});
+}
 
-const auto uniform_registered = register_cuda<aten::ops::uniform_>(
-    Floats(), []<class T>() { return &uniform_cuda<T>; }, "uniform_cuda");
-const auto normal_registered = register_cuda<aten::ops::normal_>(
-    Floats(), []<class T>() { return &normal_cuda<T>; }, "normal_cuda");
-const auto bernoulli_registered = register_cuda<aten::ops::bernoulli__float>(
-    Reals(), []<class T>() { return &bernoulli_cuda<T>; }, "bernoulli_cuda");
+template <class T>
+void random_range_cuda(const Tensor& self, int64_t low, int64_t high, const Generator& generator) {
+  const auto first = static_cast<uint64_t>(low);
+  generate<2>("random_", self, generator, self.data_as<T>(),
+              NumberInRange<T>{first, static_cast<uint64_t>(high) - first + 1});
+}
+
+#define TREADLE_RANDOM(op, kernel)                               \
+  const auto kernel##_registered = register_cuda<aten::ops::op>( \
+      DeclaredTypes<aten::ops::op>(), []<class T>() { return &kernel<T>; }, #kernel)
+TREADLE_RANDOM(uniform_, uniform_cuda);
+TREADLE_RANDOM(normal_, normal_cuda);
+TREADLE_RANDOM(exponential_, exponential_cuda);
+TREADLE_RANDOM(cauchy_, cauchy_cuda);
+TREADLE_RANDOM(log_normal_, log_normal_cuda);
+TREADLE_RANDOM(geometric_, geometric_cuda);
+TREADLE_RANDOM(bernoulli__float, bernoulli_cuda);
+TREADLE_RANDOM(bernoulli__Tensor, bernoulli_tensor_cuda);
+TREADLE_RANDOM(_random_range_, random_range_cuda);
+#undef TREADLE_RANDOM
 
 }  // namespace
 }  // namespace treadle::cuda

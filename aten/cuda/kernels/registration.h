@@ -11,6 +11,10 @@ namespace treadle::cuda {
 
 using Floats = TypeList<float, double, Half, BFloat16>;
 
+// The dtypes that an operator's entry declares.
+template <class Op>
+using DeclaredTypes = typename Op::template Types<DeviceType::CPU>;
+
 template <class Op>
 NativeCalls& native_calls() {
   static auto* calls = new NativeCalls(DeviceType::CUDA, Op::op);

@@ -4,7 +4,7 @@ them.
     treadle.load_backend("libmine.so")           # a device that Treadle does not have itself
     print(treadle.backends.coverage("mine"))     # who answered its operators, and how often
     treadle.backends.allow_fallback("mine", False)
-    treadle.backends.cudnn.benchmark = True      # remembered; there is no cuDNN to tell
+    treadle.backends.cudnn.benchmark = True      # time a convolution's algorithms once
     treadle.backends.mkldnn.is_available()       # True: convolutions run on oneDNN
 
 A switch of a library that is not there keeps what a program sets. Of devices speaks

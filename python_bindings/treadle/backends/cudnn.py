@@ -1,33 +1,62 @@
-"""The switches of cuDNN, which is not there."""
+"""The switches of cuDNN, which computes convolutions on CUDA devices.
+
+    treadle.backends.cudnn.benchmark = True       # time the algorithms of each geometry once
+    treadle.backends.cudnn.deterministic = True   # no choice by time, whatever benchmark says
+    treadle.backends.cudnn.allow_tf32 = False     # products of float32 are products of float32
+
+Every algorithm that is chosen gives the same bits each time, with and without `deterministic`.
+`enabled` and `benchmark_limit` are remembered: there is no other library, and all algorithms are
+timed.
+"""
 
 from __future__ import annotations
 
-from typing import ContextManager, Optional
+import sys
+from types import ModuleType
+from typing import Any, ContextManager, Optional
 
+from treadle import _C, cuda
 from treadle._C import Tensor
 from treadle.backends._flags import set_for_a_while
 
 enabled = True
-benchmark = False
 benchmark_limit: Optional[int] = 10
-deterministic = False
-allow_tf32 = True
 fp32_precision = "none"
+benchmark: bool
+deterministic: bool
+allow_tf32: bool
+
+
+def _switch(name: str) -> Any:
+    """An attribute that the devices' backend sees."""
+    return property(
+        lambda module: _C._math_switch(name),
+        lambda module, on: _C._set_math_switch(name, bool(on)),
+    )
+
+
+class _Module(ModuleType):
+    benchmark = _switch("convolution_benchmark")
+    deterministic = _switch("convolution_deterministic")
+    allow_tf32 = _switch("convolution_tf32")
+
+
+sys.modules[__name__].__class__ = _Module
 
 
 def is_available() -> bool:
-    """Whether the library is there."""
-    return False
+    """Whether there is a CUDA device for the library to compute on."""
+    return cuda.is_available()
 
 
 def version() -> Optional[int]:
-    """The version of the library: None."""
+    """The version of the library: None, as it is opened by the first convolution."""
     return None
 
 
 def is_acceptable(tensor: Tensor) -> bool:
     """Whether the library can compute with a tensor."""
-    return False
+    return tensor.is_cuda and tensor.is_floating_point()
 
 
 def flags(
@@ -40,7 +69,7 @@ def flags(
 ) -> ContextManager[None]:
     """The switches for a block."""
     return set_for_a_while(
-        globals(),
+        __name__,
         enabled=enabled,
         benchmark=benchmark,
         benchmark_limit=benchmark_limit,

@@ -27,7 +27,7 @@ def flags(
 ) -> ContextManager[None]:
     """The switches for a block."""
     return set_for_a_while(
-        globals(),
+        __name__,
         enabled=enabled,
         deterministic=deterministic,
         allow_tf32=allow_tf32,

@@ -22,4 +22,4 @@ def get_opt_einsum() -> Any:
 
 def flags(enabled: Optional[bool] = None, strategy: Optional[str] = None) -> ContextManager[None]:
     """The switches for a block."""
-    return set_for_a_while(globals(), enabled=enabled, strategy=strategy)
+    return set_for_a_while(__name__, enabled=enabled, strategy=strategy)

@@ -96,6 +96,11 @@ HWY_INLINE V ShiftLeft(V v) {
   return v << kBits;
 }
 
+template <int kBits, class V>
+HWY_INLINE V ShiftRight(V v) {
+  return v >> kBits;
+}
+
 template <class V>
 HWY_INLINE bool Lt(V a, V b) {
   return a < b;
@@ -123,6 +128,8 @@ HWY_INLINE bool Or(bool a, bool b) { return a || b; }
 HWY_INLINE bool Xor(bool a, bool b) { return a != b; }
 HWY_INLINE bool AndNot(bool a, bool b) { return !a && b; }
 HWY_INLINE int32_t And(int32_t a, int32_t b) { return a & b; }
+HWY_INLINE uint64_t And(uint64_t a, uint64_t b) { return a & b; }
+HWY_INLINE uint64_t Or(uint64_t a, uint64_t b) { return a | b; }
 template <class D>
 HWY_INLINE bool AllTrue(D, bool m) {
   return m;
@@ -133,6 +140,25 @@ HWY_INLINE Vec<D> VecFromMask(D, bool m) {
 }
 template <class D, class V>
 HWY_INLINE Vec<D> DemoteTo(D, V v) {
+  return static_cast<Vec<D>>(v);
+}
+// Halves of one lane are not used, but named.
+template <class D>
+using Half = D;
+template <class D, class V>
+HWY_INLINE V LowerHalf(D, V v) {
+  return v;
+}
+template <class D, class V>
+HWY_INLINE V UpperHalf(D, V v) {
+  return v;
+}
+template <class D, class V>
+HWY_INLINE V Combine(D, V /*high*/, V low) {
+  return low;
+}
+template <class D, class V>
+HWY_INLINE Vec<D> PromoteTo(D, V v) {
   return static_cast<Vec<D>>(v);
 }
 template <class V>

@@ -1,0 +1,100 @@
+// Folds of whole lines, in an order that depends on the sizes alone: the same bits each run. Long
+// lines are cut into chunks of a block each, whose folds are folded.
+//
+//   struct Sum {
+//     using State = double;
+//     __device__ State load(int64_t line, int64_t j) const;
+//     __device__ State join(State a, State b) const;       // associative and commutative
+//     __device__ void store(int64_t line, State all) const;
+//   };
+#pragma once
+
+#include "aten/cuda/kernels/kernel.cuh"
+
+namespace treadle::cuda {
+
+constexpr int64_t kFoldedByBlock = 1 << 14;  // elements
+// A thread does a whole line where lines are this short, or this many and side by side.
+constexpr int64_t kShortFold = 32, kManyFolds = 1 << 14;
+
+template <class F>
+__global__ void fold_whole_lines(F f, int64_t lines, int64_t size) {
+  for_each_element(lines, [=](int64_t line) {
+    auto all = f.load(line, 0);
+    for (int64_t j = 1; j < size; ++j) all = f.join(all, f.load(line, j));
+    f.store(line, all);
+  });
+}
+
+// The fold of load(begin) ... load(end - 1), of which there is at least one; for thread 0.
+template <class State, class Load, class F>
+__device__ inline State folded_by_block(int64_t begin, int64_t end, const F& f, Load load) {
+  __shared__ State parts[kBlock];
+  const int64_t count = end - begin < kBlock ? end - begin : kBlock;
+  const int64_t thread = threadIdx.x;
+  State mine{};
+  if (thread < count) {
+    mine = load(begin + thread);
+    for (int64_t j = begin + thread + kBlock; j < end; j += kBlock) mine = f.join(mine, load(j));
+    parts[thread] = mine;
+  }
+  for (int half = kBlock / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (thread < half && thread + half < count)
+      parts[thread] = mine = f.join(mine, parts[thread + half]);
+  }
+  return mine;
+}
+
+// A block for each chunk of each line; where a line is one chunk, the result is stored.
+template <class F>
+__global__ void fold_chunk(F f, int64_t size, int64_t chunks, typename F::State* folds) {
+  using State = typename F::State;
+  const int64_t block = blockIdx.x, line = block / chunks;
+  const int64_t begin = (block - line * chunks) * kFoldedByBlock;
+  const int64_t end = begin + kFoldedByBlock < size ? begin + kFoldedByBlock : size;
+  const State all =
+      folded_by_block<State>(begin, end, f, [=](int64_t j) { return f.load(line, j); });
+  if (threadIdx.x != 0) return;
+  if (chunks > 1)
+    folds[block] = all;
+  else
+    f.store(line, all);
+}
+template <class F>
+__global__ void fold_chunks(F f, int64_t chunks, const typename F::State* folds) {
+  using State = typename F::State;
+  const int64_t line = blockIdx.x;
+  const State all =
+      folded_by_block<State>(0, chunks, f, [=](int64_t k) { return folds[line * chunks + k]; });
+  if (threadIdx.x == 0) f.store(line, all);
+}
+
+// `side_by_side`: the lines' elements are neighbours, not those of a line. There is at least one
+// element in a line.
+template <class F>
+void fold_lines(F f, int64_t lines, int64_t size, bool side_by_side, const Place& place) {
+  using State = typename F::State;
+  if (lines == 0) return;
+  if (size <= kShortFold || (side_by_side && lines >= kManyFolds)) {
+    fold_whole_lines<<<blocks_for(lines), kBlock, 0, place.stream>>>(f, lines, size);
+    return check_launched();
+  }
+  const int64_t chunks = (size + kFoldedByBlock - 1) / kFoldedByBlock;
+  Tensor memory;
+  State* folds = nullptr;
+  if (chunks > 1) {
+    memory = empty_tensor({lines * chunks * static_cast<int64_t>(sizeof(State))}, ScalarType::UInt8,
+                          place.where);
+    folds = static_cast<State*>(memory.data());
+  }
+  fold_chunk<<<static_cast<unsigned>(lines * chunks), kBlock, 0, place.stream>>>(f, size, chunks,
+                                                                                 folds);
+  check_launched();
+  if (chunks == 1) return;
+  fold_chunks<<<static_cast<unsigned>(lines), kBlock, 0, place.stream>>>(
+      f, chunks, static_cast<const State*>(folds));
+  check_launched();
+}
+
+}  // namespace treadle::cuda

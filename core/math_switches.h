@@ -1,0 +1,22 @@
+// MathSwitches: what a program lets the libraries of devices do with float32 numbers, and how they
+// choose among their algorithms. Read by backends at each call; the CPU's kernels have one way.
+#pragma once
+
+#include <atomic>
+
+namespace treadle {
+
+struct MathSwitches {
+  // Factors of float32 may be rounded to TF32 (10 bits of mantissa); sums stay in float32.
+  std::atomic<bool> matmul_tf32{false};
+  std::atomic<bool> convolution_tf32{true};
+  // A convolution's algorithms are timed where it first meets a geometry, the fastest is kept.
+  std::atomic<bool> convolution_benchmark{false};
+  // No choice may depend on how long something took.
+  std::atomic<bool> convolution_deterministic{false};
+};
+
+// Those of the process.
+MathSwitches& math_switches();
+
+}  // namespace treadle
