@@ -85,10 +85,10 @@ def _pytest(place: Setting, paths: list[str], seconds: float, title: str, many: 
 
 
 def on_device(place: Setting, seconds: float) -> Result:
-    """Tests that need a device: streams, events, graphs, memory, faults, random numbers."""
+    """Tests that need a device, those of tests/gpu."""
     if place.device != "cuda":
         return Result("Not for this device.", False)
-    paths = [str(path.relative_to(ROOT)) for path in sorted((ROOT / "tests/gpu").glob("on_*.py"))]
+    paths = [str(path.relative_to(ROOT)) for path in sorted((ROOT / "tests/gpu").glob("*.py"))]
     return _pytest(place, paths, seconds, "on_device", many=False)
 
 
