@@ -1,6 +1,9 @@
 // Devices, memory, streams, events and copies.
 #include "aten/cuda/backend.h"
 
+#include <cstdlib>
+#include <string_view>
+
 #include "aten/cuda/device_guard.h"
 #include "aten/cuda/faults.h"
 #include "aten/cuda/generated.h"
@@ -13,6 +16,13 @@ namespace {
 
 constexpr uint32_t bit(ScalarType t) { return 1u << static_cast<uint32_t>(t); }
 
+// TREADLE_CUDA_KEEP_MEMORY=0: each tensor has an allocation of its own, and gives it back. Tools
+// that check accesses, such as compute-sanitizer, then see one that is outside of a tensor.
+bool memory_is_kept() {
+  const char* const asked = std::getenv("TREADLE_CUDA_KEEP_MEMORY");
+  return !asked || std::string_view(asked) != "0";
+}
+
 Backend::Facts facts_of_cuda() {
   Backend::Facts f;
   f.name = f.storage_tag = "cuda";
@@ -21,7 +31,8 @@ Backend::Facts facts_of_cuda() {
   f.autocast_dtype = ScalarType::Float16;
   f.autocast_dtypes = bit(ScalarType::Float16) | bit(ScalarType::BFloat16);
   f.dtypes = (1u << kNumScalarTypes) - 1;
-  f.keeps_memory = f.addressable = true;
+  f.keeps_memory = memory_is_kept();
+  f.addressable = true;
   f.host_visible = false;
   f.generates = true;
   return f;

@@ -52,6 +52,15 @@ TEST_F(Backends, CountsAndNamesDevices) {
   EXPECT_EQ(count_devices(), 0);
 }
 
+TEST_F(Backends, MemoryIsNotKeptWhereThatIsAskedFor) {
+  EXPECT_TRUE(backend->facts().keeps_memory);
+  setenv("TREADLE_CUDA_KEEP_MEMORY", "0", 1);
+  EXPECT_FALSE(CudaBackend().facts().keeps_memory);
+  setenv("TREADLE_CUDA_KEEP_MEMORY", "1", 1);
+  EXPECT_TRUE(CudaBackend().facts().keeps_memory);
+  unsetenv("TREADLE_CUDA_KEEP_MEMORY");
+}
+
 TEST_F(Backends, AGuardPutsTheDeviceBack) {
   {
     const DeviceGuard guard(1);
