@@ -59,6 +59,7 @@ void require_index(DeviceType type, int index) {
 
 struct Counts {
   std::mutex mutex;
+  std::vector<std::pair<const Operator*, NativeCalls*>> native;
   std::map<std::pair<std::string_view, Answer>, int64_t> calls;  // by the entry's name
 };
 Counts& counts(DeviceType type) {
@@ -247,6 +248,12 @@ void count_answer(DeviceType type, const Operator& op, Answer answer) {
   ++c.calls[{op.info().entry, answer}];
 }
 
+NativeCalls::NativeCalls(DeviceType type, const Operator& op) {
+  Counts& c = counts(type);
+  const std::lock_guard lock(c.mutex);
+  c.native.emplace_back(&op, this);
+}
+
 void count_decomposed(const Operator& op, std::initializer_list<const Tensor*> tensors) {
   for (const Tensor* t : tensors) {
     if (!t->defined() || !backend_of(t->device().type)) continue;
@@ -263,6 +270,12 @@ std::vector<AnswerCount> answer_counts(DeviceType type) {
     if (const Operator* op = Dispatcher::instance().find(key.first))
       all.push_back({op, key.second, calls});
   }
+  for (const auto& [op, native] : c.native) {
+    const int64_t calls = native->calls.load(std::memory_order_relaxed);
+    const Operator* const entry =
+        calls > 0 ? Dispatcher::instance().find(op->info().entry) : nullptr;
+    if (entry) all.push_back({entry, Answer::Native, calls});
+  }
   return all;
 }
 
@@ -270,6 +283,7 @@ void reset_answer_counts(DeviceType type) {
   Counts& c = counts(type);
   const std::lock_guard lock(c.mutex);
   c.calls.clear();
+  for (const auto& [op, native] : c.native) native->calls.store(0, std::memory_order_relaxed);
 }
 
 bool fallback_allowed(DeviceType type) noexcept {

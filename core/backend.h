@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,6 +20,8 @@
 namespace treadle {
 
 class CachingAllocator;  // core/caching_allocator.h
+class DeviceTrace;       // core/device_trace.h
+class Graphs;            // core/graphs.h
 class Operator;
 class Tensor;
 struct GeneratedPointwise;  // aten/backend/generated.h
@@ -70,6 +73,12 @@ class Backend {
     size_t free, total;  // 0: unknown
   };
   virtual Memory memory(int index) = 0;
+  // Facts about a device, by names such as "processors"; none where the backend tells none.
+  virtual std::map<std::string, int64_t> properties(int) { return {}; }
+
+  // What a backend may do beside this; null: it does not.
+  virtual Graphs* graphs() { return nullptr; }
+  virtual DeviceTrace* trace() { return nullptr; }
 
   // Facts that do not change.
   struct Facts {
@@ -144,6 +153,13 @@ void release_kept_memory(DeviceType type);
 enum class Answer : uint8_t { Native, Generated, Decomposed, Fallback };
 std::string_view name_of(Answer answer);
 void count_answer(DeviceType type, const Operator& op, Answer answer);
+// The calls that a backend's own kernel of an operator answered. It adds them itself, so that
+// counting costs an addition; answer_counts() has them too. Never destroyed.
+struct NativeCalls {
+  NativeCalls(DeviceType type, const Operator& op);
+  NativeCalls(const NativeCalls&) = delete;
+  std::atomic<int64_t> calls{0};
+};
 // Counts a call made of other operators, where one of its tensors is a backend's.
 void count_decomposed(const Operator& op, std::initializer_list<const Tensor*> tensors);
 struct AnswerCount {

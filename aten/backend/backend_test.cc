@@ -49,10 +49,25 @@ Tensor counting(IntList sizes) {
 }
 using Floats = std::vector<float>;
 
-int64_t fallbacks(std::string_view name) {
+int64_t counted(std::string_view name, Answer answer) {
   for (const AnswerCount& c : answer_counts(toy().type))
-    if (c.op->info().name == name && c.answer == Answer::Fallback) return c.calls;
+    if (c.op->info().name == name && c.answer == answer) return c.calls;
   return 0;
+}
+int64_t fallbacks(std::string_view name) { return counted(name, Answer::Fallback); }
+
+TEST(Answers, KernelsOfABackendCountThemselves) {
+  const std::string name(aten::ops::mm::op.info().name);
+  auto* const own = new NativeCalls(toy().type, aten::ops::mm::op);
+  EXPECT_EQ(counted(name, Answer::Native), 0);
+  own->calls += 3;
+  EXPECT_EQ(counted(name, Answer::Native), 3);
+  EXPECT_EQ(counted(name, Answer::Fallback), 0);
+  reset_answer_counts(toy().type);
+  EXPECT_EQ(counted(name, Answer::Native), 0);
+  ++own->calls;
+  EXPECT_EQ(counted(name, Answer::Native), 1);
+  reset_answer_counts(toy().type);
 }
 
 TEST(Fallback, RunsPointwiseOperatorsInAllForms) {
@@ -70,7 +85,8 @@ TEST(Fallback, RunsPointwiseOperatorsInAllForms) {
 
 TEST(Fallback, RunsReductionsAndKernels) {
   const Tensor a = there(counting({2, 3}));
-  EXPECT_EQ(values(aten::sum(a, OptionalIntList(IntList{1}), false, std::nullopt)), (Floats{3, 12}));
+  EXPECT_EQ(values(aten::sum(a, OptionalIntList(IntList{1}), false, std::nullopt)),
+            (Floats{3, 12}));
   EXPECT_EQ(values(aten::mm(a, aten::t(a))), (Floats{5, 14, 14, 50}));
   EXPECT_EQ(aten::nonzero(a).sizes(), IntList({5, 2}));
   EXPECT_EQ(aten::nonzero(a).device(), toy());

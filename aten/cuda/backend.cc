@@ -1,15 +1,27 @@
 // Devices, memory, streams, events and copies.
 #include "aten/cuda/backend.h"
 
+#include <cstdlib>
+#include <string_view>
+
 #include "aten/cuda/device_guard.h"
 #include "aten/cuda/faults.h"
 #include "aten/cuda/generated.h"
+#include "aten/cuda/outside_capture.h"
+#include "aten/cuda/trace.h"
 #include "core/error.h"
 
 namespace treadle::cuda {
 namespace {
 
 constexpr uint32_t bit(ScalarType t) { return 1u << static_cast<uint32_t>(t); }
+
+// TREADLE_CUDA_KEEP_MEMORY=0: each tensor has an allocation of its own, and gives it back. Tools
+// that check accesses, such as compute-sanitizer, then see one that is outside of a tensor.
+bool memory_is_kept() {
+  const char* const asked = std::getenv("TREADLE_CUDA_KEEP_MEMORY");
+  return !asked || std::string_view(asked) != "0";
+}
 
 Backend::Facts facts_of_cuda() {
   Backend::Facts f;
@@ -19,7 +31,8 @@ Backend::Facts facts_of_cuda() {
   f.autocast_dtype = ScalarType::Float16;
   f.autocast_dtypes = bit(ScalarType::Float16) | bit(ScalarType::BFloat16);
   f.dtypes = (1u << kNumScalarTypes) - 1;
-  f.keeps_memory = f.addressable = true;
+  f.keeps_memory = memory_is_kept();
+  f.addressable = true;
   f.host_visible = false;
   f.generates = true;
   return f;
@@ -70,10 +83,27 @@ const DeviceFacts& device_facts(int device) {
   if (it != known->end()) return it->second;
   cudaDeviceProp p{};
   succeed(calls().get_device_properties(&p, device), "reading a device's properties");
-  return known
-      ->emplace(device, DeviceFacts{p.name, p.major * 10 + p.minor, p.multiProcessorCount,
-                                    p.sharedMemPerBlock})
-      .first->second;
+  DeviceFacts facts{p.name, p.major * 10 + p.minor, p.multiProcessorCount, p.sharedMemPerBlock, {}};
+  facts.properties = {
+      {"total_memory", static_cast<int64_t>(p.totalGlobalMem)},
+      {"major", p.major},
+      {"minor", p.minor},
+      {"multi_processor_count", p.multiProcessorCount},
+      {"max_threads_per_multi_processor", p.maxThreadsPerMultiProcessor},
+      {"max_threads_per_block", p.maxThreadsPerBlock},
+      {"regs_per_multiprocessor", p.regsPerMultiprocessor},
+      {"shared_memory_per_block", static_cast<int64_t>(p.sharedMemPerBlock)},
+      {"shared_memory_per_block_optin", static_cast<int64_t>(p.sharedMemPerBlockOptin)},
+      {"shared_memory_per_multiprocessor", static_cast<int64_t>(p.sharedMemPerMultiprocessor)},
+      {"warp_size", p.warpSize},
+      {"L2_cache_size", p.l2CacheSize},
+      {"is_integrated", p.integrated},
+      {"is_multi_gpu_board", p.isMultiGpuBoard},
+      {"pci_bus_id", p.pciBusID},
+      {"pci_device_id", p.pciDeviceID},
+      {"pci_domain_id", p.pciDomainID},
+  };
+  return known->emplace(device, std::move(facts)).first->second;
 }
 
 CudaBackend::CudaBackend() : Backend(facts_of_cuda()), count_(count_devices()) {}
@@ -82,6 +112,7 @@ void CudaBackend::set_device(int index) { activate(index); }
 
 void* CudaBackend::allocate(int index, size_t nbytes) {
   const DeviceGuard guard(index);
+  const OutsideCapture outside;
   void* data = nullptr;
   const cudaError_t code = calls().malloc(&data, nbytes);
   if (code == cudaErrorMemoryAllocation) {
@@ -97,6 +128,7 @@ void* CudaBackend::allocate(int index, size_t nbytes) {
 void CudaBackend::deallocate(int index, void* storage, size_t) noexcept {
   try {
     const DeviceGuard guard(index);
+    const OutsideCapture outside;
     calls().free(storage);
   } catch (const std::exception&) {
     // The device is gone, and its memory with it.
@@ -269,6 +301,12 @@ Backend::Memory CudaBackend::memory(int index) {
   Memory m{0, 0};
   succeed(calls().mem_get_info(&m.free, &m.total), "asking for free memory");
   return m;
+}
+
+DeviceTrace* CudaBackend::trace() { return &CudaTrace::the(); }
+
+std::map<std::string, int64_t> CudaBackend::properties(int index) {
+  return device_facts(index).properties;
 }
 
 }  // namespace treadle::cuda

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "aten/cuda/calls.h"
+#include "aten/cuda/graphs.h"
 #include "aten/cuda/pinned_memory.h"
 #include "core/backend.h"
 
@@ -28,6 +29,7 @@ struct DeviceFacts {
   int architecture;     // 90: compute capability 9.0
   int processors;       // streaming multiprocessors
   size_t shared_bytes;  // that a block may have
+  std::map<std::string, int64_t> properties;
 };
 const DeviceFacts& device_facts(int device);
 // How many devices there are: 0 where there is no driver, or one that is too old.
@@ -64,6 +66,9 @@ class CudaBackend final : public Backend {
 
   std::string device_name(int index) override { return device_facts(index).name; }
   Memory memory(int index) override;
+  std::map<std::string, int64_t> properties(int index) override;
+  CudaGraphs* graphs() override { return &graphs_; }
+  DeviceTrace* trace() override;
 
  private:
   // A stream that a program has let go is given to the next that asks: what was queued in it comes
@@ -77,6 +82,7 @@ class CudaBackend final : public Backend {
 
   const int count_;
   PinnedMemory pinned_;
+  CudaGraphs graphs_{pinned_};
   std::mutex mutex_;
   std::map<uint64_t, Stream> streams_;
   std::set<std::pair<int, int>> peers_;  // (from, to): asked for direct access

@@ -52,6 +52,15 @@ TEST_F(Backends, CountsAndNamesDevices) {
   EXPECT_EQ(count_devices(), 0);
 }
 
+TEST_F(Backends, MemoryIsNotKeptWhereThatIsAskedFor) {
+  EXPECT_TRUE(backend->facts().keeps_memory);
+  setenv("TREADLE_CUDA_KEEP_MEMORY", "0", 1);
+  EXPECT_FALSE(CudaBackend().facts().keeps_memory);
+  setenv("TREADLE_CUDA_KEEP_MEMORY", "1", 1);
+  EXPECT_TRUE(CudaBackend().facts().keeps_memory);
+  unsetenv("TREADLE_CUDA_KEEP_MEMORY");
+}
+
 TEST_F(Backends, AGuardPutsTheDeviceBack) {
   {
     const DeviceGuard guard(1);
@@ -199,11 +208,11 @@ TEST_F(Backends, AFaultSaysWhichNumberIsWrong) {
                    ErrorKind::Runtime);
   };
   EXPECT_EQ(wrong(kProbabilities, 1.5), "poisson: expected probabilities in [0, 1], got 1.5");
-  EXPECT_EQ(wrong(kRates, -2), "poisson: expected finite rates >= 0, got -2");
-  EXPECT_EQ(wrong(kCounts, -1), "poisson: expected counts in [0, 2^53], got -1");
+  EXPECT_EQ(wrong(kRates, -2), "poisson: expected finite rates >= 0, got -2.0");
+  EXPECT_EQ(wrong(kCounts, -1), "poisson: expected counts in [0, 2^53], got -1.0");
   EXPECT_EQ(wrong(kWeights, -0.25), "poisson: expected finite weights >= 0, got -0.25");
-  EXPECT_EQ(wrong(kPositiveSum, 0), "poisson: expected weights with a sum > 0, got a sum of 0");
-  EXPECT_EQ(wrong(kFirstOffset, 3), "poisson: expected offsets that begin with 0, got 3");
+  EXPECT_EQ(wrong(kPositiveSum, 0), "poisson: expected weights with a sum > 0, got a sum of 0.0");
+  EXPECT_EQ(wrong(kFirstOffset, 3), "poisson: expected offsets that begin with 0, got 3.0");
   EXPECT_EQ(text_of({kPivotOutOfRange, "lu_unpack", {1, 4, 9, 0}}, ErrorKind::Value),
             "lu_unpack: expected pivots in [1, 4], got 9");
   EXPECT_EQ(text_of({kTooFewWeights, "multinomial", {3, 0, 2, 0}}, ErrorKind::Runtime),

@@ -44,6 +44,16 @@ struct Calls {
                                     const char*) = &cudaLibraryGetGlobal;
   cudaError_t (*launch_kernel)(const void*, dim3, dim3, void**, size_t,
                                cudaStream_t) = &cudaLaunchKernel;
+  decltype(&cudaStreamBeginCapture) stream_begin_capture = &cudaStreamBeginCapture;
+  decltype(&cudaStreamEndCapture) stream_end_capture = &cudaStreamEndCapture;
+  decltype(&cudaThreadExchangeStreamCaptureMode) thread_exchange_stream_capture_mode =
+      &cudaThreadExchangeStreamCaptureMode;
+  cudaError_t (*graph_instantiate)(cudaGraphExec_t*, cudaGraph_t,
+                                   unsigned long long) = &cudaGraphInstantiate;
+  decltype(&cudaGraphLaunch) graph_launch = &cudaGraphLaunch;
+  decltype(&cudaGraphExecDestroy) graph_exec_destroy = &cudaGraphExecDestroy;
+  decltype(&cudaGraphDestroy) graph_destroy = &cudaGraphDestroy;
+  decltype(&cudaGraphDebugDotPrint) graph_debug_dot_print = &cudaGraphDebugDotPrint;
   decltype(&cudaGetLastError) get_last_error = &cudaGetLastError;
 };
 

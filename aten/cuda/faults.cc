@@ -5,6 +5,7 @@
 
 #include "aten/cuda/calls.h"
 #include "aten/cuda/device_guard.h"
+#include "aten/cuda/outside_capture.h"
 #include "core/error.h"
 
 namespace treadle::cuda {
@@ -60,6 +61,7 @@ FaultPlace Faults::place(int device) {
   Device& d = devices_[static_cast<size_t>(device)];
   if (d.seen) return d.place;
   const DeviceGuard guard(device);
+  const OutsideCapture outside;
   void *claim = nullptr, *record = nullptr, *there = nullptr;
   succeed(calls().malloc(&claim, sizeof(unsigned)), "making an error record");
   succeed(calls().memset_async(claim, 0, sizeof(unsigned), nullptr), "making an error record");

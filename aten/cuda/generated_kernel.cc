@@ -8,6 +8,7 @@
 #include "aten/cuda/backend.h"
 #include "aten/cuda/compiler.h"
 #include "aten/cuda/faults.h"
+#include "aten/cuda/outside_capture.h"
 #include "core/error.h"
 
 namespace treadle::cuda {
@@ -49,6 +50,7 @@ GeneratedKernel& GeneratedKernel::of(const std::string& key, int device, const c
 }
 
 GeneratedKernel::GeneratedKernel(std::string image, const char* name) : image_(std::move(image)) {
+  const OutsideCapture outside;
   succeed(
       calls().library_load_data(&library_, image_.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
       "loading a kernel");
@@ -62,6 +64,8 @@ void GeneratedKernel::prepare(int device) {
   if (done.load(std::memory_order_acquire) & bit) return;
   const std::lock_guard lock(mutex_);
   if (done.load(std::memory_order_relaxed) & bit) return;
+  // The thread's own stream may be captured, and this is done once.
+  const OutsideCapture outside;
   void* variable = nullptr;
   size_t size = 0;
   const cudaError_t code =
@@ -69,10 +73,9 @@ void GeneratedKernel::prepare(int device) {
   if (code == cudaSuccess) {
     const FaultPlace place = faults().place(device);
     check_internal(size == sizeof place, "an error record's place has one layout");
-    succeed(calls().memcpy_async(variable, &place, sizeof place, cudaMemcpyHostToDevice,
-                                 stream_on(device)),
+    succeed(calls().memcpy_async(variable, &place, sizeof place, cudaMemcpyHostToDevice, nullptr),
             "preparing a kernel");
-    succeed(calls().stream_synchronize(stream_on(device)), "preparing a kernel");
+    succeed(calls().stream_synchronize(nullptr), "preparing a kernel");
   } else {
     calls().get_last_error();  // this kernel has none
   }

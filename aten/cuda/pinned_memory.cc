@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "aten/cuda/device_guard.h"
+#include "aten/cuda/outside_capture.h"
 
 namespace treadle::cuda {
 
@@ -23,6 +24,7 @@ void* PinnedMemory::allocate(size_t nbytes) {
       return data;
     }
   }
+  const OutsideCapture outside;
   void* data = nullptr;
   succeed(calls().host_alloc(&data, size, cudaHostAllocPortable), "allocating pinned memory");
   const std::lock_guard lock(mutex_);
@@ -34,7 +36,10 @@ void* PinnedMemory::allocate(size_t nbytes) {
 void PinnedMemory::collect() {
   std::erase_if(waiting_, [this](Freed& freed) {
     std::erase_if(freed.events, [](cudaEvent_t event) {
-      if (calls().event_query(event) == cudaErrorNotReady) return false;
+      const cudaError_t code = calls().event_query(event);
+      if (code == cudaErrorNotReady) return false;
+      // One that was captured never passes: whoever replays the copy keeps what it reads.
+      if (code != cudaSuccess) calls().get_last_error();
       calls().event_destroy(event);
       return true;
     });

@@ -40,13 +40,17 @@ class TestingDevice {
   std::function<void(void** arguments)> on_launch;
   int loaded = 0;  // programs
 
+  using Work = std::function<bool()>;
   bool idle(cudaStream_t stream) { return queues_[stream].empty(); }
-  void push(cudaStream_t stream, std::function<bool()> work) {
-    queues_[stream].push_back(std::move(work));
+  void push(cudaStream_t stream, Work work) {
+    const auto capture = captures_.find(stream);
+    (capture == captures_.end() ? queues_[stream] : capture->second).push_back(std::move(work));
   }
+  cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;  // of the thread
+  int graphs = 0;                                                    // that are there
   // Does what a stream has queued; waits for events in other streams by doing those.
   void run(cudaStream_t stream) {
-    std::deque<std::function<bool()>>& queue = queues_[stream];
+    std::deque<Work>& queue = queues_[stream];
     while (!queue.empty()) {
       if (!queue.front()()) {
         for (auto& [other, work] : queues_)
@@ -101,12 +105,14 @@ class TestingDevice {
       return cudaSuccess;
     };
     c.malloc = [](void** data, size_t nbytes) {
+      if (the().refused_by_captures()) return cudaErrorStreamCaptureUnsupported;
       if (the().used + nbytes > the().limit) return cudaErrorMemoryAllocation;
       the().used += nbytes;
       *data = std::malloc(nbytes);
       return cudaSuccess;
     };
     c.free = [](void* data) {
+      if (the().refused_by_captures()) return cudaErrorStreamCaptureUnsupported;
       std::free(data);
       return cudaSuccess;
     };
@@ -150,6 +156,10 @@ class TestingDevice {
       return the().idle(stream) ? cudaSuccess : cudaErrorNotReady;
     };
     c.stream_synchronize = [](cudaStream_t stream) {
+      if (the().captures_.count(stream)) {
+        the().next_error = cudaErrorStreamCaptureInvalidated;
+        return cudaErrorStreamCaptureUnsupported;
+      }
       the().run(stream);
       return cudaSuccess;
     };
@@ -202,11 +212,50 @@ class TestingDevice {
       if (the().on_launch) the().on_launch(arguments);
       return cudaSuccess;
     };
+    c.stream_begin_capture = [](cudaStream_t stream, cudaStreamCaptureMode) {
+      the().captures_[stream];
+      return cudaSuccess;
+    };
+    c.stream_end_capture = [](cudaStream_t stream, cudaGraph_t* graph) {
+      auto captured = the().captures_.extract(stream);
+      *graph = nullptr;
+      if (const cudaError_t error = std::exchange(the().next_error, cudaSuccess)) return error;
+      ++the().graphs;
+      *graph = reinterpret_cast<cudaGraph_t>(new std::deque<Work>(std::move(captured.mapped())));
+      return cudaSuccess;
+    };
+    c.thread_exchange_stream_capture_mode = [](cudaStreamCaptureMode* mode) {
+      std::swap(*mode, the().capture_mode);
+      return cudaSuccess;
+    };
+    c.graph_instantiate = [](cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
+      *executable = reinterpret_cast<cudaGraphExec_t>(graph);
+      return cudaSuccess;
+    };
+    c.graph_launch = [](cudaGraphExec_t executable, cudaStream_t stream) {
+      for (const Work& work : *reinterpret_cast<std::deque<Work>*>(executable))
+        the().push(stream, work);
+      return cudaSuccess;
+    };
+    c.graph_exec_destroy = [](cudaGraphExec_t) { return cudaSuccess; };
+    c.graph_destroy = [](cudaGraph_t graph) {
+      --the().graphs;
+      delete reinterpret_cast<std::deque<Work>*>(graph);
+      return cudaSuccess;
+    };
+    c.graph_debug_dot_print = [](cudaGraph_t, const char* path, unsigned) {
+      the().log.push_back("dot " + std::string(path));
+      return cudaSuccess;
+    };
     c.get_last_error = [] { return cudaSuccess; };
     return c;
   }
 
-  std::map<cudaStream_t, std::deque<std::function<bool()>>> queues_;
+  bool refused_by_captures() const {
+    return !captures_.empty() && capture_mode != cudaStreamCaptureModeRelaxed;
+  }
+
+  std::map<cudaStream_t, std::deque<Work>> queues_, captures_;
 };
 
 }  // namespace treadle::cuda

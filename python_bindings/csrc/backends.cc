@@ -153,6 +153,12 @@ void define_devices(py::module_& m) {
   m.def("_backend_device_name", [](const std::string& name, int index) {
     return backend_named(name).device_name(device_at(name, index).index);
   });
+  m.def(
+      "_backend_properties",
+      [](const std::string& name, int index) {
+        return backend_named(name).properties(device_at(name, index).index);
+      },
+      "Facts about a device, by name.");
   m.def("_backend_synchronize", [](const std::string& name, int index) {
     const Device device = device_at(name, index);
     const py::gil_scoped_release unlocked;

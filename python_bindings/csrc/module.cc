@@ -47,6 +47,8 @@ PyObject* init() {
     init_profiler(module.get());
     init_backends(module.get());
     init_device_memory(module.get());
+    init_device_graphs(module.get());
+    init_device_trace(module.get());
     init_library(module.get());
     return module.release();
   });

@@ -24,6 +24,8 @@ void init_overridable_functions(PyObject* module);  // overridable_function.cc
 void init_profiler(PyObject* module);               // profiler.cc
 void init_backends(PyObject* module);               // backends.cc
 void init_device_memory(PyObject* module);          // device_memory.cc
+void init_device_graphs(PyObject* module);          // device_graphs.cc
+void init_device_trace(PyObject* module);           // device_trace.cc
 void init_library(PyObject* module);                // library.cc
 
 }  // namespace treadle::python

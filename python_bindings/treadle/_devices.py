@@ -81,7 +81,7 @@ def no_device(function: str) -> RuntimeError:
     return RuntimeError(f"{function}: expected {_TITLES[kind]}, got none: {reason}")
 
 
-def _of_backend(namespace: str, name: str) -> Optional[Callable[..., Any]]:
+def of_backend(namespace: str, name: str) -> Optional[Callable[..., Any]]:
     """The function of that name of a backend's module, if one is loaded: what was imported before
     it was loaded finds it, too."""
     if namespace != "cuda":
@@ -102,8 +102,10 @@ def refusals(namespace: str) -> Callable[[str], Callable[..., Any]]:
 
     def refused(name: str) -> Callable[..., Any]:
         def function(*args: Any, **kwargs: Any) -> Any:
-            answer = _of_backend(namespace, name)
+            answer = of_backend(namespace, name)
             if answer is None:
+                if namespace in _C._backends():
+                    raise NotImplementedError(f"{namespace}.{name}: not implemented")
                 raise no_device(f"{namespace}.{name}")
             return answer(*args, **kwargs)
 

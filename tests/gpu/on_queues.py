@@ -18,6 +18,7 @@ cuda = treadle.cuda
 def busy(milliseconds: float = 200) -> treadle.Tensor:
     """Queues at least so much work in the current stream, by measure."""
     x = treadle.rand(4096, 4096, device="cuda")
+    x @ x  # once, as libraries are opened then
     start, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
     start.record()
     for _ in range(5):
@@ -27,6 +28,15 @@ def busy(milliseconds: float = 200) -> treadle.Tensor:
     for _ in range(int(milliseconds / max(start.elapsed_time(end) / 5, 1e-3)) + 1):
         y = x @ x
     return y
+
+
+@pytest.fixture(autouse=True)
+def _kernels_are_ready() -> None:
+    """Kernels that the tests queue are compiled when they are first used, which takes a while."""
+    x = treadle.full((1000,), 2.0, device="cuda")
+    ((x + 1) * 2).sum().item()
+    x.fill_(1)
+    cuda.synchronize()
 
 
 def test_operators_are_queued() -> None:

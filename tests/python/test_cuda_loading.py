@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import treadle
 
 MISSING = "the package treadle-cuda is not installed"
@@ -65,6 +66,50 @@ def test_a_program_need_not_ask_whether_there_is_a_device() -> None:
     )
     lacks = f"{NO_DEVICE}: {MISSING}"
     assert shown == [f"empty: {lacks}", f"empty: {lacks}"]
+
+
+def test_what_needs_a_device_says_so() -> None:
+    needing = {
+        "CUDAGraph": "()",
+        "graph": "(None)",
+        "graph_pool_handle": "()",
+        "make_graphed_callables": "(None, None)",
+        "Stream": "()",
+        "current_stream": "()",
+        "get_device_properties": "()",
+        "get_device_capability": "()",
+        "get_rng_state": "()",
+        "memory_summary": "()",
+        "mem_get_info": "()",
+    }
+    calls = "".join(f"show(lambda: treadle.cuda.{n}{args})\n" for n, args in needing.items())
+    lacks = f"expected a CUDA device, got none: {MISSING}"
+    assert run(WITHOUT + calls) == [f"cuda.{name}: {lacks}" for name in needing]
+
+
+def test_what_is_not_there_with_a_device_is_not_a_missing_device(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(treadle._devices, "of_backend", lambda *_: None)
+    monkeypatch.setattr(treadle._C, "_backends", lambda: ["cuda"])
+    with pytest.raises(NotImplementedError, match="^cuda.temperature: not implemented$"):
+        treadle.cuda.temperature()
+
+
+def test_what_makes_no_difference_without_a_device_does_nothing() -> None:
+    shown = run(
+        WITHOUT
+        + "show(lambda: treadle.cuda.manual_seed(1))\n"
+        + "show(lambda: treadle.cuda.manual_seed_all(1))\n"
+        + "show(treadle.cuda.empty_cache)\n"
+        + "show(treadle.cuda.is_current_stream_capturing)\n"
+        + "show(treadle.cuda.memory_stats)\n"
+        + "show(treadle.cuda.get_rng_state_all)\n"
+        + "show(treadle.profiler.supported_activities)\n"
+    )
+    assert shown[:4] == ["None", "None", "None", "False"]
+    assert shown[4:6] == ["OrderedDict()", "[]"]
+    assert "CUDA" not in shown[6]
 
 
 def test_the_package_is_looked_for_when_a_device_is_asked_for(tmp_path: Path) -> None:

@@ -85,10 +85,10 @@ def _pytest(place: Setting, paths: list[str], seconds: float, title: str, many: 
 
 
 def on_device(place: Setting, seconds: float) -> Result:
-    """Tests that need a device: streams, graphs, memory, faults, random numbers, the same bits."""
+    """Tests that need a device, those of tests/gpu."""
     if place.device != "cuda":
         return Result("Not for this device.", False)
-    paths = [str(path.relative_to(ROOT)) for path in sorted((ROOT / "tests/gpu").glob("on_*.py"))]
+    paths = [str(path.relative_to(ROOT)) for path in sorted((ROOT / "tests/gpu").glob("*.py"))]
     return _pytest(place, paths, seconds, "on_device", many=False)
 
 
@@ -134,7 +134,9 @@ def sanitizers(place: Setting, seconds: float) -> Result:
     for tool in ("memcheck", "racecheck"):
         limit = seconds / 2
         command = [program, "--tool", tool, "--error-exitcode", "9"]
-        outcome = place.run([*command, *_every_operator(place, 0.6 * limit)], limit, tool)
+        # A tensor's memory is an allocation of its own, outside of which nothing is to be touched.
+        own = {"TREADLE_CUDA_KEEP_MEMORY": "0"}
+        outcome = place.run([*command, *_every_operator(place, 0.6 * limit)], limit, tool, **own)
         summary = re.findall(r"=+ ((?:ERROR|RACECHECK) SUMMARY.*)", outcome.text)
         failed |= outcome.status != 0
         ended = summary[-1] if summary else outcome.last
@@ -155,6 +157,13 @@ def digits(place: Setting, seconds: float) -> Result:
     return Result("\n".join(shown), outcome.status != 0)
 
 
+def timeline(place: Setting, seconds: float) -> Result:
+    command = [*place.treadle, str(PROGRAMS / "busy.py"), "--device", place.device]
+    command += ["--trace", str(place.output / "resnet50.json.gz")]
+    outcome = place.run(command + (["--quick"] if place.quick else []), seconds, "timeline")
+    return Result(f"* {outcome.said}: {outcome.last}", outcome.status != 0)
+
+
 def kernels(place: Setting, seconds: float) -> Result:
     return Result(beside.kernels(place, seconds), False)
 
@@ -169,6 +178,7 @@ PARTS = (
     Part("determinism", "The same bits in another run", 50, determinism),
     Part("sanitizers", "compute-sanitizer", 70, sanitizers),
     Part("digits", "The digits network", 25, digits),
+    Part("timeline", "How busy a ResNet-50 keeps the device", 25, timeline),
     Part("kernels", "Kernels beside PyTorch", 70, kernels),
     Part("models", "Training beside PyTorch", 140, models),
 )

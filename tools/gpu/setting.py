@@ -35,9 +35,10 @@ class Setting:
         """The command that runs a program with Treadle in the place of torch."""
         return [sys.executable, "-m", "treadle.run"]
 
-    def run(self, command: list[str], seconds: float, title: str) -> "Outcome":
-        """Runs a command with the package, its output in the log, too."""
-        return run(command, seconds, self.environment, self.output / "gpu.log", title)
+    def run(self, command: list[str], seconds: float, title: str, **variables: str) -> "Outcome":
+        """Runs a command with the package and environment variables, its output in the log, too."""
+        environment = {**self.environment, **variables}
+        return run(command, seconds, environment, self.output / "gpu.log", title)
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ __device__ const char kBinomial[] = "binomial";
 
 template <class T>
 struct PoissonNumber {
-  GeneratorImpl::Position at;
+  RandomStart start;
   const double* rates;
   FaultPlace fault;
   __device__ T operator()(int64_t i) const {
@@ -52,20 +52,21 @@ struct PoissonNumber {
       record_wrong_number(fault, kRates, kPoisson, rate);
       return element_from<T>(0.0);
     }
-    ElementNumbers numbers(at, i);
+    ElementNumbers numbers(found(start), i);
     return element_from<T>(draw_poisson(rate, numbers));
   }
 };
 template <class T>
 void poisson_cuda(const Tensor& self, const Generator& generator, const Tensor& out) {
   const Tensor rates = doubles(self, out);
-  const auto at = reserve("poisson", out, generator, out.numel());
-  fill<T>(out, PoissonNumber<T>{at, rates.data_as<double>(), faults().place(out.device().index)});
+  const auto start = reserve("poisson", out, generator, out.numel());
+  fill<T>(out,
+          PoissonNumber<T>{start, rates.data_as<double>(), faults().place(out.device().index)});
 }
 
 template <class T>
 struct BinomialNumber {
-  GeneratorImpl::Position at;
+  RandomStart start;
   const double *counts, *probabilities;
   FaultPlace fault;
   __device__ T operator()(int64_t i) const {
@@ -74,7 +75,7 @@ struct BinomialNumber {
     if (!counts_fit) record_wrong_number(fault, kCounts, kBinomial, count);
     if (!p_fits) record_wrong_number(fault, kProbabilities, kBinomial, p);
     if (!counts_fit || !p_fits) return element_from<T>(0.0);
-    ElementNumbers numbers(at, i);
+    ElementNumbers numbers(found(start), i);
     return element_from<T>(draw_binomial(floor(count), p, numbers));
   }
 };
@@ -82,8 +83,8 @@ template <class T>
 void binomial_cuda(const Tensor& count, const Tensor& prob, const Generator& generator,
                    const Tensor& out) {
   const Tensor counts = doubles(count, out), probabilities = doubles(prob, out);
-  const auto at = reserve("binomial", out, generator, out.numel());
-  fill<T>(out, BinomialNumber<T>{at, counts.data_as<double>(), probabilities.data_as<double>(),
+  const auto start = reserve("binomial", out, generator, out.numel());
+  fill<T>(out, BinomialNumber<T>{start, counts.data_as<double>(), probabilities.data_as<double>(),
                                  faults().place(out.device().index)});
 }
 
@@ -91,10 +92,10 @@ void binomial_cuda(const Tensor& count, const Tensor& prob, const Generator& gen
 
 template <class T>
 struct GammaElement {
-  GeneratorImpl::Position at;
+  RandomStart start;
   const double* shapes;
   __device__ T operator()(int64_t i) const {
-    ElementNumbers numbers(at, i);
+    ElementNumbers numbers(found(start), i);
     const GammaNumber number = draw_gamma(shapes[i], numbers);
     return narrowed<T>(positive_number<T>(number.value * exp(number.log_factor)));
   }
@@ -102,16 +103,16 @@ struct GammaElement {
 template <class T>
 void standard_gamma_cuda(const Tensor& self, const Generator& generator, const Tensor& out) {
   const Tensor shapes = doubles(self, out);
-  const auto at = reserve("_standard_gamma", out, generator, out.numel());
-  fill<T>(out, GammaElement<T>{at, shapes.data_as<double>()});
+  const auto start = reserve("_standard_gamma", out, generator, out.numel());
+  fill<T>(out, GammaElement<T>{start, shapes.data_as<double>()});
 }
 
 // The logarithms of gamma numbers, which may be too small for a number of their own.
 struct GammaLogarithm {
-  GeneratorImpl::Position at;
+  RandomStart start;
   const double* shapes;
   __device__ double operator()(int64_t i) const {
-    ElementNumbers numbers(at, i);
+    ElementNumbers numbers(found(start), i);
     const GammaNumber number = draw_gamma(shapes[i], numbers);
     return log(number.value) + number.log_factor;
   }
@@ -132,10 +133,10 @@ template <class T>
 void sample_dirichlet_cuda(const Tensor& self, const Generator& generator, const Tensor& out) {
   const Tensor shapes = doubles(self, out);
   const int64_t n = out.numel(), row = self.dim() == 0 ? 1 : self.sizes().back();
-  const auto at = reserve("_sample_dirichlet", out, generator, n);
+  const auto start = reserve("_sample_dirichlet", out, generator, n);
   if (n == 0) return;
   const Tensor logs = empty_tensor({n}, ScalarType::Float64, out.device());
-  fill<double>(logs, GammaLogarithm{at, shapes.data_as<double>()});
+  fill<double>(logs, GammaLogarithm{start, shapes.data_as<double>()});
   const Place place(out);
   point_kernel<<<blocks_for(n / row), kBlock, 0, place.stream>>>(
       n / row, row, logs.data_as<double>(), out.data_as<T>());

@@ -1,10 +1,12 @@
 // The numbers of a call on a device, by index: those that the CPU has (aten/cpu/random_stream.h).
-// Element i depends on the generator's seed, the call's place in its sequence and i alone.
+// Element i depends on the generator's seed, the call's place in its sequence and i alone; that
+// place is found when the kernel runs, as it may be part of a graph (aten/cuda/graphs.h).
 #pragma once
 
 #include <cmath>
 #include <numbers>
 
+#include "aten/cuda/graphs.h"
 #include "aten/cuda/kernels/kernel.cuh"
 #include "aten/cuda/kernels/philox.cuh"
 #include "core/generator.h"
@@ -12,18 +14,23 @@
 namespace treadle::cuda {
 
 // The place of a call that takes `blocks` counters of the generator, or of the device's own.
-inline GeneratorImpl::Position reserve(const char* op, const Tensor& self,
-                                       const Generator& generator, int64_t blocks) {
+inline RandomStart reserve(const char* op, const Tensor& self, const Generator& generator,
+                           int64_t blocks) {
   const Generator g = generator_or_default(generator, self.device());
   check<ErrorKind::Runtime>(g->device().type == DeviceType::CUDA, op,
                             ": expected a generator on cuda, got one on ", g->device());
-  return g->reserve(static_cast<uint64_t>(blocks));
+  return reserve_random(self.device().index, g, static_cast<uint64_t>(blocks));
+}
+__device__ inline GeneratorImpl::Position found(RandomStart start) {
+  if (!start.base) return start.at;
+  return {start.base->seed, start.base->offset + start.at.offset};
 }
 inline int64_t blocks_of(int64_t n, int64_t per_block) { return (n + per_block - 1) / per_block; }
 
 // A call of f(words, first) for each counter: f writes the elements from `first`.
 template <int per_block, class F>
-__device__ inline void for_each_counter(GeneratorImpl::Position at, int64_t n, F f) {
+__device__ inline void for_each_counter(RandomStart start, int64_t n, F f) {
+  const GeneratorImpl::Position at = found(start);
   for_each_element((n + per_block - 1) / per_block, [=](int64_t block) {
     const uint4 v = philox(at.seed, at.offset + static_cast<uint64_t>(block));
     const uint32_t words[4] = {v.x, v.y, v.z, v.w};
@@ -33,8 +40,8 @@ __device__ inline void for_each_counter(GeneratorImpl::Position at, int64_t n, F
 
 // out[i] = f(words, k, i) for each element, where k is its place among the words.
 template <int per_block, class T, class F>
-__global__ void generate_kernel(GeneratorImpl::Position at, int64_t n, T* out, F f) {
-  for_each_counter<per_block>(at, n, [=](const uint32_t* words, int64_t first) {
+__global__ void generate_kernel(RandomStart start, int64_t n, T* out, F f) {
+  for_each_counter<per_block>(start, n, [=](const uint32_t* words, int64_t first) {
     for (int k = 0; k < per_block && first + k < n; ++k) out[first + k] = f(words, k, first + k);
   });
 }

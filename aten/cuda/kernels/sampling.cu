@@ -51,9 +51,9 @@ __global__ void sum_weights(const T* weights, int64_t n, int64_t least, double* 
 }
 
 // With replacement: the sample's number falls into one of the intervals that the sums bound.
-__global__ void draw_with_replacement(GeneratorImpl::Position at, const double* sums,
-                                      const int64_t* last, int64_t rows, int64_t n, int64_t samples,
-                                      int64_t* out) {
+__global__ void draw_with_replacement(RandomStart start, const double* sums, const int64_t* last,
+                                      int64_t rows, int64_t n, int64_t samples, int64_t* out) {
+  const GeneratorImpl::Position at = found(start);
   for_each_element(rows * samples, [=](int64_t i) {
     const int64_t row = i / samples;
     const double* const own = sums + row * n;
@@ -74,8 +74,8 @@ __global__ void draw_with_replacement(GeneratorImpl::Position at, const double* 
 
 // Without: the smallest of exponential numbers divided by the weights come in the order of drawing.
 template <class T>
-__global__ void exponential_keys(GeneratorImpl::Position at, const T* weights, int64_t count,
-                                 double* keys) {
+__global__ void exponential_keys(RandomStart start, const T* weights, int64_t count, double* keys) {
+  const GeneratorImpl::Position at = found(start);
   for_each_element(count, [=](int64_t i) {
     const auto block = philox4x32(at.seed, at.offset + static_cast<uint64_t>(i), 0);
     const uint32_t words[2] = {block[0], block[1]};
@@ -92,7 +92,7 @@ void multinomial_cuda(const Tensor& self, int64_t num_samples, bool replacement,
   int64_t blocks;
   check<ErrorKind::Runtime>(!__builtin_mul_overflow(rows, per_row, &blocks),
                             "multinomial: expected fewer samples, got num_samples = ", num_samples);
-  const auto at = reserve("multinomial", self, generator, blocks);
+  const auto start = reserve("multinomial", self, generator, blocks);
   if (rows == 0) return;
   check<ErrorKind::Runtime>(rows <= INT32_MAX,
                             "multinomial: expected fewer than 2^31 rows on cuda, got ", rows);
@@ -107,13 +107,13 @@ void multinomial_cuda(const Tensor& self, int64_t num_samples, bool replacement,
   if (out.numel() == 0) return;
   if (replacement) {
     draw_with_replacement<<<blocks_for(rows * num_samples), kBlock, 0, place.stream>>>(
-        at, work.data_as<double>(), last.data_as<int64_t>(), rows, n, num_samples,
+        start, work.data_as<double>(), last.data_as<int64_t>(), rows, n, num_samples,
         out.data_as<int64_t>());
     check_launched();
     return;
   }
   exponential_keys<<<blocks_for(rows * n), kBlock, 0, place.stream>>>(
-      at, input.data_as<T>(), rows * n, work.data_as<double>());
+      start, input.data_as<T>(), rows * n, work.data_as<double>());
   check_launched();
   const auto [sorted, order] = aten::sort(work, true, -1, false);
   aten::copy_(out, aten::narrow(order, -1, 0, num_samples));

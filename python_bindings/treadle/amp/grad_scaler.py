@@ -2,7 +2,8 @@
 
 The loss is multiplied by a large factor before backward, the gradients are divided by it before the
 optimiser's step. Where a gradient overflows, the step is left out and the factor made smaller;
-after many steps without that it is made larger.
+after many steps without that it is made larger. Only step() waits for the device, to learn whether
+the optimiser is to do its own.
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ class GradScaler:
         if new_scale is None:
             founds = [f for state in self._optimizers.values() for f in state.found_inf.values()]
             _require(founds, "No inf checks were recorded prior to update.")
-            self._adapt(any(found.item() for found in founds))
+            self._adapt(sum(found.to(self._scale.device) for found in founds) != 0)
         elif isinstance(new_scale, float):
             self._scale.fill_(new_scale)
         else:
@@ -209,17 +210,16 @@ class GradScaler:
             del optimizer.grad_scale
             del optimizer.found_inf
 
-    def _adapt(self, overflowed: bool) -> None:
-        if overflowed:
-            self._scale.mul_(self._backoff_factor)
-            self._growth_tracker.zero_()
-            return
-        self._growth_tracker.add_(1)
-        if self._growth_tracker.item() == self._growth_interval:
-            grown = self._scale * self._growth_factor
-            if grown.isfinite().item():
-                self._scale.copy_(grown)
-            self._growth_tracker.zero_()
+    @treadle.no_grad()
+    def _adapt(self, overflowed: Tensor) -> None:
+        """Where the numbers are: the host does not wait for what it has queued."""
+        scale, steps = self._scale, self._growth_tracker
+        steps.add_(1).masked_fill_(overflowed, 0)
+        grown = scale * self._growth_factor
+        long_enough = steps == self._growth_interval
+        smaller = treadle.where(overflowed, scale * self._backoff_factor, scale)
+        scale.copy_(treadle.where(long_enough & grown.isfinite(), grown, smaller))
+        steps.masked_fill_(long_enough, 0)
 
     # ---- settings and state ------------------------------------------------------------------
 

@@ -87,6 +87,8 @@ def table(
     if not events:
         return ""
     total = sum(event.self_cpu_time_total for event in events)
+    # Work of a device is an event, and is counted again at the operator that queued it.
+    device_total = sum(e.self_device_time_total for e in events if e.device_type.name == "CUDA")
     # Widths come from all events, so that tables of one recording look alike.
     name_column = _width((event.key for event in events), name_width)
     shapes = [str(event.input_shapes) for event in events]
@@ -107,6 +109,13 @@ def table(
         columns += [
             _Column("CPU Mem", [memory_text(e.cpu_memory_usage) for e in rows]),
             _Column("Self CPU Mem", [memory_text(e.self_cpu_memory_usage) for e in rows]),
+        ]
+    if device_total:
+        columns += [
+            _Column("Self CUDA", [time_text(e.self_device_time_total, time_unit) for e in rows]),
+            _Column("Self CUDA %", [_share(e.self_device_time_total, device_total) for e in rows]),
+            _Column("CUDA total", [time_text(e.device_time_total, time_unit) for e in rows]),
+            _Column("CUDA time avg", [time_text(e.device_time, time_unit) for e in rows], 13),
         ]
     columns.append(_Column("# of Calls", [str(e.count) for e in rows]))
     if has_shapes:
@@ -132,6 +141,8 @@ def table(
             for text in [*(_path(s, source_column) for s in event.stack[1:]), ""]:
                 lines.append(_stack_line(columns, text))
     lines += [line, f"Self CPU time total: {time_text(total, time_unit)}"]
+    if device_total:
+        lines.append(f"Self CUDA time total: {time_text(device_total, time_unit)}")
     return "\n".join(lines) + "\n"
 
 

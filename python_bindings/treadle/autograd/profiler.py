@@ -18,7 +18,7 @@ import threading
 from typing import Any, Callable, Iterable, Optional
 
 from treadle import _C
-from treadle.autograd import _profiler_trace
+from treadle.autograd import _profiler_device, _profiler_trace
 from treadle.autograd.profiler_util import EventList, FunctionEvent, FunctionEventAvg
 
 __all__ = [
@@ -76,8 +76,8 @@ class profile:  # noqa: N801  PyTorch's name
 
     record_shapes: the shapes of arguments. profile_memory: columns of memory in tables. with_stack:
     the lines of the program that call operators. with_flops: how many floating-point operations
-    matrix products and convolutions need. enabled=False records nothing. Other devices than the CPU
-    have no events.
+    matrix products and convolutions need. enabled=False records nothing. use_device="cuda": what
+    the device does is recorded, too.
     """
 
     def __init__(
@@ -99,7 +99,8 @@ class profile:  # noqa: N801  PyTorch's name
     ) -> None:
         self.enabled = enabled
         self.entered = False
-        self.use_device = use_device
+        self.use_device = "cuda" if use_cuda and use_device is None else use_device
+        self._traced: Optional[str] = None
         self.use_cpu = use_cpu
         self.record_shapes = record_shapes or with_flops
         self.with_flops = with_flops
@@ -122,6 +123,7 @@ class profile:  # noqa: N801  PyTorch's name
 
     def _start(self) -> None:
         _C._profiler_start(self.record_shapes, self.with_stack)
+        self._traced = _profiler_device.start(self.use_device)
         self._threads.start()
 
     def __exit__(self, *exception: Any) -> None:
@@ -130,9 +132,15 @@ class profile:  # noqa: N801  PyTorch's name
 
     def _stop(self) -> None:
         self._threads.stop()
-        events, stacks = _C._profiler_stop()
+        raw, stacks = _C._profiler_stop()
+        begin = min((event[4] for event in raw), default=0)
+        threads: dict[int, int] = {}
+        events = _events(raw, stacks, begin, threads)
+        works: list[FunctionEvent] = []
+        if self._traced is not None:
+            works = _profiler_device.stop(self._traced, events, begin, threads)
         made = EventList(
-            _events(events, stacks, self.record_shapes) if self.use_cpu else [],
+            [*(events if self.use_cpu else []), *works],
             profile_memory=self.profile_memory,
             with_flops=self.with_flops,
         )
@@ -204,13 +212,13 @@ class profile:  # noqa: N801  PyTorch's name
         self._facts[key] = json.loads(value)
 
 
-def _events(raw: Iterable[tuple], stacks: list, with_shapes: bool) -> list[FunctionEvent]:
-    """FunctionEvents for what the library recorded, linked to those around them."""
-    raw = list(raw)
-    begin = min((event[4] for event in raw), default=0)
+def _events(
+    raw: Iterable[tuple], stacks: list, begin: int, threads: dict[int, int]
+) -> list[FunctionEvent]:
+    """FunctionEvents for what the library recorded, linked to those around them. `threads` is given
+    a number for each thread, by that of the system."""
     # `record_function` itself is not where the program is.
     stacks = [[line for line in stack if not line.startswith(__file__)] for stack in stacks]
-    threads: dict[int, int] = {}
     made: list[FunctionEvent] = []
     for number, event in enumerate(raw):
         name, kind, thread, parent, start, end, nbytes, shapes, types, values, stack = event
@@ -237,8 +245,8 @@ def _events(raw: Iterable[tuple], stacks: list, with_shapes: bool) -> list[Funct
 
 
 def kineto_available() -> bool:
-    """Whether events of accelerators can be recorded: there are none."""
-    return False
+    """Whether events of a CUDA device can be recorded: once there is one."""
+    return _C._device_traced("cuda")
 
 
 class _ForAnotherTool:

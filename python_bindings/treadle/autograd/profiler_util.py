@@ -3,7 +3,7 @@
     events.key_averages().table(sort_by="self_cpu_time_total", row_limit=10)
 
 Times are in microseconds, memory in bytes. An event's total covers what it called, `self_...` does
-not.
+not. The time of a device is that of what was queued in the event, whenever it was done.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Interval:
 
 
 class _Event:
-    """What single events and averages have in common. There are no events of other devices, so
-    their times and memory are zero."""
+    """What single events and averages have in common. The memory of other devices is not recorded,
+    and is zero."""
 
     key: Optional[str] = None
     count = 1
@@ -50,18 +50,22 @@ class _Event:
     use_device: Optional[str] = None
     device_type = DeviceType.CPU
     overload_name = ""
-    device_time = 0.0
-    device_time_total = 0.0
-    self_device_time_total = 0.0
     device_memory_usage = 0
     self_device_memory_usage = 0
     cpu_time_total: float
     self_cpu_time_total: float
+    device_time_total: float
+    self_device_time_total: float
 
     @property
     def cpu_time(self) -> float:
         """The average time of a call."""
         return self.cpu_time_total / self.count if self.count else 0.0
+
+    @property
+    def device_time(self) -> float:
+        """The average time of the device for a call."""
+        return self.device_time_total / self.count if self.count else 0.0
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -135,6 +139,16 @@ class FunctionEvent(_Event):
         return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
 
     @property
+    def self_device_time_total(self) -> float:
+        """How long the device worked on what it queued itself."""
+        return sum(kernel.duration for kernel in self.kernels)
+
+    @property
+    def device_time_total(self) -> float:
+        """How long the device worked on what it queued, with what it called."""
+        return self.self_device_time_total + sum(c.device_time_total for c in self.cpu_children)
+
+    @property
     def self_cpu_memory_usage(self) -> int:
         """What it allocated less what it freed, without what it called."""
         return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
@@ -158,6 +172,9 @@ class FunctionEventAvg(_Event):
         self.count = 0
         self.cpu_time_total = 0.0
         self.self_cpu_time_total = 0.0
+        self.device_time_total = 0.0
+        self.self_device_time_total = 0.0
+        self.device_type = DeviceType.CPU
         self.cpu_memory_usage = 0
         self.self_cpu_memory_usage = 0
         self.flops = 0
@@ -171,12 +188,15 @@ class FunctionEventAvg(_Event):
     def add(self, other: Any) -> "FunctionEventAvg":
         """Add an event, or an average, of the same kind."""
         if self.key is None:
-            for name in ("key", "input_shapes", "stack", "scope", "cpu_parent", "cpu_children"):
+            for name in (
+                "key", "input_shapes", "stack", "scope", "cpu_parent", "cpu_children",
+                "device_type",
+            ):  # fmt: skip
                 setattr(self, name, getattr(other, name))
             self.is_user_annotation = other.is_user_annotation
         for name in (
             "count", "cpu_time_total", "self_cpu_time_total", "cpu_memory_usage",
-            "self_cpu_memory_usage", "flops",
+            "self_cpu_memory_usage", "flops", "device_time_total", "self_device_time_total",
         ):  # fmt: skip
             setattr(self, name, getattr(self, name) + getattr(other, name))
         return self
@@ -186,7 +206,8 @@ class FunctionEventAvg(_Event):
     def __repr__(self) -> str:
         return (
             f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} "
-            f"cpu_time={self.cpu_time_str}  self_cuda_time=0.000us cuda_time=0.000us "
+            f"cpu_time={self.cpu_time_str}  self_cuda_time={self.self_device_time_total_str} "
+            f"cuda_time={self.device_time_str} "
             f"input_shapes={self.input_shapes} cpu_memory_usage={self.cpu_memory_usage} "
             "cuda_memory_usage=0>"
         )
@@ -255,7 +276,7 @@ class EventList(list):
         and by the `group_by_stack_n` innermost lines of the program that called them."""
         groups: dict[tuple, FunctionEventAvg] = {}
         for event in self:
-            key = [event.key, event.is_user_annotation]
+            key = [event.key, event.is_user_annotation, event.device_type]
             if group_by_input_shapes:
                 key.append(str(event.input_shapes))
             key += event.stack[:group_by_stack_n]

@@ -22,7 +22,7 @@ _modules: Dict[str, DeviceModule] = {}
 
 def install(name: str) -> None:
     """Make a device that was just registered known to the package."""
-    module = _modules[name] = DeviceModule(name)
+    module = _modules[name] = _module_type(name)(name)
     # A module that only says that there is no such device gives way.
     if name in _devices.ABSENT or not hasattr(treadle, name):
         _publish(module)
@@ -37,6 +37,14 @@ def install(name: str) -> None:
     sequences = sys.modules.get("treadle.nn.utils.rnn")
     if sequences is not None:
         install_on_sequences(sequences.PackedSequence)
+
+
+def _module_type(name: str) -> Any:
+    if name != "cuda":
+        return DeviceModule
+    from treadle.cuda._device import CudaModule
+
+    return CudaModule
 
 
 def module_of(name: str) -> DeviceModule:
@@ -60,14 +68,16 @@ def install_on_sequences(cls: Any) -> None:
 def _fill(place: Any, module: DeviceModule) -> None:
     """Let the functions of a device take the place of those of a module that programs have imported
     before there was one."""
+    keys = ["Stream", "Event", "StreamContext", "device", "device_of"]
     for cls in type(module).__mro__:
         if not cls.__module__.startswith("treadle."):
             break
-        for key in vars(cls):
-            if not key.startswith("_"):
-                setattr(place, key, getattr(module, key))
-    for key in ("Stream", "Event", "StreamContext", "device", "device_of"):
-        setattr(place, key, getattr(module, key))
+        keys += [key for key in vars(cls) if not key.startswith("_")]
+    # What a submodule has is that of the module.
+    for part in (place, place.memory, place.random, place.streams):
+        for key in keys:
+            if part is place or key in part.__all__:
+                setattr(part, key, getattr(module, key))
 
 
 def _publish(module: DeviceModule) -> None:

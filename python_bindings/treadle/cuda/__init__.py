@@ -11,6 +11,7 @@ from typing import Any, List, Union
 
 from treadle import _C, _devices, _legacy_types, _names
 from treadle._C import OutOfMemoryError as OutOfMemoryError
+from treadle.cuda.graphs import *  # noqa: F403
 from treadle.cuda.memory import *  # noqa: F403
 from treadle.cuda.random import *  # noqa: F403
 from treadle.cuda.streams import *  # noqa: F403
@@ -54,11 +55,6 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
 def is_tf32_supported() -> bool:
     """Whether a CUDA device computes in TF32."""
     return is_available()
-
-
-def is_current_stream_capturing() -> bool:
-    """Whether a graph is being captured, which needs a device."""
-    return False
 
 
 def get_arch_list() -> List[str]:

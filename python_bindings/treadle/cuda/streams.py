@@ -12,8 +12,11 @@ _refused = _devices.refusals("cuda")
 class Stream:
     """A queue of work on a device. RuntimeError where there is no device."""
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Stream:
-        raise _devices.no_device(f"cuda.{cls.__name__}")
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        found = _devices.of_backend("cuda", cls.__name__)
+        if found is None:
+            raise _devices.no_device(f"cuda.{cls.__name__}")
+        return found(*args, **kwargs)
 
 
 class ExternalStream(Stream):
@@ -22,6 +25,10 @@ class ExternalStream(Stream):
 
 class Event:
     """A mark in a stream. It can be made before there is a device, but not recorded."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        found = _devices.of_backend("cuda", "Event") if cls is Event else None
+        return super().__new__(cls) if found is None else found(*args, **kwargs)
 
     def __init__(
         self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False

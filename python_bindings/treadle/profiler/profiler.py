@@ -24,7 +24,7 @@ from treadle.autograd.profiler_util import EventList
 
 
 class ProfilerActivity(enum.Enum):
-    """What may be recorded. Here that is the CPU."""
+    """What may be recorded. Here that is the CPU, and CUDA devices."""
 
     CPU = 0
     XPU = 1
@@ -44,8 +44,9 @@ class ProfilerAction(enum.Enum):
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """What can be recorded."""
-    return {ProfilerActivity.CPU}
+    """What can be recorded: a device once it was used."""
+    traced = {ProfilerActivity.CUDA} if _recorder.kineto_available() else set()
+    return {ProfilerActivity.CPU} | traced
 
 
 def schedule(
@@ -107,8 +108,9 @@ def _record_always(step: int) -> ProfilerAction:
 class profile:  # noqa: N801  PyTorch's name
     """Records in a `with` block, or between start() and stop().
 
-    activities: what is recorded; only the CPU's events exist. schedule: which steps are recorded;
-    without one everything is. on_trace_ready: called with this object when a recording is complete.
+    activities: what is recorded, by default all that can be; of CUDA that is kernels, copies and
+    fills, under the operators that queued them. schedule: which steps are recorded; without one
+    everything is. on_trace_ready: called with this object when a recording is complete.
     record_shapes, profile_memory, with_stack, with_flops: as in autograd.profiler.profile.
     """
 
@@ -209,6 +211,7 @@ class profile:  # noqa: N801  PyTorch's name
         if self.profiler is None or not self.acc_events:
             self.profiler = _recorder.profile(
                 use_cpu=ProfilerActivity.CPU in self.activities,
+                use_device="cuda" if ProfilerActivity.CUDA in self.activities else None,
                 record_shapes=self.record_shapes,
                 with_flops=self.with_flops,
                 profile_memory=self.profile_memory,
