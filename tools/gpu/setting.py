@@ -70,6 +70,8 @@ def run(
         process = subprocess.Popen(
             command, env={**os.environ, **environment}, cwd=ROOT, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=text, stderr=subprocess.STDOUT,
+            # What a shell runs in the background ignores interrupts, and so would this.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )  # fmt: skip
         status: Optional[int] = None
         try:
