@@ -184,17 +184,15 @@ void convolution_grad_weight(const Tensor& grad, const Tensor& input, Ints weigh
 }  // namespace
 
 void register_convolutions(treadle_device_type type) {
-  const DType dtypes[] = {DType::Float16, DType::BFloat16,  DType::Float32,
-                          DType::Float64, DType::Complex64, DType::Complex128};
-  const plugin::Span<const DType> known(dtypes, 6);
+  const DTypes dtypes = floating_and_complex_dtypes();
   plugin::register_kernel<&convolution>(
       "convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] "
       "dilation, bool transposed, int[] output_padding, int groups) -> Tensor",
-      type, known);
+      type, dtypes);
   plugin::register_kernel<&convolution_grad_weight>(
       "_convolution_grad_weight(Tensor grad, Tensor input, int[] weight_size, int[] stride, int[] "
       "padding, int[] dilation, int groups) -> Tensor",
-      type, known);
+      type, dtypes);
 }
 
 }  // namespace treadle_opencl

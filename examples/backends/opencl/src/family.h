@@ -74,13 +74,22 @@ inline void add_value(Launch& launch, const treadle::plugin::Number& number,
   });
 }
 
-// Where the floating dtypes are the ones that a kernel has.
-inline constexpr treadle::plugin::DType kFloating[] = {
-    treadle::plugin::DType::Float16, treadle::plugin::DType::BFloat16,
-    treadle::plugin::DType::Float32, treadle::plugin::DType::Float64};
-inline treadle::plugin::Span<const treadle::plugin::DType> floating_dtypes() {
-  return {kFloating, 4};
-}
+// The dtypes that operators are declared for, where these are not all. They stand so that each
+// list is a part of one.
+inline constexpr treadle::plugin::DType kDTypes[] = {
+    treadle::plugin::DType::Complex64, treadle::plugin::DType::Complex128,
+    treadle::plugin::DType::Float16,   treadle::plugin::DType::BFloat16,
+    treadle::plugin::DType::Float32,   treadle::plugin::DType::Float64,
+    treadle::plugin::DType::UInt8,     treadle::plugin::DType::UInt16,
+    treadle::plugin::DType::UInt32,    treadle::plugin::DType::UInt64,
+    treadle::plugin::DType::Int8,      treadle::plugin::DType::Int16,
+    treadle::plugin::DType::Int32,     treadle::plugin::DType::Int64,
+    treadle::plugin::DType::Bool};
+using DTypes = treadle::plugin::Span<const treadle::plugin::DType>;
+inline DTypes floating_dtypes() { return {kDTypes + 2, 4}; }
+inline DTypes floating_and_complex_dtypes() { return {kDTypes, 6}; }
+inline DTypes real_dtypes() { return {kDTypes + 2, 12}; }
+inline DTypes real_and_bool_dtypes() { return {kDTypes + 2, 13}; }
 
 // A tensor as (outer, length, inner) around a dimension.
 struct Line {

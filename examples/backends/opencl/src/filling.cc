@@ -181,11 +181,11 @@ void register_filling(treadle_device_type type) {
       type, floating);
   plugin::register_kernel<&bernoulli>(
       "bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)",
-      type);
+      type, real_and_bool_dtypes());
   plugin::register_kernel<&random_range>(
       "_random_range_(Tensor(a!) self, int low, int high, *, Generator? generator=None) -> "
       "Tensor(a!)",
-      type);
+      type, real_and_bool_dtypes());
   plugin::register_kernel<&cat>("_cat(Tensor[] tensors, int dim, int[] lengths) -> Tensor", type);
   plugin::register_kernel<&stack>("_stack(Tensor[] tensors, int dim=0) -> Tensor", type);
 }

@@ -226,15 +226,19 @@ void register_indexing(treadle_device_type type) {
   plugin::register_kernel<&embedding_dense_backward>(
       "embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int "
       "padding_idx, bool scale_grad_by_freq) -> Tensor",
-      type);
+      type, floating_and_complex_dtypes());
   plugin::register_kernel<&arg_extreme<false>>(
-      "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", type);
+      "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", type,
+      real_and_bool_dtypes());
   plugin::register_kernel<&arg_extreme<true>>(
-      "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", type);
+      "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", type,
+      real_and_bool_dtypes());
   plugin::register_kernel<&extreme_along<false>>(
-      "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", type);
+      "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", type,
+      real_and_bool_dtypes());
   plugin::register_kernel<&extreme_along<true>>(
-      "min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", type);
+      "min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", type,
+      real_and_bool_dtypes());
   plugin::register_kernel<&triangle<false>>("tril(Tensor self, int diagonal=0) -> Tensor", type);
   plugin::register_kernel<&triangle<true>>("triu(Tensor self, int diagonal=0) -> Tensor", type);
 }

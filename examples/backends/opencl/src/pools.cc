@@ -152,12 +152,12 @@ void register_of(treadle_device_type type) {
        "] stride=[], int[" + d + "] padding=0, int[" + d +
        "] dilation=1, bool ceil_mode=False) -> (Tensor values, Tensor indices)")
           .c_str(),
-      type);
+      type, real_dtypes());
   plugin::register_kernel<&adaptive_max_pool<spatial>>(
       ("adaptive_max_pool" + d + "d(Tensor self, int[" + d +
        "] output_size) -> (Tensor values, Tensor indices)")
           .c_str(),
-      type);
+      type, real_dtypes());
   plugin::register_kernel<&adaptive_avg_pool<spatial>>(
       ("adaptive_avg_pool" + d + "d(Tensor self, int[" + d + "] output_size) -> Tensor").c_str(),
       type, floating_dtypes());
