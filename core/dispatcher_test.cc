@@ -218,6 +218,14 @@ TEST(Dispatcher, BoxedKernelsMustHaveTheSchema) {
   EXPECT_EQ(find_boxed(op.op, kCPU, Layout::Strided, kFloat), nullptr);
   d.deregister(op.name, DeviceType::CUDA, Layout::Strided);
   EXPECT_EQ(find_boxed(op.op, cuda, Layout::Strided, kFloat), nullptr);
+  // A list that stands for no list.
+  d.register_boxed(op.name, op.schema, DeviceType::CUDA, Layout::Strided, {kDouble}, &boxed_b, at);
+  d.register_boxed(op.name, op.schema, DeviceType::CUDA, Layout::Strided, {kFloat, kDouble},
+                   &boxed_a, place(KernelSource::DeviceLayout, "plugin.py", 5));
+  EXPECT_EQ(find_boxed(op.op, cuda, Layout::Strided, kFloat), &boxed_a);
+  EXPECT_EQ(find_boxed(op.op, cuda, Layout::Strided, kDouble), &boxed_b);
+  EXPECT_EQ(find_boxed(op.op, cuda, Layout::Strided, ScalarType::Int64), nullptr);
+  d.deregister(op.name, DeviceType::CUDA, Layout::Strided);
 }
 
 TEST(Dispatcher, OtherLayoutsHaveTheirOwnKernels) {

@@ -85,6 +85,19 @@ constexpr std::array<BoxedKernel, kPlaces> run_kernels(std::index_sequence<place
 constexpr std::array<BoxedKernel, kPlaces> kRunKernels =
     run_kernels(std::make_index_sequence<kPlaces>());
 
+// What a kernel without a list of dtypes serves: those that the operator is declared for, which are
+// the CPU's. A call in another dtype is refused before the kernel sees it, as on the CPU. Empty,
+// for all, where the CPU has no kernel.
+std::vector<ScalarType> declared_dtypes(const Operator& op) {
+  std::vector<ScalarType> declared;
+  const KernelRow* cpu =
+      op.has_table() ? op.table().row(DeviceType::CPU, Layout::Strided) : nullptr;
+  for (size_t t = 0; cpu && t < kNumScalarTypes; ++t) {
+    if (cpu->kernels[t] || cpu->boxed[t]) declared.push_back(static_cast<ScalarType>(t));
+  }
+  return declared;
+}
+
 bool makes_results(const Operator& op) { return op.info().kind == OperatorKind::Returns; }
 
 // ---- operators defined at run time ----
@@ -138,6 +151,12 @@ void register_kernel(const char* schema, DeviceType device, const treadle_dtype*
   const Operator& op = d.at(name);
   std::vector<ScalarType> types;
   for (size_t i = 0; i < dtype_count; ++i) types.push_back(dtype_from_c(dtypes[i]));
+  const std::string from = place_now();
+  KernelPlace place = place_of(from);
+  if (dtype_count > 0)
+    place.source = KernelSource::Exact;
+  else
+    types = declared_dtypes(op);
   auto* kernel = new Kernel{function, context, std::move(parsed), makes_results(op)};
   const KernelKey key{op.has_table() ? &op.table() : nullptr, device};
   Kernels& k = kernels();
@@ -150,8 +169,7 @@ void register_kernel(const char* schema, DeviceType device, const treadle_dtype*
     before = std::exchange(places[at], kernel);
   }
   try {
-    d.register_boxed(name, schema, device, Layout::Strided, types, kRunKernels[at],
-                     place_of(place_now()));
+    d.register_boxed(name, schema, device, Layout::Strided, types, kRunKernels[at], place);
   } catch (...) {
     const std::lock_guard lock(k.mutex);
     k.all[key][at] = before;

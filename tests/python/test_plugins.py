@@ -22,6 +22,16 @@ static treadle_status never(void* c, const treadle_value* a, size_t n, treadle_v
   return TREADLE_OK;
 }
 """
+# For `before`: a kernel that fills its result with the character it is registered with.
+FILL = """
+static const treadle_api* host;
+static treadle_status fill(void* c, const treadle_value* a, size_t n, treadle_value* r, size_t m) {
+  (void)r, (void)m;
+  memset(host->data(a[n - 1].as.tensor), *(const char*)c,
+         host->storage_nbytes(a[n - 1].as.tensor));
+  return TREADLE_OK;
+}
+"""
 # For `start`: a backend by the name `taken_back`, as `type`.
 REGISTERED = """
   treadle_backend b = backend_named("taken_back");
@@ -413,17 +423,7 @@ def test_dtypes_may_have_kernels_of_their_own(tmp_path: Path) -> None:
             if ((status = api->register_kernel({MM}, type, doubles, 1, &fill, "2"))) return status;
             return api->register_kernel({MM}, type, NULL, 0, &fill, "3");
             """,
-            before=plugins.C_BACKEND
-            + """
-            static const treadle_api* host;
-            static treadle_status fill(void* c, const treadle_value* a, size_t n, treadle_value* r,
-                                       size_t m) {
-              (void)n, (void)r, (void)m;
-              memset(host->data(a[2].as.tensor), *(const char*)c,
-                     host->storage_nbytes(a[2].as.tensor));
-              return TREADLE_OK;
-            }
-            """,
+            before=plugins.C_BACKEND + FILL,
         ),
         flags=["-Wno-discarded-qualifiers"],
     )
@@ -435,3 +435,41 @@ def test_dtypes_may_have_kernels_of_their_own(tmp_path: Path) -> None:
             print(chr((x @ x).cpu().view(treadle.uint8)[0, 0].item()), end="")
     """
     assert plugins.run_program(program, path) == "1231"
+
+
+def test_a_kernel_without_dtypes_is_for_those_declared(tmp_path: Path) -> None:
+    """A call in another dtype never reaches it, and is refused as on the CPU."""
+    schema = '"argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"'
+    path = plugins.build(
+        tmp_path,
+        "declared",
+        plugins.c_plugin(
+            "declared",
+            REGISTERED.replace("taken_back", "declared")
+            + f"""
+            host = api;
+            return api->register_kernel({schema}, type, NULL, 0, &fill, "1");
+            """,
+            before=plugins.C_BACKEND + FILL,
+        ),
+        flags=["-Wno-discarded-qualifiers"],
+    )
+    program = """
+        import sys, treadle
+        treadle.load_backend(sys.argv[1])
+        for dtype in (treadle.bool, treadle.uint64, treadle.float16, treadle.complex64):
+            x = treadle.ones(2, dtype=dtype, device="declared")
+            try:
+                print(chr(x.argmax().cpu().view(1).view(treadle.uint8)[0].item()))
+            except NotImplementedError as error:
+                print(error)
+    """
+    declared = (
+        "bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, "
+        "float32, float64"
+    )
+    assert plugins.run_program(program, path) == (
+        "1\n1\n1\n"
+        "argmax: expected a device, layout and dtype that has a kernel, got declared, strided, "
+        f"complex64\nkernels exist for: cpu ({declared}); declared ({declared})\n"
+    )

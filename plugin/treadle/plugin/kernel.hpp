@@ -204,9 +204,9 @@ void register_function(const char* schema, treadle_device_type device, F functio
 }  // namespace detail
 
 // Registers a function as the kernel of an operator for a kind of device. `schema` is the one that
-// it was written for; `dtypes` are those of the tensor that decides, none meaning all. An error
-// where there is no such operator, where its schema is another, where the function does not fit it,
-// and where the operator has a kernel there.
+// it was written for; `dtypes` are those of the tensor that decides, none meaning all that the
+// operator is declared for. An error where there is no such operator, where its schema is another,
+// where the function does not fit it, and where the operator has a kernel there.
 template <auto function>
 void register_kernel(const char* schema, treadle_device_type device,
                      Span<const DType> dtypes = {}) {
