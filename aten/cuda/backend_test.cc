@@ -212,7 +212,8 @@ TEST_F(Backends, AFaultSaysWhichNumberIsWrong) {
   EXPECT_EQ(wrong(kCounts, -1), "poisson: expected counts in [0, 2^53], got -1.0");
   EXPECT_EQ(wrong(kWeights, -0.25), "poisson: expected finite weights >= 0, got -0.25");
   EXPECT_EQ(wrong(kPositiveSum, 0), "poisson: expected weights with a sum > 0, got a sum of 0.0");
-  EXPECT_EQ(wrong(kFirstOffset, 3), "poisson: expected offsets that begin with 0, got 3.0");
+  EXPECT_EQ(text_of({kFirstOffset, "embedding_bag", {0, 0, 3, 0}}, ErrorKind::Runtime),
+            "embedding_bag: expected offsets that begin with 0, got 3");
   EXPECT_EQ(text_of({kPivotOutOfRange, "lu_unpack", {1, 4, 9, 0}}, ErrorKind::Value),
             "lu_unpack: expected pivots in [1, 4], got 9");
   EXPECT_EQ(text_of({kTooFewWeights, "multinomial", {3, 0, 2, 0}}, ErrorKind::Runtime),

@@ -22,6 +22,7 @@ enum FaultKind : int {
   kTooFewWeights = 8,
   // "WHO: expected offsets that do not fall and stay within HIGH indices, got VALUE after LOW"
   kOffsetOutOfOrder = 9,
+  kFirstOffset = 10,  // "WHO: expected offsets that begin with 0, got VALUE"
 };
 
 // What a number was expected to be.
@@ -31,7 +32,6 @@ enum Expectation : int {
   kCounts = 2,         // "counts in [0, 2^53]"
   kWeights = 3,        // "finite weights >= 0"
   kPositiveSum = 4,    // "weights with a sum > 0": the sum
-  kFirstOffset = 5,    // "offsets that begin with 0"
 };
 
 struct FaultRecord {

@@ -30,15 +30,15 @@ namespace {
       fail<ErrorKind::Value>(fault.who, ": expected pivots in [", int64_t{fault.values[0]}, ", ",
                              int64_t{fault.values[1]}, "], got ", int64_t{fault.values[2]});
     case kWrongNumber: {
-      constexpr const char* kWhat[] = {"probabilities in [0, 1], got ",
-                                       "finite rates >= 0, got ",
-                                       "counts in [0, 2^53], got ",
-                                       "finite weights >= 0, got ",
-                                       "weights with a sum > 0, got a sum of ",
-                                       "offsets that begin with 0, got "};
+      constexpr const char* kWhat[] = {"probabilities in [0, 1], got ", "finite rates >= 0, got ",
+                                       "counts in [0, 2^53], got ", "finite weights >= 0, got ",
+                                       "weights with a sum > 0, got a sum of "};
       fail<ErrorKind::Runtime>(fault.who, ": expected ", kWhat[fault.values[0]],
                                std::bit_cast<double>(fault.values[1]));
     }
+    case kFirstOffset:
+      fail<ErrorKind::Runtime>(fault.who, ": expected offsets that begin with 0, got ",
+                               int64_t{fault.values[2]});
     case kTooFewWeights:
       fail<ErrorKind::Runtime>(fault.who, ": expected at least ", int64_t{fault.values[0]},
                                " weights > 0 to draw from without replacement, got ",

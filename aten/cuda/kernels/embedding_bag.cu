@@ -23,8 +23,7 @@ struct Bags {
   }
   __device__ void check_offset(int64_t b) const {
     if (b == 0) {
-      if (bags > 0 && offsets[0] != 0)
-        record_wrong_number(fault, kFirstOffset, kBag, static_cast<double>(offsets[0]));
+      if (bags > 0 && offsets[0] != 0) record_fault(fault, kFirstOffset, kBag, 0, 0, offsets[0]);
       return;
     }
     const int64_t before = offsets[b - 1], here = b < listed ? offsets[b] : count;
