@@ -61,6 +61,7 @@ def load(attack: Attack, turn: int, path: str) -> None:
 
 def warm_up() -> None:
     """Everything that is imported at its first use."""
+    treadle.cuda.is_available()  # as a file that names a device of its asks
     for path in sorted(DATA.glob("*.pt")):
         for weights_only in (True, False):
             try:
