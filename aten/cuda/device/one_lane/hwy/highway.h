@@ -91,6 +91,10 @@ template <class V>
 HWY_INLINE V Min(V a, V b) {  // the second where one is NaN, as on x86
   return a < b ? a : b;
 }
+template <class V>
+HWY_INLINE V Max(V a, V b) {
+  return a > b ? a : b;
+}
 template <int kBits, class V>
 HWY_INLINE V ShiftLeft(V v) {
   return v << kBits;
