@@ -7,8 +7,7 @@
 namespace treadle::cuda {
 namespace {
 
-__global__ void draw_order_keys(GeneratorImpl::Position at, int64_t n, uint64_t* keys,
-                                uint32_t* positions) {
+__global__ void draw_order_keys(RandomStart at, int64_t n, uint64_t* keys, uint32_t* positions) {
   for_each_counter<2>(at, n, [=](const uint32_t* words, int64_t first) {
     for (int k = 0; k < 2 && first + k < n; ++k) {
       keys[first + k] = word_pair(words, k);
