@@ -5,7 +5,6 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
@@ -42,7 +41,7 @@ inline constexpr int kMaxScalarTypes = 24;  // width of a kernel table's row; ro
 template <class T>
 constexpr T element_value(const T& element) {
   if constexpr (std::is_same_v<T, bool>)
-    return std::bit_cast<uint8_t>(element) != 0;
+    return reinterpret_cast<const uint8_t&>(element) != 0;
   else
     return element;
 }
