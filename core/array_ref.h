@@ -105,7 +105,7 @@ class DimVector {
   void assign(const int64_t* first, const int64_t* last) {
     const size_t n = static_cast<size_t>(last - first);
     reserve(n);
-    if (n) std::memmove(data_, first, n * sizeof(int64_t));
+    copy(data_, first, n);
     size_ = n;
   }
   void resize(size_t n, int64_t value = 0) {
@@ -134,7 +134,10 @@ class DimVector {
 
  private:
   void reserve(size_t n) {
-    if (n <= capacity_) return;
+    if (n > capacity_) [[unlikely]]
+      grow(n);
+  }
+  [[gnu::noinline]] void grow(size_t n) {
     int64_t* grown = new int64_t[n];
     std::memcpy(grown, data_, size_ * sizeof(int64_t));
     free_heap();
@@ -146,13 +149,23 @@ class DimVector {
     capacity_ = o.capacity_;
     if (o.data_ == o.inline_) {
       data_ = inline_;
-      std::memcpy(inline_, o.inline_, sizeof(inline_));
+      copy(inline_, o.inline_, o.size_);
     } else {
       data_ = o.data_;
     }
     o.data_ = o.inline_;
     o.capacity_ = kInline;
     o.size_ = 0;
+  }
+  // Few entries in pairs, which need no call. `from` may be a later part of `to`.
+  static void copy(int64_t* to, const int64_t* from, size_t n) {
+    if (n > kInline) {
+      std::memmove(to, from, n * sizeof(int64_t));
+      return;
+    }
+    if (n >= 2) std::memmove(to, from, 2 * sizeof(int64_t));
+    if (n >= 4) std::memmove(to + 2, from + 2, 2 * sizeof(int64_t));
+    if (n % 2 == 1) to[n - 1] = from[n - 1];
   }
   void free_heap() noexcept {
     if (data_ != inline_) delete[] data_;

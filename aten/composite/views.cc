@@ -4,12 +4,17 @@
 #include <algorithm>
 
 #include "aten/composite/named_errors.h"
+#include "aten/shape/view_geometry.h"
 #include "aten/shape/views.h"
 #include "core/checked.h"
 #include "core/tensor.h"
 
 namespace treadle::views {
 namespace {
+
+using shape::moved;
+using shape::times;
+using shape::ViewGeometry;
 
 Tensor same_geometry(const Tensor& self) {
   return alias_with_geometry(self, self.sizes(), self.strides(), self.storage_offset());
@@ -22,13 +27,6 @@ Tensor alias_as(const Tensor& self, ScalarType dtype, IntList sizes, IntList str
   impl->share_version_of(*self.impl());
   impl->set_inference(self.impl()->is_inference());
   return Tensor(std::move(impl));
-}
-
-// A stride times a factor, an offset moved by some strides. These overflow only where the tensor
-// has no elements or one index along the dimension: there any number would do.
-int64_t times(int64_t stride, int64_t factor) { return (Checked(stride) * factor).value_or(1); }
-int64_t moved(int64_t offset, int64_t steps, int64_t stride) {
-  return (Checked(steps) * stride + offset).value_or(offset);
 }
 
 Tensor squeeze_where(const Tensor& self, const DimVector& dims) {
@@ -155,12 +153,9 @@ Tensor squeeze(const Tensor& self, IntList dim) {
 
 Tensor unsqueeze(const Tensor& self, int64_t dim) {
   const size_t d = static_cast<size_t>(wrap_dim("unsqueeze", dim, self.dim() + 1));
-  DimVector sizes(self.sizes()), strides(self.strides());
-  // What a contiguous tensor of the new shape has there.
-  const int64_t stride = d < strides.size() ? times(strides[d], sizes[d]) : 1;
-  sizes.insert(d, 1);
-  strides.insert(d, stride);
-  return alias_with_geometry(self, sizes, strides, self.storage_offset());
+  ViewGeometry geometry(self);
+  geometry.unsqueeze(d);
+  return geometry.over(self);
 }
 
 Tensor select(const Tensor& self, int64_t dim, int64_t index) {
@@ -170,13 +165,9 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
   const int64_t size = self.sizes()[d];
   check<ErrorKind::Index>(index >= -size && index < size, "select: expected index in [", -size,
                           ", ", size, ") for dimension ", d, ", got index = ", index);
-  DimVector sizes(self.sizes()), strides(self.strides());
-  const int64_t offset = moved(self.storage_offset(), index < 0 ? index + size : index, strides[d]);
-  sizes.erase(d);
-  strides.erase(d);
-  // Without elements there is no place to point to.
-  return alias_with_geometry(self, sizes, strides,
-                             self.numel() == 0 ? self.storage_offset() : offset);
+  ViewGeometry geometry(self);
+  geometry.select(d, index < 0 ? index + size : index);
+  return geometry.over(self);
 }
 
 Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
@@ -185,19 +176,10 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
                             "slice: expected at least one dimension, got a 0-dim tensor");
   const size_t d = static_cast<size_t>(wrap_dim("slice", dim, self.dim()));
   const int64_t size = self.sizes()[d];
-  const auto clamp = [size](int64_t i) {
-    return std::clamp(i < 0 ? i + size : i, int64_t{0}, size);
-  };
-  const int64_t first = clamp(start.value_or(0)), last = std::max(first, clamp(end.value_or(size)));
-  DimVector sizes(self.sizes()), strides(self.strides());
-  const int64_t count = last - first;
-  const int64_t length = step == 1 || count == 0 ? count : (count - 1) / step + 1;
-  const int64_t offset = moved(self.storage_offset(), first, strides[d]);
-  sizes[d] = length;
-  // A step beyond the end is never taken, whatever it is.
-  if (length > 1) strides[d] = times(strides[d], step);
-  return alias_with_geometry(self, sizes, strides,
-                             length == 0 || self.numel() == 0 ? self.storage_offset() : offset);
+  const int64_t first = shape::clamped(start.value_or(0), size);
+  ViewGeometry geometry(self);
+  geometry.slice(d, first, std::max(first, shape::clamped(end.value_or(size), size)), step);
+  return geometry.over(self);
 }
 
 Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {

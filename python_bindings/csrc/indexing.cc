@@ -1,8 +1,10 @@
 // x[...] and x[...] = v.
 //
-// An index is read from left to right. Ints, slices, None and Ellipsis make a view step by step;
-// tensors, masks and lists are kept for their dimension of that view, and looked up all at once at
-// the end, as NumPy does.
+// An index is read from left to right. Ints, slices, None and Ellipsis make a view; tensors, masks
+// and lists are kept for their dimension of that view, and looked up all at once at the end, as
+// NumPy does. The view is made once, or step by step where somebody wants to see the operators.
+#include <algorithm>
+
 #include "aten/ops/copy_.h"
 #include "aten/ops/fill_.h"
 #include "aten/ops/index.h"
@@ -13,6 +15,8 @@
 #include "aten/ops/unbind.h"
 #include "aten/ops/unsqueeze.h"
 #include "aten/ops/view.h"
+#include "aten/shape/view_geometry.h"
+#include "autograd/view.h"
 #include "python_bindings/csrc/binding.h"
 #include "python_bindings/csrc/construct.h"
 #include "python_bindings/csrc/overrides.h"
@@ -62,9 +66,19 @@ int64_t dims_used(PyObject* item, const Tensor& tensor) {
   return tensor.defined() && is_mask(tensor) ? tensor.dim() : 1;
 }
 
+// Whether select, slice and unsqueeze of `self` would do no more than make views: nothing is
+// recorded, and no layer but autograd takes the calls.
+bool are_mere_views(const Tensor& self) {
+  const LayerState& layers = layer_state();
+  return layers.included == 0 && layers.excluded == 0 && !autograd::records(self);
+}
+
 class Selector {
  public:
-  explicit Selector(const Tensor& self) : rank_(self.dim()) { selection_.view = self; }
+  explicit Selector(const Tensor& self)
+      : geometry_(self), rank_(self.dim()), at_once_(are_mere_views(self)) {
+    selection_.view = self;
+  }
 
   Selection apply(ArrayRef<PyObject*> items) {
     const Tensor none;
@@ -79,18 +93,23 @@ class Selector {
       ellipses += items[i] == Py_Ellipsis;
     }
     check<ErrorKind::Index>(used <= rank_, "index: expected at most ", rank_,
-                            " indices for a tensor of shape ", selection_.view.sizes(), ", got ",
+                            " indices for a tensor of shape ", geometry_.sizes(), ", got ",
                             used);
     check<ErrorKind::Index>(ellipses <= 1, "index: expected at most one ellipsis (...), got ",
                             ellipses);
     for (size_t i = 0; i < items.size(); ++i)
       step(items[i], tensors.empty() ? none : tensors[i], rank_ - used);
-    return std::move(selection_);
+    return finish();
   }
   // Of one slice, the commonest index but one.
   Selection apply_slice(PyObject* item) {
     slice(item);
-    return std::move(selection_);
+    return finish();
+  }
+  // Of one int, the commonest.
+  Tensor apply_int(int64_t index) {
+    select(index);
+    return finish().view;
   }
 
  private:
@@ -99,10 +118,16 @@ class Selector {
            is_int(o);
   }
 
+  Selection finish() {
+    if (at_once_ && changed_)
+      selection_.view = autograd::as_view(selection_.view, geometry_.over(selection_.view));
+    return std::move(selection_);
+  }
+
   void step(PyObject* item, const Tensor& tensor, int64_t unused) {
-    Tensor& view = selection_.view;
     if (item == Py_None) {
-      view = aten::unsqueeze(view, dim_++);
+      unsqueeze();
+      ++dim_;
     } else if (item == Py_Ellipsis) {
       dim_ += unused;
     } else if (PySlice_Check(item)) {
@@ -120,11 +145,15 @@ class Selector {
     }
   }
 
+  size_t dim() const { return static_cast<size_t>(dim_); }
+
   void select(int64_t index) {
-    const int64_t size = selection_.view.size(dim_);
+    const int64_t size = geometry_.sizes()[dim()];
     check<ErrorKind::Index>(index >= -size && index < size, "index: expected index in [", -size,
                             ", ", size, ") for dimension ", dim_, ", got index = ", index);
-    selection_.view = aten::select(selection_.view, dim_, index);
+    geometry_.select(dim(), index < 0 ? index + size : index);
+    changed_ = true;
+    if (!at_once_) selection_.view = aten::select(selection_.view, dim_, index);
   }
 
   void slice(PyObject* item) {
@@ -134,10 +163,13 @@ class Selector {
     checked(PySlice_Unpack(item, &start, &stop, &step));
     check<ErrorKind::Value>(step > 0,
                             "index: expected a slice with step > 0, got step = ", int64_t{step});
-    // Bounds beyond the ends are the operator's to clamp.
-    if (start != 0 || stop < selection_.view.size(dim_) || step != 1) {
-      selection_.view =
-          aten::slice(selection_.view, dim_, int64_t{start}, int64_t{stop}, int64_t{step});
+    const int64_t size = geometry_.sizes()[dim()];
+    if (start != 0 || stop < size || step != 1) {
+      const int64_t first = shape::clamped(start, size);
+      const int64_t last = std::max(first, shape::clamped(stop, size));
+      geometry_.slice(dim(), first, last, step);
+      changed_ = true;
+      if (!at_once_) selection_.view = aten::slice(selection_.view, dim_, first, last, step);
     }
     ++dim_;
   }
@@ -152,8 +184,14 @@ class Selector {
     return std::string(utf8(Object(PyObject_Repr(item)).get()));
   }
 
+  void unsqueeze() {
+    geometry_.unsqueeze(dim());
+    changed_ = true;
+    if (!at_once_) selection_.view = aten::unsqueeze(selection_.view, dim_);
+  }
+
   void look_up_bool(bool value) {
-    selection_.view = aten::unsqueeze(selection_.view, dim_);
+    unsqueeze();
     Tensor positions = empty_cpu({value ? 1 : 0}, ScalarType::Int64);
     if (value) *positions.data_as<int64_t>() = 0;
     look_up(std::move(positions));
@@ -179,26 +217,26 @@ class Selector {
 
   // A mask over several dimensions is the list of its true positions in each of them.
   void look_up_mask(const Tensor& mask) {
-    for (int64_t d = 0; d < mask.dim(); ++d) {
-      check<ErrorKind::Index>(
-          mask.size(d) == selection_.view.size(dim_ + d), "index: expected a mask of shape ",
-          selection_.view.sizes().slice(static_cast<size_t>(dim_), static_cast<size_t>(mask.dim())),
-          " at dimension ", dim_, ", got shape ", mask.sizes());
-    }
+    const IntList covered =
+        IntList(geometry_.sizes()).slice(dim(), static_cast<size_t>(mask.dim()));
+    check<ErrorKind::Index>(mask.sizes() == covered, "index: expected a mask of shape ", covered,
+                            " at dimension ", dim_, ", got shape ", mask.sizes());
     const Tensor positions = aten::nonzero(mask);
     for (int64_t d = 0; d < mask.dim(); ++d) look_up(aten::select(positions, 1, d));
   }
 
   void look_up(Tensor index) {
-    selection_.lookups.resize(static_cast<size_t>(dim_) + 1);
-    selection_.lookups[static_cast<size_t>(dim_)] = std::move(index);
+    selection_.lookups.resize(dim() + 1);
+    selection_.lookups[dim()] = std::move(index);
     selection_.has_lookup = true;
     ++dim_;
   }
 
   Selection selection_;
+  shape::ViewGeometry geometry_;  // of the view, which is made of it at the end if `at_once_`
   int64_t rank_;
   int64_t dim_ = 0;
+  bool at_once_, changed_ = false;
 };
 
 Selection select_index(const Tensor& self, PyObject* index) {
@@ -221,10 +259,7 @@ PyObject* get_item(PyObject* self, PyObject* index) {
   return guarded([&]() -> PyObject* {
     const Tensor& tensor = unwrap(self);
     if (PyLong_CheckExact(index) && tensor.dim() > 0) {  // x[3], the commonest of all
-      const int64_t at = to_int("index", index), size = tensor.size(0);
-      check<ErrorKind::Index>(at >= -size && at < size, "index: expected index in [", -size, ", ",
-                              size, ") for dimension 0, got index = ", at);
-      return wrap(aten::select(tensor, 0, at));
+      return wrap(Selector(tensor).apply_int(to_int("index", index)));
     }
     const Selection selection = select_index(tensor, index);
     if (selection.has_lookup) {

@@ -138,6 +138,45 @@ def test_basic_indexing_gives_a_view(name: str) -> None:
     np.testing.assert_array_equal(x.numpy(), a)
 
 
+@pytest.mark.parametrize("shape", [SHAPE, (3, 0, 5)])
+@pytest.mark.parametrize("name", BASIC)
+def test_a_view_made_at_once_is_the_one_made_step_by_step(
+    name: str, shape: tuple[int, ...]
+) -> None:
+    """Gradients that are recorded need each operator; nothing else does."""
+    whole = treadle.arange(240.0)[60:]
+    x = whole.as_strided(shape, (1, 15, 3), 60)
+    try:
+        at_once = x[GRID[name]]
+    except IndexError:
+        return
+    with treadle.profiler.profile() as seen:
+        operators = x[GRID[name]]
+    assert any("as_strided" not in e.key for e in seen.key_averages())
+    recorded = x.detach().requires_grad_()[GRID[name]]
+    for other in (operators, recorded):
+        assert (at_once.shape, at_once.stride(), at_once.storage_offset()) == (
+            other.shape,
+            other.stride(),
+            other.storage_offset(),
+        )
+    assert at_once._base is x._base
+    assert not at_once.requires_grad and recorded.requires_grad
+
+
+def test_a_view_made_at_once_follows_its_base() -> None:
+    x, w = treadle.zeros(4, 3), treadle.ones(3, requires_grad=True)
+    row, last = x[1], x[1:3, 2]
+    x.add_(w)
+    assert row.requires_grad and last.requires_grad
+    (row.sum() + last.sum()).backward()
+    assert w.grad.tolist() == [1, 1, 3]
+    with treadle.no_grad():
+        part = x[0, 1:]
+    with pytest.raises(RuntimeError, match="no_grad"):
+        part.mul_(2)
+
+
 def test_a_number_beside_an_array_is_taken_first() -> None:
     """As in PyTorch, and not in NumPy, a number is no array: the rest is indexed after it."""
     x, a = treadle.arange(60.0).reshape(*SHAPE), np.arange(60.0).reshape(SHAPE)
