@@ -57,6 +57,7 @@ PAIRS = {
     if not a == b == "..."
 }
 GRID: dict[str, Any] = {**SINGLE, **PAIRS, **WHOLE}
+VIEWS = {"aten::slice", "aten::select", "aten::unsqueeze", "aten::view"}
 
 
 def _numpy(index: Any) -> Any:
@@ -152,7 +153,7 @@ def test_a_view_made_at_once_is_the_one_made_step_by_step(
         return
     with treadle.profiler.profile() as seen:
         operators = x[GRID[name]]
-    assert any("as_strided" not in e.key for e in seen.key_averages())
+    assert {e.key for e in seen.key_averages()} & VIEWS
     recorded = x.detach().requires_grad_()[GRID[name]]
     for other in (operators, recorded):
         assert (at_once.shape, at_once.stride(), at_once.storage_offset()) == (
