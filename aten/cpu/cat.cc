@@ -1,7 +1,6 @@
 // cat and stack: runs of bytes laid one behind the other.
-#include <cstring>
-
 #include "aten/cpu/index_plan.h"
+#include "aten/cpu/streamed_writes.h"
 #include "aten/ops/_cat.h"
 #include "aten/ops/_stack.h"
 #include "aten/shape/joining.h"
@@ -13,7 +12,8 @@ constexpr int64_t kBytes = 1 << 17;  // one piece of a parallel copy, about
 
 // `count` rows of `width` bytes: from memory where they lie side by side to memory where they lie
 // `pitch` apart.
-void copy_rows(char* to, int64_t pitch, const char* from, int64_t width, int64_t count) {
+void copy_rows(const StreamedWrites& writes, char* to, int64_t pitch, const char* from,
+               int64_t width, int64_t count) {
   if (count == 0 || width == 0) return;
   if (width == pitch) {
     width *= count;
@@ -21,12 +21,14 @@ void copy_rows(char* to, int64_t pitch, const char* from, int64_t width, int64_t
   }
   if (count == 1) {
     parallel_for(width, kBytes, [&](int64_t begin, int64_t end) {
-      std::memcpy(to + begin, from + begin, end - begin);
+      writes.copy(to + begin, from + begin, end - begin);
+      writes.finish();
     });
     return;
   }
   parallel_for(count, std::max<int64_t>(1, kBytes / width), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) std::memcpy(to + i * pitch, from + i * width, width);
+    for (int64_t i = begin; i < end; ++i) writes.copy(to + i * pitch, from + i * width, width);
+    writes.finish();
   });
 }
 
@@ -41,9 +43,10 @@ void join(TensorList tensors, const Tensor& out, int64_t outer) {
   }
   char* to = static_cast<char*>(out.data());
   const int64_t pitch = out.nbytes() / outer;
+  const StreamedWrites writes(out.nbytes());
   for (const Tensor& part : parts) {
     const int64_t width = part.nbytes() / outer;
-    copy_rows(to, pitch, static_cast<const char*>(part.data()), width, outer);
+    copy_rows(writes, to, pitch, static_cast<const char*>(part.data()), width, outer);
     to += width;
   }
 }

@@ -3,6 +3,7 @@
 
 #include "aten/backend/device_copy.h"
 #include "aten/cpu/convert.h"
+#include "aten/cpu/streamed_writes.h"
 #include "aten/cpu/transpose.h"
 #include "aten/iterator/loop_geometry.h"
 #include "aten/iterator/overlap.h"
@@ -12,6 +13,7 @@ namespace treadle {
 namespace {
 
 constexpr int64_t kGrain = 32 * 1024;  // elements of a parallel chunk
+
 // dst runs along the last dimension and src along another: true when done.
 bool copy_transposed(const LoopGeometry& g, char* dst, const char* src, int64_t item) {
   const size_t rank = g.shape.size(), last = rank - 1;
@@ -50,8 +52,41 @@ bool copy_transposed(const LoopGeometry& g, char* dst, const char* src, int64_t 
   return true;
 }
 
-void copy_rows(const LoopGeometry& g, char* dst, const char* src, simd::ConvertFn* convert,
-               int64_t numel) {
+// What happens to a run of elements.
+class Run {
+ public:
+  Run(const LoopGeometry& g, const Tensor& dst, const Tensor& src)
+      : writes_(dst.nbytes()),
+        convert_(simd::converter(src.dtype(), dst.dtype())),
+        dst_stride_(g.strides[0].back()),
+        src_stride_(g.strides[1].back()),
+        item_(dst.element_size()),
+        copied_(dst.dtype() == src.dtype() && dst_stride_ == item_ && src_stride_ == item_),
+        streamed_(writes_.on() && dst_stride_ == item_) {}
+
+  void operator()(char* dst, const char* src, int64_t n) const {
+    if (copied_) return writes_.copy(dst, src, n * item_);
+    if (!streamed_) return convert_(src, src_stride_, dst, dst_stride_, n);
+    alignas(64) char buffer[kBuffer];
+    const int64_t piece = kBuffer / item_;
+    for (; n > 0; n -= piece, src += piece * src_stride_, dst += kBuffer) {
+      const int64_t count = std::min(n, piece);
+      convert_(src, src_stride_, buffer, item_, count);
+      writes_.copy(dst, buffer, count * item_);
+    }
+  }
+  void finish() const { writes_.finish(); }
+
+ private:
+  static constexpr int64_t kBuffer = 4096;  // bytes
+
+  cpu::StreamedWrites writes_;
+  simd::ConvertFn* convert_;
+  int64_t dst_stride_, src_stride_, item_;
+  bool copied_, streamed_;
+};
+
+void copy_rows(const LoopGeometry& g, char* dst, const char* src, const Run& run, int64_t numel) {
   const size_t last = g.shape.size() - 1;
   const int64_t row = g.shape[last];
   parallel_for(numel, kGrain, [&](int64_t begin, int64_t end) {
@@ -68,7 +103,7 @@ void copy_rows(const LoopGeometry& g, char* dst, const char* src, simd::ConvertF
         src_offset += index[d] * g.strides[1][d];
       }
       const int64_t n = std::min(end - at, row - index[last]);
-      convert(src + src_offset, g.strides[1][last], dst + dst_offset, g.strides[0][last], n);
+      run(dst + dst_offset, src + src_offset, n);
       at += n;
       index[last] = 0;
       for (size_t d = last; d-- > 0;) {
@@ -76,6 +111,7 @@ void copy_rows(const LoopGeometry& g, char* dst, const char* src, simd::ConvertF
         index[d] = 0;
       }
     }
+    run.finish();
   });
 }
 
@@ -103,7 +139,7 @@ void copy_strided(const Tensor& dst, const Tensor& src) {
   char* const to = static_cast<char*>(dst.data());
   const char* const from = static_cast<const char*>(src.data());
   if (dst.dtype() == src.dtype() && copy_transposed(g, to, from, dst.element_size())) return;
-  copy_rows(g, to, from, simd::converter(src.dtype(), dst.dtype()), numel);
+  copy_rows(g, to, from, Run(g, dst, src), numel);
 }
 
 }  // namespace treadle

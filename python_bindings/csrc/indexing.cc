@@ -93,8 +93,7 @@ class Selector {
       ellipses += items[i] == Py_Ellipsis;
     }
     check<ErrorKind::Index>(used <= rank_, "index: expected at most ", rank_,
-                            " indices for a tensor of shape ", geometry_.sizes(), ", got ",
-                            used);
+                            " indices for a tensor of shape ", geometry_.sizes(), ", got ", used);
     check<ErrorKind::Index>(ellipses <= 1, "index: expected at most one ellipsis (...), got ",
                             ellipses);
     for (size_t i = 0; i < items.size(); ++i)
