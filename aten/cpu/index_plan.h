@@ -9,6 +9,7 @@
 // whoever changes an index tensor meanwhile changes nothing; but see DirectIndex.
 #pragma once
 
+#include <cstring>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -208,10 +209,12 @@ struct Assign {
 };
 
 template <class T, class Write>
-void write_run(const StreamedWrites& writes, T* target, const T* source, int64_t count,
-               Write write) {
+void write_run(T* target, const T* source, int64_t count, Write write) {
   if constexpr (std::is_same_v<Write, Assign>) {
-    if (count >= 16) return writes.copy(target, source, count * int64_t{sizeof(T)});
+    if (count >= 16) {
+      std::memcpy(static_cast<void*>(target), source, static_cast<size_t>(count) * sizeof(T));
+      return;
+    }
   }
   for (int64_t r = 0; r < count; ++r) write(target[r], source[r]);
 }
@@ -270,9 +273,6 @@ void write_plan(const IndexPlan& plan, T* data, int64_t span, const T* source, b
       rows > 1 ? 1 : std::max<int64_t>(16, (plan.run + num_threads() - 1) / num_threads());
   const int64_t columns = rows > 1 ? rows : (plan.run + width - 1) / width;
   const int64_t work = entries * (rows > 1 ? plan.run : width);
-  const StreamedWrites writes(plan.slices() * slice * int64_t{sizeof(T)});
-  // What goes past the caches is not asked for.
-  const int64_t asked = std::is_same_v<Write, Assign> && many && writes.on() ? 0 : entries - kAhead;
   parallel_for(static_cast<int64_t>(plan.outer.size()) * columns, grain_for(work),
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i) {
@@ -285,16 +285,16 @@ void write_plan(const IndexPlan& plan, T* data, int64_t span, const T* source, b
                    const T* from = many ? source + o * entries * slice + q * plan.run : source;
                    for (int64_t e = 0; e < entries; ++e) {
                      T* const to = target + plan.index[e];
-                     if (e < asked) __builtin_prefetch(target + plan.index[e + kAhead] + first, 1);
+                     if (e + kAhead < entries)
+                       __builtin_prefetch(target + plan.index[e + kAhead] + first, 1);
                      if (many) {
-                       write_run(writes, to + first, from + first, last - first, write);
+                       write_run(to + first, from + first, last - first, write);
                        from += slice;
                      } else {
                        for (int64_t r = first; r < last; ++r) write(to[r], *from);
                      }
                    }
                  }
-                 writes.finish();
                });
 }
 

@@ -4,14 +4,12 @@
 #include "aten/cpu/pointwise_blocks.h"
 
 #include "aten/cpu/convert.h"
-#include "aten/cpu/streamed_writes.h"
 #include "core/parallel.h"
 
 namespace treadle::simd {
 namespace {
 
-constexpr int64_t kBlock = 512;  // elements of a buffer
-constexpr int64_t kStreamedBlock = 1024;
+constexpr int64_t kBlock = 512;        // elements of a buffer
 constexpr int64_t kGrain = 32 * 1024;  // elements of a parallel chunk; a multiple of kBlock
 constexpr int64_t kLongRow = 64;       // rows at least this long are walked one at a time
 constexpr int64_t kMaxItem = 16;
@@ -47,14 +45,6 @@ void next_row(const PointwiseCall& call, int64_t* index) {
     if (++index[d] < call.shape[d]) return;
     index[d] = 0;
   }
-}
-
-// What is written over is in the caches already.
-bool writes_over_input(const PointwiseCall& call) {
-  for (int k = 0; k < call.inputs; ++k) {
-    if (call.in[k].data == call.out.data) return true;
-  }
-  return false;
 }
 
 class StridedRun {
@@ -191,27 +181,12 @@ void run_blocks(const PointwiseCall& call, const PointwiseTargets& targets) {
   check_internal(block != nullptr, "a pointwise kernel was called for a dtype it has no loop for");
   if (call.direct) [[likely]] {
     const int64_t item = item_size(call.compute), out_item = bool_result ? 1 : item;
-    const auto piece = [&](char* out, int64_t begin, int64_t end) {
+    const auto piece = [&](int64_t begin, int64_t end) {
       const void* in[kMaxPointwiseInputs];
       for (int k = 0; k < call.inputs; ++k) in[k] = call.in[k].data + begin * item;
-      block(out, in, call.scalars, end - begin);
+      block(call.out.data + begin * out_item, in, call.scalars, end - begin);
     };
-    const cpu::StreamedWrites writes(call.numel * out_item);
-    if (writes.on() && !writes_over_input(call)) {
-      parallel_for(call.numel, kGrain, [&](int64_t begin, int64_t end) {
-        alignas(64) char buffer[kStreamedBlock * kMaxItem];
-        for (int64_t at = begin; at < end; at += kStreamedBlock) {
-          const int64_t stop = std::min(at + kStreamedBlock, end);
-          piece(buffer, at, stop);
-          writes.copy(call.out.data + at * out_item, buffer, (stop - at) * out_item);
-        }
-        writes.finish();
-      });
-      return;
-    }
-    parallel_for(call.numel, kGrain, [&](int64_t begin, int64_t end) {
-      piece(call.out.data + begin * out_item, begin, end);
-    });
+    parallel_for(call.numel, kGrain, piece);
     return;
   }
   StridedRun run(call, block, bool_result ? ScalarType::Bool : call.compute);

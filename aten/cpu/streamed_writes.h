@@ -23,9 +23,6 @@ class StreamedWrites {
   // `total` is how many bytes the call writes.
   explicit StreamedWrites(int64_t total) : on_(total >= kLarge) {}
 
-  // Whether ordinary stores would be slower.
-  bool on() const { return on_; }
-
   // The two do not overlap.
   void copy(void* to, const void* from, int64_t bytes) const {
     if (on_ && bytes >= 4 * kLine)

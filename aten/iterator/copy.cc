@@ -61,29 +61,19 @@ class Run {
         dst_stride_(g.strides[0].back()),
         src_stride_(g.strides[1].back()),
         item_(dst.element_size()),
-        copied_(dst.dtype() == src.dtype() && dst_stride_ == item_ && src_stride_ == item_),
-        streamed_(writes_.on() && dst_stride_ == item_) {}
+        moved_(dst.dtype() == src.dtype() && dst_stride_ == item_ && src_stride_ == item_) {}
 
   void operator()(char* dst, const char* src, int64_t n) const {
-    if (copied_) return writes_.copy(dst, src, n * item_);
-    if (!streamed_) return convert_(src, src_stride_, dst, dst_stride_, n);
-    alignas(64) char buffer[kBuffer];
-    const int64_t piece = kBuffer / item_;
-    for (; n > 0; n -= piece, src += piece * src_stride_, dst += kBuffer) {
-      const int64_t count = std::min(n, piece);
-      convert_(src, src_stride_, buffer, item_, count);
-      writes_.copy(dst, buffer, count * item_);
-    }
+    if (moved_) return writes_.copy(dst, src, n * item_);
+    convert_(src, src_stride_, dst, dst_stride_, n);
   }
   void finish() const { writes_.finish(); }
 
  private:
-  static constexpr int64_t kBuffer = 4096;  // bytes
-
   cpu::StreamedWrites writes_;
   simd::ConvertFn* convert_;
   int64_t dst_stride_, src_stride_, item_;
-  bool copied_, streamed_;
+  bool moved_;
 };
 
 void copy_rows(const LoopGeometry& g, char* dst, const char* src, const Run& run, int64_t numel) {
