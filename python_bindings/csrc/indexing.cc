@@ -73,10 +73,14 @@ bool are_mere_views(const Tensor& self) {
   return layers.included == 0 && layers.excluded == 0 && !autograd::records(self);
 }
 
+// What becomes of the view: autograd has to know whose it is where somebody may keep it, or
+// where a write to it is recorded.
+enum class Use : bool { Kept, Written };
+
 class Selector {
  public:
-  explicit Selector(const Tensor& self)
-      : geometry_(self), rank_(self.dim()), at_once_(are_mere_views(self)) {
+  Selector(const Tensor& self, Use use)
+      : geometry_(self), rank_(self.dim()), use_(use), at_once_(are_mere_views(self)) {
     selection_.view = self;
   }
 
@@ -106,9 +110,9 @@ class Selector {
     return finish();
   }
   // Of one int, the commonest.
-  Tensor apply_int(int64_t index) {
+  Selection apply_int(int64_t index) {
     select(index);
-    return finish().view;
+    return finish();
   }
 
  private:
@@ -118,8 +122,11 @@ class Selector {
   }
 
   Selection finish() {
-    if (at_once_ && changed_)
-      selection_.view = autograd::as_view(selection_.view, geometry_.over(selection_.view));
+    if (at_once_ && changed_) {
+      Tensor view = geometry_.over(selection_.view);
+      selection_.view =
+          use_ == Use::Kept ? autograd::as_view(selection_.view, std::move(view)) : std::move(view);
+    }
     return std::move(selection_);
   }
 
@@ -235,11 +242,15 @@ class Selector {
   shape::ViewGeometry geometry_;  // of the view, which is made of it at the end if `at_once_`
   int64_t rank_;
   int64_t dim_ = 0;
+  Use use_;
   bool at_once_, changed_ = false;
 };
 
-Selection select_index(const Tensor& self, PyObject* index) {
-  if (PySlice_Check(index) && self.dim() > 0) return Selector(self).apply_slice(index);
+Selection select_index(const Tensor& self, PyObject* index, Use use) {
+  if (self.dim() > 0) {
+    if (PyLong_CheckExact(index)) return Selector(self, use).apply_int(to_int("index", index));
+    if (PySlice_Check(index)) return Selector(self, use).apply_slice(index);
+  }
   if (is_tensor(index) && self.dim() > 0) {  // x[rows]
     const Tensor& rows = unwrap(index);
     if (rows.dim() > 0 && rows.dtype() == ScalarType::Int64)
@@ -247,20 +258,17 @@ Selection select_index(const Tensor& self, PyObject* index) {
   }
   if (!is_index_list(index)) {
     PyObject* const items[] = {index};
-    return Selector(self).apply({items, 1});
+    return Selector(self, use).apply({items, 1});
   }
   Object items(PySequence_Tuple(index));
   PyObject* const* first = &PyTuple_GET_ITEM(items.get(), 0);
-  return Selector(self).apply({first, static_cast<size_t>(PyTuple_GET_SIZE(items.get()))});
+  return Selector(self, use).apply({first, static_cast<size_t>(PyTuple_GET_SIZE(items.get()))});
 }
 
 PyObject* get_item(PyObject* self, PyObject* index) {
   return guarded([&]() -> PyObject* {
     const Tensor& tensor = unwrap(self);
-    if (PyLong_CheckExact(index) && tensor.dim() > 0) {  // x[3], the commonest of all
-      return wrap(Selector(tensor).apply_int(to_int("index", index)));
-    }
-    const Selection selection = select_index(tensor, index);
+    const Selection selection = select_index(tensor, index, Use::Kept);
     if (selection.has_lookup) {
       return wrap(
           run([&] { return aten::index(selection.view, selection.lookups); }, selection.view));
@@ -287,7 +295,8 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
     check<ErrorKind::Type>(value != nullptr,
                            "del: expected no deletion, a tensor keeps its elements");
     const Tensor& tensor = unwrap(self);
-    const Selection selection = select_index(tensor, index);
+    const bool recorded = is_tensor(value) && autograd::records(unwrap(value));
+    const Selection selection = select_index(tensor, index, recorded ? Use::Kept : Use::Written);
     if (!selection.has_lookup && is_number(value)) {
       const Scalar number = to_scalar("setitem", value);
       run([&] { return aten::fill_(selection.view, number); }, selection.view);
