@@ -34,12 +34,16 @@ IndexGeometry index_geometry(const char* op, const Tensor& self, TensorList indi
     check<ErrorKind::Index>(
         index.dtype() == ScalarType::Int64 || index.dtype() == ScalarType::Int32, op,
         ": expected index tensors of dtype int64, int32, bool or uint8, got ", index.dtype());
-    const auto sizes = broadcast_two(g.index_sizes, index.sizes());
-    check<ErrorKind::Index>(sizes.has_value(), op,
-                            ": expected index tensors whose shapes broadcast together, got ",
-                            g.index_sizes, " and ", index.sizes());
-    if (!g.indexed_dims.empty() && g.indexed_dims.back() != d - 1) adjacent = false;
-    g.index_sizes = *sizes;
+    if (g.indexed_dims.empty()) {
+      g.index_sizes = index.sizes();
+    } else {
+      const auto sizes = broadcast_two(g.index_sizes, index.sizes());
+      check<ErrorKind::Index>(sizes.has_value(), op,
+                              ": expected index tensors whose shapes broadcast together, got ",
+                              g.index_sizes, " and ", index.sizes());
+      g.index_sizes = *sizes;
+      if (g.indexed_dims.back() != d - 1) adjacent = false;
+    }
     g.indexed_dims.push_back(d);
   }
   check<ErrorKind::Index>(!g.indexed_dims.empty(), op,
