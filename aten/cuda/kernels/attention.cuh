@@ -93,7 +93,8 @@ struct Attention {
     const C s = product * scale;
     if (mask_kind == Mask::None) return s;
     const int64_t at = mask_at + i * mask.row + j * mask.column;
-    if (mask_kind == Mask::Bool) return static_cast<const bool*>(mask.data)[at] ? s : kUnseen;
+    if (mask_kind == Mask::Bool)
+      return element_value(static_cast<const bool*>(mask.data)[at]) ? s : kUnseen;
     return s + widened(static_cast<const T*>(mask.data)[at]);
   }
 };

@@ -39,10 +39,11 @@ __global__ void __launch_bounds__(kBlock)
     for (int i = threadIdx.x; i < kTile * kSlice; i += kBlock) {
       const int64_t r = r0 + i / kSlice, k = k0 + i % kSlice;
       left[i % kSlice][i / kSlice] =
-          r < rows && k < inner ? static_cast<U>(a.data[r * a.row + k * a.column]) : U(0);
+          r < rows && k < inner ? static_cast<U>(widened(a.data[r * a.row + k * a.column])) : U(0);
       const int64_t c = c0 + i % kTile, e = k0 + i / kTile;
-      right[i / kTile][i % kTile] =
-          c < columns && e < inner ? static_cast<U>(b.data[e * b.row + c * b.column]) : U(0);
+      right[i / kTile][i % kTile] = c < columns && e < inner
+                                        ? static_cast<U>(widened(b.data[e * b.row + c * b.column]))
+                                        : U(0);
     }
     __syncthreads();
     for (int e = 0; e < kSlice; ++e) {
@@ -65,7 +66,7 @@ __global__ void __launch_bounds__(kBlock)
       if (r >= rows || c >= columns) continue;
       T& to = out[r * columns + c];
       U value = sums[i][j] * alpha;
-      if (beta != 0) value += beta * static_cast<U>(to);
+      if (beta != 0) value += beta * static_cast<U>(widened(to));
       to = static_cast<T>(value);
     }
   }

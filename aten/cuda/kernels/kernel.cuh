@@ -30,8 +30,9 @@ struct StoredAs<std::complex<R>> {
 template <class T>
 using Stored = typename StoredAs<T>::type;
 
+// By reference, as a bool's byte may be any (element_value).
 template <class T>
-__device__ inline Computed<T> widened(T v) {
+__device__ inline Computed<T> widened(const T& v) {
   if constexpr (std::is_same_v<T, Half>) {
     float f;
     asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(v.bits));
@@ -39,7 +40,7 @@ __device__ inline Computed<T> widened(T v) {
   } else if constexpr (std::is_same_v<T, BFloat16>) {
     return __uint_as_float(static_cast<unsigned>(v.bits) << 16);
   } else {
-    return v;
+    return element_value(v);
   }
 }
 template <class T>
@@ -99,7 +100,7 @@ T number_at(const Tensor& t, int64_t i) {
   move_bytes({&value, 0, kCPU},
              {t.storage()->data(), (t.storage_offset() + i) * t.element_size(), t.device()},
              sizeof value, false);
-  return value;
+  return element_value(value);
 }
 
 // An element that is only moved, as one number; and by its size.

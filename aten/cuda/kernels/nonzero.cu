@@ -10,7 +10,7 @@ namespace treadle::cuda {
 namespace {
 
 template <class T>
-__device__ inline bool is_nonzero(T value) {
+__device__ inline bool is_nonzero(const T& value) {
   if constexpr (std::is_same_v<T, simd::Cplx<float>> || std::is_same_v<T, simd::Cplx<double>>)
     return value.re != 0 || value.im != 0;
   else
