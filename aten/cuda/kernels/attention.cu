@@ -395,9 +395,8 @@ void attention_backward_cuda(const Tensor& grad, const Tensor& query, const Tens
   const int64_t rows = a.batches * a.length;
   if (rows > 0) {
     constexpr int64_t kTogether = kBlock / 32;
-    delta_kernel<T>
-        <<<static_cast<unsigned>((rows + kTogether - 1) / kTogether), kBlock, 0, place.stream>>>(
-            a, y.data_as<T>(), delta.data_as<C>());
+    delta_kernel<T><<<block_each((rows + kTogether - 1) / kTogether), kBlock, 0, place.stream>>>(
+        a, y.data_as<T>(), delta.data_as<C>());
     check_launched();
   }
   if constexpr (sizeof(T) == 2)

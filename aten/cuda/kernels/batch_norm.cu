@@ -150,7 +150,7 @@ Tensor room_for(const Channels& s, const Tensor& like) {
   return empty_tensor({2, s.channels * s.pieces}, like.dtype(), like.device());
 }
 dim3 blocks_of(const Channels& s) {
-  return {static_cast<unsigned>(s.channels), static_cast<unsigned>(s.pieces)};
+  return {block_each(s.channels), static_cast<unsigned>(s.pieces)};
 }
 
 template <class T>

@@ -201,7 +201,7 @@ void ctc_loss_cuda(const Tensor& log_probs, const Tensor& targets, IntList input
   places_kernel<<<blocks_for(s.count * s.width), kBlock, 0, place.stream>>>(
       s, classes.data_as<int64_t>(), nullptr, faults().place(place.device));
   check_launched();
-  forward_kernel<T><<<static_cast<unsigned>(s.count), kBlock, 0, place.stream>>>(
+  forward_kernel<T><<<block_each(s.count), kBlock, 0, place.stream>>>(
       log_probs.data_as<T>(), strides_of(log_probs), s, classes.data_as<int64_t>(),
       log_alpha.size(1), log_alpha.data_as<T>(), loss.data_as<T>());
   check_launched();
@@ -231,7 +231,7 @@ void ctc_loss_backward_cuda(const Tensor& grad, const Tensor& log_probs, const T
   check_launched();
   const Tensor beta = empty_tensor({s.count, 2, s.width}, out.dtype(), out.device());
   const Tensor posterior = empty_tensor(alphas.sizes(), out.dtype(), out.device());
-  posterior_kernel<T><<<static_cast<unsigned>(s.count), kBlock, 0, place.stream>>>(
+  posterior_kernel<T><<<block_each(s.count), kBlock, 0, place.stream>>>(
       grads.data_as<T>(), log_probs.data_as<T>(), strides_of(log_probs), s, classes, steps,
       losses.data_as<T>(), alphas.data_as<T>(), beta.data_as<T>(), posterior.data_as<T>());
   check_launched();

@@ -98,7 +98,7 @@ void fold_lines(F f, int64_t lines, int64_t size, bool side_by_side, const Place
     return check_launched();
   }
   if (size <= kFoldedByWarp && lines >= kWarpsOfBlock) {
-    fold_by_warps<<<static_cast<unsigned>((lines + kWarpsOfBlock - 1) / kWarpsOfBlock), kBlock, 0,
+    fold_by_warps<<<block_each((lines + kWarpsOfBlock - 1) / kWarpsOfBlock), kBlock, 0,
                     place.stream>>>(f, lines, size);
     return check_launched();
   }
@@ -110,12 +110,11 @@ void fold_lines(F f, int64_t lines, int64_t size, bool side_by_side, const Place
                           place.where);
     folds = static_cast<State*>(memory.data());
   }
-  fold_chunk<<<static_cast<unsigned>(lines * chunks), kBlock, 0, place.stream>>>(f, size, chunks,
-                                                                                 folds);
+  fold_chunk<<<block_each(lines * chunks), kBlock, 0, place.stream>>>(f, size, chunks, folds);
   check_launched();
   if (chunks == 1) return;
-  fold_chunks<<<static_cast<unsigned>(lines), kBlock, 0, place.stream>>>(
-      f, chunks, static_cast<const State*>(folds));
+  fold_chunks<<<block_each(lines), kBlock, 0, place.stream>>>(f, chunks,
+                                                              static_cast<const State*>(folds));
   check_launched();
 }
 

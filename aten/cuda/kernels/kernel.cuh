@@ -10,6 +10,7 @@
 #include "aten/cuda/fault_record.h"
 #include "aten/cuda/faults.h"
 #include "aten/cuda/kernels/registration.h"
+#include "core/error.h"
 
 namespace treadle::cuda {
 
@@ -75,6 +76,12 @@ struct Place {
 // Blocks for `n` elements, of which a thread does one after another (see for_each_element).
 inline unsigned blocks_for(int64_t n) {
   return static_cast<unsigned>(std::min<int64_t>((n + kBlock - 1) / kBlock, 1 << 20));
+}
+// A block for each of `n`.
+inline unsigned block_each(int64_t n) {
+  check<ErrorKind::Runtime>(n <= INT32_MAX,
+                            "cuda: expected a kernel of fewer than 2^31 blocks, got ", n);
+  return static_cast<unsigned>(n);
 }
 inline void check_launched() { succeed(cudaGetLastError(), "launching a kernel"); }
 

@@ -62,7 +62,7 @@ void layer_norm_cuda(const Tensor& input, IntList normalized_shape, const Tensor
   if (s.rows == 0) return;
   const Tensor x = dense(input), w = dense(weight), b = dense(bias);
   const Place place(input);
-  layer_norm_kernel<T><<<static_cast<unsigned>(s.rows), kBlock, 0, place.stream>>>(
+  layer_norm_kernel<T><<<block_each(s.rows), kBlock, 0, place.stream>>>(
       x.data_as<T>(), data_of<T>(w), data_of<T>(b), static_cast<C>(eps), s.length, out.data_as<T>(),
       mean.data_as<C>(), rstd.data_as<C>());
   check_launched();
@@ -80,7 +80,7 @@ void layer_norm_backward_cuda(const Tensor& grad, const Tensor& input, IntList n
                r = dense(rstd);
   const Place place(input);
   if (s.rows > 0) {
-    input_gradient_kernel<T><<<static_cast<unsigned>(s.rows), kBlock, 0, place.stream>>>(
+    input_gradient_kernel<T><<<block_each(s.rows), kBlock, 0, place.stream>>>(
         g.data_as<T>(), x.data_as<T>(), data_of<T>(w), m.data_as<C>(), r.data_as<C>(), s.length,
         grad_input.data_as<T>());
     check_launched();

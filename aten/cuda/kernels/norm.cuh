@@ -90,7 +90,7 @@ void parameter_gradients(const Tensor& g, const Tensor& x, const Tensor& mean, c
   const Tensor room = empty_tensor({2, pieces, s.length}, rstd.dtype(), g.device());
   C *const weights = room.data_as<C>(), *const biases = weights + pieces * s.length;
   parameter_sums_kernel<T>
-      <<<dim3(static_cast<unsigned>(columns), static_cast<unsigned>(pieces)), kBlock, 0, stream>>>(
+      <<<dim3(block_each(columns), static_cast<unsigned>(pieces)), kBlock, 0, stream>>>(
           g.data_as<T>(), x.data_as<T>(), data_of<C>(mean), rstd.data_as<C>(), s.rows, s.length,
           piece, weights, biases);
   check_launched();

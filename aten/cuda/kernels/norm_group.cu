@@ -122,7 +122,7 @@ void group_norm_cuda(const Tensor& input, const Tensor& weight, const Tensor& bi
   if (s.rows() == 0) return;
   const Tensor x = dense(input), w = dense(weight), b = dense(bias);
   const Place place(input);
-  group_norm_kernel<T><<<static_cast<unsigned>(s.rows()), kBlock, 0, place.stream>>>(
+  group_norm_kernel<T><<<block_each(s.rows()), kBlock, 0, place.stream>>>(
       x.data_as<T>(), data_of<T>(w), data_of<T>(b), static_cast<C>(eps), s, out.data_as<T>(),
       mean.data_as<C>(), rstd.data_as<C>());
   check_launched();
@@ -146,10 +146,10 @@ void group_norm_backward_cuda(const Tensor& grad, const Tensor& input, const Ten
   if (all > 0) {
     constexpr int64_t kTogether = kBlock / 32;
     channel_sums_kernel<T>
-        <<<static_cast<unsigned>((all + kTogether - 1) / kTogether), kBlock, 0, place.stream>>>(
+        <<<block_each((all + kTogether - 1) / kTogether), kBlock, 0, place.stream>>>(
             g.data_as<T>(), x.data_as<T>(), m.data_as<C>(), r.data_as<C>(), s, sums, dots);
     check_launched();
-    group_gradient_kernel<T><<<static_cast<unsigned>(s.rows()), kBlock, 0, place.stream>>>(
+    group_gradient_kernel<T><<<block_each(s.rows()), kBlock, 0, place.stream>>>(
         g.data_as<T>(), x.data_as<T>(), data_of<T>(w), m.data_as<C>(), r.data_as<C>(), s, sums,
         dots, grad_input.data_as<T>());
     check_launched();
@@ -199,7 +199,7 @@ void rms_norm_cuda(const Tensor& input, IntList normalized_shape, const Tensor& 
   if (s.rows == 0) return;
   const Tensor x = dense(input), w = dense(weight);
   const Place place(input);
-  rms_norm_kernel<T><<<static_cast<unsigned>(s.rows), kBlock, 0, place.stream>>>(
+  rms_norm_kernel<T><<<block_each(s.rows), kBlock, 0, place.stream>>>(
       x.data_as<T>(), data_of<T>(w), static_cast<C>(eps), s.length, out.data_as<T>(),
       rstd.data_as<C>());
   check_launched();
@@ -215,7 +215,7 @@ void rms_norm_backward_cuda(const Tensor& grad, const Tensor& input, IntList nor
   const Tensor g = dense(grad), x = dense(input), w = dense(weight), r = dense(rstd);
   const Place place(input);
   if (s.rows > 0) {
-    rms_gradient_kernel<T><<<static_cast<unsigned>(s.rows), kBlock, 0, place.stream>>>(
+    rms_gradient_kernel<T><<<block_each(s.rows), kBlock, 0, place.stream>>>(
         g.data_as<T>(), x.data_as<T>(), data_of<T>(w), r.data_as<C>(), s.length,
         grad_input.data_as<T>());
     check_launched();

@@ -110,7 +110,7 @@ void scan_lines(F f, int64_t lines, int64_t size, bool side_by_side, const Place
     return;
   }
   const int64_t chunks = (size + kScanChunk - 1) / kScanChunk;
-  const auto blocks = static_cast<unsigned>(lines * chunks);
+  const auto blocks = block_each(lines * chunks);
   Tensor memory;
   State* folds = nullptr;
   if (chunks > 1) {

@@ -87,7 +87,7 @@ struct Sizes {
   }
   unsigned blocks() const {
     const int64_t together = kBlock / threads();
-    return static_cast<unsigned>((outer * inner + together - 1) / together);
+    return block_each((outer * inner + together - 1) / together);
   }
   // The kernel for that many threads.
   template <class F>

@@ -80,7 +80,7 @@ void mode_cuda(const Tensor& self, int64_t dim, bool /*keepdim*/, const Tensor& 
   const Lines lines = lines_of(self.sizes(), dim);
   const T* const from = input.data_as<T>();
   const SortedPairs pairs = sorted_lines("mode", from, lines, false, place);
-  mode_kernel<<<static_cast<unsigned>(lines.count), kBlock, 0, place.stream>>>(
+  mode_kernel<<<block_each(lines.count), kBlock, 0, place.stream>>>(
       static_cast<const uint32_t*>(pairs.positions()), from, lines, values.data_as<T>(),
       indices.data_as<int64_t>());
   check_launched();

@@ -158,7 +158,7 @@ void topk_cuda(const Tensor& self, int64_t k, int64_t dim, bool largest, bool /*
                indices.data_as<int64_t>(), place);
     return;
   }
-  topk_kernel<<<static_cast<unsigned>(lines.count), kBlock, 0, place.stream>>>(
+  topk_kernel<<<block_each(lines.count), kBlock, 0, place.stream>>>(
       from, lines, k, largest, values.data_as<T>(), indices.data_as<int64_t>());
   check_launched();
 }
@@ -247,7 +247,7 @@ void select_one(const char* op, const Tensor& self, int64_t dim, int64_t given,
         indices.data_as<int64_t>());
     return check_launched();
   }
-  select_kernel<T, rank><<<static_cast<unsigned>(lines.count), kBlock, 0, place.stream>>>(
+  select_kernel<T, rank><<<block_each(lines.count), kBlock, 0, place.stream>>>(
       from, lines, given, values.data_as<T>(), indices.data_as<int64_t>());
   check_launched();
 }
