@@ -203,16 +203,17 @@ __global__ void __launch_bounds__(kThreads)
                   a.length, a.value_width);
 }
 
-// Of a query and a key: a product of theirs becomes the probability, multiplied by what dropout
-// says
-// (`kept`), and a product of their gradient and value the score's gradient.
+// Of a query and a key: a product of theirs becomes the probability, times what dropout says
+// (`kept`), and a product of their gradient and value the score's gradient. What no query sees has
+// none, whatever the product is.
 template <class T>
 __device__ inline void to_gradient(const Attention<T>& a, bool plain, int64_t mask_at, int64_t i,
                                    int64_t j, float logsumexp, float delta, float kept,
                                    float& product, float& gradient) {
   const float s = plain ? product * a.scale : a.score(product, mask_at, i, j);
-  const float p = logsumexp == -INFINITY || s == -INFINITY ? 0.0f : __expf(s - logsumexp);
-  gradient = p * (gradient * kept - delta);
+  const bool seen = j < a.source && logsumexp != -INFINITY;
+  const float p = seen ? __expf(s - logsumexp) : 0.0f;
+  gradient = seen ? p * (gradient * kept - delta) : 0.0f;
   product = p * kept;
 }
 
