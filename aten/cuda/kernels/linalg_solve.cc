@@ -1,5 +1,4 @@
-// Solutions of linear systems, exponentials and least squares, made of the factors: LU and
-// triangles, QR, singular values.
+// Solutions of linear systems, made of LU factors and triangles.
 #include "aten/cuda/kernels/solver.h"
 #include "aten/ops/_linalg_lu.h"
 #include "aten/ops/_linalg_solve.h"

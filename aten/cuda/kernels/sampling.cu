@@ -47,7 +47,7 @@ __global__ void sum_weights(const T* weights, int64_t n, int64_t least, double* 
     record_wrong_number(fault, kPositiveSum, kMultinomial, total);
   else if (positive < least)
     record_fault(fault, kTooFewWeights, kMultinomial, least, 0, positive);
-  if (last) last[blockIdx.x] = largest;
+  last[blockIdx.x] = largest;
 }
 
 // With replacement: the sample's number falls into one of the intervals that the sums bound.
