@@ -1,6 +1,7 @@
 // bincount: how often each integer occurs, or the sum of weights there.
 #include <algorithm>
 
+#include "aten/histogram_bins.h"
 #include "aten/ops/bincount.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/to.h"
@@ -20,22 +21,12 @@ Tensor weighted(const int64_t* values, int64_t count, const Tensor& weights, int
 
 template <class T>
 Tensor bincount_cpu(const Tensor& self, const Tensor& weights, int64_t minlength) {
-  check<ErrorKind::Runtime>(self.dim() == 1, "bincount: expected self with 1 dimension, got shape ",
-                            self.sizes());
-  check<ErrorKind::Runtime>(minlength >= 0,
-                            "bincount: expected minlength >= 0, got minlength = ", minlength);
-  check<ErrorKind::Runtime>(!weights.defined() || weights.sizes() == self.sizes(),
-                            "bincount: expected weights of shape ", self.sizes(), ", got ",
-                            weights.defined() ? DimVector(weights.sizes()) : DimVector());
+  check_bincount(self, weights, minlength);
   // A copy: what was checked is what is counted.
   const Tensor own = aten::contiguous(aten::to(self, ScalarType::Int64));
   const std::vector<int64_t> values(own.data_as<int64_t>(), own.data_as<int64_t>() + own.numel());
   int64_t bins = minlength;
-  for (const int64_t value : values) {
-    check<ErrorKind::Runtime>(value >= 0 && value < INT64_MAX,
-                              "bincount: expected values >= 0, got ", value);
-    bins = std::max(bins, value + 1);
-  }
+  for (const int64_t value : values) bins = std::max(bins, bins_up_to(value));
   const int64_t count = own.numel();
   if (!weights.defined()) {
     const Tensor out = empty_cpu({bins}, ScalarType::Int64);

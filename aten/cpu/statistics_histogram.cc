@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "aten/cpu/dim_slices.h"
+#include "aten/histogram_bins.h"
 #include "aten/ops/_histogramdd.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/histc.h"
@@ -51,21 +52,11 @@ void histc_cpu(const Tensor& self, int64_t bins, const Scalar& min, const Scalar
       high = v <= high ? high : v;
     }
   }
-  if (low == high) {
-    low -= 1;
-    high += 1;
-  }
-  check<ErrorKind::Runtime>(std::isfinite(low) && std::isfinite(high),
-                            "histc: expected a finite range, got [", low, ", ", high, "]");
-  check<ErrorKind::Runtime>(low < high, "histc: expected min < max, got min = ", low,
-                            ", max = ", high);
-  const double width = high / 2 - low / 2;  // half of it: the whole may overflow
+  const EqualBins equal(low, high, bins);
   const auto counts = counted<int64_t>(n, bins, [&](int64_t begin, int64_t end, int64_t* count) {
     for (int64_t i = begin; i < end; ++i) {
-      const double v = at(i);
-      if (!(v >= low && v <= high)) continue;
-      const double place = (v / 2 - low / 2) / width * static_cast<double>(bins);
-      ++count[std::min(static_cast<int64_t>(place), bins - 1)];
+      const int64_t bin = equal.of(at(i));
+      if (bin >= 0) ++count[bin];
     }
   });
   T* const to = out.data_as<T>();
@@ -83,11 +74,7 @@ void histogramdd_cpu(const Tensor& self, TensorList bins, const Tensor& weight, 
   for (const Tensor& b : bins) {
     const Tensor own = aten::contiguous(b);
     edges.emplace_back(own.data_as<T>(), own.data_as<T>() + own.numel());
-    for (size_t i = 0; i < edges.back().size(); ++i) {
-      check<ErrorKind::Runtime>(
-          i == 0 ? edges.back()[0] == edges.back()[0] : edges.back()[i - 1] <= edges.back()[i],
-          "_histogramdd: expected bin edges in ascending order, got ", edges.back()[i], " at ", i);
-    }
+    check_edges(edges.back().data(), own.numel());
   }
   const T* const from = input.data_as<T>();
   const T* const factors = weights.defined() ? weights.data_as<T>() : nullptr;

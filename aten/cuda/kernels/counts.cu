@@ -1,9 +1,8 @@
 // How often values occur, or the sum of their weights: bincount, histc and the cells of histograms.
 // Counts are integers, which any order of additions gives; weights are added in the elements'
 // order.
-#include <cmath>
-
 #include "aten/cuda/kernels/meeting_writes.cuh"
+#include "aten/histogram_bins.h"
 #include "aten/ops/_histogramdd.h"
 #include "aten/ops/amax.h"
 #include "aten/ops/amin.h"
@@ -98,22 +97,13 @@ Tensor weighted(const Tensor& values, const Tensor& weights, int64_t bins, const
 
 template <class T>
 Tensor bincount_cuda(const Tensor& self, const Tensor& weights, int64_t minlength) {
-  check<ErrorKind::Runtime>(self.dim() == 1, "bincount: expected self with 1 dimension, got shape ",
-                            self.sizes());
-  check<ErrorKind::Runtime>(minlength >= 0,
-                            "bincount: expected minlength >= 0, got minlength = ", minlength);
-  check<ErrorKind::Runtime>(!weights.defined() || weights.sizes() == self.sizes(),
-                            "bincount: expected weights of shape ", self.sizes(), ", got ",
-                            weights.defined() ? DimVector(weights.sizes()) : DimVector());
+  check_bincount(self, weights, minlength);
   const Place place(self);
   const Tensor values = aten::contiguous(aten::to(self, ScalarType::Int64));
   int64_t bins = minlength;
   if (values.numel() > 0) {
-    const auto least = number_at<int64_t>(aten::amin(values), 0);
-    const auto most = number_at<int64_t>(aten::amax(values), 0);
-    check<ErrorKind::Runtime>(least >= 0 && most < INT64_MAX,
-                              "bincount: expected values >= 0, got ", least < 0 ? least : most);
-    bins = std::max(bins, most + 1);
+    bins_up_to(number_at<int64_t>(aten::amin(values), 0));
+    bins = std::max(bins, bins_up_to(number_at<int64_t>(aten::amax(values), 0)));
   }
   if (!weights.defined())
     return counted(Values{values.data_as<int64_t>()}, values.numel(), bins, place);
@@ -125,20 +115,11 @@ Tensor bincount_cuda(const Tensor& self, const Tensor& weights, int64_t minlengt
 
 // ---- histc ----
 
-// Equal bins between two numbers; the last has both its ends.
 template <class T>
-struct EqualBins {
+struct BinsOf {
   const T* from;
-  double low, high;
-  int64_t bins;
-  __device__ int64_t operator()(int64_t i) const {
-    const double v = widened(from[i]);
-    if (!(v >= low && v <= high)) return -1;
-    const double half_width = high / 2 - low / 2;  // the whole may overflow
-    const double place = (v / 2 - low / 2) / half_width * static_cast<double>(bins);
-    const auto bin = static_cast<int64_t>(place);
-    return bin < bins - 1 ? bin : bins - 1;
-  }
+  EqualBins bins;
+  __device__ int64_t operator()(int64_t i) const { return bins.of(widened(from[i])); }
 };
 template <class T>
 __global__ void as_elements(const int64_t* counts, int64_t n, T* out) {
@@ -157,16 +138,8 @@ void histc_cuda(const Tensor& self, int64_t bins, const Scalar& min, const Scala
     low = static_cast<Computed<T>>(number_at<T>(aten::amin(input), 0));
     high = static_cast<Computed<T>>(number_at<T>(aten::amax(input), 0));
   }
-  if (low == high) {
-    low -= 1;
-    high += 1;
-  }
-  check<ErrorKind::Runtime>(std::isfinite(low) && std::isfinite(high),
-                            "histc: expected a finite range, got [", low, ", ", high, "]");
-  check<ErrorKind::Runtime>(low < high, "histc: expected min < max, got min = ", low,
-                            ", max = ", high);
-  const Tensor counts =
-      counted(EqualBins<T>{input.data_as<T>(), low, high, bins}, input.numel(), bins, place);
+  const EqualBins equal(low, high, bins);
+  const Tensor counts = counted(BinsOf<T>{input.data_as<T>(), equal}, input.numel(), bins, place);
   as_elements<<<blocks_for(bins), kBlock, 0, place.stream>>>(
       static_cast<const int64_t*>(counts.data_as<int64_t>()), bins, out.data_as<T>());
   check_launched();
@@ -208,17 +181,6 @@ struct Cells {
 };
 
 template <class T>
-void check_edges(const Tensor& edges) {
-  const Tensor here = aten::to(edges, kCPU, edges.dtype());
-  const T* const e = here.data_as<T>();
-  for (int64_t i = 0; i < here.numel(); ++i) {
-    check<ErrorKind::Runtime>(i == 0 ? e[0] == e[0] : e[i - 1] <= e[i],
-                              "_histogramdd: expected bin edges in ascending order, got ", e[i],
-                              " at ", i);
-  }
-}
-
-template <class T>
 void histogramdd_cuda(const Tensor& self, TensorList bins, const Tensor& weight,
                       const Tensor& out) {
   if (out.numel() == 0) return;
@@ -231,7 +193,8 @@ void histogramdd_cuda(const Tensor& self, TensorList bins, const Tensor& weight,
   Cells<T> cells{points.data_as<T>(), static_cast<int>(self.size(1)), {}, {}};
   for (size_t d = 0; d < bins.size(); ++d) {
     edges.push_back(aten::contiguous(bins[d]));
-    check_edges<T>(edges.back());
+    const Tensor here = aten::to(edges.back(), kCPU, self.dtype());
+    check_edges<T>(here.data_as<T>(), here.numel());
     cells.edges[d] = edges.back().template data_as<T>();
     cells.sizes[d] = edges.back().numel();
   }
