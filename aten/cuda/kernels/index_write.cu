@@ -60,10 +60,7 @@ class AlongDim {
   // f(places): entries as places in units of the dimension's stride.
   template <class F>
   void with_places(F f) const {
-    const Tensor own = entries_of(index_, out_);
-    f(DirectEntries{own.data_as<int64_t>(),
-                    axes_over(op_, own.sizes(), own.strides()),
-                    {slices.span, 1, wraps_, -1, name_, faults().place(place_.device)}});
+    with_entries(op_, name_, out_, dim_, index_, wraps_, slices.unit, out_, place_, f);
   }
 
   Slices slices;
@@ -109,9 +106,7 @@ void index_copy_cuda(const Tensor& /*self*/, int64_t dim, const Tensor& index, c
   const Assign<Bits<T>> assign{along.source<Bits<T>>(from),
                                {static_cast<Bits<T>*>(out.data()), s.unit, s.columns}};
   along.with_places([&](auto places) {
-    if (s.entries == 1) return write_each(places, s.entries, s.width, assign, place);
-    const SortedPairs pairs = sorted_entries("index_copy", places, s.entries, s.span, place);
-    write_last(pairs, s.span, s.width, assign, place);
+    write_entries("index_copy", places, s.entries, s.span, s.width, assign, s.entries > 1, place);
   });
 }
 
@@ -172,9 +167,7 @@ void index_put_integer_cuda(const Tensor& /*self*/, TensorList indices, const Te
     if (values.numel() == 1)
       return write_each(places, s.entries, s.width, Fill<Unit>{data, {}, to}, place);
     const Assign<Unit> assign{{data, of_entries, of_columns}, to};
-    if (s.entries == 1) return write_each(places, s.entries, s.width, assign, place);
-    write_last(sorted_entries(op, places, s.entries, s.span, place), s.span, s.width, assign,
-               place);
+    write_entries(op, places, s.entries, s.span, s.width, assign, s.entries > 1, place);
   });
 }
 

@@ -81,6 +81,16 @@ void write_last(const SortedPairs& pairs, int64_t span, int64_t width, F f, cons
   check_launched();
 }
 
+// Each; where entries may `meet`, the last of those that do.
+template <class Places, class F>
+void write_entries(std::string_view op, Places place, int64_t n, int64_t span, int64_t width, F f,
+                   bool meet, const Place& on) {
+  if (meet)
+    write_last(sorted_entries(op, place, n, span, on), span, width, f, on);
+  else
+    write_each(place, n, width, f, on);
+}
+
 // ---- folds of those that meet ----
 
 // The end of the run of `key` that p is in.

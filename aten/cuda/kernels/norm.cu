@@ -12,16 +12,7 @@ __global__ void layer_norm_kernel(const T* x, const T* weight, const T* bias, Co
   using C = Computed<T>;
   x += blockIdx.x * length;
   y += blockIdx.x * length;
-  C sum = 0;
-  for (int64_t i = threadIdx.x; i < length; i += kBlock) sum += widened(x[i]);
-  const C m = folded_in_block(sum, Plus()) / static_cast<C>(length);
-  C squares = 0;
-  for (int64_t i = threadIdx.x; i < length; i += kBlock) {
-    const C d = widened(x[i]) - m;
-    squares += d * d;
-  }
-  const C variance = folded_in_block(squares, Plus()) / static_cast<C>(length);
-  const C scale = C(1) / sqrt(variance + eps);
+  const auto [m, scale] = moments_of(x, length, eps);
   for (int64_t i = threadIdx.x; i < length; i += kBlock) {
     const C w = parameter(weight, i, C(1)), b = parameter(bias, i, C(0));
     y[i] = narrowed<T>((widened(x[i]) - m) * scale * w + b);

@@ -26,6 +26,26 @@ struct NormRows {
   }
 };
 
+template <class C>
+struct Moments {
+  C mean, rstd;
+};
+// Of a row, by a block.
+template <class T>
+__device__ inline Moments<Computed<T>> moments_of(const T* x, int64_t length, Computed<T> eps) {
+  using C = Computed<T>;
+  C sum = 0;
+  for (int64_t i = threadIdx.x; i < length; i += kBlock) sum += widened(x[i]);
+  const C mean = folded_in_block(sum, Plus()) / static_cast<C>(length);
+  C squares = 0;
+  for (int64_t i = threadIdx.x; i < length; i += kBlock) {
+    const C d = widened(x[i]) - mean;
+    squares += d * d;
+  }
+  const C variance = folded_in_block(squares, Plus()) / static_cast<C>(length);
+  return {mean, C(1) / sqrt(variance + eps)};
+}
+
 // Of each column the sums over rows of g * (x - mean) * rstd and, where it is wanted, of g; a mean
 // that is null is 0. A block does 32 columns of a piece of the rows, in 8 parts whose sums it adds
 // in order; how many pieces there are depends on sizes alone, and they are joined in order too.

@@ -27,16 +27,7 @@ __global__ void group_norm_kernel(const T* x, const T* weight, const T* bias, Co
   const int64_t row = blockIdx.x, length = s.length();
   x += row * length;
   y += row * length;
-  C sum = 0;
-  for (int64_t i = threadIdx.x; i < length; i += kBlock) sum += widened(x[i]);
-  const C m = folded_in_block(sum, Plus()) / static_cast<C>(length);
-  C squares = 0;
-  for (int64_t i = threadIdx.x; i < length; i += kBlock) {
-    const C d = widened(x[i]) - m;
-    squares += d * d;
-  }
-  const C variance = folded_in_block(squares, Plus()) / static_cast<C>(length);
-  const C r = C(1) / sqrt(variance + eps);
+  const auto [m, r] = moments_of(x, length, eps);
   for (int64_t i = threadIdx.x; i < length; i += kBlock) {
     const int64_t c = s.channel(row, i);
     const C scale = r * parameter(weight, c, C(1)), shift = parameter(bias, c, C(0));

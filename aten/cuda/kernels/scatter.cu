@@ -108,9 +108,7 @@ void scatter_src_cuda(const Tensor& /*self*/, int64_t dim, const Tensor& index, 
                                target_of<Bits<T>>(out)};
   with_places("scatter", on_device(kScatter), dim, index, out, place,
               [&](PairedEntries places, bool meet) {
-                if (!meet) return write_each(places, n, 1, assign, place);
-                write_last(sorted_entries("scatter", places, n, out.numel(), place), out.numel(), 1,
-                           assign, place);
+                write_entries("scatter", places, n, out.numel(), 1, assign, meet, place);
               });
 }
 
