@@ -19,6 +19,8 @@ NUMBERS = treadle.randn(ENTRIES)
 ROWS = treadle.randn(ENTRIES // 10, 5)
 WITH_TIES = treadle.randint(-4, 4, (40, 5000)).to(treadle.float32)
 WITH_TIES[3, 17] = WITH_TIES[3, 99] = float("nan")
+# What is not 0 is true.
+BYTES = treadle.tensor([0, 2, 128, 0, 1, 255], dtype=treadle.uint8).view(treadle.bool)
 
 
 def table(index: Tensor, rows: Tensor) -> Tensor:
@@ -55,6 +57,14 @@ EXACT: dict[str, Case] = {
     "scatter_reduce": lambda on: on(treadle.zeros(PLACES)).scatter_reduce(
         0, on(INDEX), on(NUMBERS), "amax"
     ),
+    "nonzero of bytes": lambda on: treadle.nonzero(on(BYTES)),
+    "extremes of bytes": lambda on: treadle.cummax(on(BYTES.reshape(2, 3)), 1),
+    "most of bytes": lambda on: treadle.max(on(BYTES.reshape(2, 3)), 1),
+    "mode of bytes": lambda on: treadle.mode(on(BYTES), 0),
+    "different bytes": lambda on: treadle.unique(on(BYTES), return_counts=True),
+    "sum of bytes": lambda on: on(treadle.zeros(2, dtype=treadle.bool)).index_add(
+        0, on(treadle.tensor([0, 1, 1, 0, 0, 0])), on(BYTES)
+    ),
     "triu": lambda on: treadle.triu(on(WITH_TIES), 3),
     "flip": lambda on: treadle.flip(on(ROWS), (0, 1)),
     "repeat_interleave": lambda on: on(ROWS[:PLACES]).repeat_interleave(
@@ -77,6 +87,9 @@ ROUNDED: dict[str, Case] = {
     "cumsum": lambda on: treadle.cumsum(on(NUMBERS), 0),
     "cumsum of columns": lambda on: treadle.cumsum(on(ROWS), 0),
     "logcumsumexp": lambda on: treadle.logcumsumexp(on(NUMBERS), 0),
+    "mask of bytes": lambda on: treadle.nn.functional.scaled_dot_product_attention(
+        *(on(treadle.eye(2)[None]) for _ in "qkv"), attn_mask=on(BYTES[:4].reshape(1, 2, 2))
+    ),
 }
 
 
