@@ -244,6 +244,23 @@ TEST(Loops, FoldsGiveTheSameBitsHoweverElementsAreRead) {
   EXPECT_NEAR(wide[0], 499600.0f, 1.0f);
 }
 
+TEST(Loops, AnyByteButZeroIsTrue) {
+  constexpr unsigned n = 40;
+  alignas(16) uint8_t bytes[n];
+  int64_t truths = 0;
+  for (unsigned i = 0; i < n; ++i)
+    truths += (bytes[i] = static_cast<uint8_t>(i * 37 % 5 * 51)) != 0;
+  const auto* const bools = reinterpret_cast<const bool*>(bytes);
+  int64_t out[n];
+  run_blocks(2, 1, 4, [&] {
+    contiguous<Axpy, 4, 2>(n, out, Numbers<int64_t, 1>{{2}}, Held<bool, false, 4, 2>{bools},
+                           Held<bool, true, 4, 2>{bools + 4});
+  });
+  for (unsigned i = 0; i < n; ++i) ASSERT_EQ(out[i], (bytes[i] != 0) + 2 * (bytes[4] != 0)) << i;
+  EXPECT_EQ((fold_row<Sum, int64_t, false, true>(bools, 0u, n, 0, 1).value.v), truths);
+  EXPECT_EQ((fold_row<Sum, int64_t, false, false>(bools, 0u, n, 0, 1).value.v), truths);
+}
+
 TEST(Loops, NanIsTheLargest) {
   std::vector<float> data(500, 1.0f);
   data[333] = std::numeric_limits<float>::quiet_NaN();

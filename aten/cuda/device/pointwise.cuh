@@ -26,9 +26,9 @@ struct PlacesBelow<0, i...> {
 };
 
 template <class Function, class Out, class Compute, int n, int... i, class... Elements>
-inline Out evaluate(const Numbers<Compute, n>& numbers, Places<i...>, Elements... elements) {
-  return convert_element<Out>(simd::element_of(Function::eval(
-      simd::value_of(convert_element<Compute>(elements))..., simd::value_of(numbers.at[i])...)));
+inline Out evaluate(const Numbers<Compute, n>& numbers, Places<i...>, const Elements&... elements) {
+  return convert_element<Out>(simd::element_of(
+      Function::eval(simd::value_at<Compute>(elements)..., simd::value_of(numbers.at[i])...)));
 }
 
 // ---- contiguous: every operand follows the output, or is one element ----
@@ -43,9 +43,9 @@ struct Held {
   void load(int k, Index at) {
     packs[k] = *reinterpret_cast<const Pack<T, pack>*>(from + at);
   }
-  T get(int k, int e) const { return packs[k].at[e]; }
+  const T& get(int k, int e) const { return packs[k].at[e]; }
   template <class Index>
-  T one(Index at) const {
+  const T& one(Index at) const {
     return from[at];
   }
 };
@@ -58,9 +58,9 @@ struct Held<T, true, pack, times> {
   void load(int k, Index) {
     if (k == 0) value = *from;
   }
-  T get(int, int) const { return value; }
+  const T& get(int, int) const { return value; }
   template <class Index>
-  T one(Index) const {
+  const T& one(Index) const {
     return *from;
   }
 };
@@ -133,7 +133,7 @@ inline void find_places(const Geometry<Index, dims, operands>& g, Index at,
 }
 
 template <class T>
-inline T element_at(const char* base, long long place) {
+inline const T& element_at(const char* base, long long place) {
   return *reinterpret_cast<const T*>(base + place);
 }
 

@@ -85,8 +85,7 @@ inline Part<Function, T> fold_row(const In* row, Index begin, Index end, int lan
   };
   const auto fold = [&](const Pack<In, pack>& p) {
 #pragma unroll
-    for (int e = 0; e < pack; ++e)
-      take<Function, joins, T>(parts[e], simd::value_of(convert_element<T>(p.at[e])));
+    for (int e = 0; e < pack; ++e) take<Function, joins, T>(parts[e], simd::value_at<T>(p.at[e]));
   };
   for (; at + step * (times - 1) + pack <= end; at += step * times) {
     Pack<In, pack> held[times];
@@ -97,8 +96,7 @@ inline Part<Function, T> fold_row(const In* row, Index begin, Index end, int lan
   }
   for (; at + pack <= end; at += step) fold(read(at));
   for (int e = 0; e < pack; ++e)
-    if (at + e < end)
-      take<Function, joins, T>(parts[e], simd::value_of(convert_element<T>(row[at + e])));
+    if (at + e < end) take<Function, joins, T>(parts[e], simd::value_at<T>(row[at + e]));
 #pragma unroll
   for (int half = pack / 2; half > 0; half /= 2) {
 #pragma unroll
@@ -115,7 +113,7 @@ inline Part<Function, T> fold_places(const FoldGeometry<Index, kept, folded>& g,
   Part<Function, T> parts[times];
 #pragma unroll
   for (int k = 0; k < times; ++k) parts[k] = Part<Function, T>::empty();
-  const auto read = [&](Index at) {
+  const auto read = [&](Index at) -> const In& {
     return element_at<In>(base, place_of(at, g.folded_sizes, g.folded_in));
   };
   Index at = begin + lane;
@@ -124,14 +122,12 @@ inline Part<Function, T> fold_places(const FoldGeometry<Index, kept, folded>& g,
 #pragma unroll
     for (int k = 0; k < times; ++k) held[k] = read(at + Index(lanes) * k);
 #pragma unroll
-    for (int k = 0; k < times; ++k)
-      take<Function, joins, T>(parts[k], simd::value_of(convert_element<T>(held[k])));
+    for (int k = 0; k < times; ++k) take<Function, joins, T>(parts[k], simd::value_at<T>(held[k]));
   }
 #pragma unroll
   for (int k = 0; k < times - 1; ++k) {
     const Index last = at + Index(lanes) * k;
-    if (last < end)
-      take<Function, joins, T>(parts[k], simd::value_of(convert_element<T>(read(last))));
+    if (last < end) take<Function, joins, T>(parts[k], simd::value_at<T>(read(last)));
   }
   parts[0].join(parts[1]);
   parts[2].join(parts[3]);

@@ -31,6 +31,12 @@ inline Cplx<R> value_of(std::complex<R> v) {
   return {v.real(), v.imag()};
 }
 
+// An element of memory as a value of the computed type T.
+template <class T, class Element>
+inline Value<T> value_at(const Element& element) {
+  return value_of(convert_element<T>(element_value(element)));
+}
+
 // And a value as an element; a truth value is a bool.
 template <class T>
 inline T element_of(Vec<T> v) {

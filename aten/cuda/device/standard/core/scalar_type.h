@@ -31,6 +31,15 @@ struct BFloat16 {
   explicit operator float() const { return __uint_as_float(static_cast<uint32_t>(bits) << 16); }
 };
 
+// A bool whose byte is not 0 is true, whatever else the byte is.
+template <class T>
+inline T element_value(const T& element) {
+  if constexpr (std::is_same_v<T, bool>)
+    return reinterpret_cast<const uint8_t&>(element) != 0;
+  else
+    return element;
+}
+
 template <class T>
 inline constexpr bool is_complex_type = false;
 template <class R>
