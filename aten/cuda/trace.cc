@@ -84,6 +84,11 @@ void wait_for_devices() {
       backend->synchronize(i);
 }
 
+void switch_off(Cupti& c) {
+  for (const auto call : kDriverCalls) c.enable_driver_api(call, 0);
+  for (const CUpti_ActivityKind kind : kKinds) c.disable(kind);
+}
+
 // RuntimeError where there is no library.
 Cupti opened() {
   const SharedLibrary library("libcupti.so.13", "records kernels", "nvidia-cuda-cupti");
@@ -186,7 +191,7 @@ void CudaTrace::start() {
     for (const CUpti_ActivityKind kind : kKinds) succeed(c.enable(kind), "recording kernels");
     for (const auto call : kDriverCalls) succeed(c.enable_driver_api(call, 1), "recording kernels");
   } catch (...) {
-    for (const CUpti_ActivityKind kind : kKinds) c.disable(kind);
+    switch_off(c);
     running_ = false;
     throw;
   }
@@ -202,8 +207,7 @@ std::vector<DeviceEvent> CudaTrace::stop() {
   } catch (const Error&) {
     wrong = std::current_exception();
   }
-  for (const auto call : kDriverCalls) c.enable_driver_api(call, 0);
-  for (const CUpti_ActivityKind kind : kKinds) c.disable(kind);
+  switch_off(c);
   const CUptiResult flushed = c.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   std::vector<DeviceEvent> events;
   {
