@@ -24,9 +24,12 @@ struct Slice {
   }
   template <class C, class Join>
   __device__ static C joined(C mine, Join join) {
-    if constexpr (threads == kBlock) return folded_in_block(mine, join);
-    for (int step = 1; step < threads; step *= 2) mine = join(mine, of_lane(mine, step));
-    return mine;
+    if constexpr (threads == kBlock) {
+      return folded_in_block(mine, join);
+    } else {
+      for (int step = 1; step < threads; step *= 2) mine = join(mine, of_lane(mine, step));
+      return mine;
+    }
   }
 };
 
