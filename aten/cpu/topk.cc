@@ -2,6 +2,7 @@
 // order along a dimension, without sorting all of it.
 #include "aten/ops/topk.h"
 #include <algorithm>
+#include <bit>
 #include <vector>
 
 #include "aten/cpu/dim_slices.h"
@@ -24,10 +25,70 @@ void load_keys(const T* slice, int64_t step, bool descending,
   }
 }
 
+// The elements of one slice that may be among the first k of its order: no more than a few besides
+// them, if few are equal, found without branches. Part p of the slice is every parts-th key from p
+// on. k of the parts have a key up to the bound, so that what is behind it is not among the first.
+template <class T>
+class Candidates {
+  using Key = KeyType<T>;
+
+ public:
+  using Items = std::vector<KeyAt<Key>>;
+
+  Candidates(int64_t size, int64_t k)
+      : k_(static_cast<size_t>(k)), parts_(std::max<size_t>(16, std::bit_ceil(2 * k_))) {
+    // Slices of few elements, and searches for fewer, are done before the bound is found.
+    if (k < 4 || parts_ * 8 > static_cast<size_t>(size)) parts_ = 0;
+    if (parts_ > 0)
+      keys_.resize(static_cast<size_t>(size));
+    else
+      items_.resize(static_cast<size_t>(size));
+  }
+
+  // They stay until the next call.
+  Items& of(const T* slice, int64_t step, bool descending) {
+    if (parts_ == 0) {
+      load_keys(slice, step, descending, items_);
+      return items_;
+    }
+    for (size_t j = 0; j < keys_.size(); ++j)
+      keys_[j] = ordered_key(slice[static_cast<int64_t>(j) * step], descending);
+    collect(bound());
+    return items_;
+  }
+
+ private:
+  Key bound() {
+    least_.assign(keys_.begin(), keys_.begin() + static_cast<int64_t>(parts_));
+    for (size_t row = parts_; row < keys_.size(); row += parts_) {
+      const size_t width = std::min(parts_, keys_.size() - row);
+      for (size_t p = 0; p < width; ++p) least_[p] = std::min(least_[p], keys_[row + p]);
+    }
+    const auto place = least_.begin() + static_cast<int64_t>(k_ - 1);
+    std::nth_element(least_.begin(), place, least_.end());
+    return *place;
+  }
+  void collect(Key bound) {
+    constexpr size_t kRun = 32;
+    items_.clear();
+    for (size_t run = 0; run < keys_.size(); run += kRun) {
+      const size_t end = std::min(run + kRun, keys_.size());
+      bool any = false;
+      for (size_t j = run; j < end; ++j) any |= keys_[j] <= bound;
+      if (!any) continue;
+      for (size_t j = run; j < end; ++j)
+        if (keys_[j] <= bound) items_.push_back({keys_[j], static_cast<int64_t>(j)});
+    }
+  }
+
+  size_t k_, parts_;  // no parts: all elements are candidates
+  std::vector<Key> keys_, least_;
+  Items items_;
+};
+
 template <class T>
 void topk_cpu(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted,
               const Tensor& values, const Tensor& indices) {
-  using Item = KeyAt<KeyType<T>>;
   const Tensor input = aten::contiguous(self);
   const DimSlices s = dim_slices(input.sizes(), dim);
   const T* const from = input.data_as<T>();
@@ -35,15 +96,16 @@ void topk_cpu(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sor
   int64_t* const positions = indices.data_as<int64_t>();
   if (values.numel() == 0) return;
   parallel_for(s.count(), grain_for(s.size), [&](int64_t begin, int64_t end) {
-    std::vector<Item> items(s.size);
+    Candidates<T> candidates(s.size, k);
     for (int64_t i = begin; i < end; ++i) {
       const T* slice = from + (i / s.inner) * s.size * s.inner + i % s.inner;
-      load_keys(slice, s.inner, largest, items);
-      if (k * 64 <= s.size) {  // few of many: a heap of k is cheaper than
-                               // parting the whole
+      auto& items = candidates.of(slice, s.inner, largest);
+      const int64_t count = static_cast<int64_t>(items.size());
+      if (k * 64 <= count) {  // few of many: a heap of k is cheaper than
+                              // parting the whole
         std::partial_sort(items.begin(), items.begin() + k, items.end());
       } else {
-        if (k < s.size) std::nth_element(items.begin(), items.begin() + (k - 1), items.end());
+        if (k < count) std::nth_element(items.begin(), items.begin() + (k - 1), items.end());
         if (sorted) std::sort(items.begin(), items.begin() + k);
       }
       const int64_t first = (i / s.inner) * k * s.inner + i % s.inner;
