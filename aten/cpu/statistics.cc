@@ -64,22 +64,26 @@ Moments<Mean> joined(const Moments<Mean>& a, const Moments<Mean>& b) {
           a.count + b.count};
 }
 
-// Moments of neighbouring columns, row by row so that memory is read in order.
+// Moments of at most kColumns neighbouring columns, row by row so that memory is read in order, and
+// each kind of sum in an array of its own so that vectors add to it.
 template <class T>
 void column_moments(const T* values, int64_t rows, int64_t stride, int64_t columns,
                     Moments<typename WideType<T>::type>* out) {
   using Mean = typename WideType<T>::type;
   using C = compute_type<T>;
-  for (int64_t k = 0; k < columns; ++k) out[k] = {Mean(0), 0, rows};
+  Mean mean[kColumns];
+  double squares[kColumns];
+  std::fill_n(mean, columns, Mean(0));
+  std::fill_n(squares, columns, 0.0);
+  for (int64_t j = 0; j < rows; ++j) {
+    for (int64_t k = 0; k < columns; ++k) mean[k] += Mean(static_cast<C>(values[j * stride + k]));
+  }
+  for (int64_t k = 0; k < columns; ++k) mean[k] /= static_cast<double>(rows);
   for (int64_t j = 0; j < rows; ++j) {
     for (int64_t k = 0; k < columns; ++k)
-      out[k].mean += Mean(static_cast<C>(values[j * stride + k]));
+      squares[k] += squared(Mean(static_cast<C>(values[j * stride + k])) - mean[k]);
   }
-  for (int64_t k = 0; k < columns; ++k) out[k].mean /= static_cast<double>(rows);
-  for (int64_t j = 0; j < rows; ++j) {
-    for (int64_t k = 0; k < columns; ++k)
-      out[k].squares += squared(Mean(static_cast<C>(values[j * stride + k])) - out[k].mean);
-  }
+  for (int64_t k = 0; k < columns; ++k) out[k] = {mean[k], squares[k], rows};
 }
 
 bool contains(const DimVector& dims, int64_t d) {
