@@ -49,13 +49,21 @@ constexpr Bool isfinite(Num<T>) {
   return {true};
 }
 
+// Without a sign nothing is; compilers warn where a bool is asked whether it is below false.
+template <class T>
+constexpr bool is_negative(Num<T> a) {
+  if constexpr (std::is_signed_v<T>)
+    return a.v < T(0);
+  else
+    return false;
+}
 template <class T>
 constexpr Bool signbit(Num<T> a) {
-  return {a.v < T(0)};
+  return {is_negative(a)};
 }
 template <class T>
 constexpr Num<T> abs(Num<T> a) {
-  return a.v < T(0) ? -a : a;
+  return is_negative(a) ? -a : a;
 }
 template <class T>
 constexpr Num<T> square(Num<T> a) {
@@ -63,7 +71,7 @@ constexpr Num<T> square(Num<T> a) {
 }
 template <class T>
 constexpr Num<T> sign(Num<T> a) {
-  return {static_cast<T>((a.v > T(0)) - (a.v < T(0)))};
+  return {static_cast<T>((a.v > T(0)) - is_negative(a))};
 }
 template <class T>
 constexpr Num<T> sgn(Num<T> a) {
@@ -71,7 +79,7 @@ constexpr Num<T> sgn(Num<T> a) {
 }
 template <class T>
 constexpr Num<T> relu(Num<T> a) {
-  return a.v < T(0) ? Num<T>{T(0)} : a;
+  return is_negative(a) ? Num<T>{T(0)} : a;
 }
 template <class T>
 constexpr Num<T> maximum(Num<T> a, Num<T> b) {
