@@ -122,22 +122,12 @@ struct Rows {
   int64_t grain() const { return grain_of(length); }
 };
 
-// f(rows side by side, first, end of them) for parts of the rows [begin, end) of input: all of them
-// where they lie so, else copies of some, short enough to be still in a core's cache when f reads
-// them.
-template <class T, class F>
-void dense_rows(const Tensor& input, const Rows& s, int64_t begin, int64_t end, F&& f) {
-  if (input.is_contiguous()) return f(input.data_as<T>() + begin * s.length, begin, end);
-  constexpr int64_t kPartBytes = 256 * 1024, kLine = 64;
-  const int64_t item = sizeof(T), row = std::max<int64_t>(1, s.length * item);
-  const int64_t part = std::max(kLine / item, kPartBytes / row);
-  DimVector sizes(input.sizes());
-  for (int64_t r = begin; r < end; r += part) {
-    sizes[0] = std::min(part, end - r);
-    const Tensor rows = dense(alias_with_geometry(input, sizes, input.strides(),
-                                                  input.storage_offset() + r * input.stride(0)));
-    f(rows.data_as<T>(), r, r + sizes[0]);
-  }
+// The rows [begin, end) of t, side by side.
+inline Tensor dense_rows(const Tensor& t, int64_t begin, int64_t end) {
+  DimVector sizes(t.sizes());
+  sizes[0] = end - begin;
+  return dense(
+      alias_with_geometry(t, sizes, t.strides(), t.storage_offset() + begin * t.stride(0)));
 }
 
 template <class T>
@@ -146,8 +136,11 @@ void layer_norm_cpu(const Tensor& input, IntList normalized_shape, const Tensor&
                     const Tensor& rstd) {
   using C = compute_type<T>;
   const Rows s(input.sizes(), normalized_shape);
-  const bool by_rows = input.dim() > 0 && input.size(0) == s.rows;
-  const Tensor in = by_rows ? input : dense(input), w = dense(weight), b = dense(bias);
+  // Rows that lie apart are copied by the thread that reads them, while they are in its core's cache.
+  // So many of them that the elements of a line of it are all needed: longer ones are copied before.
+  constexpr int64_t kLine = 64 / sizeof(T);
+  const bool apart = !input.is_contiguous() && input.size(0) == s.rows && s.grain() >= kLine;
+  const Tensor in = apart ? input : dense(input), w = dense(weight), b = dense(bias);
   const auto normalize = [&](const T* x, int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r, x += s.length) {
       T* y = out.data_as<T>() + r * s.length;
@@ -176,8 +169,10 @@ void layer_norm_cpu(const Tensor& input, IntList normalized_shape, const Tensor&
       }
     }
   };
-  parallel_for(s.rows, s.grain(),
-               [&](int64_t begin, int64_t end) { dense_rows<T>(in, s, begin, end, normalize); });
+  parallel_for(s.rows, s.grain(), [&](int64_t begin, int64_t end) {
+    if (!apart) return normalize(in.data_as<T>() + begin * s.length, begin, end);
+    normalize(dense_rows(in, begin, end).data_as<T>(), begin, end);
+  });
 }
 
 // With xhat = (x - mean) * rstd and h = g * weight:  d x = rstd * (h - mean(h) - xhat * mean(h *

@@ -109,6 +109,20 @@ def test_layer_norm():
     assert nn.LayerNorm(3, bias=False).bias is None and nn.LayerNorm(3).weight.shape == (3,)
 
 
+@pytest.mark.parametrize("shape", [(500, 700), (3, 40_000)])
+@pytest.mark.parametrize("dtype", [treadle.float64, treadle.float32])
+def test_layer_norm_of_rows_that_lie_apart(shape: tuple, dtype: treadle.dtype) -> None:
+    """Many short ones, which several threads copy in pieces, and a few long ones."""
+    x = (treadle.randn(shape[::-1], dtype=dtype) + 5).t()
+    weight, bias = treadle.randn(shape[1], dtype=dtype), treadle.randn(shape[1], dtype=dtype)
+    got = F.layer_norm(x, shape[1:], weight, bias)
+    assert treadle.equal(got, F.layer_norm(x.contiguous(), shape[1:], weight, bias))
+    a = to_numpy(x).astype(np.float64)
+    rows = (a - a.mean(1, keepdims=True)) / np.sqrt(a.var(1, keepdims=True) + 1e-5)
+    want = rows * to_numpy(weight) + to_numpy(bias)
+    check(got, want, 1e-9 if dtype == treadle.float64 else 1e-4)
+
+
 def test_group_and_rms_norm() -> None:
     layer = nn.GroupNorm(2, 4, dtype=treadle.float64)
     nn.init.normal_(layer.weight)
