@@ -133,6 +133,10 @@ def topk(make: Maker) -> Iterator[Sample]:
         yield Sample(make.distinct(shape), k, dim, largest, expect=expect)
         yield Sample(_ties(make, shape), k, dim, largest, grad=False, expect=expect)
     yield Sample(make.distinct((3, 5)), 2, expect=expect)
+    # Long enough that most elements are left out before any are sorted.
+    for shape, k, dim, largest in [((150,), 5, 0, True), ((130, 2), 4, 0, False)]:
+        for x in (make.distinct(shape), _ties(make, shape)):
+            yield Sample(x, k, dim, largest, grad=False, expect=expect)
 
 
 @samples("kthvalue")
