@@ -121,18 +121,18 @@ IndexPlan plan_of(const DirectIndex& direct, const Tensor& index) {
 bool DirectIndex::is_inside() const {
   std::atomic<bool> inside = true;
   parallel_for(count, kGrain, [this, &inside](int64_t begin, int64_t end) {
-    if (!all_inside(values + begin, end - begin, static_cast<int64_t>(size),
-                    static_cast<int64_t>(wrap)))
-      inside = false;
+    if (!is_inside(begin, end)) inside = false;
   });
   return inside;
+}
+bool DirectIndex::is_inside(int64_t begin, int64_t end) const {
+  return all_inside(values + begin, end - begin, static_cast<int64_t>(size),
+                    static_cast<int64_t>(wrap));
 }
 
 Error DirectIndex::out_of_bounds() const {
   int64_t e = 0;
-  while (e + 1 < count &&
-         all_inside(values + e, 1, static_cast<int64_t>(size), static_cast<int64_t>(wrap)))
-    ++e;
+  while (e + 1 < count && is_inside(e, e + 1)) ++e;
   return out_of_bounds(values[e]);
 }
 

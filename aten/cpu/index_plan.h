@@ -60,8 +60,9 @@ struct DirectIndex {
   std::string_view op;
   int64_t dim = -1;  // for the message; -1: the operator has but one
 
-  // Whether every entry is in range.
+  // Whether every entry is in range, and those of [begin, end).
   bool is_inside() const;
+  bool is_inside(int64_t begin, int64_t end) const;
 
   // f(at), where at(e) is where the element of an entry lies, or raises IndexError where there is
   // none. It holds what it needs: a loop's writes could change this object, for all the compiler
