@@ -256,10 +256,8 @@ void Dispatcher::register_boxed(std::string_view name, std::string_view schema, 
   check<ErrorKind::Runtime>(text == expected, name,
                             ": expected a kernel for the operator's schema\n  ", expected,
                             "\ngot one, at ", place_text(place), ", for\n  ", text);
-  // Naming dtypes is more exact than serving all of them, or all that the operator is declared for:
-  // those are a list that the place calls DeviceLayout.
-  if (dtypes.empty()) place.source = KernelSource::DeviceLayout;
-  if (place.source != KernelSource::DeviceLayout) place.source = KernelSource::Exact;
+  const bool all = dtypes.empty() || place.source == KernelSource::DeviceLayout;
+  place.source = all ? KernelSource::DeviceLayout : KernelSource::Exact;
 
   const std::lock_guard lock(state_->mutex);
   RowEntry entry;
