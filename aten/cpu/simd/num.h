@@ -16,8 +16,7 @@ struct Num {
   using Lane = T;
   T v;
 };
-// A bool as memory holds it. Written as another dtype, or by nobody yet, memory holds other bytes
-// than 0 and 1: what is not 0 is true.
+// A bool as memory holds it, by any byte; see element_value().
 class Truth {
  public:
   Truth() = default;
