@@ -7,7 +7,7 @@ queued it and when: the innermost event of that thread at that time is what it b
 from __future__ import annotations
 
 import warnings
-from typing import Any, Iterable, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
 from treadle import _C
 from treadle.autograd.profiler_util import DeviceType, FunctionEvent
@@ -86,10 +86,9 @@ def stop(
 
 
 def _causes(
-    events: list[FunctionEvent], raw: Iterable[tuple], begin: int, threads: dict[int, int]
+    events: list[FunctionEvent], raw: list[tuple], begin: int, threads: dict[int, int]
 ) -> list[Optional[FunctionEvent]]:
     """For each piece of work the event that queued it."""
-    raw = list(raw)
     causes: list[Optional[FunctionEvent]] = [None] * len(raw)
     by_thread: dict[int, list[FunctionEvent]] = {}
     for event in events:
