@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "aten/cubic_kernel.h"
 #include "aten/grid_mode.h"
 #include "core/tensor.h"
 
@@ -83,8 +84,7 @@ constexpr Neighbours<C> neighbours(C coordinate, int64_t size, const GridMode& m
       n.index[k] = index_of(q.at, size);
       const C signed_distance = t - static_cast<C>(k - 1), x = std::abs(signed_distance);
       const C sign = signed_distance < 0 ? C(-1) : C(1);
-      n.weight[k] =
-          x <= 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : ((x - 5) * x + 8) * x * a - 4 * a;
+      n.weight[k] = cubic_weight(x, a);
       n.slope[k] = p.slope * sign *
                    (x <= 1 ? (3 * (a + 2) * x - 2 * (a + 3)) * x : ((3 * x - 10) * x + 8) * a);
     }

@@ -14,6 +14,8 @@
 #include <optional>
 #include <string_view>
 
+#include "aten/cubic_kernel.h"
+
 namespace treadle {
 
 enum class ResampleMode { Nearest, NearestExact, Linear, Cubic, LinearAntialias, CubicAntialias };
@@ -110,24 +112,18 @@ class ResampleTaps {
     add(right, t);
   }
 
-  // Keys' cubic kernel with parameter `a`.
-  static constexpr double cubic_weight(double x, double a) {
-    x = x < 0 ? -x : x;
-    if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
-    if (x < 2) return ((x - 5) * x + 8) * x * a - 4 * a;
-    return 0;
-  }
+  static constexpr double size_of(double x) { return x < 0 ? -x : x; }
   template <class Add>
   constexpr void cubic(int64_t o, Add&& add) const {
     const double at = source(o), left = std::floor(at), t = at - left;
     for (int k = -1; k <= 2; ++k)
-      add(clamped(left + k), cubic_weight(t - static_cast<double>(k), -0.75));
+      add(clamped(left + k), cubic_weight(size_of(t - static_cast<double>(k)), -0.75));
   }
 
   constexpr double half_width() const { return mode_ == ResampleMode::LinearAntialias ? 1.0 : 2.0; }
   constexpr double kernel(double x) const {
-    if (mode_ == ResampleMode::CubicAntialias) return cubic_weight(x, -0.5);
-    return std::max(0.0, 1.0 - (x < 0 ? -x : x));
+    if (mode_ == ResampleMode::CubicAntialias) return cubic_weight(size_of(x), -0.5);
+    return std::max(0.0, 1.0 - size_of(x));
   }
   // The kernel is widened to the distance between outputs, so that all inputs count where there are
   // fewer outputs. Weights add up to one.

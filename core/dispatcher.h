@@ -34,9 +34,9 @@ class Dispatcher {
 
   // Registers a boxed kernel by name. `schema` is what the kernel was written for: when it
   // disagrees with the operator's, the registration is rejected and the message shows both. dtypes
-  // empty: all. A kernel for given dtypes wins over one for all, which is also one whose place is
-  // of KernelSource::DeviceLayout. The forms of one entry share their kernels, so the name of any of
-  // them does.
+  // empty: all. A kernel for given dtypes wins over one for all, which one with a list is, too, if
+  // its place is of KernelSource::DeviceLayout. The forms of one entry share their kernels, so the
+  // name of any of them does.
   void register_boxed(std::string_view name, std::string_view schema, DeviceType device,
                       Layout layout, const std::vector<ScalarType>& dtypes, BoxedKernel kernel,
                       KernelPlace place);

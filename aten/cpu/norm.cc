@@ -136,8 +136,9 @@ void layer_norm_cpu(const Tensor& input, IntList normalized_shape, const Tensor&
                     const Tensor& rstd) {
   using C = compute_type<T>;
   const Rows s(input.sizes(), normalized_shape);
-  // Rows that lie apart are copied by the thread that reads them, while they are in its core's cache.
-  // So many of them that the elements of a line of it are all needed: longer ones are copied before.
+  // Rows that lie apart are copied by the thread that reads them, so that they are in its core's
+  // cache. Where it reads fewer than a line of the cache has elements of, each line would be read
+  // again for others: such long rows are copied all at once.
   constexpr int64_t kLine = 64 / sizeof(T);
   const bool apart = !input.is_contiguous() && input.size(0) == s.rows && s.grain() >= kLine;
   const Tensor in = apart ? input : dense(input), w = dense(weight), b = dense(bias);

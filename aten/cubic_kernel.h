@@ -1,0 +1,14 @@
+// Keys' cubic kernel, by which images are interpolated from 4 neighbours in each dimension.
+#pragma once
+
+namespace treadle {
+
+// Of a neighbour at the distance x >= 0; `a` is the slope at the distance 1. NaN stays.
+template <class C>
+constexpr C cubic_weight(C x, C a) {
+  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  if (x >= 2) return 0;
+  return ((x - 5) * x + 8) * x * a - 4 * a;
+}
+
+}  // namespace treadle
