@@ -1,4 +1,9 @@
-"""The switches of CUDA's libraries, which are not there, and those of attention."""
+"""The switches of CUDA's libraries, and those of attention.
+
+    treadle.backends.cuda.matmul.allow_tf32 = True   # factors of float32 may be rounded to TF32
+
+The others are remembered and change nothing.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +45,7 @@ class cuBLASModule:  # noqa: N801
 
 
 class cuFFTPlanCache:  # noqa: N801
-    """The plans of Fourier transforms that are kept for a device: none."""
+    """The plans of Fourier transforms that a program may drop: none."""
 
     size = 0
     max_size = 0
@@ -58,7 +63,7 @@ _libraries = {"linalg": "default", "blas": "default"}
 
 
 def is_built() -> bool:
-    """Whether the library was built for CUDA."""
+    """Whether this library was built for CUDA: it was not, the package treadle-cuda is."""
     return False
 
 
