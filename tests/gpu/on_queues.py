@@ -102,6 +102,24 @@ def test_memory_is_used_again() -> None:
     assert cuda.memory_stats()["num_device_alloc"] == before
 
 
+def test_products_in_several_streams_have_the_bits_of_one() -> None:
+    # Few results of long sums, which are split; and a size that is not.
+    factors = [
+        (treadle.randn(64, 20_000, device="cuda"), treadle.randn(20_000, 64, device="cuda")),
+        (treadle.randn(1000, 1000, device="cuda"), treadle.randn(1000, 1000, device="cuda")),
+    ]
+    alone = [a @ b for a, b in factors]
+    cuda.synchronize()
+    streams = [cuda.Stream() for _ in range(4)]
+    together = []
+    for _ in range(10):
+        for stream in streams:
+            with cuda.stream(stream):
+                together.append([a @ b for a, b in factors])
+    cuda.synchronize()
+    assert all(treadle.equal(x, y) for products in together for x, y in zip(products, alone))
+
+
 def test_too_much_memory_says_how_much_there_is() -> None:
     with pytest.raises(cuda.OutOfMemoryError):
         treadle.empty(1 << 45, dtype=treadle.uint8, device="cuda")

@@ -9,6 +9,7 @@
 #include "aten/cuda/kernels/addend.h"
 #include "aten/cuda/kernels/bias_products.h"
 #include "aten/cuda/kernels/registration.h"
+#include "aten/cuda/outside_capture.h"
 #include "aten/cuda/shared_library.h"
 #include "aten/ops/addmm.h"
 #include "aten/ops/baddbmm.h"
@@ -29,6 +30,7 @@ struct Cublas {
       library.function<std::remove_pointer_t<decltype(&symbol)>>(#symbol)
   TREADLE_CUBLAS(create, cublasCreate_v2);
   TREADLE_CUBLAS(set_stream, cublasSetStream_v2);
+  TREADLE_CUBLAS(set_workspace, cublasSetWorkspace_v2);
   TREADLE_CUBLAS(set_math_mode, cublasSetMathMode);
   TREADLE_CUBLAS(status_name, cublasGetStatusName);
 #undef TREADLE_CUBLAS
@@ -50,10 +52,11 @@ void succeed_cublas(cublasStatus_t code, const char* doing) {
 }
 
 // This thread's handle on a device. Never destroyed: other libraries may be unloaded before.
-cublasHandle_t handle_on(int device, cudaStream_t stream) {
+cublasHandle_t handle_on(int device) {
   thread_local std::map<int, cublasHandle_t> handles;
   cublasHandle_t& handle = handles[device];
   if (!handle) {
+    const OutsideCapture outside;  // it asks for memory
     succeed_cublas(cublas().create(&handle), "starting cuBLAS");
     // Sums of 16-bit numbers stay in float32. All else a call's compute type says.
     succeed_cublas(
@@ -62,9 +65,36 @@ cublasHandle_t handle_on(int device, cudaStream_t stream) {
                                               CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)),
         "setting up cuBLAS");
   }
-  succeed_cublas(cublas().set_stream(handle, stream), "choosing cuBLAS's stream");
   return handle;
 }
+
+// How much cuBLAS may use beside the operands: at least what NVIDIA advises for the device.
+int64_t workspace_bytes(int device) {
+  return int64_t{device_facts(device).architecture >= 90 ? 32 : 8} << 20;
+}
+
+// This thread's handle in its stream on a device, for one call. Without a workspace cuBLAS shares
+// one of its own among streams, and what is left of it decides how a product is split: the bits
+// would depend on what else runs. The allocator gives a stream's memory to that stream alone, and
+// within a capture of the graph's own.
+class CublasCall {
+ public:
+  explicit CublasCall(int device)
+      : handle_(handle_on(device)),
+        workspace_(empty_tensor({workspace_bytes(device)}, ScalarType::UInt8,
+                                {DeviceType::CUDA, static_cast<int8_t>(device)})) {
+    succeed_cublas(cublas().set_stream(handle_, stream_on(device)), "choosing cuBLAS's stream");
+    // After the stream, with which cuBLAS goes back to its own.
+    succeed_cublas(
+        cublas().set_workspace(handle_, workspace_.data(), static_cast<size_t>(workspace_.numel())),
+        "giving cuBLAS memory");
+  }
+  cublasHandle_t handle() const { return handle_; }
+
+ private:
+  cublasHandle_t handle_;
+  Tensor workspace_;
+};
 
 struct Types {
   cudaDataType_t data;
@@ -132,13 +162,13 @@ void multiply(const Tensor& a, const Tensor& b, const Tensor& out, const Scalar&
   const Types types = types_of<T>();
   const auto operation = [](const Factor& f) { return f.transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
   const auto as_int = [](int64_t v) { return static_cast<int>(v); };
+  const CublasCall call(device);
   succeed_cublas(
-      cublas().gemm(handle_on(device, stream_on(device)), operation(right), operation(left),
-                    as_int(columns), as_int(rows), as_int(inner), &scale, right.tensor.data(),
-                    types.data, as_int(right.leading), right.batch_stride, left.tensor.data(),
-                    types.data, as_int(left.leading), left.batch_stride, &kept, out.data(),
-                    types.data, as_int(columns), rows * columns, as_int(batch), types.compute,
-                    CUBLAS_GEMM_DEFAULT),
+      cublas().gemm(call.handle(), operation(right), operation(left), as_int(columns), as_int(rows),
+                    as_int(inner), &scale, right.tensor.data(), types.data, as_int(right.leading),
+                    right.batch_stride, left.tensor.data(), types.data, as_int(left.leading),
+                    left.batch_stride, &kept, out.data(), types.data, as_int(columns),
+                    rows * columns, as_int(batch), types.compute, CUBLAS_GEMM_DEFAULT),
       "multiplying matrices");
 }
 
