@@ -10,7 +10,14 @@ static library. Its other libraries are opened while the program runs (aten/cuda
 """
 
 _CUDNN_DIRS = ["/usr/include", "/usr/include/x86_64-linux-gnu", "/usr/include/aarch64-linux-gnu"]
-_NEEDED = ["bin/nvcc", "include/cuda_runtime_api.h", "include/nvrtc.h", "include/cublasLt.h"]
+_NEEDED = ["bin/nvcc"] + ["include/" + header for header in [
+    "cuda_runtime_api.h",
+    "nvrtc.h",
+    "cublasLt.h",
+    "cufftXt.h",
+    "cusolverDn.h",
+    "cupti.h",
+]]
 
 def _toolkit_impl(ctx):
     root = ctx.os.environ.get("CUDA_HOME", "/usr/local/cuda")
