@@ -2,6 +2,8 @@
 
 #include "core/backend_memory.h"
 
+#include "core/graphs.h"
+
 namespace treadle {
 namespace {
 
@@ -26,6 +28,10 @@ class DeviceOfBackend final : public RawDevice {
   Memory memory() override {
     const Backend::Memory memory = backend_.memory(device_.index);
     return {memory.free, memory.total};
+  }
+  uint64_t captured_with(uint64_t stream) override {
+    Graphs* const graphs = backend_.graphs();
+    return graphs ? graphs->captured_with(device_.index, stream).value_or(stream) : stream;
   }
 
  private:

@@ -82,11 +82,13 @@ size_t CachingAllocator::segment_size(size_t block) const {
 
 void* CachingAllocator::allocate(size_t nbytes, uint64_t stream) {
   if (nbytes == 0) return nullptr;
+  const uint64_t captured =
+      any_capture_.load(std::memory_order_relaxed) ? device_.captured_with(stream) : stream;
   Lock lock(mutex_);
   if (nbytes > kMaxRequest) refuse(nbytes, "no device has as much");
   if (pending_blocks_ && !capturing()) poll();
   const size_t size = block_size(nbytes);
-  Pool& pool = pool_of(stream, size > kSmallRequest);
+  Pool& pool = pool_of(stream, captured, size > kSmallRequest);
   auto found = find(pool, size);
   if (found == pool.free.end()) {
     ask_device(lock, pool, size, nbytes);
@@ -127,8 +129,8 @@ void CachingAllocator::deallocate(void* data) noexcept {
   device_.deallocate(data, size);
 }
 
-CachingAllocator::Pool& CachingAllocator::pool_of(uint64_t stream, bool large) {
-  const auto capture = captures_.find(stream);
+CachingAllocator::Pool& CachingAllocator::pool_of(uint64_t stream, uint64_t captured, bool large) {
+  const auto capture = captures_.find(captured);
   const PoolKey key(capture == captures_.end() ? 0 : capture->second, stream, large);
   const auto it = pools_.find(key);
   return (it != pools_.end() ? it : pools_.emplace(key, Pool{key, {}}).first)->second;
@@ -455,6 +457,7 @@ uint64_t CachingAllocator::begin_pool(uint64_t stream, uint64_t pool) {
   const uint64_t id = pool ? pool : last_pool_ + 1;
   private_pools_.try_emplace(id, 0);
   captures_.emplace(stream, id);
+  any_capture_ = true;
   ++private_pools_[id];
   last_pool_ = std::max(last_pool_, id);
   return id;
@@ -465,6 +468,7 @@ void CachingAllocator::end_pool(uint64_t stream) {
   check<ErrorKind::Runtime>(captures_.erase(stream) > 0,
                             "expected a stream with a pool of its own, got stream ", stream, " of ",
                             device_.name(), ", which has none");
+  any_capture_ = capturing();
   if (capturing()) return;
   while (deferred_) {
     Block& block = *deferred_;

@@ -17,6 +17,7 @@
 // one). A freed block is joined with its free neighbours in the segment.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -51,6 +52,9 @@ class RawDevice {
     size_t free, total;  // 0: unknown
   };
   virtual Memory memory() = 0;
+  // The stream with whose capture the stream is captured, having waited for what is queued there;
+  // otherwise itself. Called without the allocator's lock.
+  virtual uint64_t captured_with(uint64_t stream) { return stream; }
 };
 
 enum class Reuse : uint8_t {
@@ -90,10 +94,11 @@ class CachingAllocator {
   std::vector<SegmentSnapshot> snapshot() const;  // by address
 
   // Private pools, for work that is captured to be repeated: its memory must stay where it is.
-  // From begin_pool() to end_pool(), requests on the stream are served from segments of the pool
-  // alone, and events are left alone. The pool's segments stay reserved until release_pool() has
-  // been called as often as begin_pool(). `pool`: one that is to be continued; 0: a new one.
-  // RuntimeError for a stream that has a pool already, and for a pool that is not there.
+  // From begin_pool() to end_pool(), requests on the stream, and on those captured with it, are
+  // served from segments of the pool alone, and events are left alone. The pool's segments stay
+  // reserved until release_pool() has been called as often as begin_pool(). `pool`: one that is to
+  // be continued; 0: a new one. RuntimeError for a stream that has a pool already, and for a pool
+  // that is not there.
   uint64_t begin_pool(uint64_t stream, uint64_t pool = 0);
   void end_pool(uint64_t stream);
   void release_pool(uint64_t pool);
@@ -144,7 +149,8 @@ class CachingAllocator {
 
   size_t block_size(size_t nbytes) const;
   size_t segment_size(size_t block) const;
-  Pool& pool_of(uint64_t stream, bool large);
+  // `captured`: the stream with which the stream is captured.
+  Pool& pool_of(uint64_t stream, uint64_t captured, bool large);
   FreeBlocks::iterator find(Pool& pool, size_t size);
   Block& take(Pool& pool, FreeBlocks::iterator found, size_t size);
   Block& new_block(void* address, size_t size, Pool& pool);
@@ -172,6 +178,7 @@ class CachingAllocator {
   size_t pending_blocks_ = 0;         // that wait for them
   Block* deferred_ = nullptr;         // freed during a capture, used by other streams
   std::map<uint64_t, uint64_t> captures_;      // stream -> private pool
+  std::atomic<bool> any_capture_{false};       // whether there are any, for who has no lock
   std::map<uint64_t, int64_t> private_pools_;  // -> how often it is to be released
   uint64_t last_pool_ = 0;
   size_t requested_now_ = 0;  // bytes that threads are asking the device for

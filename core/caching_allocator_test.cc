@@ -497,6 +497,32 @@ TEST_F(Pools, ACaptureAllocatesFromItsOwnSegments) {
   memory->end_pool(1);
 }
 
+TEST_F(Pools, AStreamCapturedWithAnotherHasItsPool) {
+  char* const outside = get(kKiB, 2);
+  put(outside);
+  const uint64_t pool = memory->begin_pool(1);
+  char* const first = get(kKiB, 1);
+  put(first);
+  EXPECT_EQ(get(kKiB, 2), outside) << "not yet";
+  put(outside);
+  device->joined[2] = 1;
+  char* const second = get(kKiB, 2);
+  EXPECT_NE(second, outside);
+  EXPECT_NE(second, first) << "it is the other stream's";
+  put(second);
+  EXPECT_EQ(get(kKiB, 2), second);
+  put(second);
+  device->joined.clear();
+  memory->end_pool(1);
+  EXPECT_EQ(get(kKiB, 2), outside);
+  put(outside);
+  memory->empty_cache();
+  EXPECT_EQ(reserved(), 4 * kMiB) << "the pool's, of both streams";
+  memory->release_pool(pool);
+  memory->empty_cache();
+  EXPECT_EQ(reserved(), 0u);
+}
+
 TEST_F(Pools, ABlockThatOutlivesItsPoolGoesBackLater) {
   const uint64_t pool = memory->begin_pool(1);
   char* const block = get(kKiB, 1);

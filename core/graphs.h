@@ -7,10 +7,12 @@
 //   graphs.replay(graph, stream);          // does it, again and again
 //
 // Memory that is asked for meanwhile comes from a private pool (core/caching_allocator.h), in which
-// it stays for as long as the graph is there: replays read and write where the capture did.
+// it stays for as long as the graph is there: replays read and write where the capture did. All
+// this holds for the streams that join the capture by waiting for an event of it, too.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace treadle {
@@ -33,7 +35,9 @@ class Graphs {
   virtual void replay(void* graph, uint64_t stream) = 0;
   virtual void destroy(void* graph) noexcept = 0;
   virtual int device_of(void* graph) = 0;
-  virtual bool capturing(int index, uint64_t stream) = 0;
+  // The stream with whose capture what is queued in the stream is captured: itself after begin(),
+  // another where it has waited for what is queued there since; nothing where it is not captured.
+  virtual std::optional<uint64_t> captured_with(int index, uint64_t stream) = 0;
   // Writes the graph to a file, in the language of Graphviz.
   virtual void write(void* graph, const std::string& path) = 0;
 };

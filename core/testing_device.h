@@ -48,6 +48,11 @@ class SimulatedDevice final : public RawDevice {
   }
 
   std::string name() override { return str("device:", index_); }
+  uint64_t captured_with(uint64_t stream) override {
+    const auto it = joined.find(stream);
+    return it == joined.end() ? stream : it->second;
+  }
+  std::map<uint64_t, uint64_t> joined;  // streams, to those with which they are captured
   void* allocate(size_t nbytes) override {
     const std::lock_guard lock(mutex_);
     const bool refused = to_refuse > 0 && to_refuse-- > 0;

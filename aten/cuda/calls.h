@@ -46,6 +46,7 @@ struct Calls {
                                cudaStream_t) = &cudaLaunchKernel;
   decltype(&cudaStreamBeginCapture) stream_begin_capture = &cudaStreamBeginCapture;
   decltype(&cudaStreamEndCapture) stream_end_capture = &cudaStreamEndCapture;
+  decltype(&cudaStreamGetCaptureInfo) stream_get_capture_info = &cudaStreamGetCaptureInfo;
   decltype(&cudaThreadExchangeStreamCaptureMode) thread_exchange_stream_capture_mode =
       &cudaThreadExchangeStreamCaptureMode;
   cudaError_t (*graph_instantiate)(cudaGraphExec_t*, cudaGraph_t,

@@ -27,6 +27,17 @@ cudaStreamCaptureMode mode_of(CaptureErrors errors) {
   }
 }
 
+// The number of the capture that a stream takes part in, if any.
+std::optional<unsigned long long> capture_in(uint64_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  unsigned long long number = 0;
+  succeed(calls().stream_get_capture_info(handle_of(stream), &status, &number, nullptr, nullptr,
+                                          nullptr, nullptr),
+          "asking for a stream's capture");
+  if (status != cudaStreamCaptureStatusActive) return std::nullopt;
+  return number;
+}
+
 }  // namespace
 
 uint64_t CudaGraphs::begin(int index, uint64_t stream, uint64_t pool, CaptureErrors errors) {
@@ -107,9 +118,24 @@ void CudaGraphs::destroy(void* graph) noexcept {
 
 int CudaGraphs::device_of(void* graph) { return graph_at(graph).device; }
 
-bool CudaGraphs::capturing(int index, uint64_t stream) {
+CudaGraphs::Graph* CudaGraphs::capture_of(int index, uint64_t stream) {
+  // The default stream cannot be captured, and to ask about it would end what is.
+  if (stream == 0 || capture_count_.load(std::memory_order_relaxed) == 0) return nullptr;
   const std::lock_guard lock(mutex_);
-  return captures_.count({index, stream}) > 0;
+  const auto it = captures_.find({index, stream});
+  if (it != captures_.end()) return it->second;
+  const std::optional<unsigned long long> capture = capture_in(stream);
+  if (!capture) return nullptr;
+  // Streams of other devices may take part, too: the pool and the numbers there are not the
+  // graph's.
+  for (const auto& [begun, graph] : captures_)
+    if (begun.first == index && capture_in(begun.second) == capture) return graph;
+  return nullptr;
+}
+
+std::optional<uint64_t> CudaGraphs::captured_with(int index, uint64_t stream) {
+  const Graph* const graph = capture_of(index, stream);
+  return graph ? std::optional(graph->stream) : std::nullopt;
 }
 
 void CudaGraphs::write(void* graph, const std::string& path) {
@@ -119,17 +145,16 @@ void CudaGraphs::write(void* graph, const std::string& path) {
 }
 
 RandomStart CudaGraphs::reserve(int device, const Generator& generator, uint64_t blocks) {
-  if (capture_count_.load(std::memory_order_relaxed) == 0) return {generator->reserve(blocks)};
-  const uint64_t stream = current_stream({DeviceType::CUDA, static_cast<int8_t>(device)});
-  const std::lock_guard lock(mutex_);
-  const auto it = captures_.find({device, stream});
-  if (it == captures_.end()) return {generator->reserve(blocks)};
-  std::vector<RandomUse>& random = it->second->random;
+  Graph* const graph =
+      capture_of(device, current_stream({DeviceType::CUDA, static_cast<int8_t>(device)}));
+  if (!graph) return {generator->reserve(blocks)};
+  const std::lock_guard lock(random_mutex_);
+  std::vector<RandomUse>& random = graph->random;
   auto use = std::find_if(random.begin(), random.end(),
                           [&](const RandomUse& u) { return u.generator.get() == generator.get(); });
   if (use == random.end()) {
     // Of the graph's own pool, so that it stays where it is.
-    void* const base = memory_on(device).allocate(sizeof(GeneratorImpl::Position), stream);
+    void* const base = memory_on(device).allocate(sizeof(GeneratorImpl::Position), graph->stream);
     use = random.insert(use, {generator, static_cast<GeneratorImpl::Position*>(base), 0});
   }
   const RandomStart start{{0, use->blocks}, use->base};

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -34,7 +35,7 @@ class CudaGraphs final : public Graphs {
   void replay(void* graph, uint64_t stream) override;
   void destroy(void* graph) noexcept override;
   int device_of(void* graph) override;
-  bool capturing(int index, uint64_t stream) override;
+  std::optional<uint64_t> captured_with(int index, uint64_t stream) override;
   void write(void* graph, const std::string& path) override;
 
   // Reserves counters of the generator for a call in this thread's stream on the device.
@@ -56,9 +57,14 @@ class CudaGraphs final : public Graphs {
   };
   static Graph& graph_at(void* graph) { return *static_cast<Graph*>(graph); }
 
+  // Null where the stream is not captured.
+  Graph* capture_of(int index, uint64_t stream);
+
   PinnedMemory& pinned_;
+  // Of the captures. The allocator asks for them, so it is not called with this lock held.
   std::mutex mutex_;
-  std::map<std::pair<int, uint64_t>, Graph*> captures_;  // by device and stream
+  std::map<std::pair<int, uint64_t>, Graph*> captures_;  // by device and the stream that began
+  std::mutex random_mutex_;                              // of their uses of random numbers
   std::atomic<int> capture_count_{0};
 };
 

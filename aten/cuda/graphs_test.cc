@@ -54,12 +54,12 @@ class Graphs : public ::testing::Test {
 
 TEST_F(Graphs, AreDoneWhenTheyAreReplayed) {
   graphs().begin(0, stream, 0, CaptureErrors::Global);
-  EXPECT_TRUE(graphs().capturing(0, stream));
-  EXPECT_FALSE(graphs().capturing(0, 0));
+  EXPECT_EQ(graphs().captured_with(0, stream), stream);
+  EXPECT_EQ(graphs().captured_with(0, 0), std::nullopt);
   work(1);
   work(2);
   void* graph = graphs().end(0, stream);
-  EXPECT_FALSE(graphs().capturing(0, stream));
+  EXPECT_EQ(graphs().captured_with(0, stream), std::nullopt);
   backend->synchronize(0);
   EXPECT_EQ(done, std::vector<int>());
   graphs().replay(graph, stream);
@@ -147,6 +147,58 @@ TEST_F(Graphs, AReplayDrawsTheNumbersThatComeNext) {
   graphs().destroy(graph);
 }
 
+TEST_F(Graphs, AStreamThatJoinsHasThePoolAndNewNumbers) {
+  const uint64_t side = backend->create_stream(0, 0), other = backend->create_stream(0, 0);
+  void* const fork = backend->create_event(0, false);
+  void* const join = backend->create_event(0, false);
+  const Generator generator = make_generator(kZero);
+  generator->set_position({5, 0});
+  std::vector<uint64_t> drawn;
+  const auto draw_in = [&](uint64_t where, uint64_t blocks) {
+    set_current_stream(kZero, where);
+    const RandomStart start = reserve_random(0, generator, blocks);
+    device.push(handle_of(where), [&drawn, start] {
+      drawn.push_back(start.at.offset + (start.base ? start.base->offset : 0));
+      return true;
+    });
+    set_current_stream(kZero, stream);
+  };
+  // Blocks of before, which are no part of the pool.
+  void* const before = memory().allocate(1000, side);
+  memory().deallocate(before);
+  const uint64_t pool = graphs().begin(0, stream, 0, CaptureErrors::Global);
+  EXPECT_EQ(graphs().captured_with(0, side), std::nullopt);
+  draw_in(stream, 10);
+  backend->record_event(0, fork, stream);
+  backend->wait_event(0, fork, side);
+  EXPECT_EQ(graphs().captured_with(0, side), stream);
+  EXPECT_EQ(graphs().captured_with(0, other), std::nullopt);
+  EXPECT_EQ(graphs().captured_with(1, side), std::nullopt);
+  draw_in(side, 7);
+  void* const inside = memory().allocate(1000, side);
+  EXPECT_NE(inside, before);
+  memory().deallocate(inside);
+  void* const apart = memory().allocate(1000, other);
+  memory().deallocate(apart);
+  backend->record_event(0, join, side);
+  backend->wait_event(0, join, stream);
+  draw_in(stream, 3);
+  void* graph = graphs().end(0, stream);
+  EXPECT_EQ(graphs().captured_with(0, side), std::nullopt);
+  EXPECT_EQ(generator->position().offset, 0u);
+  std::map<const void*, uint64_t> pools;  // by what each segment begins with
+  for (const SegmentSnapshot& segment : memory().snapshot()) pools[segment.address] = segment.pool;
+  EXPECT_EQ(pools.at(inside), pool);
+  EXPECT_EQ(pools.at(apart), 0u);
+  graphs().replay(graph, stream);
+  graphs().replay(graph, stream);
+  backend->synchronize(0);
+  EXPECT_EQ(drawn, (std::vector<uint64_t>{0, 10, 17, 20, 30, 37}));
+  EXPECT_EQ(memory().allocate(1000, side), before);
+  memory().deallocate(before);
+  graphs().destroy(graph);
+}
+
 TEST_F(Graphs, ACaptureThatWaitsIsAnErrorAndLeavesNothing) {
   graphs().begin(0, stream, 0, CaptureErrors::Global);
   memory().allocate(1000, stream);
@@ -156,7 +208,7 @@ TEST_F(Graphs, ACaptureThatWaitsIsAnErrorAndLeavesNothing) {
   EXPECT_EQ(error_of([&] { graphs().end(0, stream); }),
             "cuda: expected ending a capture to succeed, got cudaErrorStreamCaptureInvalidated "
             "(operation failed due to a previous error during capture)");
-  EXPECT_FALSE(graphs().capturing(0, stream));
+  EXPECT_EQ(graphs().captured_with(0, stream), std::nullopt);
   EXPECT_EQ(device.graphs, 0);
   // The stream can be captured again.
   graphs().begin(0, stream, 0, CaptureErrors::Relaxed);

@@ -43,7 +43,7 @@ class TestingDevice {
   using Work = std::function<bool()>;
   bool idle(cudaStream_t stream) { return queues_[stream].empty(); }
   void push(cudaStream_t stream, Work work) {
-    const auto capture = captures_.find(stream);
+    const auto capture = captures_.find(capture_of(stream));
     (capture == captures_.end() ? queues_[stream] : capture->second).push_back(std::move(work));
   }
   cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;  // of the thread
@@ -67,6 +67,7 @@ class TestingDevice {
  private:
   struct Event {
     int recorded = 0, passed = 0;
+    cudaStream_t captured = nullptr;  // the stream of the capture that it was recorded in
   };
   static Event& event(cudaEvent_t e) { return *reinterpret_cast<Event*>(e); }
 
@@ -165,6 +166,9 @@ class TestingDevice {
     };
     c.stream_wait_event = [](cudaStream_t stream, cudaEvent_t e, unsigned) {
       const int mark = event(e).recorded;
+      // Who waits for something captured is captured from then on.
+      if (event(e).captured && !the().captures_.count(stream))
+        the().joined_[stream] = event(e).captured;
       the().push(stream, [=] { return event(e).passed >= mark; });
       return cudaSuccess;
     };
@@ -175,6 +179,7 @@ class TestingDevice {
     c.event_destroy = [](cudaEvent_t) { return cudaSuccess; };  // kept: waits may be queued
     c.event_record = [](cudaEvent_t e, cudaStream_t stream) {
       const int mark = ++event(e).recorded;
+      event(e).captured = the().capture_of(stream);
       the().push(stream, [=] {
         event(e).passed = mark;
         return true;
@@ -214,14 +219,24 @@ class TestingDevice {
     };
     c.stream_begin_capture = [](cudaStream_t stream, cudaStreamCaptureMode) {
       the().captures_[stream];
+      the().capture_numbers_[stream] = ++the().last_capture_;
       return cudaSuccess;
     };
     c.stream_end_capture = [](cudaStream_t stream, cudaGraph_t* graph) {
       auto captured = the().captures_.extract(stream);
+      std::erase_if(the().joined_, [=](const auto& join) { return join.second == stream; });
       *graph = nullptr;
       if (const cudaError_t error = std::exchange(the().next_error, cudaSuccess)) return error;
       ++the().graphs;
       *graph = reinterpret_cast<cudaGraph_t>(new std::deque<Work>(std::move(captured.mapped())));
+      return cudaSuccess;
+    };
+    c.stream_get_capture_info = [](cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                   unsigned long long* number, cudaGraph_t*,
+                                   const cudaGraphNode_t**, const cudaGraphEdgeData**, size_t*) {
+      const cudaStream_t begun = the().capture_of(stream);
+      *status = begun ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+      if (begun) *number = the().capture_numbers_[begun];
       return cudaSuccess;
     };
     c.thread_exchange_stream_capture_mode = [](cudaStreamCaptureMode* mode) {
@@ -255,7 +270,17 @@ class TestingDevice {
     return !captures_.empty() && capture_mode != cudaStreamCaptureModeRelaxed;
   }
 
+  // The stream of the capture that the stream takes part in; null for none.
+  cudaStream_t capture_of(cudaStream_t stream) const {
+    if (captures_.count(stream)) return stream;
+    const auto joined = joined_.find(stream);
+    return joined == joined_.end() ? nullptr : joined->second;
+  }
+
   std::map<cudaStream_t, std::deque<Work>> queues_, captures_;
+  std::map<cudaStream_t, cudaStream_t> joined_;  // to the stream of the capture
+  std::map<cudaStream_t, unsigned long long> capture_numbers_;
+  unsigned long long last_capture_ = 0;
 };
 
 }  // namespace treadle::cuda

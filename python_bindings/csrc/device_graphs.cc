@@ -72,7 +72,7 @@ void init_device_graphs(PyObject* module) {
       [](const std::string& name, int index) {
         const Device device = device_at(name, index);
         Graphs* const graphs = require_backend(device.type).graphs();
-        return graphs && graphs->capturing(device.index, current_stream(device));
+        return graphs && graphs->captured_with(device.index, current_stream(device)).has_value();
       },
       "Whether this thread's current stream on a device is captured.");
 }

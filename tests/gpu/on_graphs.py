@@ -60,6 +60,39 @@ def test_random_numbers_go_on() -> None:
     assert treadle.equal(treadle.rand(100, device="cuda").cpu(), expected[3])
 
 
+def test_a_stream_may_join_on_the_side() -> None:
+    def draw() -> list:
+        cuda.manual_seed(5)
+        return [treadle.rand(100, device="cuda").cpu() for _ in range(4)]
+
+    expected = draw()
+    x = treadle.full((1 << 20,), 2.0, device="cuda")
+    warm(lambda: x * x)
+    here, there = (treadle.empty(100, device="cuda") for _ in range(2))
+    side = cuda.Stream()
+    g = cuda.CUDAGraph()
+    with cuda.graph(g):
+        here.copy_(treadle.rand(100, device="cuda"))
+        side.wait_stream(cuda.current_stream())
+        with cuda.stream(side):
+            assert cuda.is_current_stream_capturing()
+            there.copy_(treadle.rand(100, device="cuda"))
+            y = x * x + 1
+        cuda.current_stream().wait_stream(side)
+        z = y * 2
+    with cuda.stream(side):
+        assert not cuda.is_current_stream_capturing()
+        others = [treadle.zeros(1 << 20, device="cuda") for _ in range(20)]
+    cuda.synchronize()
+    cuda.manual_seed(5)
+    for i in (0, 2):
+        g.replay()
+        assert treadle.equal(here.cpu(), expected[i])
+        assert treadle.equal(there.cpu(), expected[i + 1])
+    assert z.sum().item() == 10 * (1 << 20)
+    assert all(other.sum().item() == 0 for other in others)
+
+
 def test_memory_of_a_graph_is_its_own() -> None:
     x = treadle.full((1 << 20,), 2.0, device="cuda")
     warm(lambda: x * x * x)
