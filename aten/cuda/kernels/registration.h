@@ -20,6 +20,20 @@ NativeCalls& native_calls() {
   static auto* calls = new NativeCalls(DeviceType::CUDA, Op::op);
   return *calls;
 }
+// For its time, this thread's calls are not cast: what a kernel computes by other operators is its
+// own affair.
+class Uncast {
+ public:
+  Uncast() : saved_(layer_state().excluded) {
+    layer_state().excluded |= layer_bit(Layer::Autocast);
+  }
+  ~Uncast() { layer_state().excluded = saved_; }
+  Uncast(const Uncast&) = delete;
+
+ private:
+  LayerMask saved_;
+};
+
 // A kernel that is counted.
 template <class Op, class Factory, class T, class Kernel = typename Op::Kernel>
 struct Counted;
@@ -27,6 +41,7 @@ template <class Op, class Factory, class T, class R, class... Args>
 struct Counted<Op, Factory, T, R(Args...)> {
   static R call(Args... args) {
     native_calls<Op>().calls.fetch_add(1, std::memory_order_relaxed);
+    const Uncast uncast;
     return Factory().template operator()<T>()(std::forward<Args>(args)...);
   }
 };
