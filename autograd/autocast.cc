@@ -10,6 +10,7 @@
 #include "aten/ops/to.h"
 #include "autograd/meta.h"
 #include "core/backend.h"
+#include "core/error.h"
 
 namespace treadle::autocast {
 namespace {
@@ -88,6 +89,17 @@ void clear_cache() {
 int enter() { return ++state.depth; }
 int leave() { return --state.depth; }
 
+Policy Policies::on(DeviceType device) const {
+  switch (device) {
+    case DeviceType::CPU:
+      return cpu;
+    case DeviceType::CUDA:
+      return cuda;
+    default:
+      return all;
+  }
+}
+
 void Cast::see(const Tensor& argument) {
   if (!argument.defined()) return;
   if (!found_ && is_enabled(argument.device().type)) {
@@ -102,9 +114,15 @@ void Cast::see(TensorList arguments) {
   for (const Tensor& argument : arguments) see(argument);
 }
 
-void Cast::settle() {
+void Cast::settle(const Policies& policies) {
+  if (found_) policy_ = policies.on(device_);
   const bool lower = policy_ == Policy::Lower || (policy_ == Policy::Widest && all_lower_);
   target_ = lower ? lower_ : ScalarType::Float32;
+}
+
+void Cast::refuse(std::string_view op) const {
+  fail<ErrorKind::Runtime>(op, ": expected a call outside of autocast(\"", name_of(device_),
+                           "\"), as it is unsafe to autocast, got one within it");
 }
 
 bool Cast::subject(const Tensor& argument) const {
@@ -113,7 +131,7 @@ bool Cast::subject(const Tensor& argument) const {
 }
 
 Tensor Cast::operator()(const Tensor& argument) const {
-  if (!subject(argument) || argument.dtype() == target_) return argument;
+  if (!casts() || !subject(argument) || argument.dtype() == target_) return argument;
   if (target_ == lower_ && worth_caching(argument)) return cached(argument, target_);
   return aten::to(argument, target_);
 }

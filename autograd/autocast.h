@@ -8,11 +8,15 @@
 //     return dispatch<ops::mm>(cast(self), cast(mat2));
 //   }
 //
+// Where devices differ (`autocast: {CUDA: float32}`) the policies of all of them are given, and a
+// call on one that has none goes on as if the layer were not there.
+//
 // The layer is outside autograd, so that casts are recorded, and gradients have the dtype of what
 // was cast. It is on for a thread while autocast is enabled for a device; everywhere else it costs
 // nothing, being one more bit of the mask that a call tests anyway.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "core/device.h"
@@ -43,16 +47,35 @@ int leave();
 
 // ---- what an operator's function uses
 
-enum class Policy { Lower, Float32, Widest };
+// As called is without casts in what the operator is made of, too; with none those go by their own
+// entries.
+enum class Policy { None, AsCalled, Lower, Float32, Widest, Refused };
+
+// What an entry says: of all devices, and where it says so of the CPU and of CUDA.
+struct Policies {
+  Policy all = Policy::None;
+  Policy cpu = all;
+  Policy cuda = all;
+
+  Policy on(DeviceType device) const;
+};
 
 // Decides, from an operator's policy and its tensors, to which dtype they are cast.
 class Cast {
  public:
   template <class... Arguments>
-  explicit Cast(Policy policy, const Arguments&... arguments) : policy_(policy) {
+  explicit Cast(Policies policies, const Arguments&... arguments) {
     (see(arguments), ...);
-    settle();
+    settle(policies);
   }
+  template <class... Arguments>
+  explicit Cast(Policy policy, const Arguments&... arguments)
+      : Cast(Policies{.all = policy}, arguments...) {}
+
+  // None, too, where autocast is enabled for no tensor's device.
+  Policy policy() const { return policy_; }
+  // Raises RuntimeError for a call of an operator that the device refuses.
+  [[noreturn]] void refuse(std::string_view op) const;
   // The argument, or a copy of it in that dtype where it is subject to autocast: of a floating
   // dtype up to float32, on the device.
   Tensor operator()(const Tensor& argument) const;
@@ -61,10 +84,13 @@ class Cast {
  private:
   void see(const Tensor& argument);
   void see(TensorList arguments);
-  void settle();
+  void settle(const Policies& policies);
   bool subject(const Tensor& argument) const;
+  bool casts() const {
+    return policy_ == Policy::Lower || policy_ == Policy::Float32 || policy_ == Policy::Widest;
+  }
 
-  Policy policy_;
+  Policy policy_ = Policy::None;
   bool found_ = false;  // a tensor on a device for which autocast is enabled, which is device_
   bool all_lower_ = true;
   DeviceType device_ = DeviceType::CPU;

@@ -132,7 +132,7 @@ class Entry:
     pointwise: Optional[Expr]
     reduce: Optional[Mapping[str, Expr]]
     promote: Optional[str]
-    autocast: Optional[str]  # lower, float32, widest, as_called
+    autocast: Mapping[str, str]  # device or "all" -> lower, float32, widest, as_called, refused
     dtypes: Mapping[str, tuple[str, ...]]  # device or "all" -> names
     dtype_of: Optional[str]
     out_from: Optional[str]
@@ -272,7 +272,7 @@ def _entry(j: Mapping[str, Any]) -> Entry:
         pointwise=_expr(j["pointwise"]),
         reduce={k: _expr(v) for k, v in j["reduce"].items()} if j["reduce"] else None,  # type: ignore[misc]
         promote=j.get("promote"),
-        autocast=j.get("autocast"),
+        autocast=j.get("autocast") or {},
         dtypes={k: tuple(v) for k, v in (j.get("dtypes") or {}).items()},
         dtype_of=j.get("dtype_of"),
         out_from=j.get("out_from"),

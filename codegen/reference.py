@@ -169,12 +169,18 @@ def result_words(e: Entry) -> str:
 
 def autocast_words(e: Entry) -> str:
     """In which dtype the operator runs under autocast; nothing where autocast leaves it alone."""
-    return {
-        "lower": "its floating tensors are taken in the context's 16-bit dtype.",
-        "float32": "its 16-bit tensors are taken in float32.",
-        "widest": "its tensors are taken in float32, unless all are of the 16-bit dtype.",
-        "as_called": "it runs as called, and so do its parts.",
-    }.get(e.autocast or "", "")
+    words = {
+        "lower": "its floating tensors are taken in the context's 16-bit dtype",
+        "float32": "its 16-bit tensors are taken in float32",
+        "widest": "its tensors are taken in float32, unless all are of the 16-bit dtype",
+        "as_called": "it runs as called, and so do its parts",
+        "refused": "a call is an error",
+    }
+    rows = [
+        words[policy] if device == "all" else f"on {device} {words[policy]}"
+        for device, policy in e.autocast.items()
+    ]
+    return "; ".join(rows) + "." if rows else ""
 
 
 def derivative_words(e: Entry) -> str:

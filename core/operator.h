@@ -312,6 +312,17 @@ inline auto dispatch(const Args&... args) {
   return Op::base(args...);
 }
 
+// Calls the operator below a layer, which what it is made of goes through nevertheless.
+template <class Op, class... Args>
+inline auto dispatch_below(Layer layer, const Args&... args) {
+  const auto passed = static_cast<LayerMask>((layer_bit(layer) << 1) - 1);
+  const auto active = static_cast<LayerMask>(
+      Op::op.active_layers((LayerMask{0} | ... | detail::layers_in(args))) & ~passed);
+  if (active)
+    return detail::call_layer<Op>(static_cast<typename Op::Signature*>(nullptr), active, args...);
+  return Op::base(args...);
+}
+
 // ---- registration
 // -----------------------------------------------------------------------------------------------------
 

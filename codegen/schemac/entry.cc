@@ -293,9 +293,20 @@ class EntryReader {
   }
 
   void read_autocast(const Field& field) {
+    if (!field.value.IsMap()) {
+      add_autocast("all", field);
+      return;
+    }
+    for (const Field& row : file_.fields(field.value, diagnostics_)) {
+      if (check_known(row.key, "device of autocast", known_autocast_devices()))
+        add_autocast(row.key.text, row);
+    }
+  }
+
+  void add_autocast(const std::string& device, const Field& field) {
     const SourceText text = file_.text(field);
     if (check_known({text.text(), text, 0}, "autocast policy", known_autocast_policies()))
-      op().autocast = text.text();
+      op().autocast.emplace_back(device, text.text());
   }
 
   void read_dtypes(const Field& field) {

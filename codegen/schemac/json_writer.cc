@@ -180,6 +180,13 @@ Json dtypes_of(const Operator& op) {
   return rows;
 }
 
+Json autocast_of(const Operator& op) {
+  if (op.autocast.empty()) return nullptr;
+  Json rows = Json::object();
+  for (const auto& [device, policy] : op.autocast) rows[device] = policy;
+  return rows;
+}
+
 Json location(const std::string& file, schema::Place place) {
   return {{"file", file}, {"line", place.line}, {"column", place.column}};
 }
@@ -233,7 +240,7 @@ Json operator_of(const Operator& op) {
           {"pointwise", expression(op.pointwise)},
           {"reduce", reduce_of(op)},
           {"promote", optional(op.promote)},
-          {"autocast", optional(op.autocast)},
+          {"autocast", autocast_of(op)},
           {"dtypes", dtypes_of(op)},
           {"dtype_of", optional(op.dtype_of)},
           {"out_from", optional(op.out_from)},

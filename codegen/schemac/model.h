@@ -93,8 +93,8 @@ struct Operator {
   std::optional<Expression> pointwise;
   std::optional<Reduction> reduce;
   std::optional<std::string> promote;
-  // In which dtype it runs under autocast; none: as called.
-  std::optional<std::string> autocast;
+  // Device or "all", in which dtype it runs there under autocast; none: as called.
+  std::vector<std::pair<std::string, std::string>> autocast;
   std::vector<std::pair<std::string, std::vector<std::string>>>
       dtypes;  // device or "all", names of dtypes
   std::optional<std::string> dtype_of;

@@ -67,7 +67,12 @@ std::span<const std::string> known_promotions() {
 }
 
 std::span<const std::string> known_autocast_policies() {
-  static const Words words = {"lower", "float32", "widest", "as_called"};
+  static const Words words = {"lower", "float32", "widest", "as_called", "refused"};
+  return words;
+}
+
+std::span<const std::string> known_autocast_devices() {
+  static const Words words = {"all", "CPU", "CUDA"};
   return words;
 }
 

@@ -15,8 +15,10 @@ std::span<const std::string> known_variants();
 std::span<const std::string> known_forms();
 std::span<const std::string> known_promotions();
 // In which dtype an operator runs under autocast: the lower one, float32, the widest of its
-// tensors, or that of the call, its parts included.
+// tensors, or that of the call, its parts included; or not at all.
 std::span<const std::string> known_autocast_policies();
+// Those that may have a policy of their own, and the word for all others.
+std::span<const std::string> known_autocast_devices();
 
 // All dtypes, in the order in which lists of them are written.
 std::span<const std::string> known_dtypes();

@@ -120,7 +120,8 @@ def _entry_lines(entry: Operator) -> Iterable[str]:
     yield from _row("kind", [f"{entry['kind']}: {_KIND_TEXTS.get(entry['kind'], '')}"])
     yield from _row("computes", _expressions(entry))
     yield from _row("promotion", [entry["promote"]] if entry["promote"] else [])
-    yield from _row("autocast", [entry["autocast"]] if entry["autocast"] else [])
+    rows = (entry["autocast"] or {}).items()
+    yield from _row("autocast", [p if d == "all" else f"{d}: {p}" for d, p in rows])
     yield from _row("shape rule", [entry["shape"]["text"]] if entry["shape"] else [])
     yield from _row("checks", [check["text"] for check in entry["check"]])
     yield from _row(

@@ -1,5 +1,5 @@
 """The whole generated text of eight operators: a unary, a binary, a reduction, a factory, a view,
-one with several outputs, one with an autocast policy, one that writes a list.
+one with several outputs, two with autocast policies, one that writes a list.
 
 A golden is what `./dev show NAME` would print if goldens/functions.yaml were the operators. A
 refactor of the generator leaves all of them as they are; a change of what it generates shows in the

@@ -309,11 +309,22 @@ def test_kinds(tmp_path: Path) -> None:
     assert list(ops[1]["reduce"]) == ["init", "step", "combine"]
 
 
-@pytest.mark.parametrize("policy", [None, "lower", "float32", "widest", "as_called"])
+@pytest.mark.parametrize("policy", [None, "lower", "float32", "widest", "as_called", "refused"])
 def test_autocast_policies(policy: str | None, tmp_path: Path) -> None:
     line = f"  autocast: {policy}\n" if policy else ""
     (op,) = model_of(tmp_path, f"- func: first(Tensor[] tensors) -> Tensor\n{line}")
-    assert op["autocast"] == policy
+    assert op["autocast"] == ({"all": policy} if policy else None)
+
+
+def test_autocast_policies_of_devices(tmp_path: Path) -> None:
+    (op,) = model_of(
+        tmp_path,
+        """\
+- func: first(Tensor[] tensors) -> Tensor
+  autocast: {all: float32, CPU: as_called, CUDA: refused}
+""",
+    )
+    assert op["autocast"] == {"all": "float32", "CPU": "as_called", "CUDA": "refused"}
 
 
 def test_dtypes_are_expanded_in_one_order(tmp_path: Path) -> None:

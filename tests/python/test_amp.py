@@ -1,8 +1,5 @@
-"""Mixed precision: what each operator does under autocast, as its entry says, the context itself,
-and the gradient scaler.
-
-What an operator does is tested for every entry with an `autocast:`; here stands what each policy
-means, not which operator has which.
+"""Mixed precision: the context autocast, and the gradient scaler. What each operator does within is
+tested in test_amp_policies.py.
 """
 
 from __future__ import annotations
@@ -11,143 +8,13 @@ import copy
 import pickle
 import threading
 import warnings
-from typing import Any, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 import treadle
-from treadle.testing.operators.catalogue import Operator, operators
-from treadle.testing.operators.cases import has_samples, samples_of
-from treadle.testing.operators.sample import to_tensor
 from treadle import nn
 from treadle.nn import functional as F
-
-# ---- every operator with a policy --------------------------------------------------------------
-
-CPU_DTYPES = (treadle.bfloat16, treadle.float16)
-WITH_POLICY = [op for op in operators() if op.json["autocast"]]
-
-
-def mapped(value: Any, f: Any) -> Any:
-    """`value` with f applied to each tensor in it."""
-    if isinstance(value, treadle.Tensor):
-        return f(value)
-    if isinstance(value, (list, tuple)):
-        items = [mapped(item, f) for item in value]
-        return type(value)(items) if type(value) in (list, tuple) else tuple(items)
-    if isinstance(value, dict):
-        return {key: mapped(item, f) for key, item in value.items()}
-    return value
-
-
-def in_dtype(dtype: treadle.dtype) -> Any:
-    return lambda t: t.to(dtype) if t.is_floating_point() and t.dtype != treadle.float64 else t
-
-
-def calls(op: Operator) -> Iterator[tuple]:
-    """The arguments of the operator's samples, as float32 tensors."""
-    for sample in samples_of(op, "float32"):
-        if not sample.shape_only:
-            args = _tensors(sample.args), _tensors(sample.kwargs)
-            yield args
-
-
-def _tensors(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return to_tensor(value, "float32")
-    if isinstance(value, (list, tuple)):
-        return type(value)(_tensors(item) for item in value)
-    if isinstance(value, dict):
-        return {key: _tensors(item) for key, item in value.items()}
-    return value
-
-
-def flat(result: Any) -> list:
-    if isinstance(result, (list, tuple)):
-        return [t for item in result for t in flat(item)]
-    return [result]
-
-
-def same(got: Any, expected: Any) -> None:
-    """The same dtypes, and the same bits."""
-    got, expected = flat(got), flat(expected)
-    assert len(got) == len(expected)
-    for a, b in zip(got, expected):
-        if not isinstance(b, treadle.Tensor):
-            assert a == b
-            continue
-        assert a.dtype == b.dtype
-        if b.is_complex():
-            a, b = treadle.view_as_real(a), treadle.view_as_real(b)
-        equal = (a == b) | ((a != a) & (b != b))
-        assert equal.all().item()
-
-
-def run(op: Operator, arguments: tuple) -> Any:
-    args, kwargs = mapped(arguments, lambda t: t.clone())
-    treadle.manual_seed(0)
-    return op.function(*args, **kwargs)
-
-
-def test_operators_with_a_policy_have_samples() -> None:
-    assert len(WITH_POLICY) > 100
-    assert {op.json["autocast"] for op in WITH_POLICY} == {
-        "lower",
-        "float32",
-        "widest",
-        "as_called",
-    }
-    assert all(has_samples(op) for op in WITH_POLICY)
-
-
-@pytest.mark.parametrize("op", WITH_POLICY, ids=repr)
-@pytest.mark.parametrize("lower", CPU_DTYPES, ids=str)
-def test_policy(op: Operator, lower: treadle.dtype) -> None:
-    policy = op.json["autocast"]
-    tried = 0
-    for arguments in calls(op):
-        tried += 1
-        low = mapped(arguments, in_dtype(lower))
-        lifted = mapped(low, in_dtype(treadle.float32))
-        # (what comes in, as what it is to be computed)
-        expectations = {
-            "lower": [(arguments, low), (low, low)],
-            "float32": [(low, lifted), (arguments, arguments)],
-            "widest": [(low, low), (arguments, arguments), (_mixed(low), lifted)],
-            "as_called": [(arguments, arguments)],
-        }[policy]
-        for given, meant in expectations:
-            expected = run(op, meant)
-            with treadle.autocast("cpu", dtype=lower):
-                got = run(op, given)
-            same(got, expected)
-    assert tried
-
-
-def _mixed(arguments: tuple) -> tuple:
-    """The first floating tensor of the arguments in float32."""
-    seen = []
-
-    def widen(t: treadle.Tensor) -> treadle.Tensor:
-        if seen or not t.is_floating_point():
-            return t
-        seen.append(t)
-        return t.float()
-
-    return mapped(arguments, widen)
-
-
-@pytest.mark.parametrize("op", [op for op in WITH_POLICY if op.has_form("out")], ids=repr)
-def test_out_takes_what_it_is_given(op: Operator) -> None:
-    """The layer is only in the functional form's way."""
-    layers = {}
-    for form in op.json["forms"]:
-        overload = f".{form['overload']}" if form["overload"] else ""
-        facts = treadle._C._describe_operator(f"aten::{form['name']}{overload}")
-        layers[form["form"]] = [layer["layer"] for layer in facts["layers"]]
-    assert "autocast" in layers["functional"]
-    assert "autocast" not in layers["out"]
-
 
 def test_float64_and_other_kinds_are_left_alone() -> None:
     x = treadle.rand(3, 3, dtype=treadle.float64)
@@ -405,7 +272,7 @@ def test_the_cache_ends_with_the_outermost_context() -> None:
     assert treadle._C._memory_stats()["current_bytes"] == held
 
 
-@pytest.mark.parametrize("dtype", CPU_DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", (treadle.bfloat16, treadle.float16), ids=str)
 @pytest.mark.parametrize("norm", ["batch", "batch_eval", "layer", "group", "instance", "rms"])
 def test_normalisations_take_a_low_input_and_float32_weights(
     norm: str, dtype: treadle.dtype
@@ -670,7 +537,7 @@ def test_a_disabled_scaler_does_nothing() -> None:
 # ---- together ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", CPU_DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", (treadle.bfloat16, treadle.float16), ids=str)
 def test_training_converges(dtype: treadle.dtype) -> None:
     """A network learns which of three spirals a point is on, as well as it does in float32."""
     treadle.manual_seed(4)

@@ -93,7 +93,8 @@ def on_device(place: Setting, seconds: float) -> Result:
 
 
 def operators(place: Setting, seconds: float) -> Result:
-    paths = ["tests/python/test_operators.py", "tests/python/test_gradients.py"]
+    tests = ("test_operators", "test_gradients", "test_amp_policies")
+    paths = [f"tests/python/{name}.py" for name in tests]
     return _pytest(place, paths, seconds, "operators", many=True)
 
 
