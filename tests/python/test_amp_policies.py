@@ -1,7 +1,7 @@
 """Autocast: what each operator does within it on the device under test, as its entry says.
 
-Every entry with an `autocast:` is tested; here stands what each policy means, not which operator has
-which. PyTorch's lists for CUDA, which programs rely on, are compared with the entries.
+Every entry with an `autocast:` is tested; here stands what each policy means, not which operator
+has which. PyTorch's lists for CUDA, which programs rely on, are compared with the entries.
 """
 
 from __future__ import annotations
@@ -141,8 +141,9 @@ def test_policy(op: Operator, lower: treadle.dtype) -> None:
 def test_what_the_entries_say_of_cuda(tmp_path: Path) -> None:
     """By a backend of that name whose operators the CPU computes."""
     backend = plugins.build_minimal(tmp_path / "cuda.so", name="cuda")
-    options = ["-q", "-p", "no:cacheprovider", "--tb=line", "--device", "cuda", "--backend", backend]
-    command = [sys.executable, "-m", "pytest", *options, "-k", "test_policy", __file__]
+    options = ["-q", "-p", "no:cacheprovider", "--tb=line", "-k", "test_policy"]
+    on_cuda = ["--device", "cuda", "--backend", backend]
+    command = [sys.executable, "-m", "pytest", *options, *on_cuda, __file__]
     done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
 
