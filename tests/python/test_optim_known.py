@@ -57,7 +57,11 @@ def assert_same(found: Any, wanted: Any, where: str = "", tolerance: float = 1e-
 @pytest.mark.parametrize("name, settings", FITS)
 def test_optimizer(name: str, settings: dict[str, Any]) -> None:
     """Losses, parameters, and the state and settings by their names."""
-    assert_same(runs.fit(treadle, name, settings), KNOWN["optimizers"][name][runs.key(settings)])
+    # A line search divides differences of what it rounded: PyTorch itself gives other digits, by
+    # 4e-8, on a processor with other vectors.
+    tolerance = 1e-6 if "line_search_fn" in settings else 1e-8
+    known = KNOWN["optimizers"][name][runs.key(settings)]
+    assert_same(runs.fit(treadle, name, settings), known, tolerance=tolerance)
 
 
 @pytest.mark.parametrize("name", runs.SCHEDULERS)

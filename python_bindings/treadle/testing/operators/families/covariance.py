@@ -30,8 +30,10 @@ def cov(make: Maker) -> Iterator[Sample]:
         yield Sample(make(shape), expect=_cov, loose=4, grad=np.prod(shape) > 1 and shape[-1] > 1)
     for correction in (0, 2, -1):
         yield Sample(make((3, 5)), correction=correction, expect=_cov, loose=4)
-    # No degrees of freedom are left.
-    yield Sample(make((2, 3)), correction=7, grad=False, expect=_cov)
+    # No degrees of freedom are left. Complex zeros, or what rounding left there, times infinity are
+    # no numbers that could be compared.
+    if not make.is_complex:
+        yield Sample(make((2, 3)), correction=7, grad=False, expect=_cov)
     often = np.array([1, 0, 3, 2])
     much = Maker("float64")((4,), 0.5, 1.5)
     if make.dtype == "float32":
