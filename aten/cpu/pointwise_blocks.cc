@@ -4,6 +4,7 @@
 #include "aten/cpu/pointwise_blocks.h"
 
 #include "aten/cpu/convert.h"
+#include "aten/cpu/streamed_writes.h"
 #include "core/parallel.h"
 
 namespace treadle::simd {
@@ -45,6 +46,14 @@ void next_row(const PointwiseCall& call, int64_t* index) {
     if (++index[d] < call.shape[d]) return;
     index[d] = 0;
   }
+}
+
+// What is written over is in the caches already.
+bool writes_over_input(const PointwiseCall& call) {
+  for (int k = 0; k < call.inputs; ++k) {
+    if (call.in[k].data == call.out.data) return true;
+  }
+  return false;
 }
 
 class StridedRun {
@@ -181,12 +190,28 @@ void run_blocks(const PointwiseCall& call, const PointwiseTargets& targets) {
   check_internal(block != nullptr, "a pointwise kernel was called for a dtype it has no loop for");
   if (call.direct) [[likely]] {
     const int64_t item = item_size(call.compute), out_item = bool_result ? 1 : item;
-    const auto piece = [&](int64_t begin, int64_t end) {
+    const auto piece = [&](char* out, int64_t begin, int64_t end) {
       const void* in[kMaxPointwiseInputs];
       for (int k = 0; k < call.inputs; ++k) in[k] = call.in[k].data + begin * item;
-      block(call.out.data + begin * out_item, in, call.scalars, end - begin);
+      block(out, in, call.scalars, end - begin);
     };
-    parallel_for(call.numel, kGrain, piece);
+    const cpu::StreamedWrites writes(call.numel * out_item);
+    if (writes.on() && !writes_over_input(call)) {
+      const int64_t step = cpu::StreamedWrites::kPiece / out_item;
+      parallel_for(call.numel, kGrain, [&](int64_t begin, int64_t end) {
+        alignas(64) char buffer[cpu::StreamedWrites::kPiece];
+        for (int64_t at = begin; at < end; at += step) {
+          const int64_t stop = std::min(at + step, end);
+          piece(buffer, at, stop);
+          writes.copy(call.out.data + at * out_item, buffer, (stop - at) * out_item);
+        }
+        writes.finish();
+      });
+      return;
+    }
+    parallel_for(call.numel, kGrain, [&](int64_t begin, int64_t end) {
+      piece(call.out.data + begin * out_item, begin, end);
+    });
     return;
   }
   StridedRun run(call, block, bool_result ? ScalarType::Bool : call.compute);

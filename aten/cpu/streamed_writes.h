@@ -11,8 +11,6 @@
 // moved three.
 #pragma once
 
-#include <emmintrin.h>
-
 #include <cstdint>
 #include <cstring>
 
@@ -20,8 +18,15 @@ namespace treadle::cpu {
 
 class StreamedWrites {
  public:
+  // What is computed is best handed over in pieces of so many bytes: while they are stored, the
+  // next ones are read.
+  static constexpr int64_t kPiece = 1024;
+
   // `total` is how many bytes the call writes.
   explicit StreamedWrites(int64_t total) : on_(total >= kLarge) {}
+
+  // Whether ordinary stores would be slower.
+  bool on() const { return on_; }
 
   // The two do not overlap.
   void copy(void* to, const void* from, int64_t bytes) const {
@@ -33,25 +38,15 @@ class StreamedWrites {
 
   // Where a thread has written its part: what it does next is seen by others after these writes.
   void finish() const {
-    if (on_) _mm_sfence();
+    if (on_) fence();
   }
 
  private:
   static constexpr int64_t kLarge = int64_t{8} << 20;  // of the order of a core's share of caches
   static constexpr int64_t kLine = 64;
 
-  static void stream(char* to, const char* from, int64_t bytes) {
-    const int64_t head = -reinterpret_cast<intptr_t>(to) & (kLine - 1);
-    std::memcpy(to, from, static_cast<size_t>(head));
-    int64_t at = head;
-    for (; at + kLine <= bytes; at += kLine) {
-      __m128i line[4];
-      std::memcpy(line, from + at, kLine);
-      for (int i = 0; i < 4; ++i)
-        _mm_stream_si128(reinterpret_cast<__m128i*>(to + at) + i, line[i]);
-    }
-    std::memcpy(to + at, from + at, static_cast<size_t>(bytes - at));
-  }
+  static void stream(char* to, const char* from, int64_t bytes);
+  static void fence();
 
   bool on_;
 };

@@ -1,0 +1,52 @@
+// Stores past the caches, as wide as the machine's vectors: a line in one store is written soonest.
+#include "aten/cpu/streamed_writes.h"
+
+#include <immintrin.h>
+
+#include <iterator>
+
+#include "aten/cpu/simd/targets.h"
+
+namespace treadle::cpu {
+namespace {
+
+// `lines` lines of 64 bytes, the first at the start of one.
+using StreamLines = void(char* to, const char* from, int64_t lines);
+
+void stream_by_16(char* to, const char* from, int64_t lines) {
+  for (; lines > 0; --lines, to += 64, from += 64) {
+    for (int k = 0; k < 64; k += 16) {
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to + k),
+                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + k)));
+    }
+  }
+}
+[[gnu::target("avx2")]] void stream_by_32(char* to, const char* from, int64_t lines) {
+  for (; lines > 0; --lines, to += 64, from += 64) {
+    for (int k = 0; k < 64; k += 32) {
+      _mm256_stream_si256(reinterpret_cast<__m256i*>(to + k),
+                          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + k)));
+    }
+  }
+}
+[[gnu::target("avx512f")]] void stream_by_64(char* to, const char* from, int64_t lines) {
+  for (; lines > 0; --lines, to += 64, from += 64)
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
+}
+
+constexpr StreamLines* kStreamLines[] = {&stream_by_16, &stream_by_32, &stream_by_64};
+static_assert(std::size(kStreamLines) == simd::kTargets);
+
+}  // namespace
+
+void StreamedWrites::stream(char* to, const char* from, int64_t bytes) {
+  const int64_t head = -reinterpret_cast<intptr_t>(to) & (kLine - 1);
+  std::memcpy(to, from, static_cast<size_t>(head));
+  const int64_t lines = (bytes - head) / kLine, done = head + lines * kLine;
+  kStreamLines[simd::chosen_target](to + head, from + head, lines);
+  std::memcpy(to + done, from + done, static_cast<size_t>(bytes - done));
+}
+
+void StreamedWrites::fence() { _mm_sfence(); }
+
+}  // namespace treadle::cpu
