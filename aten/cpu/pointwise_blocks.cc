@@ -197,13 +197,13 @@ void run_blocks(const PointwiseCall& call, const PointwiseTargets& targets) {
     };
     const cpu::StreamedWrites writes(call.numel * out_item);
     if (writes.on() && !writes_over_input(call)) {
-      const int64_t step = cpu::StreamedWrites::kPiece / out_item;
       parallel_for(call.numel, kGrain, [&](int64_t begin, int64_t end) {
         alignas(64) char buffer[cpu::StreamedWrites::kPiece];
-        for (int64_t at = begin; at < end; at += step) {
-          const int64_t stop = std::min(at + step, end);
+        for (int64_t at = begin, stop; at < end; at = stop) {
+          char* const out = call.out.data + at * out_item;
+          stop = std::min(at + cpu::StreamedWrites::piece_at(out) / out_item, end);
           piece(buffer, at, stop);
-          writes.copy(call.out.data + at * out_item, buffer, (stop - at) * out_item);
+          writes.copy(out, buffer, (stop - at) * out_item);
         }
         writes.finish();
       });

@@ -18,9 +18,12 @@ namespace treadle::cpu {
 
 class StreamedWrites {
  public:
-  // What is computed is best handed over in pieces of so many bytes: while they are stored, the
-  // next ones are read.
+  // What is computed is best handed over in pieces of at most so many bytes: while they are stored,
+  // the next ones are read. So many from `to` on, which ends them where a line ends.
   static constexpr int64_t kPiece = 1024;
+  static int64_t piece_at(const void* to) {
+    return kPiece - (reinterpret_cast<intptr_t>(to) & (kLine - 1));
+  }
 
   // `total` is how many bytes the call writes.
   explicit StreamedWrites(int64_t total) : on_(total >= kLarge) {}
