@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Callable, Iterable, Optional
+from typing import TYPE_CHECKING, Callable, Iterable, Mapping, Optional
 
 from .library import Library
 from .model import Arg, Entry, Form, Return, Tree, Type
@@ -596,6 +596,13 @@ def computed_dtypes(e: Entry) -> list[str]:
     if e.promote == "sum":
         return [d for d in declared if d == "int64" or d in _FLOATING + _COMPLEX]
     return list(declared)
+
+
+def is_arithmetic(tree: Tree) -> bool:
+    """Whether an expression is of operators alone: memory, not computing it, takes the time."""
+    if tree["op"] == "call" or tree.get("operator") == "%":
+        return False
+    return all(is_arithmetic(t) for t in tree.values() if isinstance(t, Mapping))
 
 
 def block_types(e: Entry) -> list[str]:

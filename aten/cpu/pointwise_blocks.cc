@@ -182,21 +182,21 @@ class StridedRun {
 
 void run_blocks(const PointwiseCall& call, const PointwiseTargets& targets) {
   PointwiseBlock* block = nullptr;
-  bool bool_result = false;
+  const PointwiseBlocks* blocks = nullptr;
   for (int t = chosen_target; block == nullptr && t >= 0; --t) {
-    block = targets[static_cast<size_t>(t)]->by_dtype[static_cast<size_t>(call.compute)];
-    bool_result = targets[static_cast<size_t>(t)]->bool_result;
+    blocks = targets[static_cast<size_t>(t)];
+    block = blocks->by_dtype[static_cast<size_t>(call.compute)];
   }
   check_internal(block != nullptr, "a pointwise kernel was called for a dtype it has no loop for");
   if (call.direct) [[likely]] {
-    const int64_t item = item_size(call.compute), out_item = bool_result ? 1 : item;
+    const int64_t item = item_size(call.compute), out_item = blocks->bool_result ? 1 : item;
     const auto piece = [&](char* out, int64_t begin, int64_t end) {
       const void* in[kMaxPointwiseInputs];
       for (int k = 0; k < call.inputs; ++k) in[k] = call.in[k].data + begin * item;
       block(out, in, call.scalars, end - begin);
     };
     const cpu::StreamedWrites writes(call.numel * out_item);
-    if (writes.on() && !writes_over_input(call)) {
+    if (writes.on() && blocks->arithmetic && !writes_over_input(call)) {
       parallel_for(call.numel, kGrain, [&](int64_t begin, int64_t end) {
         alignas(64) char buffer[cpu::StreamedWrites::kPiece];
         for (int64_t at = begin, stop; at < end; at = stop) {
@@ -214,7 +214,7 @@ void run_blocks(const PointwiseCall& call, const PointwiseTargets& targets) {
     });
     return;
   }
-  StridedRun run(call, block, bool_result ? ScalarType::Bool : call.compute);
+  StridedRun run(call, block, blocks->bool_result ? ScalarType::Bool : call.compute);
   parallel_for(call.numel, kGrain, [&](int64_t begin, int64_t end) { run.run(begin, end); });
 }
 

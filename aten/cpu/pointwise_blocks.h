@@ -22,6 +22,7 @@ using PointwiseBlock = void(void* out, const void* const* in, const Scalar* scal
 struct PointwiseBlocks {
   std::array<PointwiseBlock*, kNumScalarTypes> by_dtype{};
   bool bool_result = false;
+  bool arithmetic = false;  // so little is computed that memory takes the time
 };
 // One table per target, in the order of chosen_target.
 using PointwiseTargets = std::array<const PointwiseBlocks*, kTargets>;

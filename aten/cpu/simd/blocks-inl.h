@@ -5,7 +5,7 @@
 //     alpha * other; }
 //   };
 //   constexpr PointwiseBlocks add_Tensor_blocks = pointwise_blocks<add_Tensor_fn, 2, 1, false,
-//   float, double, int64_t>();
+//   true, float, double, int64_t>();
 //
 // eval takes the tensors' elements in the schema's order, then the numbers in the schema's order.
 #if defined(TREADLE_ATEN_CPU_SIMD_BLOCKS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -72,10 +72,11 @@ void pointwise_block(void* out, const void* const* in, const Scalar* scalars, in
 }
 
 // Ts: the compute types of the operator's dtypes (16-bit floats compute in float).
-template <class Fn, int kTensors, int kScalars, bool kBoolResult, class... Ts>
+template <class Fn, int kTensors, int kScalars, bool kBoolResult, bool kArithmetic, class... Ts>
 constexpr PointwiseBlocks pointwise_blocks() {
   PointwiseBlocks blocks;
   blocks.bool_result = kBoolResult;
+  blocks.arithmetic = kArithmetic;
   (
       [&] {
         if constexpr (HWY_TARGET != HWY_AVX3 || is_vec<typename ValueOf<Ts>::type>) {
