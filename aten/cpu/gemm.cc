@@ -64,9 +64,10 @@ void blas_call(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k, T al
 }
 
 // The tile of C that one BLAS call computes. It depends on the problem only: its size, never the
-// number of threads.
+// number of threads. Each call packs the whole of the other operand, which takes as long as the
+// products of some 20 rows: tiles are as tall as leaves many threads one.
 constexpr int64_t kTileWork = int64_t{1} << 22;  // multiplications in a tile, at least
-constexpr int64_t kMinTileRows = 64;
+constexpr int64_t kMinTileRows = 128, kMaxTileRows = 512, kTiles = 16;
 
 template <class T>
 void blas_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t ldc, T alpha, T beta) {
@@ -84,7 +85,8 @@ void blas_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t ldc
     return blas_gemm(a, MatrixView<T>{copy.data(), b.rows, b.cols, b.cols, 1}, c, ldc, alpha, beta);
   }
   const int64_t row_work = std::max<int64_t>(1, b.cols * a.cols);
-  const int64_t rows = std::max(kMinTileRows, (kTileWork + row_work - 1) / row_work);
+  const int64_t rows = std::max(std::clamp(a.rows / kTiles, kMinTileRows, kMaxTileRows),
+                                (kTileWork + row_work - 1) / row_work);
   const int64_t row_tiles = std::max<int64_t>(1, a.rows / rows);
   // A flat C (few rows, many columns) is split by columns instead.
   const int64_t column_work = std::max<int64_t>(1, a.rows * a.cols);
