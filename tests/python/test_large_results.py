@@ -33,8 +33,9 @@ def operands(dtype: Any) -> tuple[Tensor, Tensor]:
 
 
 def in_parts(f: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
-    parts = [f(*(t[i : i + 100] for t in tensors)) for i in range(0, ROWS, 100)]
-    out = treadle.empty(ROWS, *parts[0].shape[1:], dtype=parts[0].dtype)
+    rows = len(tensors[0])
+    parts = [f(*(t[i : i + 100] for t in tensors)) for i in range(0, rows, 100)]
+    out = treadle.empty(rows, *parts[0].shape[1:], dtype=parts[0].dtype)
     for i, part in enumerate(parts):
         out[i * 100 : i * 100 + 100] = part
     return out
@@ -51,7 +52,7 @@ def test_pointwise(name: str, dtype: Any) -> None:
 @pytest.mark.parametrize("dtype", [treadle.int64, treadle.int8, treadle.complex64], ids=str)
 def test_other_dtypes(dtype: Any) -> None:
     a, b = (treadle.cat([t] * 4) if dtype == treadle.int8 else t for t in operands(dtype))
-    assert treadle.equal((a + b)[:ROWS], in_parts(treadle.add, a, b))
+    assert treadle.equal(a + b, in_parts(treadle.add, a, b))
 
 
 @pytest.mark.parametrize("first", [0, 1, 5])
