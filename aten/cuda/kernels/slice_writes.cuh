@@ -14,9 +14,7 @@ template <class T>
 struct SourceElements {
   const T* data;
   Axes entries, columns;
-  __device__ const T& at(int64_t e, int64_t c) const {
-    return data[entries.at(e) + columns.at(c)];
-  }
+  __device__ const T& at(int64_t e, int64_t c) const { return data[entries.at(e) + columns.at(c)]; }
 };
 // Those of a target: column c at a place, places being `unit` elements apart.
 template <class T>
