@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FREE = ROOT / "bazel-bin" / "benchmarks" / "contract_free.so"
-FEW, MANY = 200, 4200
+FEW, MANY = 200, 40200
 MOST = 0.03
 
 PROGRAM = """

@@ -1,5 +1,5 @@
-"""Training of whole models on the CPU, float32: samples per second at one and at two threads, beside
-PyTorch where it is installed.
+"""Training of whole models on the CPU, float32: samples per second at one and at two threads,
+beside PyTorch where it is installed.
 
 Each model is written once, for either library. A library has a process of its own, so that their
 pools of threads do not meet; the two take turns, so that what else the machine does meets both

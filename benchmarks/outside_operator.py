@@ -1,9 +1,10 @@
-"""An operator library outside against the tree: one entry, `self + alpha * other`, under both roofs.
+"""An operator library outside against the tree: one entry, `self + alpha * other`, under both
+roofs.
 
     ./dev bench outside_operator
 
-Prints, for a call with 4 elements with and without a gradient to record, the median of the ratios of
-interleaved measurements (outside / in the tree). Needs a C++ compiler on the PATH.
+Prints, for a call with 4 elements with and without a gradient to record, the median of the ratios
+of interleaved measurements (outside / in the tree). Needs a C++ compiler on the PATH.
 """
 
 from __future__ import annotations

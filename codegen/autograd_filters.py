@@ -1,4 +1,5 @@
-"""What variable_type.cc.j2 shows: for each entry of a shard its node (formulas, saved values) and its layer functions.
+"""What variable_type.cc.j2 shows: for each entry of a shard its node (formulas, saved values) and
+its layer functions.
 
     context(shard)["nodes"]      # NodeClass: MulBackward0 with other_ and self_ saved
     context(shard)["functions"]  # LayerFunction: how a call of one form is recorded
@@ -12,7 +13,8 @@ from typing import Any, Mapping, Optional
 from . import cpp
 from .model import Arg, Derivative, Entry, Form, Formula, Model, Saved, Tree
 
-# Metadata of a saved tensor: the method in a formula -> (what schemac calls it, C++ type of the copy).
+# Metadata of a saved tensor: the method in a formula -> (what schemac calls it, C++ type of the
+# copy).
 _METADATA = {
     "sizes": "DimVector",
     "strides": "DimVector",
@@ -22,7 +24,9 @@ _METADATA = {
     "device": "Device",
 }
 # Methods that Tensor has in C++; any other method of a tensor is the operator of that name.
-_TENSOR_METHODS = frozenset("sizes strides dim numel dtype device size stride defined is_complex is_floating_point".split())
+_TENSOR_METHODS = frozenset(
+    "sizes strides dim numel dtype device size stride defined is_complex is_floating_point".split()
+)
 
 
 @dataclass(frozen=True)
@@ -92,8 +96,8 @@ def _camel(name: str) -> str:
 
 
 def _node_names(model: Model) -> Mapping[str, str]:
-    """Entry id -> node name. Overloads count from 0 in the order of the file: MulBackward0, MulBackward1; as in
-    PyTorch `x ** 2` comes before `x ** y`."""
+    """Entry id -> node name. Overloads count from 0 in the order of the file: MulBackward0,
+    MulBackward1; as in PyTorch `x ** 2` comes before `x ** y`."""
     counts: dict[str, int] = {}
     names = {}
     for e in sorted(model.entries, key=lambda e: e.overload != "Tensor_Scalar"):
@@ -105,7 +109,8 @@ def _node_names(model: Model) -> Mapping[str, str]:
 
 
 def _shown_name(e: Entry, node_names: Mapping[str, str]) -> str:
-    """What Python shows. An operator with a number goes by the name of the one with a tensor, as `x * 2` and `x * y` do."""
+    """What Python shows. An operator with a number goes by the name of the one with a tensor, as
+    `x * 2` and `x * y` do."""
     sibling = f"{e.name}_Tensor"
     return node_names.get(sibling, node_names[e.id]) if e.overload == "Scalar" else node_names[e.id]
 
@@ -154,7 +159,10 @@ class _NodeBuilder:
         self.differentiable = [i for i, flag in enumerate(_output_flags(e)) if flag]
 
     def error(self, message: str) -> SystemExit:
-        return SystemExit(f"{self.tables.derivatives}:{self.d.line}: error: {message} in the derivative of {self.e.full_name}")
+        return SystemExit(
+            f"{self.tables.derivatives}:{self.d.line}: error: {message} in the derivative of "
+            f"{self.e.full_name}"
+        )
 
     def targets(self) -> list[Target]:
         names = {t for f in self.d.formulas for t in f.targets}
@@ -177,7 +185,10 @@ class _NodeBuilder:
         targets = {t.name: t for t in self.targets()}
         for f in self.e.forms:
             if f.form == "inplace" and self.e.args[0].name not in targets:
-                raise self.error(f"expected a formula for '{self.e.args[0].name}', which the in-place form changes,")
+                raise self.error(
+                    f"expected a formula for '{self.e.args[0].name}', "
+                    "which the in-place form changes,"
+                )
         gradients = tuple(self.gradient(f, targets) for f in self.d.formulas)
         used_grads = sorted({i for f in self.d.formulas for i in self.grads_in(f.tree)})
         several = len(self.differentiable) > 1
@@ -190,7 +201,11 @@ class _NodeBuilder:
             gradients=gradients,
             list_counts=self.list_counts,
             edges=self.total,
-            guard_grads="!any_defined(grads)" if several or self.e.returns[only].type.list else f"!grads[{only}].defined()",
+            guard_grads=(
+                "!any_defined(grads)"
+                if several or self.e.returns[only].type.list
+                else f"!grads[{only}].defined()"
+            ),
             materialise=tuple(used_grads) if several else (),
         )
 
@@ -204,7 +219,11 @@ class _NodeBuilder:
                     needed_by.setdefault((s.name, s.what, s.is_output), []).append(f)
         result = []
         for (name, what, is_output), formulas in needed_by.items():
-            guards = [] if len(formulas) == len(self.d.formulas) else [self.condition(f, targets, "has_edge") for f in formulas]
+            guards = (
+                []
+                if len(formulas) == len(self.d.formulas)
+                else [self.condition(f, targets, "has_edge") for f in formulas]
+            )
             result.append(self.slot(name, what, is_output, " || ".join(guards)))
         return result
 
@@ -218,7 +237,11 @@ class _NodeBuilder:
             if what not in _METADATA:
                 raise self.error(f"'{name}.{what}()' cannot be saved")
             return Slot(f"{n}_{what}_", _METADATA[what], f"{what}_of({n})", False, is_output, "")
-        is_list = self.e.returns[_output_index(self.e, name)].type.list if is_output else self.args[name].type.list
+        is_list = (
+            self.e.returns[_output_index(self.e, name)].type.list
+            if is_output
+            else self.args[name].type.list
+        )
         if is_output and is_list:
             raise self.error(f"the list '{name}' cannot be saved")
         index = _output_index(self.e, name) if is_output else 0
@@ -238,11 +261,17 @@ class _NodeBuilder:
     # ---- formulas
 
     def reason(self, f: Formula) -> Optional[str]:
-        return f.tree["args"][0]["value"] if f.tree["op"] == "call" and f.tree["fn"] == "not_implemented" else None
+        return (
+            f.tree["args"][0]["value"]
+            if f.tree["op"] == "call" and f.tree["fn"] == "not_implemented"
+            else None
+        )
 
     def condition(self, f: Formula, targets: Mapping[str, Target], function: str) -> str:
         return " || ".join(
-            f"{function}({t.first}, {cpp.cpp_name(t.name)}_count_)" if t.is_list else f"{function}({t.first})"
+            f"{function}({t.first}, {cpp.cpp_name(t.name)}_count_)"
+            if t.is_list
+            else f"{function}({t.first})"
             for t in (targets[name] for name in f.targets)
         )
 
@@ -258,7 +287,9 @@ class _NodeBuilder:
             text=" ".join(f.text.split()),
             condition=self.condition(f, targets, "should_compute"),
             locals=tuple(line for line in locals_ if line),
-            expression="" if reason is not None else cpp.cpp_expr(f.tree, lambda t: self.resolve(t, f)),
+            expression=(
+                "" if reason is not None else cpp.cpp_expr(f.tree, lambda t: self.resolve(t, f))
+            ),
             reason=reason,
         )
 
@@ -269,15 +300,31 @@ class _NodeBuilder:
         if s.what != "value":
             return ""
         is_list = not s.is_output and self.args[s.name].type.list
-        what = f"result '{s.name}' of {self.e.name}" if s.is_output else f"argument '{s.name}' of {self.e.name}"
-        return f'const {"std::vector<Tensor>" if is_list else "Tensor"} {n} = {n}_.unpack(*this, "{what}");'
+        what = (
+            f"result '{s.name}' of {self.e.name}"
+            if s.is_output
+            else f"argument '{s.name}' of {self.e.name}"
+        )
+        return (
+            f"const {'std::vector<Tensor>' if is_list else 'Tensor'} {n} = "
+            f'{n}_.unpack(*this, "{what}");'
+        )
 
     def grads_in(self, tree: Tree) -> set[int]:
         found = set()
         for t in _walk(tree):
-            if t["op"] == "index" and t["on"] == {"op": "name", "name": "grads"} and t["index"]["op"] == "int":
+            if (
+                t["op"] == "index"
+                and t["on"] == {"op": "name", "name": "grads"}
+                and t["index"]["op"] == "int"
+            ):
                 found.add(int(t["index"]["value"]))
-            elif t["op"] == "name" and t["name"] == "grad" and "grad" not in self.args and self.differentiable:
+            elif (
+                t["op"] == "name"
+                and t["name"] == "grad"
+                and "grad" not in self.args
+                and self.differentiable
+            ):
                 found.add(self.differentiable[0])
         return found
 
@@ -351,7 +398,11 @@ def _kept(a: Arg) -> str:
 def _style(e: Entry, form: Form) -> Optional[str]:
     """How a form's layer function is made, None where a call needs none."""
     if form.form == "out":
-        return "out" if _is_differentiable(e) and any(a.type.base == "Tensor" for a in e.args) else None
+        return (
+            "out"
+            if _is_differentiable(e) and any(a.type.base == "Tensor" for a in e.args)
+            else None
+        )
     lists = any(r.type.base == "Tensor" and r.type.list and r.type.aliases for r in e.returns)
     formulas = e.derivative is not None and bool(e.derivative.formulas)
     if lists and not formulas:
@@ -391,9 +442,15 @@ def context(shard: Any) -> dict[str, Any]:
             style = _style(e, form)
             if style is None:
                 continue
-            targets = tuple(_NodeBuilder(e, e.derivative, tables, set()).targets()) if node and e.derivative else ()
+            targets = (
+                tuple(_NodeBuilder(e, e.derivative, tables, set()).targets())
+                if node and e.derivative
+                else ()
+            )
             tensors = [a for a in e.args if a.type.base == "Tensor"]
-            considered = [t.name for t in targets] if node and style != "out" else [a.name for a in tensors]
+            considered = (
+                [t.name for t in targets] if node and style != "out" else [a.name for a in tensors]
+            )
             functions.append(
                 LayerFunction(
                     entry=e,

@@ -1,8 +1,9 @@
-"""C++ text for model types, arguments and expressions: the one place that knows how a schema type is spelled in C++."""
+"""C++ text for model types, arguments and expressions: the one place that knows how a schema type
+is spelled in C++."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Callable, Iterable, Mapping, Optional
+from typing import TYPE_CHECKING, Callable, Iterable, Optional
 
 from .library import Library
 from .model import Arg, Entry, Form, Return, Tree, Type
@@ -28,8 +29,8 @@ _LIST = {"int": "IntList", "SymInt": "IntList", "float": "DoubleList", "Tensor":
 
 # Keywords, and the functions the bindings call beside their arguments.
 RESERVED = frozenset(
-    "and or not xor default class template this new delete register union bool int float double void if for while "
-    "wrap run call".split()
+    "and or not xor default class template this new delete register union bool int float double "
+    "void if for while wrap run call".split()
 )
 
 
@@ -70,7 +71,14 @@ def value_type(t: Type) -> str:
 
 
 def return_type(returns: Iterable[Return]) -> str:
-    one = {"int": "int64_t", "SymInt": "int64_t", "float": "double", "bool": "bool", "Scalar": "Scalar", "ScalarType": "ScalarType"}
+    one = {
+        "int": "int64_t",
+        "SymInt": "int64_t",
+        "float": "double",
+        "bool": "bool",
+        "Scalar": "Scalar",
+        "ScalarType": "ScalarType",
+    }
 
     def single(r: Return) -> str:
         if r.type.base == "Tensor":
@@ -119,7 +127,8 @@ def names_only(e: Entry, form: Form) -> str:
 
 
 def kernel_types(e: Entry) -> str:
-    """The kernel signature: for structured kernels, all arguments and then the outputs; returns nothing."""
+    """The kernel signature: for structured kernels, all arguments and then the outputs; returns
+    nothing."""
     if e.kind == "pointwise":
         return "void(const PointwiseCall&)"
     if e.kind == "reduce":
@@ -133,7 +142,8 @@ def kernel_types(e: Entry) -> str:
 
 
 def linked_function(e: Entry) -> Optional[tuple[str, str]]:
-    """(namespace, declaration) of the hand-written function a composite or view entry calls, or None."""
+    """(namespace, declaration) of the hand-written function a composite or view entry calls, or
+    None."""
     if e.kind not in ("composite", "view", "mutating"):
         return None
     kernel = linked_kernel(e)
@@ -161,7 +171,8 @@ _SCALAR_TYPE_NAMES = {
     "complex64": "Complex64", "complex128": "Complex128",
 }  # fmt: skip
 _CPP_TYPES = {
-    "bool": "bool", "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t",
+    "bool": "bool",
+    "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t",
     "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t",
     "float16": "Half", "bfloat16": "BFloat16", "float32": "float", "float64": "double",
     "complex64": "std::complex<float>", "complex128": "std::complex<double>",
@@ -193,7 +204,11 @@ def default_value(a: Arg) -> Optional[str]:
     if d.kind == "string":
         return '"' + str(d.value).replace("\\", "\\\\").replace('"', '\\"') + '"'
     if d.kind == "list":
-        text = "{" + ", ".join(str(v).lower() if isinstance(v, bool) else str(v) for v in d.value) + "}"
+        text = (
+            "{"
+            + ", ".join(str(v).lower() if isinstance(v, bool) else str(v) for v in d.value)
+            + "}"
+        )
         return f"IntList({text})" if t.optional else text
     if d.kind == "name":
         return {
@@ -211,7 +226,8 @@ def default_value(a: Arg) -> Optional[str]:
 
 
 def default_storage(a: Arg) -> Optional[str]:
-    """A static array that backs a list default, so that a view of it may outlive the statement; None when not needed."""
+    """A static array that backs a list default, so that a view of it may outlive the statement;
+    None when not needed."""
     value = default_value(a)
     if value is None or not a.type.list or a.default is None or a.default.kind == "none":
         return None
@@ -219,7 +235,8 @@ def default_storage(a: Arg) -> Optional[str]:
 
 
 def _required(e: Entry, form: Form) -> int:
-    """How many leading parameters have no C++ default: a default counts only where every later parameter has one too."""
+    """How many leading parameters have no C++ default: a default counts only where every later
+    parameter has one too."""
     params = parameters(e, form)
     defaults = [default_value(a) for a in e.args] + [None] * (len(params) - len(e.args))
     count = len(params)
@@ -229,8 +246,9 @@ def _required(e: Entry, form: Form) -> int:
 
 
 def required_parameters(entries: Iterable[Entry]) -> dict[str, int]:
-    """Form id -> leading parameters without a default, for the overloads of one name. Where two overloads could both be
-    called with the same types, only the earlier keeps the defaults that allow it."""
+    """Form id -> leading parameters without a default, for the overloads of one name. Where two
+    overloads could both be called with the same types, only the earlier keeps the defaults that
+    allow it."""
     taken: set[tuple[str, ...]] = set()
     out = {}
     for e in entries:
@@ -265,22 +283,28 @@ def method_arguments(e: Entry, form: Form) -> str:
     return ", ".join(["*this"] + [n for _, n in parameters(e, form)[1:]])
 
 
-# ---- expressions ---------------------------------------------------------------------------------------------------------
+# ---- expressions ---------------------------------------------------------------------------------
 
 Resolver = Callable[[Tree], Optional[str]]
 
 # Names that mean the same in every expression.
-_CONSTANTS = {dtype: f"ScalarType::{enumerator}" for dtype, enumerator in _SCALAR_TYPE_NAMES.items()} | {
+_CONSTANTS = {
+    dtype: f"ScalarType::{enumerator}" for dtype, enumerator in _SCALAR_TYPE_NAMES.items()
+} | {
     "inf": "std::numeric_limits<double>::infinity()",
     "nan": "std::numeric_limits<double>::quiet_NaN()",
     "pi": "std::numbers::pi",
 }
 
-_PRECEDENCE = {"||": 1, "&&": 2, "==": 3, "!=": 3, "<": 4, "<=": 4, ">": 4, ">=": 4, "+": 5, "-": 5, "*": 6, "/": 6, "%": 6}
+_PRECEDENCE = {
+    "||": 1, "&&": 2, "==": 3, "!=": 3, "<": 4, "<=": 4, ">": 4, ">=": 4,
+    "+": 5, "-": 5, "*": 6, "/": 6, "%": 6,
+}  # fmt: skip
 
 
 def cpp_expr(tree: Tree, resolve: Resolver = lambda _: None, parent: int = 0) -> str:
-    """C++ for an expression tree. `resolve` may give the text of any subtree itself (names, literals, calls)."""
+    """C++ for an expression tree. `resolve` may give the text of any subtree itself (names,
+    literals, calls)."""
     given = resolve(tree)
     if given is not None:
         return given
@@ -298,17 +322,26 @@ def cpp_expr(tree: Tree, resolve: Resolver = lambda _: None, parent: int = 0) ->
     if op == "call":
         return f"{tree['fn']}({', '.join(cpp_expr(a, resolve) for a in tree['args'])})"
     if op == "method":
-        return f"{cpp_expr(tree['on'], resolve, 9)}.{tree['name']}({', '.join(cpp_expr(a, resolve) for a in tree['args'])})"
+        return (
+            f"{cpp_expr(tree['on'], resolve, 9)}.{tree['name']}"
+            f"({', '.join(cpp_expr(a, resolve) for a in tree['args'])})"
+        )
     if op == "index":
         return f"{cpp_expr(tree['on'], resolve, 9)}[{cpp_expr(tree['index'], resolve)}]"
     if op == "unary":
         return f"{tree['operator']}{cpp_expr(tree['of'], resolve, 8)}"
     if op == "binary":
         mine = _PRECEDENCE[tree["operator"]]
-        text = f"{cpp_expr(tree['lhs'], resolve, mine)} {tree['operator']} {cpp_expr(tree['rhs'], resolve, mine + 1)}"
+        text = (
+            f"{cpp_expr(tree['lhs'], resolve, mine)} {tree['operator']} "
+            f"{cpp_expr(tree['rhs'], resolve, mine + 1)}"
+        )
         return f"({text})" if mine < parent else text
     if op == "select":
-        text = f"{cpp_expr(tree['cond'], resolve, 1)} ? {cpp_expr(tree['then'], resolve, 1)} : {cpp_expr(tree['else'], resolve)}"
+        text = (
+            f"{cpp_expr(tree['cond'], resolve, 1)} ? {cpp_expr(tree['then'], resolve, 1)} : "
+            f"{cpp_expr(tree['else'], resolve)}"
+        )
         return f"({text})" if parent else text
     if op == "list":
         return "{" + ", ".join(cpp_expr(i, resolve) for i in tree["items"]) + "}"
@@ -320,7 +353,8 @@ _LOGIC = {"&&": "logical_and", "||": "logical_or"}
 
 
 def element_expr(tree: Tree) -> str:
-    """C++ over one element (or one vector of them): literals become constants of the element type V."""
+    """C++ over one element (or one vector of them): literals become constants of the element
+    type V."""
 
     def resolve(t: Tree) -> Optional[str]:
         op = t["op"]
@@ -333,7 +367,10 @@ def element_expr(tree: Tree) -> str:
         if op == "select":
             return f"where({', '.join(cpp_expr(t[k], resolve) for k in ('cond', 'then', 'else'))})"
         if op == "binary" and t["operator"] in _LOGIC:
-            return f"{_LOGIC[t['operator']]}({cpp_expr(t['lhs'], resolve)}, {cpp_expr(t['rhs'], resolve)})"
+            return (
+                f"{_LOGIC[t['operator']]}"
+                f"({cpp_expr(t['lhs'], resolve)}, {cpp_expr(t['rhs'], resolve)})"
+            )
         if op == "binary" and t["operator"] == "%":
             return f"remainder({cpp_expr(t['lhs'], resolve)}, {cpp_expr(t['rhs'], resolve)})"
         if op == "unary" and t["operator"] == "!":
@@ -344,7 +381,8 @@ def element_expr(tree: Tree) -> str:
 
 
 def check_condition(tree: Tree) -> str:
-    """C++ for a contract condition: comparisons go through contract:: so that they hold over lists and optionals."""
+    """C++ for a contract condition: comparisons go through contract:: so that they hold over lists
+    and optionals."""
 
     def resolve(t: Tree) -> Optional[str]:
         if t["op"] == "name" and t["name"] in _SCALAR_TYPE_NAMES:
@@ -353,14 +391,18 @@ def check_condition(tree: Tree) -> str:
             name, *texts = (cpp_expr(a) for a in t["args"])
             return f"contract::one_of({name}, {{{', '.join(texts)}}})"
         if t["op"] == "binary" and t["operator"] in _CALLS:
-            return f"contract::{_CALLS[t['operator']]}({cpp_expr(t['lhs'], resolve)}, {cpp_expr(t['rhs'], resolve)})"
+            return (
+                f"contract::{_CALLS[t['operator']]}"
+                f"({cpp_expr(t['lhs'], resolve)}, {cpp_expr(t['rhs'], resolve)})"
+            )
         return None
 
     return cpp_expr(tree, resolve)
 
 
 def check_text(tree: Tree, text: str) -> str:
-    """A condition as messages and pages write it: "side in ('left', 'right')" for a choice of texts."""
+    """A condition as messages and pages write it: "side in ('left', 'right')" for a choice of
+    texts."""
     if tree["op"] == "call" and tree["fn"] == "one_of":
         name, *texts = tree["args"]
         words = ", ".join(f"'{t['value']}'" for t in texts)
@@ -369,7 +411,8 @@ def check_text(tree: Tree, text: str) -> str:
 
 
 def check_subjects(tree: Tree) -> list[str]:
-    """The parts of a condition whose values its message shows: names and method calls, in order, once each."""
+    """The parts of a condition whose values its message shows: names and method calls, in order,
+    once each."""
     found: list[str] = []
 
     def add(t: Tree) -> None:
@@ -396,24 +439,34 @@ def check_subjects(tree: Tree) -> list[str]:
     return found
 
 
-# ---- bodies of base functions ----------------------------------------------------------------------------------------------
+# ---- bodies of base functions --------------------------------------------------------------------
 
 
 def contract_lines(e: Entry, form: Form) -> list[str]:
-    """Statements that check the contract of a call before anything is computed: presence, list lengths, `check:`."""
+    """Statements that check the contract of a call before anything is computed: presence, list
+    lengths, `check:`."""
     name = f'"{form.name}"'
     lines = []
     for t, n in parameters(e, form):
         if t == "const Tensor&" and not _may_be_none(e, n):
-            lines.append(f'if (!{n}.defined()) [[unlikely]] contract::require_defined({name}, "{n}", {n});')
+            lines.append(
+                f'if (!{n}.defined()) [[unlikely]] contract::require_defined({name}, "{n}", {n});'
+            )
         elif t == "TensorList" and not e.arg(_schema_name(e, n)).type.element_optional:
             lines.append(f'contract::require_defined({name}, "{n}", {n});')
     for a in e.args:
-        if a.type.list and a.type.list_size and a.type.list_size > 1 and a.type.base in ("int", "SymInt"):
+        if (
+            a.type.list
+            and a.type.list_size
+            and a.type.list_size > 1
+            and a.type.base in ("int", "SymInt")
+        ):
             n = cpp_name(a.name)
             # An empty list is a length of its own where it is the default (stride=[]).
             guard = f"if (!{n}.empty()) " if a.default and a.default.value == [] else ""
-            lines.append(f'{guard}contract::require_length({name}, "{a.name}", {n}, {a.type.list_size});')
+            lines.append(
+                f'{guard}contract::require_length({name}, "{a.name}", {n}, {a.type.list_size});'
+            )
     # Operators with kernels look them up by dtype, and are refused there.
     if e.kind in ("composite", "view"):
         lines += _dtype_lines(e, name)
@@ -421,7 +474,8 @@ def contract_lines(e: Entry, form: Form) -> list[str]:
         got = "".join(f', contract::Got{{"{s}", {s}}}' for s in check_subjects(c.tree))
         condition = check_text(c.tree, c.text).replace("\\", "\\\\").replace('"', '\\"')
         lines.append(
-            f'if (!({check_condition(c.tree)})) [[unlikely]] throw contract::violation({name}, "{condition}"{got});'
+            f"if (!({check_condition(c.tree)})) [[unlikely]] throw "
+            f'contract::violation({name}, "{condition}"{got});'
         )
     return lines
 
@@ -455,7 +509,8 @@ def _dtype_lines(e: Entry, name: str) -> list[str]:
 
 
 def outside_row(e: Entry) -> str:
-    """Whether the dtype that selects the kernel is not in the CPU's row; empty where every dtype is."""
+    """Whether the dtype that selects the kernel is not in the CPU's row; empty where every dtype
+    is."""
     row = e.dtypes_on("CPU")
     if not row or len(row) == len(_SCALAR_TYPE_NAMES):
         return ""
@@ -490,8 +545,11 @@ def written_lists(e: Entry) -> list[str]:
 
 
 def numbers(e: Entry) -> list[Arg]:
-    """The number arguments of a pointwise entry, in order: what its expression may name beside tensors."""
-    return [a for a in e.args if a.type.base in ("Scalar", "float", "int", "bool") and not a.type.list]
+    """The number arguments of a pointwise entry, in order: what its expression may name beside
+    tensors."""
+    return [
+        a for a in e.args if a.type.base in ("Scalar", "float", "int", "bool") and not a.type.list
+    ]
 
 
 def as_scalar(name: str) -> str:
@@ -499,7 +557,8 @@ def as_scalar(name: str) -> str:
 
 
 def promoting(e: Entry) -> int:
-    """Bit mask of the numbers that are operands: Scalars given by position and without a default."""
+    """Bit mask of the numbers that are operands: Scalars given by position and without a
+    default."""
     mask = 0
     for i, a in enumerate(numbers(e)):
         if a.type.base == "Scalar" and not a.kwarg_only and a.default is None:
@@ -518,7 +577,11 @@ def reduce_dims(e: Entry) -> str:
         return "std::nullopt"
     if a.type.list:
         return "OptionalIntList(dim)"
-    return "dim ? OptionalIntList(IntList(&*dim, 1)) : OptionalIntList()" if a.type.optional else "OptionalIntList(IntList(&dim, 1))"
+    return (
+        "dim ? OptionalIntList(IntList(&*dim, 1)) : OptionalIntList()"
+        if a.type.optional
+        else "OptionalIntList(IntList(&dim, 1))"
+    )
 
 
 def key_dtype(e: Entry) -> str:
@@ -533,7 +596,8 @@ def key_dtype(e: Entry) -> str:
 
 
 def key_tensors(e: Entry) -> tuple[list[str], list[str]]:
-    """C++ addresses of the tensors whose device and layout select the kernel, and their names in quotes."""
+    """C++ addresses of the tensors whose device and layout select the kernel, and their names in
+    quotes."""
     pointers, texts = [], []
     for a in e.args:
         if a.type.is_tensor:
@@ -565,7 +629,14 @@ def expression_text(e: Entry) -> str:
     return ""
 
 
-PROMOTE = {"common": "Common", "real": "Real", "float": "Float", "compare": "Compare", "bool": "Bool", "none": "None"}
+PROMOTE = {
+    "common": "Common",
+    "real": "Real",
+    "float": "Float",
+    "compare": "Compare",
+    "bool": "Bool",
+    "none": "None",
+}
 REDUCE_PROMOTE = {"common": "Same", "none": "Same", "sum": "Sum", "float": "Float", "bool": "Bool"}
 
 
@@ -589,20 +660,14 @@ _COMPLEX = ("complex64", "complex128")
 
 
 def computed_dtypes(e: Entry) -> list[str]:
-    """The dtypes an entry's kernels are looked up by: what the operands are promoted to, not what they may be."""
+    """The dtypes an entry's kernels are looked up by: what the operands are promoted to, not what
+    they may be."""
     declared = e.dtypes_on("CPU")
     if e.promote == "float":
         return [d for d in declared if d in _FLOATING + _COMPLEX]
     if e.promote == "sum":
         return [d for d in declared if d == "int64" or d in _FLOATING + _COMPLEX]
     return list(declared)
-
-
-def is_arithmetic(tree: Tree) -> bool:
-    """Whether an expression is of operators alone: memory, not computing it, takes the time."""
-    if tree["op"] == "call" or tree.get("operator") == "%":
-        return False
-    return all(is_arithmetic(t) for t in tree.values() if isinstance(t, Mapping))
 
 
 def block_types(e: Entry) -> list[str]:
@@ -624,7 +689,8 @@ def row_cells(e: Entry) -> list[bool]:
 
 
 def shape_declaration(e: Entry) -> Optional[str]:
-    """The declaration of the shape rule as this entry calls it: the linker finds the rule, and says when it differs."""
+    """The declaration of the shape rule as this entry calls it: the linker finds the rule, and says
+    when it differs."""
     if e.shape is None or e.shape.tree is None:
         return None
     tree = e.shape.tree
@@ -649,7 +715,8 @@ def rule_declarations(shard: Shard) -> list[tuple[str, list[str]]]:
 
 
 _METHOD_TYPES = {
-    "dim": "int64_t", "size": "int64_t", "numel": "int64_t", "sizes": "IntList", "strides": "IntList",
+    "dim": "int64_t", "size": "int64_t", "numel": "int64_t",
+    "sizes": "IntList", "strides": "IntList",
     "dtype": "ScalarType", "scalar_type": "ScalarType", "device": "Device",
 }  # fmt: skip
 
@@ -661,8 +728,20 @@ def _expr_type(e: Entry, t: Tree) -> str:
     if op == "method" and t["name"] in _METHOD_TYPES:
         return _METHOD_TYPES[t["name"]]
     if op in ("int", "float", "bool", "string"):
-        return {"int": "int64_t", "float": "double", "bool": "bool", "string": "std::string_view"}[op]
+        return {
+            "int": "int64_t",
+            "float": "double",
+            "bool": "bool",
+            "string": "std::string_view",
+        }[op]
     if op in ("binary", "unary", "select"):
         inner = t.get("lhs") or t.get("of") or t.get("then")
-        return "bool" if t.get("operator") in ("==", "!=", "<", "<=", ">", ">=", "&&", "||", "!") else _expr_type(e, inner)
-    raise SystemExit(f"{e.file}:{e.line}: error: an argument of shape rule of {e.full_name} has no plain type: {cpp_expr(t)}")
+        return (
+            "bool"
+            if t.get("operator") in ("==", "!=", "<", "<=", ">", ">=", "&&", "||", "!")
+            else _expr_type(e, inner)
+        )
+    raise SystemExit(
+        f"{e.file}:{e.line}: error: an argument of shape rule of {e.full_name} has no plain type: "
+        f"{cpp_expr(t)}"
+    )

@@ -262,15 +262,24 @@ def _entry(j: Mapping[str, Any]) -> Entry:
         python_module=j.get("python_module"),
         tags=tuple(j.get("tags", ())),
         kind=j["kind"],
-        args=tuple(Arg(a["name"], _type(a["type"]), default(a["default"]), a["kwarg_only"]) for a in j["args"]),
+        args=tuple(
+            Arg(a["name"], _type(a["type"]), default(a["default"]), a["kwarg_only"])
+            for a in j["args"]
+        ),
         returns=tuple(Return(r["name"], _type(r["type"])) for r in j["returns"]),
-        forms=tuple(Form(f["form"], f["name"], f["overload"], f["id"], f["schema"]) for f in j["forms"]),
+        forms=tuple(
+            Form(f["form"], f["name"], f["overload"], f["id"], f["schema"]) for f in j["forms"]
+        ),
         dispatch=tuple(Dispatch(d["key"], d["kernel"], d.get("line", 0)) for d in j["dispatch"]),
         shape=_expr(j["shape"]),
         check=tuple(e for e in (_expr(c) for c in j["check"]) if e),
         unlimited=tuple(j.get("unlimited", ())),
         pointwise=_expr(j["pointwise"]),
-        reduce={k: _expr(v) for k, v in j["reduce"].items()} if j["reduce"] else None,  # type: ignore[misc]
+        reduce=(
+            {k: _expr(v) for k, v in j["reduce"].items()}  # type: ignore[misc]
+            if j["reduce"]
+            else None
+        ),
         promote=j.get("promote"),
         autocast=j.get("autocast") or {},
         dtypes={k: tuple(v) for k, v in (j.get("dtypes") or {}).items()},

@@ -365,7 +365,9 @@ def stub_parameters(signature: Signature, method: bool) -> str:
         parts = [p for i, p in enumerate(parts) if i != first and p != "*"]
         parts.insert(
             first,
-            f"*{signature.params[0 if not method else (1 if signature.self_index == 0 else 0)].name}: Any",
+            "*"
+            f"{signature.params[0 if not method else (1 if signature.self_index == 0 else 0)].name}"
+            ": Any",
         )
     return ", ".join(parts)
 

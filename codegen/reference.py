@@ -262,8 +262,8 @@ def pages(
     if not table:
         return
     yield "table.md", (
-        "# Dtypes of the operators\n\nA cross: the dtype is declared, the tests of the operator pass "
-        "with it. Any other is refused with an exception that names the row. "
+        "# Dtypes of the operators\n\nA cross: the dtype is declared, the tests of the operator "
+        "pass with it. Any other is refused with an exception that names the row. "
         f"`python -m treadle ops --table` prints the same.\n\n{table}\n"
     )
 

@@ -37,8 +37,7 @@ constexpr bool kUsePages = true;
 constexpr size_t kMaxRequest = size_t{1} << 62;
 #endif
 
-// ---- statistics
-// -------------------------------------------------------------------------------------------------------
+// ---- statistics ---------------------------------------------------------------------------------
 
 // Counted per thread with plain stores, and added up now and then: an atomic addition would cost as
 // much as malloc.
@@ -126,8 +125,7 @@ inline void count(int64_t bytes) {
     counts.flush();
 }
 
-// ---- large blocks
-// -----------------------------------------------------------------------------------------------------
+// ---- large blocks -------------------------------------------------------------------------------
 
 // Rounds up to an eighth of the power of two below, so that a class wastes at most an eighth.
 size_t size_class(size_t nbytes) {
@@ -241,8 +239,7 @@ void* map_pages(size_t size) {
   return data;
 }
 
-// ---- the allocator
-// ----------------------------------------------------------------------------------------------------
+// ---- the allocator ------------------------------------------------------------------------------
 
 class CpuAllocator final : public Allocator {
  public:

@@ -145,8 +145,7 @@ Dispatcher& Dispatcher::instance() {
   return *dispatcher;
 }
 
-// ---- operators
-// --------------------------------------------------------------------------------------------------------
+// ---- operators ----------------------------------------------------------------------------------
 
 void Dispatcher::add_shard(const OperatorShard& shard) {
   for (size_t i = 0; i < shard.count; ++i) {
@@ -215,8 +214,7 @@ std::vector<Operator*> Dispatcher::operators() const {
   return state_->sorted;
 }
 
-// ---- registration
-// -----------------------------------------------------------------------------------------------------
+// ---- registration -------------------------------------------------------------------------------
 
 void Dispatcher::register_row(Operator& op, DeviceType device, Layout layout,
                               const std::array<void*, kMaxScalarTypes>& kernels,
@@ -337,8 +335,7 @@ void Dispatcher::check_registrations() const {
   throw Error(ErrorKind::Runtime, text);
 }
 
-// ---- questions
-// --------------------------------------------------------------------------------------------------------
+// ---- questions ----------------------------------------------------------------------------------
 
 std::string Dispatcher::dump(std::string_view name) const {
   const Operator& op = at(name);

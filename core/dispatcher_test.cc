@@ -272,8 +272,7 @@ TEST(Dispatcher, NoKernelSaysWhatExists) {
       "kernels exist for: cpu (float32, float64)");
 }
 
-// ---- layers
-// -----------------------------------------------------------------------------------------------------------
+// ---- layers -------------------------------------------------------------------------------------
 
 // An operator with an unboxed way in, as dispatch() wants it.
 struct Traced {
@@ -357,8 +356,7 @@ TEST(Layers, FallbacksWrapOperatorsOldAndNew) {
             "no error");
 }
 
-// ---- boxing
-// -----------------------------------------------------------------------------------------------------------
+// ---- boxing -------------------------------------------------------------------------------------
 
 std::tuple<Tensor, Tensor> every_type(const Tensor& t, const Tensor& none, TensorList list,
                                       int64_t i, std::optional<int64_t> maybe, IntList ints,
@@ -411,8 +409,7 @@ TEST(Boxing, WrongValuesAreTypeErrors) {
   EXPECT_EQ(stack[0].as<int64_t>(), 8);
 }
 
-// ---- questions
-// --------------------------------------------------------------------------------------------------------
+// ---- questions ----------------------------------------------------------------------------------
 
 TEST(Dispatcher, FindsDanglingKernels) {
   TestOperator& op = added("dangling", OperatorKind::Kernel, "CPU: float32 float64", 120);

@@ -308,8 +308,7 @@ void DynamicOperator::clear_layer_kernel(Layer layer) {
 
 void DynamicOperator::set_default_autograd(BoxedKernel kernel) { default_autograd.store(kernel); }
 
-// ---- calls
-// ------------------------------------------------------------------------------------------------------------
+// ---- calls --------------------------------------------------------------------------------------
 
 Device DynamicOperator::device_of(const Stack& stack) {
   Device found = kCPU;

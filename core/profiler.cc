@@ -175,8 +175,7 @@ void describe(Event& event, const Stack& stack) {
   for (std::string* text : {&event.shapes, &event.types, &event.values}) *text += "]";
 }
 
-// ---- the layer
-// --------------------------------------------------------------------------------------------------------
+// ---- the layer ----------------------------------------------------------------------------------
 
 // "aten::add.Tensor" without the name of the overload.
 std::string short_name(const Operator& op) {

@@ -48,14 +48,6 @@ void next_row(const PointwiseCall& call, int64_t* index) {
   }
 }
 
-// What is written over is in the caches already.
-bool writes_over_input(const PointwiseCall& call) {
-  for (int k = 0; k < call.inputs; ++k) {
-    if (call.in[k].data == call.out.data) return true;
-  }
-  return false;
-}
-
 class StridedRun {
  public:
   StridedRun(const PointwiseCall& call, PointwiseBlock* block, ScalarType result)
@@ -117,7 +109,7 @@ class StridedRun {
       }
       char* const target = call_.out.data + offset_of(call_, call_.out.strides, index);
       char* const result = out_.unit_rows ? target : buffers[kMaxPointwiseInputs];
-      block_(result, in, call_.scalars, n);
+      block_(result, in, call_.scalars, n, Pass::InOrder);
       if (!out_.unit_rows) out_.convert(result, item_size(result_), target, out_.inner, n);
       at += n;
       index[call_.dims - 1] += n;
@@ -140,7 +132,7 @@ class StridedRun {
       }
       char* const result =
           out_.dense ? call_.out.data + at * item_size(result_) : buffers[kMaxPointwiseInputs];
-      block_(result, in, call_.scalars, n);
+      block_(result, in, call_.scalars, n, Pass::InOrder);
       if (!out_.dense) scatter(index, n, result);
       at += n;
       if (at < end) unravel(call_, at, index);
@@ -178,6 +170,43 @@ class StridedRun {
   Access in_[kMaxPointwiseInputs];
 };
 
+bool writes_over_input(const PointwiseCall& call) {
+  for (int k = 0; k < call.inputs; ++k) {
+    if (call.in[k].data == call.out.data) return true;
+  }
+  return false;
+}
+
+// Where every operand is a run of the compute type (the result perhaps of bools).
+void run_direct(const PointwiseCall& call, PointwiseBlock* block, int64_t out_item) {
+  using cpu::StreamedWrites;
+  const int64_t item = item_size(call.compute);
+  const auto compute = [&](int64_t begin, int64_t end, Pass pass) {
+    const void* in[kMaxPointwiseInputs];
+    for (int k = 0; k < call.inputs; ++k) in[k] = call.in[k].data + begin * item;
+    block(call.out.data + begin * out_item, in, call.scalars, end - begin, pass);
+  };
+  const StreamedWrites writes(call.numel * item);
+  if (!writes.on()) {
+    parallel_for(call.numel, kGrain,
+                 [&](int64_t begin, int64_t end) { compute(begin, end, Pass::InOrder); });
+    return;
+  }
+  // What is written over has been read into the caches.
+  const int64_t head = StreamedWrites::until_line(call.out.data);
+  if (out_item != item || head % item != 0 || writes_over_input(call)) {
+    parallel_for(call.numel, kGrain,
+                 [&](int64_t begin, int64_t end) { compute(begin, end, Pass::ByPages); });
+    return;
+  }
+  parallel_for(call.numel, kGrain, [&](int64_t begin, int64_t end) {
+    const int64_t start = std::min(begin + head / item, end);  // a chunk is of whole lines
+    compute(begin, start, Pass::InOrder);
+    compute(start, end, Pass::PastCaches);
+    writes.finish();
+  });
+}
+
 }  // namespace
 
 void run_blocks(const PointwiseCall& call, const PointwiseTargets& targets) {
@@ -189,29 +218,7 @@ void run_blocks(const PointwiseCall& call, const PointwiseTargets& targets) {
   }
   check_internal(block != nullptr, "a pointwise kernel was called for a dtype it has no loop for");
   if (call.direct) [[likely]] {
-    const int64_t item = item_size(call.compute), out_item = blocks->bool_result ? 1 : item;
-    const auto piece = [&](char* out, int64_t begin, int64_t end) {
-      const void* in[kMaxPointwiseInputs];
-      for (int k = 0; k < call.inputs; ++k) in[k] = call.in[k].data + begin * item;
-      block(out, in, call.scalars, end - begin);
-    };
-    const cpu::StreamedWrites writes(call.numel * out_item);
-    if (writes.on() && blocks->arithmetic && !writes_over_input(call)) {
-      parallel_for(call.numel, kGrain, [&](int64_t begin, int64_t end) {
-        alignas(64) char buffer[cpu::StreamedWrites::kPiece];
-        for (int64_t at = begin, stop; at < end; at = stop) {
-          char* const out = call.out.data + at * out_item;
-          stop = std::min(at + cpu::StreamedWrites::piece_at(out) / out_item, end);
-          piece(buffer, at, stop);
-          writes.copy(out, buffer, (stop - at) * out_item);
-        }
-        writes.finish();
-      });
-      return;
-    }
-    parallel_for(call.numel, kGrain, [&](int64_t begin, int64_t end) {
-      piece(call.out.data + begin * out_item, begin, end);
-    });
+    run_direct(call, block, blocks->bool_result ? 1 : item_size(call.compute));
     return;
   }
   StridedRun run(call, block, blocks->bool_result ? ScalarType::Bool : call.compute);

@@ -13,16 +13,20 @@
 
 namespace treadle::simd {
 
+// How a block goes through its elements: in order, or by cpu::PageTurns where there are many; and
+// then past the caches (see cpu::StreamedWrites), where `out` is at the start of a line.
+enum class Pass : uint8_t { InOrder, ByPages, PastCaches };
+
 // `out` has `n` elements of the compute type, or of bool where the operator's result is a truth
 // value.
-using PointwiseBlock = void(void* out, const void* const* in, const Scalar* scalars, int64_t n);
+using PointwiseBlock = void(void* out, const void* const* in, const Scalar* scalars, int64_t n,
+                            Pass pass);
 
 // By compute dtype; null where the operator has none (or, in the table of the last target, where
 // the one before serves).
 struct PointwiseBlocks {
   std::array<PointwiseBlock*, kNumScalarTypes> by_dtype{};
   bool bool_result = false;
-  bool arithmetic = false;  // so little is computed that memory takes the time
 };
 // One table per target, in the order of chosen_target.
 using PointwiseTargets = std::array<const PointwiseBlocks*, kTargets>;

@@ -5,6 +5,7 @@
 
 #include <iterator>
 
+#include "aten/cpu/page_turns.h"
 #include "aten/cpu/simd/targets.h"
 
 namespace treadle::cpu {
@@ -40,10 +41,15 @@ static_assert(std::size(kStreamLines) == simd::kTargets);
 }  // namespace
 
 void StreamedWrites::stream(char* to, const char* from, int64_t bytes) {
-  const int64_t head = -reinterpret_cast<intptr_t>(to) & (kLine - 1);
+  const int64_t head = until_line(to);
   std::memcpy(to, from, static_cast<size_t>(head));
   const int64_t lines = (bytes - head) / kLine, done = head + lines * kLine;
-  kStreamLines[simd::chosen_target](to + head, from + head, lines);
+  StreamLines* const stream_lines = kStreamLines[simd::chosen_target];
+  PageTurns turns(lines, PageTurns::kPieceBytes / kLine);
+  do {
+    const int64_t at = head + turns.first * kLine;
+    stream_lines(to + at, from + at, turns.end - turns.first);
+  } while (turns.next());
   std::memcpy(to + done, from + done, static_cast<size_t>(bytes - done));
 }
 

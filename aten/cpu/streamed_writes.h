@@ -18,11 +18,11 @@ namespace treadle::cpu {
 
 class StreamedWrites {
  public:
-  // What is computed is best handed over in pieces of at most so many bytes: while they are stored,
-  // the next ones are read. So many from `to` on, which ends them where a line ends.
-  static constexpr int64_t kPiece = 1024;
-  static int64_t piece_at(const void* to) {
-    return kPiece - (reinterpret_cast<intptr_t>(to) & (kLine - 1));
+  static constexpr int64_t kLine = 64;
+
+  // Bytes before the first line that begins at `to` or after it.
+  static int64_t until_line(const void* to) {
+    return -reinterpret_cast<intptr_t>(to) & (kLine - 1);
   }
 
   // `total` is how many bytes the call writes.
@@ -46,7 +46,6 @@ class StreamedWrites {
 
  private:
   static constexpr int64_t kLarge = int64_t{8} << 20;  // of the order of a core's share of caches
-  static constexpr int64_t kLine = 64;
 
   static void stream(char* to, const char* from, int64_t bytes);
   static void fence();

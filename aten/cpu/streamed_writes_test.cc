@@ -15,12 +15,12 @@ TEST(StreamedWrites, AreOnForLargeResultsAlone) {
 }
 
 TEST(StreamedWrites, CopyEachByteAndNoOther) {
-  std::vector<char> from(4096), expected(4096), to(4096);
+  std::vector<char> from(80000), expected(80000), to(80000);
   for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<char>(i * 7 % 251 + 1);
   for (const int64_t total : {int64_t{1}, int64_t{1} << 30}) {
     const StreamedWrites writes(total);
     for (const size_t first : {0, 1, 16, 63, 64}) {
-      for (const size_t bytes : {0, 1, 63, 64, 255, 256, 257, 320, 1024, 3001}) {
+      for (const size_t bytes : {0, 1, 63, 64, 255, 256, 257, 320, 1024, 3001, 70001}) {
         for (const size_t source : {0, 5}) {
           std::fill(to.begin(), to.end(), 0);
           std::fill(expected.begin(), expected.end(), 0);
@@ -35,14 +35,11 @@ TEST(StreamedWrites, CopyEachByteAndNoOther) {
   }
 }
 
-TEST(StreamedWrites, PiecesEndWhereLinesEnd) {
-  alignas(64) char memory[4096];
-  for (int64_t first = 0; first < 64; ++first) {
-    const int64_t piece = StreamedWrites::piece_at(memory + first);
-    EXPECT_GT(piece, 0);
-    EXPECT_LE(piece, StreamedWrites::kPiece);
-    EXPECT_EQ((first + piece) % 64, 0);
-  }
+TEST(StreamedWrites, SayWhereTheNextLineBegins) {
+  alignas(64) char memory[128];
+  EXPECT_EQ(StreamedWrites::until_line(memory), 0);
+  EXPECT_EQ(StreamedWrites::until_line(memory + 1), 63);
+  EXPECT_EQ(StreamedWrites::until_line(memory + 64), 0);
 }
 
 }  // namespace

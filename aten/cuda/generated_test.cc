@@ -67,7 +67,8 @@ TEST_F(Generated, ContiguousCallsReadPacks) {
 namespace treadle::simd::N_CUDA {
 struct Function {
   template <class V>
-  static auto eval([[maybe_unused]] V v_self, [[maybe_unused]] V v_other, [[maybe_unused]] V v_alpha) {
+  static auto eval([[maybe_unused]] V v_self, [[maybe_unused]] V v_other, )"
+            R"([[maybe_unused]] V v_alpha) {
     return (v_self + (v_alpha * v_other));
   }
 };
@@ -76,8 +77,10 @@ struct Function {
 using namespace treadle::cuda;
 using treadle::simd::N_CUDA::Function;
 
-extern "C" __global__ void __launch_bounds__(256) pointwise(const unsigned total, float* out, const float* in1, const float* in2, const Numbers<float, 1> numbers) {
-  contiguous<Function, 4, 1>(total, out, numbers, Held<float, false, 4, 1>{in1}, Held<float, false, 4, 1>{in2});
+extern "C" __global__ void __launch_bounds__(256) pointwise(const unsigned total, float* out, )"
+            R"(const float* in1, const float* in2, const Numbers<float, 1> numbers) {
+  contiguous<Function, 4, 1>(total, out, numbers, Held<float, false, 4, 1>{in1}, )"
+            R"(Held<float, false, 4, 1>{in2});
 }
 )");
   const Call large({1 << 20});

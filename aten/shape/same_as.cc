@@ -1,3 +1,4 @@
+// Shape rules of outputs that are like an argument, or like each of several.
 #include "aten/shape/same_as.h"
 
 namespace treadle::shape {

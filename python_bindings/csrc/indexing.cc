@@ -212,7 +212,7 @@ class Selector {
         look_up_mask(index);
       else
         look_up(index);
-    } else if (dtype == ScalarType::Bool) {
+    } else if (is_mask(index)) {
       look_up_bool(element("index", index).to<bool>());
     } else if (index.is_meta()) {
       look_up(index);

@@ -13,8 +13,7 @@ namespace py = pybind11;
 namespace treadle::python {
 namespace {
 
-// ---- stacks
-// ------------------------------------------------------------------------------------------------------------
+// ---- stacks -------------------------------------------------------------------------------------
 
 // Code objects (each owned) with lines, innermost first; every stack is kept once. Used with the
 // interpreter lock held.
@@ -72,8 +71,7 @@ py::list take_stacks() {
   return all;
 }
 
-// ---- recordings
-// ----------------------------------------------------------------------------------------------------------
+// ---- recordings ---------------------------------------------------------------------------------
 
 void start(bool record_shapes, bool with_stack) {
   profiler::set_stack_source(with_stack ? &current_stack : nullptr);

@@ -45,7 +45,8 @@ def _imatmul(self: Tensor, other: Tensor) -> Tensor:
     product = self @ other
     if product.shape != self.shape:
         raise ValueError(
-            f"__imatmul__: expected a product of shape {tuple(self.shape)}, got {tuple(product.shape)}"
+            f"__imatmul__: expected a product of shape {tuple(self.shape)}, "
+            f"got {tuple(product.shape)}"
         )
     return self.copy_(product)
 

@@ -295,7 +295,8 @@ def _chosen_kernel(
 
 
 def _kernel_dtype(entry: Operator, tensors: Sequence[_C.Tensor]) -> str:
-    """The dtype that chooses the kernel: promoted for pointwise operators, else the first tensor's."""
+    """The dtype that chooses the kernel: promoted for pointwise operators, else the first
+    tensor's."""
     dtype = tensors[0].dtype if tensors else _C.get_default_dtype()
     if entry["kind"] == "pointwise":
         for t in tensors[1:]:

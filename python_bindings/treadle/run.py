@@ -37,7 +37,8 @@ def _script(path: str) -> _Main:
             source = file.read()
     except OSError as error:
         print(
-            f"{sys.executable}: can't open file {absolute!r}: [Errno {error.errno}] {error.strerror}",
+            f"{sys.executable}: can't open file {absolute!r}: "
+            f"[Errno {error.errno}] {error.strerror}",
             file=sys.stderr,
         )
         raise SystemExit(2) from None

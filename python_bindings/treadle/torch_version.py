@@ -12,7 +12,8 @@ from typing import Any, Callable, Optional, Tuple
 
 # Numbers; the mark of a version before the release; what a build adds after '+'.
 _FORM = re.compile(
-    r"v?(\d+(?:\.\d+)*)(?:[._-]?(a|alpha|b|beta|c|rc|dev)[._-]?(\d*)\w*)?(?:\.?post\d+)?(?:\+(.*))?\Z"
+    r"v?(\d+(?:\.\d+)*)(?:[._-]?(a|alpha|b|beta|c|rc|dev)[._-]?(\d*)\w*)?"
+    r"(?:\.?post\d+)?(?:\+(.*))?\Z"
 )
 _BEFORE_RELEASE = {"dev": 0, "a": 1, "alpha": 1, "b": 2, "beta": 2, "c": 3, "rc": 3}
 _RELEASE = 4

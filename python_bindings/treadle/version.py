@@ -1,6 +1,7 @@
 """What a program asks of `torch.version`: the version it follows, and what it was built for.
 
-`__version__` is PyTorch's, since programs compare it with PyTorch's; the part after '+' is Treadle's.
+`__version__` is PyTorch's, since programs compare it with PyTorch's; the part after '+' is
+Treadle's.
 """
 
 from __future__ import annotations

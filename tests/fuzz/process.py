@@ -27,7 +27,9 @@ def surroundings() -> dict[str, str]:
     variables = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     if os.environ.get("TREADLE_SANITIZERS"):
         # They reserve more addresses than any limit: large allocations fail by this one.
-        variables["ASAN_OPTIONS"] = variables.get("ASAN_OPTIONS", "") + ":max_allocation_size_mb=512"
+        variables["ASAN_OPTIONS"] = (
+            variables.get("ASAN_OPTIONS", "") + ":max_allocation_size_mb=512"
+        )
     return variables
 
 

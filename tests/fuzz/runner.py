@@ -101,7 +101,9 @@ class Run:
                     raise RuntimeError(
                         f"a worker {died.how} between calls:\n{died.output[-2000:]}"
                     ) from None
-                if (finding := finding_of(died, draw(self.seed, died.number, self.only))) is not None:
+                if (
+                    finding := finding_of(died, draw(self.seed, died.number, self.only))
+                ) is not None:
                     self._add(died.number, finding)
                 made, first = died.number + 1 - first, died.number + 1
             with self._lock:

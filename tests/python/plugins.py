@@ -1,4 +1,5 @@
-"""Small plug-ins for tests: built from a text by a compiler on the PATH, loaded here or in a program.
+"""Small plug-ins for tests: built from a text by a compiler on the PATH, loaded here or in a
+program.
 
     path = build(folder, "broken", C_PLUGIN.format(...))
     with pytest.raises(RuntimeError): treadle.load_backend(path)

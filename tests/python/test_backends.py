@@ -325,8 +325,8 @@ def test_the_module_of_a_device(streams: str) -> None:
     treadle.utils.rename_privateuse1_backend("streams")
     treadle.utils.generate_methods_for_privateuse1_backend()
     assert refusal(lambda: treadle.utils.rename_privateuse1_backend("npu")) == (
-        "rename_privateuse1_backend: expected a device with a backend, got 'npu', for which none is "
-        "loaded; see treadle.load_backend"
+        "rename_privateuse1_backend: expected a device with a backend, got 'npu', for which none "
+        "is loaded; see treadle.load_backend"
     )
     # Under the other name of the package.
     from treadle import run

@@ -1,5 +1,5 @@
-"""The examples of what is made outside of the tree: each in a folder that holds nothing else, built by
-the commands of its README against the installed wheel; and several backends at once.
+"""The examples of what is made outside of the tree: each in a folder that holds nothing else, built
+by the commands of its README against the installed wheel; and several backends at once.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def test_it_passes_its_own_tests(project: tuple[Path, dict[str, str]]) -> None:
 
 @pytest.mark.parametrize("project", ["backends/opencl"], indirect=True)
 def test_several_backends_at_once(project: tuple[Path, dict[str, str]]) -> None:
-    """What is said of backends holds with OpenCL's beside the minimal one and its copy: they share a
-    process, train in it and load what the other saved."""
+    """What is said of backends holds with OpenCL's beside the minimal one and its copy: they share
+    a process, train in it and load what the other saved."""
     folder, environment = project
     where = "import treadle_opencl; print(treadle_opencl.library())"
     library = _run(f'python -c "{where}"', folder, environment).strip()

@@ -1,5 +1,5 @@
-"""Where the extreme element is, for runs of every kind of length: NaN counts as the extreme, and the
-first of equals is taken, wherever it stands in the vectors that the search is made of."""
+"""Where the extreme element is, for runs of every kind of length: NaN counts as the extreme, and
+the first of equals is taken, wherever it stands in the vectors that the search is made of."""
 
 from __future__ import annotations
 

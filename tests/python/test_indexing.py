@@ -178,6 +178,22 @@ def test_a_view_made_at_once_follows_its_base() -> None:
         part.mul_(w[1:])
 
 
+@pytest.mark.parametrize("dtype", [treadle.bool, treadle.uint8])
+@pytest.mark.parametrize("value", [0, 1, 2])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
+def test_a_mask_of_one_element_adds_a_dimension(
+    dtype: treadle.dtype, value: int, shape: tuple[int, ...]
+) -> None:
+    data = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    x, mask = treadle.from_numpy(data.copy()), treadle.tensor(value).to(dtype)
+    leading = (0,) * len(shape)
+    for index, same in (((mask,), (bool(value),)), ((*leading, mask), (*leading, bool(value)))):
+        np.testing.assert_array_equal(x[index].numpy(), data[same])
+        x[index] = 7.0
+        data[same] = 7.0
+        np.testing.assert_array_equal(x.numpy(), data)
+
+
 def test_a_number_beside_an_array_is_taken_first() -> None:
     """As in PyTorch, and not in NumPy, a number is no array: the rest is indexed after it."""
     x, a = treadle.arange(60.0).reshape(*SHAPE), np.arange(60.0).reshape(SHAPE)

@@ -1,4 +1,5 @@
-"""Results so large that they are written past the caches: the same bits as in parts that are not."""
+"""Results so large that they are written past the caches: the same bits as in parts that are
+not."""
 
 from __future__ import annotations
 

@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import plugins
 import pytest
@@ -36,7 +35,10 @@ def test_it_is_small() -> None:
 
 def test_it_sees_only_the_installed_headers() -> None:
     included = re.findall(r'#include ["<](.*)[">]', plugins.MINIMAL.read_text())
-    assert [name for name in included if "/" in name] == ["treadle/evaluate.hpp", "treadle/plugin.hpp"]
+    assert [name for name in included if "/" in name] == [
+        "treadle/evaluate.hpp",
+        "treadle/plugin.hpp",
+    ]
 
 
 @pytest.mark.slow
@@ -54,7 +56,8 @@ def test_its_own_tests_pass(built: dict[str, str], which: str) -> None:
 
 
 def test_two_copies_side_by_side(built: dict[str, str]) -> None:
-    """The second is the same code under another name: neither touches the other's memory or counts."""
+    """The second is the same code under another name: neither touches the other's memory or
+    counts."""
     program = """
         import sys, treadle
         for path in sys.argv[1:]:

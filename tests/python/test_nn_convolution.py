@@ -107,7 +107,9 @@ def test_settings_of_one_entry_or_of_one_for_each_dimension():
     many = [1] * 13
     for settings in ({"stride": many}, {"dilation": many}):
         for padding in (0, "same", "valid"):
-            with pytest.raises(ValueError, match="conv2d: expected (stride|dilation) to have 2 entries"):
+            with pytest.raises(
+                ValueError, match="conv2d: expected (stride|dilation) to have 2 entries"
+            ):
                 F.conv2d(x, w, padding=padding, **settings)
 
 

@@ -19,7 +19,9 @@ def test_has_samples_and_reference(op: Operator) -> None:
     """A new operator fails here until it has samples (pointwise ones have theirs from the
     expression).
     """
-    assert has_samples(op), f"{op.id} has no samples: add them to python_bindings/treadle/testing/operators/families/"
+    assert has_samples(op), (
+        f"{op.id} has no samples: add them to python_bindings/treadle/testing/operators/families/"
+    )
     assert cases.has_reference(op), f"{op.id} has no reference"
 
 

@@ -1,5 +1,5 @@
-"""What is written about plug-ins is true: the examples compile, the tables leave nothing out, and the
-guide does what it says when it is followed word by word.
+"""What is written about plug-ins is true: the examples compile, the tables leave nothing out, and
+the guide does what it says when it is followed word by word.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ def fenced(text: str, language: str) -> list[str]:
 
 @pytest.mark.slow
 def test_examples_in_cpp_compile(tmp_path: Path) -> None:
-    """The first is a plug-in; the others are put into one file, for none needs what is before it."""
+    """The first is a plug-in; the others are put into one file, for none needs what is before
+    it."""
     whole, *parts = fenced((DOCS / "plugin-interface.md").read_text(), "cpp")
     includes = {line for part in parts for line in part.splitlines() if line.startswith("#")}
     text = "\n".join(["#include <atomic>", "#include <treadle/plugin.hpp>", *sorted(includes)])
@@ -60,7 +61,9 @@ def test_example_in_c_runs(tmp_path: Path) -> None:
 def members(structure: str) -> list[str]:
     """The names of a structure's members in plugin.h."""
     header = re.sub(r"/\*.*?\*/", "", HEADER.read_text(), flags=re.DOTALL)
-    (body,) = re.findall(rf"typedef struct {structure} {{(.*?)^}} {structure};", header, re.M | re.S)
+    (body,) = re.findall(
+        rf"typedef struct {structure} {{(.*?)^}} {structure};", header, re.M | re.S
+    )
     names = []
     for declaration in body.split(";"):
         function = re.search(r"\(\*(\w+)\)", declaration)
@@ -91,8 +94,8 @@ def test_the_page_of_functions_names_every_one() -> None:
 
 
 class Reader:
-    """Does what a page says, step by step, in an empty folder: writes the files, inserts the pieces,
-    runs the commands of the `sh` blocks and compares what they print.
+    """Does what a page says, step by step, in an empty folder: writes the files, inserts the
+    pieces, runs the commands of the `sh` blocks and compares what they print.
     """
 
     def __init__(self, page: Path, folder: Path, environment: dict[str, str]) -> None:

@@ -1,5 +1,5 @@
-"""Plug-ins: every mistake that a load can meet is rejected with both sides shown, nothing of it stays
-registered, and what is right works, in C and in C++, by any compiler.
+"""Plug-ins: every mistake that a load can meet is rejected with both sides shown, nothing of it
+stays registered, and what is right works, in C and in C++, by any compiler.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ def test_an_error_takes_everything_back(refused) -> None:
 
 def test_an_error_without_a_text(refused) -> None:
     assert refused("silent", "return TREADLE_RUNTIME_ERROR;") == (
-        "plug-in 'silent' 1.0 (PATH) could not start: expected a plug-in's function to succeed, got "
-        "an error without a text"
+        "plug-in 'silent' 1.0 (PATH) could not start: expected a plug-in's function to succeed, "
+        "got an error without a text"
     )
 
 
@@ -245,7 +245,10 @@ def test_definitions_that_do_not_fit(refused, schema: str, text: str) -> None:
       return api->define_operator(&d);
     """
     message = refused("definer", start % schema, before=KERNEL)
-    assert re.sub(r"yaml:\d+", "yaml:LINE", message) == "plug-in 'definer' 1.0 (PATH) could not start: " + text
+    assert (
+        re.sub(r"yaml:\d+", "yaml:LINE", message)
+        == "plug-in 'definer' 1.0 (PATH) could not start: " + text
+    )
 
 
 # ---- the face in C++ -----------------------------------------------------------------------------
@@ -317,7 +320,7 @@ Tensor raises(const Tensor& x, int64_t how) {
     case 6: parallel_for(100, 1, [](int64_t, int64_t) { fail(ErrorKind::Index, "in a piece"); });
             return x;
     case 7: return call("aten::mm", x, x);
-    case 8: return Operator("aten::nothing")(x);
+    case 8: return Operator("aten::unheard_of")(x);
     case 9: return call<std::tuple<Tensor, Tensor>>("aten::neg", x), x;
     default: fail(ErrorKind::LinAlg, "singular");
   }
@@ -387,7 +390,7 @@ def test_results_of_every_kind(face) -> None:
         (4, TypeError, "data: expected a tensor of float64, got float32"),
         (5, TypeError, "accessor: expected a tensor of 1 dimensions, got shape (2, 3)"),
         (6, IndexError, "in a piece"),
-        (8, RuntimeError, "expected the name of an operator, got 'aten::nothing'"),
+        (8, RuntimeError, "expected the name of an operator, got 'aten::unheard_of'"),
         (9, RuntimeError, "call: expected 2 results of aten::neg, got 1"),
         (10, treadle.linalg.LinAlgError, "singular"),
     ],

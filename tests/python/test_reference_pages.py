@@ -7,7 +7,6 @@ from __future__ import annotations
 import doctest
 import inspect
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""A bool is true where its byte is not zero: memory that was written as another dtype, or by nobody,
-holds other bytes than 0 and 1, and no operator takes harm or gives another result by them.
+"""A bool is true where its byte is not zero: memory that was written as another dtype, or by
+nobody, holds other bytes than 0 and 1, and no operator takes harm or gives another result by them.
 """
 
 from __future__ import annotations

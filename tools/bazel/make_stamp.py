@@ -3,7 +3,9 @@
 A build step (see python_bindings/wheel.bzl). C++ code compiled against the package fits the library
 only if it saw the same headers; the two names say which those were.
 
-    make_stamp.py VERSION OUTPUT LIST    a header's place in the package, a tab, its path, on each line
+    make_stamp.py VERSION OUTPUT LIST
+
+LIST has on each line a header's place in the package, a tab, its path.
 """
 
 from __future__ import annotations

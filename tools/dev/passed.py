@@ -1,8 +1,8 @@
-"""What passed and why it need not run again: as Bazel keeps the results of C++ tests, this keeps that
-of a whole run of the Python tests, for as long as nothing that they look at changes.
+"""What passed and why it need not run again: as Bazel keeps the results of C++ tests, this keeps
+that of a whole run of the Python tests, for as long as nothing that they look at changes.
 
-What they look at: the files of the tree, the package as built, the interpreter with what is installed
-for it, the options, and the environment variables that Treadle reads.
+What they look at: the files of the tree, the package as built, the interpreter with what is
+installed for it, the options, and the environment variables that Treadle reads.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@
 //     template <class V> static HWY_INLINE auto eval([[maybe_unused]] V self) { return exp(self); }
 //   };
 //   constexpr PointwiseBlocks exp_blocks = pointwise_blocks<exp_fn, /*tensors*/ 1, /*scalars*/ 0,
-//   /*bool result*/ false, /*arithmetic*/ false, float, double>();
+//   /*bool result*/ false, float, double>();
 //   }
 //   HWY_AFTER_NAMESPACE();
 //

@@ -144,9 +144,53 @@ HWY_INLINE Vec<T> nan_to_num(Vec<T> x, Vec<T> nan, Vec<T> positive, Vec<T> negat
 
 // ---- exponentials and logarithms ----------------------------------------------------------------
 
+// An integer as a float, and in the lowest bits of a word with `offset` added.
+struct Rounded {
+  hn::Vec<Tag<float>> n;
+  hn::Vec<Tag<uint32_t>> bits;
+};
+// a b, where |a b| < 2^22.
+HWY_INLINE Rounded round_product(hn::Vec<Tag<float>> a, float b, float offset) {
+  const Tag<float> d;
+  // Added to 1.5 * 2^23, a number is rounded to an integer.
+  const auto shift = hn::Set(d, 12582912.0f + offset);
+  const auto sum = hn::MulAdd(a, hn::Set(d, b), shift);
+  return {hn::Sub(sum, shift), hn::BitCast(Tag<uint32_t>(), sum)};
+}
+// (e^(k s) - 1) / k = s + k s^2 q(k s) for |k s| <= log(2) / 2; the polynomial q was fitted with an
+// error of 0.22 * 2^-24 in the whole.
+template <int k>
+HWY_INLINE hn::Vec<Tag<float>> expm1_over(hn::Vec<Tag<float>> s) {
+  const Tag<float> d;
+  constexpr float c[] = {k * 4.9999998150e-01f, k * k * 1.6666543424e-01f,
+                         k * k * k * 4.1667200714e-02f, k * k * k * k * 8.3665472176e-03f,
+                         k * k * k * k * k * 1.3882516536e-03f};
+  auto q = hn::Set(d, c[4]);
+  for (int i = 3; i >= 0; --i) q = hn::MulAdd(q, s, hn::Set(d, c[i]));
+  return hn::MulAdd(hn::Mul(s, s), q, s);
+}
+// The float 2^(e - 127), where e is the lowest bits.
+HWY_INLINE hn::Vec<Tag<float>> power_of_two(hn::Vec<Tag<uint32_t>> e) {
+  return hn::BitCast(Tag<float>(), hn::ShiftLeft<23>(e));
+}
+// 2^n e^r, where x = n log 2 + r; the power in two factors, as it may be more or less than a float
+// can be.
+HWY_INLINE Vec<float> exp_float(Vec<float> x) {
+  const Tag<float> d;
+  // Infinite and zero where these are. In this order a NaN is kept on x86.
+  const auto y = hn::Max(hn::Set(d, -104.0f), hn::Min(hn::Set(d, 89.0f), x.raw));
+  const Rounded power = round_product(y, std::numbers::log2e_v<float>, 2 * 127);
+  // log 2 in two parts, the first of so few bits that its product with n is exact.
+  auto r = hn::NegMulAdd(power.n, hn::Set(d, 0.693359375f), y);
+  r = hn::NegMulAdd(power.n, hn::Set(d, -2.12194440e-4f), r);
+  const auto half = hn::ShiftRight<1>(power.bits);
+  const auto first = power_of_two(half), second = power_of_two(hn::Sub(power.bits, half));
+  return {hn::Mul(hn::MulAdd(first, expm1_over<1>(r), first), second)};
+}
 template <class T>
 HWY_INLINE Vec<T> exp(Vec<T> x) {
-  constexpr T kHigh = sizeof(T) == 4 ? T(88.72283935546875) : T(709.782712893383973096);
+  if constexpr (sizeof(T) == 4) return exp_float(x);
+  constexpr T kHigh = T(709.782712893383973096);
   const Vec<T> bounded = where(x > set(kHigh), set(kHigh), x);
   const Vec<T> y = {hn::Exp(Tag<T>(), bounded.raw)};
   return where(isnan(x), x, where(x > set(kHigh), set(kInf<T>), y));
@@ -295,30 +339,19 @@ HWY_INLINE Vec<T> cosh(Vec<T> x) {
     return map_lanes([](T v) { return std::cosh(v); }, x);
   }
 }
-// e / (e + 2) for e = expm1(2 |x|), in which nothing cancels: with 2 |x| = n log 2 + r it is
-// 2^n expm1(r) + (2^n - 1), where expm1(r) = r + r^2 q(r); the polynomial q was fitted on
-// |r| <= log(2) / 2 with an error of 0.22 * 2^-24 in expm1(r). Beyond 10 it is 1.
+// e / (e + 1) for e = (e^(2 |x|) - 1) / 2, in which nothing cancels: with |x| = n log(2) / 2 + s it
+// is 2^n (e^(2 s) - 1) / 2 + (2^n - 1) / 2. Beyond 10 it is 1. What rounding log 2 adds to s
+// matters the less the greater n is.
 HWY_INLINE Vec<float> tanh_float(Vec<float> x) {
   const Tag<float> d;
-  // In this order the least of 20 and NaN is NaN on x86, which then reaches the result.
-  const auto y = hn::Min(hn::Set(d, 20.0f), hn::Abs((x + x).raw));
-  // Added to 1.5 * 2^23, a number is rounded to an integer, in the lowest bits; 127 more, and these
-  // are the exponent of 2^n.
-  const auto round = hn::Set(d, 12582912.0f + 127.0f);
-  const auto rounded = hn::MulAdd(y, hn::Set(d, std::numbers::log2e_v<float>), round);
-  const auto n = hn::Sub(rounded, round);
-  const auto power =
-      hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(hn::RebindToUnsigned<Tag<float>>(), rounded)));
-  // log 2 in two parts, the first of so few bits that its product with n is exact.
-  auto r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), y);
-  r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
-  auto q = hn::Set(d, 1.3882516536e-03f);
-  for (const float c : {8.3665472176e-03f, 4.1667200714e-02f, 1.6666543424e-01f, 4.9999998150e-01f})
-    q = hn::MulAdd(q, r, hn::Set(d, c));
-  const auto p = hn::MulAdd(hn::Mul(r, r), q, r);
-  const auto e = hn::MulAdd(power, p, hn::Sub(power, hn::Set(d, 1.0f)));
-  const auto size = hn::Div(e, hn::Add(e, hn::Set(d, 2.0f)));
-  return {hn::CopySign(size, x.raw)};
+  // In this order a NaN is kept on x86.
+  const auto y = hn::Min(hn::Set(d, 10.0f), hn::Abs(x.raw));
+  const Rounded rounded = round_product(y, 2 * std::numbers::log2e_v<float>, 127);
+  const auto s = hn::NegMulAdd(rounded.n, hn::Set(d, std::numbers::ln2_v<float> / 2), y);
+  const auto power = power_of_two(rounded.bits);
+  const auto rest = hn::MulAdd(power, hn::Set(d, 0.5f), hn::Set(d, -0.5f));
+  const auto e = hn::MulAdd(power, expm1_over<2>(s), rest);
+  return {hn::CopySign(hn::Div(e, hn::Add(e, hn::Set(d, 1.0f))), x.raw)};
 }
 template <class T>
 HWY_INLINE Vec<T> tanh(Vec<T> x) {

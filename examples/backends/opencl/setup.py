@@ -1,5 +1,5 @@
-"""Builds the backend's shared library into the package, with the headers of the installed Treadle and
-the OpenCL headers and loader of the machine."""
+"""Builds the backend's shared library into the package, with the headers of the installed Treadle
+and the OpenCL headers and loader of the machine."""
 
 from pathlib import Path
 

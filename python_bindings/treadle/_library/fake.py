@@ -22,8 +22,8 @@ class FakeImplCtx:
     ) -> NoReturn:  # noqa: A002
         """RuntimeError: a size that depends on data is not known for meta tensors."""
         raise RuntimeError(
-            f"{self._name}: expected sizes that depend on sizes only, as meta tensors have no data, "
-            "got a call of get_ctx().new_dynamic_size()"
+            f"{self._name}: expected sizes that depend on sizes only, as meta tensors have no "
+            "data, got a call of get_ctx().new_dynamic_size()"
         )
 
     create_unbacked_symint = new_dynamic_size

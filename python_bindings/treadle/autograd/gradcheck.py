@@ -99,7 +99,9 @@ def gradgradcheck(
             values = tuple(_fresh(value) if _is_checked(value) else value for value in values)
             outputs = _differentiable(_as_tuple(func(*values)))
             wanted = [value for value in values if _is_checked(value)]
-            found = treadle.autograd.grad(outputs, wanted, grads, create_graph=True, allow_unused=True)
+            found = treadle.autograd.grad(
+                outputs, wanted, grads, create_graph=True, allow_unused=True
+            )
         return tuple(grad for grad in found if grad is not None)
 
     return gradcheck(

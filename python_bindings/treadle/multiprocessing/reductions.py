@@ -120,8 +120,9 @@ def reduce_storage(storage: UntypedStorage) -> tuple:
     """What a pickle has of a storage: its handle and its size."""
     if storage.device.type != "cpu":
         raise RuntimeError(
-            f"expected a tensor on the cpu to send to another process, got one on {storage.device}, "
-            "whose memory other processes cannot share; send tensor.cpu() instead"
+            "expected a tensor on the cpu to send to another process, got one on "
+            f"{storage.device}, whose memory other processes cannot share; "
+            "send tensor.cpu() instead"
         )
     nbytes = storage.nbytes()
     return rebuild_storage, (_handle(storage) if nbytes else None, nbytes)

@@ -38,7 +38,9 @@ class NAdam(PerParameter):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_adam("NAdam", lr, betas, eps, weight_decay=weight_decay, momentum_decay=momentum_decay)
+        check_adam(
+            "NAdam", lr, betas, eps, weight_decay=weight_decay, momentum_decay=momentum_decay
+        )
         defaults = {
             "lr": lr,
             "betas": betas,

@@ -1,7 +1,5 @@
 """The digits network of Treadle's examples, trained on the device."""
 
-import pytest
-
 import treadle
 from treadle import nn
 

@@ -52,7 +52,9 @@ def gather(outputs: Sequence[Any], target_device: Any, dim: int = 0) -> Any:
     first = outputs[0]
     if first is None:
         return None
-    join: Callable[[Sequence[Any]], Any] = lambda parts: gather(parts, target_device, dim)  # noqa: E731
+    join: Callable[[Sequence[Any]], Any] = (  # noqa: E731
+        lambda parts: gather(parts, target_device, dim)
+    )
     if isinstance(first, Tensor):
         moved = [part.to(target_device) for part in outputs]
         return treadle.stack(moved) if first.dim() == 0 else treadle.cat(moved, dim)

@@ -28,7 +28,8 @@ _OPERATORS = frozenset({"has_samples_and_reference", "misuse_is_refused"})
 
 
 class OperatorTests:
-    """Tests of all operators of `library`, the name of a module that is imported first, or "aten"."""
+    """Tests of all operators of `library`, the name of a module that is imported first, or
+    "aten"."""
 
     library: str = ""
 

@@ -1,0 +1,59 @@
+// PageTurns: the order in which to go through much memory.
+//
+// Memory is fetched ahead of a program that walks through it, but only to the end of a page, so a
+// walk in order waits at each. Several pages by turns keep memory busy.
+//
+//   PageTurns turns(n, piece);
+//   do {
+//     for (int64_t i = turns.first; i < turns.end; ++i) ...;
+//   } while (turns.next());
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace treadle::cpu {
+
+class PageTurns {
+ public:
+  static constexpr int64_t kPieceBytes = 256;  // a turn of one page
+
+  // Of `n` elements, `piece` of which are kPieceBytes; 0: in order.
+  PageTurns(int64_t n, int64_t piece) : end(n), n_(n), piece_(piece) {
+    if (piece != 0) start(0);
+  }
+
+  int64_t first = 0, end;  // a part of [0, n); the last one ends at n
+
+  bool next() {
+    if (end == n_) return false;
+    first += kPieces * piece_;
+    if (first >= stop_) {
+      turn_ += piece_;
+      if (turn_ == kPieces * piece_) {
+        start(stop_);
+        return true;
+      }
+      first = begin_ + turn_;
+    }
+    end = first + piece_;
+    return true;
+  }
+
+ private:
+  static constexpr int64_t kPieces = 4096 / kPieceBytes, kPages = 4;
+
+  // The next pages, from `begin` on; at last what is less than one.
+  void start(int64_t begin) {
+    const int64_t page = kPieces * piece_, pages = std::min(kPages, (n_ - begin) / page);
+    first = begin_ = begin;
+    turn_ = 0;
+    stop_ = pages > 0 ? begin + pages * page : n_;
+    end = pages > 0 ? begin + piece_ : n_;
+  }
+
+  int64_t n_, piece_;
+  int64_t begin_ = 0, stop_ = 0, turn_ = 0;  // the pages, and where in each of them
+};
+
+}  // namespace treadle::cpu
