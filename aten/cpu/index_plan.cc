@@ -56,40 +56,26 @@ void set_inner(IndexPlan& plan, const Tensor& t, IntList dims) {
 enum class Write : bool { Set, Add };
 
 // Sets the offsets that the entries of `index` stand for, or adds them to what is there.
-template <Write write>
-[[gnu::always_inline]] inline void put_offsets(std::string_view op, Offsets& offsets,
-                                               const Tensor& index, int64_t size, int64_t stride,
-                                               NegativeIndex negative, int64_t dim) {
+void put_offsets(std::string_view op, Offsets& offsets, const Tensor& index, int64_t size,
+                 int64_t stride, NegativeIndex negative, int64_t dim, Write write) {
   const int64_t* values = index.data_as<int64_t>();
-  const int64_t low = negative == NegativeIndex::FromTheEnd ? -size : 0;
+  const int64_t wrap = negative == NegativeIndex::FromTheEnd ? size : 0;
   int64_t* const to = offsets.data();
-  parallel_for(offsets.size(), kGrain, [=](int64_t begin, int64_t end) {
-    // Looked for at the end, so that the loop has no branch; copies, as it writes integers.
-    // Unsigned, so that one comparison sees both ends and multiplying what is outside may overflow.
-    const uint64_t past = static_cast<uint64_t>(size), by = static_cast<uint64_t>(stride);
-    const uint64_t wrap = negative == NegativeIndex::FromTheEnd ? past : 0;
-    uint64_t most = 0;
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t value = values[i];
-      const uint64_t place =
-          static_cast<uint64_t>(value) + (static_cast<uint64_t>(value >> 63) & wrap);
-      most = std::max(most, place);
-      uint64_t offset = place * by;
-      if constexpr (write == Write::Add) offset += static_cast<uint64_t>(to[i]);
-      to[i] = static_cast<int64_t>(offset);
-    }
-    if (most < past) [[likely]]
+  parallel_for(offsets.size(), kGrain, [&](int64_t begin, int64_t end) {
+    if (cpu::put_offsets(values + begin, end - begin, size, wrap, stride, write == Write::Add,
+                         to + begin)) [[likely]]
       return;
     // The index may have changed since: some value is blamed in any case.
     int64_t i = begin;
-    while (i + 1 < end && values[i] >= low && values[i] < size) ++i;
+    while (i + 1 < end && all_inside(values + i, 1, size, wrap)) ++i;
     throw out_of_bounds(op, values[i], size, negative, dim);
   });
 }
 
 Tensor as_int64(const Tensor& index) {
-  return aten::contiguous(index.dtype() == ScalarType::Int64 ? index
-                                                             : aten::to(index, ScalarType::Int64));
+  const Tensor result =
+      index.dtype() == ScalarType::Int64 ? index : aten::to(index, ScalarType::Int64);
+  return result.is_contiguous() ? result : aten::contiguous(result);
 }
 
 }  // namespace
@@ -155,10 +141,11 @@ IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indi
   plan.index = Offsets(checked_numel(g.index_sizes));
   bool first = true;
   for (const int64_t d : g.indexed_dims) {
-    const Tensor index = as_int64(aten::expand(indices[d], g.index_sizes));
-    const auto put =
-        std::exchange(first, false) ? put_offsets<Write::Set> : put_offsets<Write::Add>;
-    put(op, plan.index, index, self.size(d), self.stride(d), NegativeIndex::FromTheEnd, d);
+    const Tensor& given = indices[d];
+    const Tensor index = as_int64(
+        given.sizes() == IntList(g.index_sizes) ? given : aten::expand(given, g.index_sizes));
+    put_offsets(op, plan.index, index, self.size(d), self.stride(d), NegativeIndex::FromTheEnd, d,
+                std::exchange(first, false) ? Write::Set : Write::Add);
   }
   plan.outer = dim_offsets(self, g.before_dims);
   set_inner(plan, self, g.after_dims);
@@ -171,8 +158,8 @@ IndexPlan dim_offsets_plan(std::string_view op, const Tensor& self, int64_t dim,
   plan.index = Offsets(index.numel());
   const int64_t rank = self.dim();
   if (dim < 0) dim += std::max<int64_t>(rank, 1);
-  put_offsets<Write::Set>(op, plan.index, as_int64(index), rank ? self.size(dim) : 1,
-                          rank ? self.stride(dim) : 0, negative, -1);
+  put_offsets(op, plan.index, as_int64(index), rank ? self.size(dim) : 1,
+              rank ? self.stride(dim) : 0, negative, -1, Write::Set);
   DimVector before, after;
   for (int64_t d = 0; d < rank; ++d) {
     if (d < dim) before.push_back(d);
