@@ -213,7 +213,7 @@ template <class T, class Write>
 void write_run(T* target, const T* source, int64_t count, Write write) {
   if constexpr (std::is_same_v<Write, Assign>) {
     if (count >= 16) {
-      std::memcpy(static_cast<void*>(target), source, static_cast<size_t>(count) * sizeof(T));
+      StreamedWrites::copy_row(target, source, count * int64_t{sizeof(T)});
       return;
     }
   }

@@ -6,7 +6,6 @@
 
 #include "aten/cpu/dim_slices.h"
 #include "aten/cpu/key_sort.h"
-#include "aten/cpu/sort_key_rows.h"
 #include "aten/ops/_sort_values.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/copy_.h"
@@ -89,17 +88,16 @@ void sort_values_cpu(const Tensor& self, int64_t dim, bool descending, const Ten
   const int64_t size = input.dim() ? input.sizes().back() : 1;
   const Rows sorted(out, dim);
   parallel_for(input.numel() / size, grain_for(size), [&](int64_t begin, int64_t end) {
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+      vector_sort(input.data_as<T>() + begin * size, sorted.data<T>() + begin * size, end - begin,
+                  size, descending);
+      return;
+    }
     for (int64_t row = begin; row < end; ++row) {
       const T* const from = input.data_as<T>() + row * size;
       // The keys are sorted in the memory of the values, which are as wide.
       T* const to = sorted.data<T>() + row * size;
       auto* const keys = reinterpret_cast<KeyType<T>*>(to);
-      if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
-        value_keys(from, keys, size, descending);
-        sort_keys(keys, size);
-        values_of_keys(keys, to, size, descending);
-        continue;
-      }
       for (int64_t j = 0; j < size; ++j) keys[j] = value_key(from[j], descending);
       sort_keys(keys, size);
       for (int64_t j = 0; j < size; ++j) {

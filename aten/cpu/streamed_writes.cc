@@ -1,4 +1,6 @@
 // Stores past the caches, as wide as the machine's vectors: a line in one store is written soonest.
+// Rows that stay in the caches are copied in the same way where vectors are wide, as most of them
+// begin anywhere in a line.
 #include "aten/cpu/streamed_writes.h"
 
 #include <immintrin.h>
@@ -35,6 +37,19 @@ void stream_by_16(char* to, const char* from, int64_t lines) {
     _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
 }
 
+[[gnu::target("avx512f")]] void copy_by_64(char* to, const char* from, int64_t bytes) {
+  for (; bytes > 128; bytes -= 128, to += 128, from += 128) {
+    const __m512i first = _mm512_loadu_si512(from), second = _mm512_loadu_si512(from + 64);
+    _mm512_storeu_si512(to, first);
+    _mm512_storeu_si512(to + 64, second);
+  }
+  // What is left, at most 128 bytes, and some bytes before it once more.
+  const __m512i first = _mm512_loadu_si512(from + bytes - 128);
+  const __m512i second = _mm512_loadu_si512(from + bytes - 64);
+  _mm512_storeu_si512(to + bytes - 128, first);
+  _mm512_storeu_si512(to + bytes - 64, second);
+}
+
 constexpr StreamLines* kStreamLines[] = {&stream_by_16, &stream_by_32, &stream_by_64};
 static_assert(std::size(kStreamLines) == simd::kTargets);
 
@@ -51,6 +66,13 @@ void StreamedWrites::stream(char* to, const char* from, int64_t bytes) {
     stream_lines(to + at, from + at, turns.end - turns.first);
   } while (turns.next());
   std::memcpy(to + done, from + done, static_cast<size_t>(bytes - done));
+}
+
+void StreamedWrites::copy_in_vectors(char* to, const char* from, int64_t bytes) {
+  if (simd::chosen_target < 2)
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+  else
+    copy_by_64(to, from, bytes);
 }
 
 void StreamedWrites::fence() { _mm_sfence(); }

@@ -33,8 +33,16 @@ class StreamedWrites {
 
   // The two do not overlap.
   void copy(void* to, const void* from, int64_t bytes) const {
-    if (on_ && bytes >= 4 * kLine)
+    if (on_ && bytes >= kShortest)
       stream(static_cast<char*>(to), static_cast<const char*>(from), bytes);
+    else
+      copy_row(to, from, bytes);
+  }
+
+  // By ordinary stores; the two do not overlap.
+  static void copy_row(void* to, const void* from, int64_t bytes) {
+    if (bytes >= kShortest && bytes <= kLongest)
+      copy_in_vectors(static_cast<char*>(to), static_cast<const char*>(from), bytes);
     else
       std::memcpy(to, from, static_cast<size_t>(bytes));
   }
@@ -47,7 +55,11 @@ class StreamedWrites {
  private:
   static constexpr int64_t kLarge = int64_t{8} << 20;  // of the order of a core's share of caches
 
+  static constexpr int64_t kShortest = 4 * kLine;  // what is worth more than a call of memcpy
+  static constexpr int64_t kLongest = 64 << 10;    // memcpy knows more of long ones
+
   static void stream(char* to, const char* from, int64_t bytes);
+  static void copy_in_vectors(char* to, const char* from, int64_t bytes);
   static void fence();
 
   bool on_;

@@ -8,6 +8,9 @@
 // needs comparisons at half of the distance, and half of that, and so on down to neighbours. All
 // comparisons put the greater key behind the lesser, so that whatever would fill up the last run
 // to a power of two would stay where it is, and need not be there.
+//
+// Values become keys when they are first parted, and values again part by part, while the caches
+// hold them.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "aten/cpu/vector_sort.cc"
 #include "aten/cpu/simd/targets.h"
@@ -20,13 +23,14 @@
 #include <limits>
 #include <utility>
 
+#include "aten/cpu/simd/sort_key-inl.h"
+#include "aten/cpu/sort_key.h"
 #include "aten/cpu/vector_sort.h"
 #include "hwy/contrib/sort/vqsort.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace treadle::simd::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
 
 inline constexpr int kRows = 16;
 inline constexpr int64_t kNetwork = 2048;  // keys
@@ -238,6 +242,13 @@ struct Block {
   }
 };
 
+struct AsItIs {
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V v) const {
+    return v;
+  }
+};
+
 template <class Key>
 struct Quicksort {
   using D = hn::CappedTag<Key, 64 / sizeof(Key)>;
@@ -293,7 +304,7 @@ struct Quicksort {
     const V pivot = hn::Set(D(), pivot_key);
     // Keys of both ends are set aside, which makes room at both.
     const int64_t tail = kStep + count % kStep;
-    Key aside[3 * kStep], parted[3 * kStep + 2 * kLanes];
+    Key aside[3 * kStep];
     std::memcpy(aside, keys, kStep * sizeof(Key));
     std::memcpy(aside + kStep, keys + count - tail, tail * sizeof(Key));
     Key *left = keys, *right = keys + count;
@@ -315,58 +326,120 @@ struct Quicksort {
       part(c, pivot, left, right);
       part(d, pivot, left, right);
     }
-    // What was set aside takes a way round: no room is left for whole vectors.
+    return part_last(aside, kStep + tail, pivot_key, left, right) - keys;
+  }
+  // The last keys, which the room from `left` to `right` is for, take a way round: no room is left
+  // for whole vectors. Returns where those begin that are not less than the pivot.
+  static HWY_INLINE Key* part_last(const Key* keys, int64_t count, Key pivot_key, Key* left,
+                                   Key* right) {
+    Key parted[3 * kStep + 2 * kLanes];
     Key *parted_left = parted, *parted_right = parted + std::size(parted);
+    const V pivot = hn::Set(D(), pivot_key);
     int64_t i = 0;
-    for (; i + kLanes <= kStep + tail; i += kLanes)
-      part(hn::LoadU(D(), aside + i), pivot, parted_left, parted_right);
-    for (; i < kStep + tail; ++i) {
-      const bool less = aside[i] < pivot_key;
-      *parted_left = aside[i];
-      parted_right[-1] = aside[i];
+    for (; i + kLanes <= count; i += kLanes)
+      part(hn::LoadU(D(), keys + i), pivot, parted_left, parted_right);
+    for (; i < count; ++i) {
+      const bool less = keys[i] < pivot_key;
+      *parted_left = keys[i];
+      parted_right[-1] = keys[i];
       parted_left += less;
       parted_right -= !less;
     }
     std::memcpy(left, parted, (parted_left - parted) * sizeof(Key));
     left += parted_left - parted;
     std::memcpy(left, parted_right, (right - left) * sizeof(Key));
-    return left - keys;
+    return left;
   }
 
-  static Key median_of_samples(const Key* keys, int64_t count) {
+  // The same for keys made of `bits`, which lie elsewhere.
+  template <class ToKey>
+  static HWY_NOINLINE int64_t partition_into(Key* keys, const Key* bits, int64_t count,
+                                             Key pivot_key, ToKey to_key) {
+    const V pivot = hn::Set(D(), pivot_key);
+    Key *left = keys, *right = keys + count;
+    const int64_t tail = kStep + count % kStep;
+    for (int64_t i = 0; i < count - tail; i += kStep) {
+#pragma GCC unroll 4
+      for (int64_t k = 0; k < kStep; k += kLanes)
+        part(to_key(D(), hn::LoadU(D(), bits + i + k)), pivot, left, right);
+    }
+    Key last[2 * kStep];
+    map_keys(bits + count - tail, last, tail, to_key);
+    return part_last(last, tail, pivot_key, left, right) - keys;
+  }
+
+  template <class ToKey>
+  static Key median_of_samples(const Key* keys, int64_t count, ToKey to_key) {
     Key samples[kSamples];
     for (int64_t i = 0; i < kSamples; ++i) samples[i] = keys[(2 * i + 1) * count / (2 * kSamples)];
+    map_keys(samples, samples, kSamples, to_key);
     sort_few(samples, kSamples);
     return samples[kSamples / 2];
   }
 
+  static int depth_for(int64_t count) { return 2 * std::bit_width(static_cast<uint64_t>(count)); }
+
   // `depth`: how often the keys may still be parted before another sort takes them that no order
-  // of keys slows down.
-  static void sort(Key* keys, int64_t count, int depth) {
+  // of keys slows down. done(keys, count) is called for each part when it is in order.
+  template <class Done>
+  static void sort(Key* keys, int64_t count, int depth, Done done) {
     while (count > kNetwork) {
       if (depth-- == 0) {
         hwy::Sorter()(keys, static_cast<size_t>(count), hwy::SortAscending());
-        return;
+        return done(keys, count);
       }
-      const Key pivot = median_of_samples(keys, count);
+      const Key pivot = median_of_samples(keys, count, AsItIs());
       int64_t less = partition(keys, count, pivot);
       if (less == 0) {
         // The pivot is the least key: all equal ones are in their place.
-        if (pivot == std::numeric_limits<Key>::max()) return;
+        if (pivot == std::numeric_limits<Key>::max()) return done(keys, count);
         less = partition(keys, count, pivot + 1);
+        done(keys, less);
       } else {
-        sort(keys, less, depth);
+        sort(keys, less, depth, done);
       }
       keys += less;
       count -= less;
     }
     if (count > 1) sort_few(keys, count);
+    done(keys, count);
   }
 };
 
 template <class Key>
 void sort_keys(Key* keys, int64_t count) {
-  Quicksort<Key>::sort(keys, count, 2 * std::bit_width(static_cast<uint64_t>(count)));
+  using Sort = Quicksort<Key>;
+  Sort::sort(keys, count, Sort::depth_for(count), [](Key*, int64_t) {});
+}
+
+// Rows of `size` values, as bits; not more rows than make kNetwork keys, or one.
+template <class Key>
+void sort_rows(const Key* from, Key* to, int64_t rows, int64_t size, KeyOfBits<Key> to_key,
+               BitsOfKey<Key> to_bits) {
+  using Sort = Quicksort<Key>;
+  if (size <= kNetwork) {
+    map_keys(from, to, rows * size, to_key);
+    for (int64_t row = 0; size > 1 && row < rows; ++row) Sort::sort_few(to + row * size, size);
+    map_keys(to, to, rows * size, to_bits);
+    return;
+  }
+  const Key pivot = Sort::median_of_samples(from, size, to_key);
+  const int64_t less = Sort::partition_into(to, from, size, pivot, to_key);
+  const auto done = [=](Key* keys, int64_t count)
+                        HWY_ATTR { map_keys(keys, keys, count, to_bits); };
+  const int depth = Sort::depth_for(size);
+  Sort::sort(to, less, depth, done);
+  Sort::sort(to + less, size - less, depth, done);
+}
+
+template <class Key>
+void sort_values(const Key* from, Key* to, int64_t rows, int64_t size, Key infinity,
+                 bool descending) {
+  const int64_t step = std::max<int64_t>(1, kNetwork / size);
+  for (int64_t row = 0; row < rows; row += step) {
+    sort_rows(from + row * size, to + row * size, std::min(step, rows - row), size,
+              KeyOfBits<Key>{infinity, descending}, BitsOfKey<Key>{descending});
+  }
 }
 
 }  // namespace treadle::simd::HWY_NAMESPACE
@@ -374,6 +447,18 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace treadle::cpu {
+namespace {
+
+template <class T>
+void sort_by_keys(const T* from, T* to, int64_t rows, int64_t size, bool descending) {
+  using Key = KeyType<T>;
+  simd::chosen(simd::N_SSE4::sort_values<Key>, simd::N_AVX2::sort_values<Key>,
+               simd::N_AVX3::sort_values<Key>)(
+      reinterpret_cast<const Key*>(from), reinterpret_cast<Key*>(to), rows, size,
+      std::bit_cast<Key>(std::numeric_limits<T>::infinity()), descending);
+}
+
+}  // namespace
 
 void vector_sort(uint32_t* keys, int64_t count) {
   simd::chosen(simd::N_SSE4::sort_keys<uint32_t>, simd::N_AVX2::sort_keys<uint32_t>,
@@ -382,6 +467,12 @@ void vector_sort(uint32_t* keys, int64_t count) {
 void vector_sort(uint64_t* keys, int64_t count) {
   simd::chosen(simd::N_SSE4::sort_keys<uint64_t>, simd::N_AVX2::sort_keys<uint64_t>,
                simd::N_AVX3::sort_keys<uint64_t>)(keys, count);
+}
+void vector_sort(const float* from, float* to, int64_t rows, int64_t size, bool descending) {
+  sort_by_keys(from, to, rows, size, descending);
+}
+void vector_sort(const double* from, double* to, int64_t rows, int64_t size, bool descending) {
+  sort_by_keys(from, to, rows, size, descending);
 }
 
 }  // namespace treadle::cpu

@@ -1,5 +1,5 @@
-// Sorts unsigned keys in place by vectors: what sorting of values, and of keys with their
-// positions, comes down to.
+// Sorts unsigned keys by vectors: what sorting of values, and of keys with their positions, comes
+// down to.
 #pragma once
 
 #include <cstdint>
@@ -9,5 +9,10 @@ namespace treadle::cpu {
 // Sorts keys[0, count) in ascending order, in the calling thread, without allocating memory.
 void vector_sort(uint32_t* keys, int64_t count);
 void vector_sort(uint64_t* keys, int64_t count);
+
+// The same for each of `rows` rows of `size` values, side by side, into `to`, which is not `from`.
+// NaN is greater than all others, and every NaN comes out as the same one; -0 comes before 0.
+void vector_sort(const float* from, float* to, int64_t rows, int64_t size, bool descending);
+void vector_sort(const double* from, double* to, int64_t rows, int64_t size, bool descending);
 
 }  // namespace treadle::cpu

@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <limits>
 #include <random>
 #include <vector>
 
 #include "aten/cpu/simd/targets.h"
+#include "aten/cpu/sort_key.h"
 
 namespace treadle {
 namespace {
@@ -73,6 +75,47 @@ TEST_P(VectorSort, SamplesThatMislead) {
     const int64_t i = at++;
     return static_cast<uint32_t>((2 * i + 1) * 64 % kCount < 200 ? 1'000'000 + i : i % 977);
   });
+}
+
+// What is written of rows of values, by the keys of one value at a time.
+template <class T>
+void expect_sorted_values(int64_t rows, int64_t size, bool descending) {
+  using cpu::KeyType;
+  std::mt19937_64 random(static_cast<uint64_t>(rows * size));
+  std::normal_distribution<T> normal;
+  const T special[] = {std::numeric_limits<T>::quiet_NaN(),
+                       -std::numeric_limits<T>::quiet_NaN(),
+                       std::numeric_limits<T>::infinity(),
+                       -std::numeric_limits<T>::infinity(),
+                       T{0},
+                       -T{0}};
+  const size_t count = static_cast<size_t>(rows * size);
+  std::vector<T> from(count), to(count + 1, T{7});
+  for (T& value : from) value = random() % 8 ? normal(random) : special[random() % 6];
+  std::vector<KeyType<T>> wanted(count);
+  for (size_t i = 0; i < count; ++i) wanted[i] = cpu::value_key(from[i], descending);
+  for (int64_t row = 0; row < rows; ++row)
+    std::sort(wanted.begin() + row * size, wanted.begin() + (row + 1) * size);
+  cpu::vector_sort(from.data(), to.data(), rows, size, descending);
+  for (size_t i = 0; i < count; ++i) {
+    ASSERT_EQ(std::bit_cast<KeyType<T>>(to[i]),
+              std::bit_cast<KeyType<T>>(cpu::value_of_key<T>(wanted[i], descending)))
+        << rows << " rows of " << size << ", at " << i;
+  }
+  ASSERT_EQ(to.back(), T{7});
+}
+
+TEST_P(VectorSort, RowsOfValues) {
+  for (const bool descending : {false, true}) {
+    for (const int64_t size :
+         {1, 2, 3, 17, 64, 255, 256, 1000, 2048, 2049, 2050, 2113, 4099, 70'001}) {
+      for (const int64_t rows : {1, 3, 40}) {
+        if (size > 10'000 && rows > 3) continue;
+        expect_sorted_values<float>(rows, size, descending);
+        expect_sorted_values<double>(rows, size, descending);
+      }
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, VectorSort, testing::Range(0, simd::kTargets));
