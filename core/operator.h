@@ -152,8 +152,7 @@ class Operator {
   std::array<KernelPlace, kNumLayers> layer_places_{};
 };
 
-// ---- calling
-// ----------------------------------------------------------------------------------------------------------
+// ---- calling ----
 
 namespace detail {
 
@@ -323,8 +322,7 @@ inline auto dispatch_below(Layer layer, const Args&... args) {
   return Op::base(args...);
 }
 
-// ---- registration
-// -----------------------------------------------------------------------------------------------------
+// ---- registration ----
 
 // Where a registration stands. std::source_location says the same, but clang knows it from
 // version 16 on only.

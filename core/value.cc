@@ -6,10 +6,10 @@ namespace treadle {
 
 std::string_view Value::type_name() const {
   // In the order of Variant.
-  static constexpr std::string_view kNames[] = {"None",    "Tensor", "bool",         "int",
-                                                "float",   "Scalar", "str",          "int[]",
-                                                "float[]", "bool[]", "Tensor[]",     "ScalarType",
-                                                "Layout",  "Device", "MemoryFormat", "Generator", "Scalar[]"};
+  static constexpr std::string_view kNames[] = {
+      "None",   "Tensor", "bool",         "int",       "float",    "Scalar",
+      "str",    "int[]",  "float[]",      "bool[]",    "Tensor[]", "ScalarType",
+      "Layout", "Device", "MemoryFormat", "Generator", "Scalar[]"};
   static_assert(std::size(kNames) == std::variant_size_v<Variant>);
   return kNames[v_.index()];
 }

@@ -19,10 +19,9 @@ class Value {
   using Tensors = std::vector<Tensor>;
   using Scalars = std::vector<Scalar>;
   // bool, int64_t and double alternatives are exact: no conversions between them.
-  using Variant =
-      std::variant<std::monostate, Tensor, bool, int64_t, double, Scalar, std::string, Ints,
-                   Doubles, Bools, Tensors, ScalarType, Layout, Device, MemoryFormat, Generator,
-                   Scalars>;
+  using Variant = std::variant<std::monostate, Tensor, bool, int64_t, double, Scalar, std::string,
+                               Ints, Doubles, Bools, Tensors, ScalarType, Layout, Device,
+                               MemoryFormat, Generator, Scalars>;
 
   Value() = default;
   template <class T>

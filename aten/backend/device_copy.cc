@@ -31,8 +31,7 @@ Tensor range_on_cpu(const Tensor& t) {
   const Tensor bytes = empty_cpu({(range.high - range.low) / item}, t.dtype());
   move_bytes({bytes.storage()->data(), 0, kCPU}, {t.storage()->data(), range.low, t.device()},
              static_cast<size_t>(range.high - range.low), false);
-  return alias_with_geometry(bytes, t.sizes(), t.strides(),
-                             t.storage_offset() - range.low / item);
+  return alias_with_geometry(bytes, t.sizes(), t.strides(), t.storage_offset() - range.low / item);
 }
 
 void range_to_device(const Tensor& t, const Tensor& on_cpu) {

@@ -40,8 +40,7 @@ bool put_offsets(const int64_t* values, int64_t count, int64_t size, int64_t wra
   int64_t e = 0;
   for (; e + kLanes <= count; e += kLanes)
     hn::StoreU(offsets(hn::LoadU(d, values + e), hn::LoadU(d, to + e)), d, to + e);
-  for (; e < count; ++e)
-    to[e] = hn::GetLane(offsets(hn::Set(d, values[e]), hn::Set(d, to[e])));
+  for (; e < count; ++e) to[e] = hn::GetLane(offsets(hn::Set(d, values[e]), hn::Set(d, to[e])));
   return hn::AllFalse(d, hn::Lt(signs, hn::Zero(d)));
 }
 

@@ -75,9 +75,9 @@ treadle_status empty(const int64_t* sizes, const int64_t* strides, int32_t dim, 
   return guarded([&] {
     const IntList shape = list_of(sizes, dim);
     const ScalarType type = dtype_from_c(dtype);
-    *tensor = given_away(strides ? empty_strided_tensor(shape, list_of(strides, dim), type,
-                                                        from_c(device))
-                                 : empty_tensor(shape, type, from_c(device)));
+    *tensor = given_away(
+        strides ? empty_strided_tensor(shape, list_of(strides, dim), type, from_c(device))
+                : empty_tensor(shape, type, from_c(device)));
   });
 }
 
@@ -87,7 +87,8 @@ treadle_status from_memory(void* storage, const int64_t* sizes, int32_t dim, tre
   return guarded([&] {
     const IntList shape = list_of(sizes, dim);
     const ScalarType type = dtype_from_c(dtype);
-    const size_t nbytes = static_cast<size_t>(checked_numel(shape, item_size(type)) * item_size(type));
+    const size_t nbytes =
+        static_cast<size_t>(checked_numel(shape, item_size(type)) * item_size(type));
     std::function<void()> done;
     if (release) done = [release, context] { release(context); };
     *tensor = given_away(Tensor(make_intrusive<TensorImpl>(
@@ -100,8 +101,8 @@ treadle_status as_strided(const treadle_tensor* tensor, const int64_t* sizes,
                           const int64_t* strides, int32_t dim, int64_t offset,
                           treadle_tensor** view) {
   return guarded([&] {
-    *view = given_away(alias_with_geometry(tensor_of(tensor), list_of(sizes, dim),
-                                           list_of(strides, dim), offset));
+    *view = given_away(
+        alias_with_geometry(tensor_of(tensor), list_of(sizes, dim), list_of(strides, dim), offset));
   });
 }
 
@@ -212,8 +213,9 @@ treadle_status call(const treadle_operator* op, const treadle_value* arguments, 
   return guarded([&] {
     const Operator& o = operator_of(op);
     const schema::FunctionSchema& schema = schema_of(o);
-    check<ErrorKind::Type>(count <= schema.arguments.size(), o.info().base_name, ": expected at most ",
-                           schema.arguments.size(), " arguments, got ", count);
+    check<ErrorKind::Type>(count <= schema.arguments.size(), o.info().base_name,
+                           ": expected at most ", schema.arguments.size(), " arguments, got ",
+                           count);
     Stack stack;
     for (size_t i = 0; i < schema.arguments.size(); ++i) {
       const schema::Argument& a = schema.arguments[i];
@@ -255,9 +257,8 @@ treadle_status reserve_random(treadle_generator* generator, treadle_device devic
 treadle_status api_parallel_for(int64_t count, int64_t grain,
                                 treadle_status (*body)(void*, int64_t, int64_t), void* context) {
   return guarded([&] {
-    parallel_for(count, std::max<int64_t>(grain, 1), [&](int64_t begin, int64_t end) {
-      check_status(body(context, begin, end));
-    });
+    parallel_for(count, std::max<int64_t>(grain, 1),
+                 [&](int64_t begin, int64_t end) { check_status(body(context, begin, end)); });
   });
 }
 
@@ -265,9 +266,8 @@ int32_t api_current_device(treadle_device_type type) {
   return type > 1 && type < num_device_types() ? current_device(static_cast<DeviceType>(type)) : 0;
 }
 uint64_t api_current_stream(treadle_device_type type) {
-  return type > 1 && type < num_device_types()
-             ? current_stream({static_cast<DeviceType>(type), -1})
-             : 0;
+  return type > 1 && type < num_device_types() ? current_stream({static_cast<DeviceType>(type), -1})
+                                               : 0;
 }
 
 constexpr treadle_api kApi = {

@@ -22,8 +22,9 @@ Backend::Facts facts_of(const treadle_backend& b, const std::string& plugin,
                         : !b.deallocate ? "deallocate"
                         : !b.copy       ? "copy"
                                         : nullptr;
-  check<ErrorKind::Value>(missing == nullptr, "expected a backend with name, allocate, deallocate "
-                                              "and copy, got one without ",
+  check<ErrorKind::Value>(missing == nullptr,
+                          "expected a backend with name, allocate, deallocate "
+                          "and copy, got one without ",
                           missing ? missing : "");
   Backend::Facts f;
   f.name = b.name;

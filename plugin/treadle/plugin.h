@@ -101,7 +101,7 @@ typedef enum treadle_tag {
   TREADLE_TAG_DTYPE = 11,
   TREADLE_TAG_LAYOUT = 12, /* in `integer`: 0 strided, others by register_layout() */
   TREADLE_TAG_DEVICE = 13,
-  TREADLE_TAG_MEMORY_FORMAT = 14, /* in `integer`: 0 contiguous, 1 preserve, 2 channels last, 3 3-d */
+  TREADLE_TAG_MEMORY_FORMAT = 14, /* `integer`: 0 contiguous, 1 preserve, 2 and 3 channels last */
   TREADLE_TAG_GENERATOR = 15
 } treadle_tag;
 typedef struct treadle_value {
@@ -222,7 +222,7 @@ typedef struct treadle_place {
  * then. `context` is given back to every function. `index` is a device's, 0 <= index < count. */
 typedef struct treadle_backend {
   uint32_t size;
-  uint32_t flags; /* TREADLE_CACHE_MEMORY, TREADLE_HOST_VISIBLE, TREADLE_ADDRESSABLE */
+  uint32_t flags;   /* TREADLE_CACHE_MEMORY, TREADLE_HOST_VISIBLE, TREADLE_ADDRESSABLE */
   const char* name; /* lower-case letters, digits and '_': treadle.device("name:0") */
   void* context;
 
@@ -299,12 +299,12 @@ typedef struct treadle_backend {
 /* A kernel. `arguments` are those of the operator in the order of its schema and then, for each
  * result, a tensor on the device to be filled: contiguous, of the right shape and dtype, sharing no
  * memory with an argument. So one kernel serves the functional, in-place and out= forms.
- * Where the schema's results have shapes that only the kernel knows (`treadle_operator_info.returns`)
- * there are no such tensors: it puts new values into `results` instead, tensors it owns.
- * Where an operator writes its first argument (_fill_), that tensor is the one to write. */
+ * Where the schema's results have shapes that only the kernel knows
+ * (`treadle_operator_info.returns`) there are no such tensors: it puts new values into `results`
+ * instead, tensors it owns. Where an operator writes its first argument (_fill_), that tensor is
+ * the one to write. */
 typedef treadle_status (*treadle_kernel)(void* context, const treadle_value* arguments,
-                                         size_t count, treadle_value* results,
-                                         size_t result_count);
+                                         size_t count, treadle_value* results, size_t result_count);
 
 /* An argument or result in a schema. */
 typedef struct treadle_argument_info {
@@ -316,7 +316,7 @@ typedef struct treadle_argument_info {
 
 typedef struct treadle_operator_info {
   uint32_t size;
-  int32_t returns; /* 1: the kernel makes the results itself */
+  int32_t returns;    /* 1: the kernel makes the results itself */
   const char* name;   /* "aten::add.Tensor" */
   const char* schema; /* "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor" */
   /* What a kernel is given: the arguments, and after them `output_count` tensors to be filled; 0
@@ -374,7 +374,7 @@ typedef struct treadle_api {
   const int64_t* (*strides)(const treadle_tensor* tensor); /* in elements */
   int64_t (*numel)(const treadle_tensor* tensor);
   int32_t (*is_contiguous)(const treadle_tensor* tensor);
-  void* (*storage)(const treadle_tensor* tensor);        /* what allocate() returned */
+  void* (*storage)(const treadle_tensor* tensor); /* what allocate() returned */
   size_t (*storage_nbytes)(const treadle_tensor* tensor);
   int64_t (*storage_offset)(const treadle_tensor* tensor); /* of the first element, in elements */
   /* The address of the first element: storage() as an address plus the offset. */
@@ -388,7 +388,8 @@ typedef struct treadle_api {
                                 treadle_dtype dtype, treadle_device device,
                                 void (*release)(void* context), void* context,
                                 treadle_tensor** tensor);
-  /* Another geometry over the same memory, strides and offset in elements; checked to stay inside. */
+  /* Another geometry over the same memory, strides and offset in elements; checked to stay inside.
+   */
   treadle_status (*as_strided)(const treadle_tensor* tensor, const int64_t* sizes,
                                const int64_t* strides, int32_t dim, int64_t offset,
                                treadle_tensor** view);

@@ -19,6 +19,8 @@ MARKERS = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 # Data, or text whose lines cannot be broken.
 LONG_LINES = {".md", ".yaml", ".txt", ".j2", ".bzl", ".bazel", ".sh"}
 LONG_FILES = {"native_functions.yaml", "derivatives.yaml"}
+# What tests compare with: nobody edits it.
+FROZEN = ("tests/codegen", "tests/data")
 
 
 def files(suffixes: set[str]) -> list[Path]:
@@ -31,10 +33,14 @@ def files(suffixes: set[str]) -> list[Path]:
     return sorted({path for path in paths if path.suffix in suffixes and path.is_file()})
 
 
+def is_frozen(path: Path) -> bool:
+    return str(path.relative_to(ROOT)).startswith(FROZEN)
+
+
 def format_tree() -> int:
     """Rewrites the C++ sources with clang-format and strips blanks at line ends everywhere."""
     environment.system_packages()
-    cpp = [path for path in files(CPP) if "tests/codegen" not in str(path)]
+    cpp = [path for path in files(CPP) if not is_frozen(path)]
     if cpp:
         run_quietly(["clang-format", "-i", *map(str, cpp)], "clang-format")
     for path in files(TEXT):
@@ -59,7 +65,7 @@ def lint() -> int:
 
 def misformatted() -> Iterator[str]:
     """C++ files that clang-format would change."""
-    cpp = [str(p) for p in files(CPP) if "tests/codegen" not in str(p)]
+    cpp = [str(p) for p in files(CPP) if not is_frozen(p)]
     if not cpp:
         return
     result = subprocess.run(
@@ -79,7 +85,7 @@ def check(path: Path) -> Iterator[str]:
     name = path.relative_to(ROOT)
     text = path.read_text()
     lines = text.splitlines()
-    golden = "tests/codegen" in str(path) and path.suffix not in SCRIPTS
+    golden = is_frozen(path) and path.suffix not in SCRIPTS
     if len(lines) > LINES and path.name not in LONG_FILES and not golden and path.suffix != ".md":
         yield f"{name}: {len(lines)} lines; a file over {LINES} has two ideas"
     for number, line in enumerate(lines, 1):
