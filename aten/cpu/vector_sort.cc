@@ -26,6 +26,7 @@
 #include "aten/cpu/simd/sort_key-inl.h"
 #include "aten/cpu/sort_key.h"
 #include "aten/cpu/vector_sort.h"
+#include "core/parallel.h"
 #include "hwy/contrib/sort/vqsort.h"
 #include "hwy/highway.h"
 
@@ -35,6 +36,7 @@ namespace treadle::simd::HWY_NAMESPACE {
 inline constexpr int kRows = 16;
 inline constexpr int64_t kNetwork = 2048;  // keys
 inline constexpr int kPairs = 63;
+inline constexpr int64_t kForThreads = 1 << 17;  // keys
 
 // The comparisons of Batcher's odd-even merge sort of kRows keys.
 constexpr std::array<std::pair<int, int>, kPairs> kSortPairs = [] {
@@ -404,12 +406,43 @@ struct Quicksort {
     if (count > 1) sort_few(keys, count);
     done(keys, count);
   }
+
+  struct Part {
+    Key* keys;
+    int64_t count;
+  };
+  static constexpr int kParts = 8;
+  using Parts = std::array<Part, kParts>;
+
+  // Parts each of the first `count` parts again and again until there are kParts, which threads
+  // sort on their own. It takes no more comparisons than one thread alone.
+  template <class Done>
+  static void sort_parts(Parts parts, int count, Done done) {
+    for (; count < kParts; count *= 2) {
+      Parts halves;
+      parallel_chunks(count, [&](int64_t i) HWY_ATTR {
+        const auto [keys, all] = parts[i];
+        const int64_t less =
+            all > kNetwork ? partition(keys, all, median_of_samples(keys, all, AsItIs())) : 0;
+        halves[2 * i] = {keys, less};
+        halves[2 * i + 1] = {keys + less, all - less};
+      });
+      parts = halves;
+    }
+    parallel_chunks(count, [&](int64_t i) HWY_ATTR {
+      sort(parts[i].keys, parts[i].count, depth_for(parts[i].count), done);
+    });
+  }
 };
 
 template <class Key>
 void sort_keys(Key* keys, int64_t count) {
   using Sort = Quicksort<Key>;
-  Sort::sort(keys, count, Sort::depth_for(count), [](Key*, int64_t) {});
+  const auto done = [](Key*, int64_t) {};
+  if (count < kForThreads)
+    Sort::sort(keys, count, Sort::depth_for(count), done);
+  else
+    Sort::sort_parts({{{keys, count}}}, 1, done);
 }
 
 // Rows of `size` values, as bits; not more rows than make kNetwork keys, or one.
@@ -427,6 +460,8 @@ void sort_rows(const Key* from, Key* to, int64_t rows, int64_t size, KeyOfBits<K
   const int64_t less = Sort::partition_into(to, from, size, pivot, to_key);
   const auto done = [=](Key* keys, int64_t count)
                         HWY_ATTR { map_keys(keys, keys, count, to_bits); };
+  if (size >= kForThreads)
+    return Sort::sort_parts({{{to, less}, {to + less, size - less}}}, 2, done);
   const int depth = Sort::depth_for(size);
   Sort::sort(to, less, depth, done);
   Sort::sort(to + less, size - less, depth, done);

@@ -6,7 +6,7 @@
 
 namespace treadle::cpu {
 
-// Sorts keys[0, count) in ascending order, in the calling thread, without allocating memory.
+// Sorts keys[0, count) in ascending order, many by several threads, without allocating memory.
 void vector_sort(uint32_t* keys, int64_t count);
 void vector_sort(uint64_t* keys, int64_t count);
 

@@ -61,7 +61,7 @@ TEST_P(VectorSort, EverySizeOfASmallNetwork) {
 }
 
 TEST_P(VectorSort, LargeNetworksAndQuicksort) {
-  for (const int64_t count : {1000, 1025, 2047, 2048, 2049, 2113, 5000, 70'001}) {
+  for (const int64_t count : {1000, 1025, 2047, 2048, 2049, 2113, 5000, 70'001, 200'003}) {
     expect_sorted<uint32_t>(count);
     expect_sorted<uint64_t>(count);
   }
@@ -108,7 +108,7 @@ void expect_sorted_values(int64_t rows, int64_t size, bool descending) {
 TEST_P(VectorSort, RowsOfValues) {
   for (const bool descending : {false, true}) {
     for (const int64_t size :
-         {1, 2, 3, 17, 64, 255, 256, 1000, 2048, 2049, 2050, 2113, 4099, 70'001}) {
+         {1, 2, 3, 17, 64, 255, 256, 1000, 2048, 2049, 2050, 2113, 4099, 70'001, 200'003}) {
       for (const int64_t rows : {1, 3, 40}) {
         if (size > 10'000 && rows > 3) continue;
         expect_sorted_values<float>(rows, size, descending);
