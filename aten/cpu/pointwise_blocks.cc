@@ -192,17 +192,16 @@ void run_direct(const PointwiseCall& call, PointwiseBlock* block, int64_t out_it
                  [&](int64_t begin, int64_t end) { compute(begin, end, Pass::InOrder); });
     return;
   }
+  // From the start of a line on, if elements begin where lines do: a store to two lines takes two.
+  const int64_t until_line = StreamedWrites::until_line(call.out.data);
+  const bool by_lines = out_item == item && until_line % item == 0;
+  const int64_t head = by_lines ? until_line / item : 0;
   // What is written over has been read into the caches.
-  const int64_t head = StreamedWrites::until_line(call.out.data);
-  if (out_item != item || head % item != 0 || writes_over_input(call)) {
-    parallel_for(call.numel, kGrain,
-                 [&](int64_t begin, int64_t end) { compute(begin, end, Pass::ByPages); });
-    return;
-  }
+  const Pass pass = by_lines && !writes_over_input(call) ? Pass::PastCaches : Pass::ByPages;
   parallel_for(call.numel, kGrain, [&](int64_t begin, int64_t end) {
-    const int64_t start = std::min(begin + head / item, end);  // a chunk is of whole lines
+    const int64_t start = std::min(begin + head, end);  // a chunk is of whole lines
     compute(begin, start, Pass::InOrder);
-    compute(start, end, Pass::PastCaches);
+    compute(start, end, pass);
     writes.finish();
   });
 }
