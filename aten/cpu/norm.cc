@@ -137,10 +137,12 @@ void layer_norm_cpu(const Tensor& input, IntList normalized_shape, const Tensor&
   using C = compute_type<T>;
   const Rows s(input.sizes(), normalized_shape);
   // Rows that lie apart are copied by the thread that reads them, so that they are in its core's
-  // cache. Where it reads fewer than a line of the cache has elements of, each line would be read
-  // again for others: such long rows are copied all at once.
-  constexpr int64_t kLine = 64 / sizeof(T);
-  const bool apart = !input.is_contiguous() && input.size(0) == s.rows && s.grain() >= kLine;
+  // cache: as many at least as a line of the cache has elements of, or else each line would be read
+  // again for others. Rows so long that these do not fit are copied all at once.
+  constexpr int64_t kLine = 64 / sizeof(T), kCache = (1 << 20) / sizeof(T);
+  const int64_t group = std::max(s.grain(), kLine);
+  const bool apart =
+      !input.is_contiguous() && input.size(0) == s.rows && s.length <= kCache / group;
   const Tensor in = apart ? input : dense(input), w = dense(weight), b = dense(bias);
   const auto normalize = [&](const T* x, int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r, x += s.length) {
@@ -170,7 +172,7 @@ void layer_norm_cpu(const Tensor& input, IntList normalized_shape, const Tensor&
       }
     }
   };
-  parallel_for(s.rows, s.grain(), [&](int64_t begin, int64_t end) {
+  parallel_for(s.rows, apart ? group : s.grain(), [&](int64_t begin, int64_t end) {
     if (!apart) return normalize(in.data_as<T>() + begin * s.length, begin, end);
     normalize(dense_rows(in, begin, end).data_as<T>(), begin, end);
   });
