@@ -51,7 +51,12 @@ class ArrayRef {
   constexpr ArrayRef slice(size_t first) const { return {data_ + first, size_ - first}; }
   std::vector<T> vec() const { return std::vector<T>(begin(), end()); }
   friend constexpr bool operator==(ArrayRef a, ArrayRef b) {
-    return a.size_ == b.size_ && std::equal(a.begin(), a.end(), b.begin());
+    // Most are so short that to call memcmp, as std::equal does, would take longer.
+    if (a.size_ != b.size_) return false;
+    for (size_t i = 0; i < a.size_; ++i) {
+      if (!(a.data_[i] == b.data_[i])) return false;
+    }
+    return true;
   }
 
  private:

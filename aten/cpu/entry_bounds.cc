@@ -11,37 +11,45 @@
 HWY_BEFORE_NAMESPACE();
 namespace treadle::simd::HWY_NAMESPACE {
 
-bool all_inside(const int64_t* values, int64_t count, int64_t size, int64_t wrap) {
-  const Tag<int64_t> d;
-  constexpr int64_t kLanes = HWY_LANES(int64_t);
-  const auto last = hn::Set(d, size - 1), shift = hn::Set(d, wrap);
-  auto signs = hn::Zero(d);
-  const auto look_at = [&](hn::Vec<Tag<int64_t>> entries) HWY_ATTR {
+using D = Tag<int64_t>;
+using Entries = hn::Vec<D>;
+constexpr int64_t kLanes = HWY_LANES(int64_t);
+
+struct Bounds {
+  Bounds(int64_t size, int64_t wrap)
+      : last(hn::Set(D(), size - 1)), shift(hn::Set(D(), wrap)), signs(hn::Zero(D())) {}
+
+  HWY_INLINE void look_at(Entries entries) {
     signs = hn::Or(signs, hn::Or(hn::Sub(last, entries), hn::Add(entries, shift)));
-  };
+  }
+  HWY_INLINE bool held() const { return hn::AllFalse(D(), hn::Lt(signs, hn::Zero(D()))); }
+
+  Entries last, shift, signs;
+};
+
+bool all_inside(const int64_t* values, int64_t count, int64_t size, int64_t wrap) {
+  Bounds bounds(size, wrap);
   int64_t e = 0;
-  for (; e + kLanes <= count; e += kLanes) look_at(hn::LoadU(d, values + e));
-  for (; e < count; ++e) look_at(hn::Set(d, values[e]));
-  return hn::AllFalse(d, hn::Lt(signs, hn::Zero(d)));
+  for (; e + kLanes <= count; e += kLanes) bounds.look_at(hn::LoadU(D(), values + e));
+  for (; e < count; ++e) bounds.look_at(hn::Set(D(), values[e]));
+  return bounds.held();
 }
 
 bool put_offsets(const int64_t* values, int64_t count, int64_t size, int64_t wrap, int64_t stride,
                  bool add, int64_t* to) {
-  const Tag<int64_t> d;
-  constexpr int64_t kLanes = HWY_LANES(int64_t);
-  const auto last = hn::Set(d, size - 1), shift = hn::Set(d, wrap), by = hn::Set(d, stride);
-  const auto kept = hn::Set(d, -int64_t{add});
-  auto signs = hn::Zero(d);
-  const auto offsets = [&](hn::Vec<Tag<int64_t>> entries, hn::Vec<Tag<int64_t>> before) HWY_ATTR {
-    signs = hn::Or(signs, hn::Or(hn::Sub(last, entries), hn::Add(entries, shift)));
-    const auto places = hn::Add(entries, hn::And(hn::BroadcastSignBit(entries), shift));
+  const D d;
+  const auto by = hn::Set(d, stride), kept = hn::Set(d, -int64_t{add});
+  Bounds bounds(size, wrap);
+  const auto offsets = [&](Entries entries, Entries before) HWY_ATTR {
+    bounds.look_at(entries);
+    const auto places = hn::Add(entries, hn::And(hn::BroadcastSignBit(entries), bounds.shift));
     return hn::Add(hn::Mul(places, by), hn::And(before, kept));
   };
   int64_t e = 0;
   for (; e + kLanes <= count; e += kLanes)
     hn::StoreU(offsets(hn::LoadU(d, values + e), hn::LoadU(d, to + e)), d, to + e);
   for (; e < count; ++e) to[e] = hn::GetLane(offsets(hn::Set(d, values[e]), hn::Set(d, to[e])));
-  return hn::AllFalse(d, hn::Lt(signs, hn::Zero(d)));
+  return bounds.held();
 }
 
 }  // namespace treadle::simd::HWY_NAMESPACE

@@ -210,10 +210,10 @@ struct Assign {
 };
 
 template <class T, class Write>
-void write_run(T* target, const T* source, int64_t count, Write write) {
+void write_run(T* target, const T* source, int64_t count, RowAhead ahead, Write write) {
   if constexpr (std::is_same_v<Write, Assign>) {
     if (count >= 16) {
-      StreamedWrites::copy_row(target, source, count * int64_t{sizeof(T)});
+      StreamedWrites::copy_row(target, source, count * int64_t{sizeof(T)}, ahead);
       return;
     }
   }
@@ -289,7 +289,11 @@ void write_plan(const IndexPlan& plan, T* data, int64_t span, const T* source, b
                      if (e + kAhead < entries)
                        __builtin_prefetch(target + plan.index[e + kAhead] + first, 1);
                      if (many) {
-                       write_run(to + first, from + first, last - first, write);
+                       RowAhead ahead;
+                       if (e + 2 < entries)
+                         ahead = {(plan.index[e + 2] - plan.index[e]) * int64_t{sizeof(T)},
+                                  2 * slice * int64_t{sizeof(T)}};
+                       write_run(to + first, from + first, last - first, ahead, write);
                        from += slice;
                      } else {
                        for (int64_t r = first; r < last; ++r) write(to[r], *from);

@@ -16,6 +16,7 @@ namespace treadle::cpu {
 
 class PageTurns {
  public:
+  static constexpr int64_t kPageBytes = 4096;
   static constexpr int64_t kPieceBytes = 256;  // a turn of one page
 
   // Of `n` elements, `piece` of which are kPieceBytes; 0: in order.
@@ -41,7 +42,7 @@ class PageTurns {
   }
 
  private:
-  static constexpr int64_t kPieces = 4096 / kPieceBytes, kPages = 4;
+  static constexpr int64_t kPieces = kPageBytes / kPieceBytes, kPages = 4;
 
   // The next pages, from `begin` on; at last what is less than one.
   void start(int64_t begin) {

@@ -37,8 +37,16 @@ void stream_by_16(char* to, const char* from, int64_t lines) {
     _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
 }
 
-[[gnu::target("avx512f")]] void copy_by_64(char* to, const char* from, int64_t bytes) {
+[[gnu::target("avx512f")]] void copy_by_64(char* to, const char* from, int64_t bytes,
+                                           RowAhead ahead) {
+  const bool asks = ahead.to != 0 || ahead.from != 0;
   for (; bytes > 128; bytes -= 128, to += 128, from += 128) {
+    if (asks) {
+      for (int k = 0; k < 128; k += 64) {
+        __builtin_prefetch(from + ahead.from + k);
+        __builtin_prefetch(to + ahead.to + k, 1);
+      }
+    }
     const __m512i first = _mm512_loadu_si512(from), second = _mm512_loadu_si512(from + 64);
     _mm512_storeu_si512(to, first);
     _mm512_storeu_si512(to + 64, second);
@@ -68,11 +76,11 @@ void StreamedWrites::stream(char* to, const char* from, int64_t bytes) {
   std::memcpy(to + done, from + done, static_cast<size_t>(bytes - done));
 }
 
-void StreamedWrites::copy_in_vectors(char* to, const char* from, int64_t bytes) {
+void StreamedWrites::copy_in_vectors(char* to, const char* from, int64_t bytes, RowAhead ahead) {
   if (simd::chosen_target < 2)
     std::memcpy(to, from, static_cast<size_t>(bytes));
   else
-    copy_by_64(to, from, bytes);
+    copy_by_64(to, from, bytes, ahead);
 }
 
 void StreamedWrites::fence() { _mm_sfence(); }

@@ -16,6 +16,12 @@
 
 namespace treadle::cpu {
 
+// Where the row lies that is copied next but one, in bytes from this one: memory that answers late
+// is asked for it now.
+struct RowAhead {
+  int64_t to = 0, from = 0;
+};
+
 class StreamedWrites {
  public:
   static constexpr int64_t kLine = 64;
@@ -40,9 +46,9 @@ class StreamedWrites {
   }
 
   // By ordinary stores; the two do not overlap.
-  static void copy_row(void* to, const void* from, int64_t bytes) {
+  static void copy_row(void* to, const void* from, int64_t bytes, RowAhead ahead = {}) {
     if (bytes >= kShortest && bytes <= kLongest)
-      copy_in_vectors(static_cast<char*>(to), static_cast<const char*>(from), bytes);
+      copy_in_vectors(static_cast<char*>(to), static_cast<const char*>(from), bytes, ahead);
     else
       std::memcpy(to, from, static_cast<size_t>(bytes));
   }
@@ -59,7 +65,7 @@ class StreamedWrites {
   static constexpr int64_t kLongest = 64 << 10;    // memcpy knows more of long ones
 
   static void stream(char* to, const char* from, int64_t bytes);
-  static void copy_in_vectors(char* to, const char* from, int64_t bytes);
+  static void copy_in_vectors(char* to, const char* from, int64_t bytes, RowAhead ahead);
   static void fence();
 
   bool on_;

@@ -415,7 +415,8 @@ struct Quicksort {
   using Parts = std::array<Part, kParts>;
 
   // Parts each of the first `count` parts again and again until there are kParts, which threads
-  // sort on their own. It takes no more comparisons than one thread alone.
+  // sort on their own. One thread alone would part them so, too, but look at no part twice whose
+  // pivot is its least key.
   template <class Done>
   static void sort_parts(Parts parts, int count, Done done) {
     for (; count < kParts; count *= 2) {

@@ -66,15 +66,6 @@ const int64_t* stride_of_item(ScalarType t) {
   return &kItemStrides[std::countr_zero(static_cast<uint64_t>(item_size(t)))];
 }
 
-// Most shapes are so short that to call memcmp would take longer.
-bool same_shape(IntList a, IntList b) {
-  if (a.size() != b.size()) return false;
-  for (size_t d = 0; d < a.size(); ++d) {
-    if (a[d] != b[d]) return false;
-  }
-  return true;
-}
-
 // The input whose shape the result has, when all inputs are contiguous CPU tensors of one dtype and
 // of that shape or 0-dim, and no number raises the dtype; null otherwise.
 const Tensor* find_simple(Promote promote, TensorRefs inputs, ArrayRef<Scalar> scalars,
@@ -90,7 +81,7 @@ const Tensor* find_simple(Promote promote, TensorRefs inputs, ArrayRef<Scalar> s
     }
     if (t->dtype() != dtype || !t->is_contiguous() || t->is_wrapped_number()) return nullptr;
     if (t == shape->impl() || t->dim() == 0) continue;
-    if (!contract::kChecked || same_shape(t->sizes(), shape->sizes())) continue;
+    if (!contract::kChecked || t->sizes() == shape->sizes()) continue;
     if (shape->dim() != 0) return nullptr;
     shape = input;
   }
@@ -498,8 +489,7 @@ void pointwise_inplace(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar
                        uint32_t promoting) {
   const Tensor& self = *inputs[0];
   const Tensor* const shape = find_simple(op.promote, inputs, scalars, promoting);
-  if (shape != nullptr && same_shape(shape->sizes(), self.sizes()) && self.storage()->writable())
-      [[likely]] {
+  if (shape != nullptr && shape->sizes() == self.sizes() && self.storage()->writable()) [[likely]] {
     const Types types = types_for(op.promote, self.dtype());
     bool apart = types.result == self.dtype() && !may_stop_half_way(op, types);
     for (size_t k = 1; k < inputs.size(); ++k) {
