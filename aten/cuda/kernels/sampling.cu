@@ -97,7 +97,7 @@ void multinomial_cuda(const Tensor& self, int64_t num_samples, bool replacement,
   check<ErrorKind::Runtime>(rows <= INT32_MAX,
                             "multinomial: expected fewer than 2^31 rows on cuda, got ", rows);
   const Place place(self);
-  const Tensor work = empty_tensor({rows, n}, ScalarType::Float64, self.device());
+  const Tensor work = empty_tensor(self.sizes(), ScalarType::Float64, self.device());
   const Tensor last = empty_tensor({rows}, ScalarType::Int64, self.device());
   sum_weights<<<static_cast<unsigned>(rows), kBlock, 0, place.stream>>>(
       input.data_as<T>(), n, replacement ? 0 : num_samples,
