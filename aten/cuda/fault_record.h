@@ -46,7 +46,7 @@ struct FaultPlace {
   FaultRecord* record;
 };
 
-#ifdef __CUDACC__
+#if defined(__CUDACC__) || defined(TREADLE_EMULATED)
 // Fills the record, where no other thread has.
 inline __device__ void record_fault(const FaultPlace& place, FaultKind kind, const char* who,
                                     long long low = 0, long long high = 0, long long value = 0,

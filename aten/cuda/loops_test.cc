@@ -1,9 +1,9 @@
-// The loops of generated kernels, run by threads of the host (device/emulation.h) with the
-// arguments that the backend gives them: packs and tails, places of strided operands, folds in
-// every split, of which each repeats bit by bit.
-#include "aten/cuda/device/emulation.h"
-
+// The loops of generated kernels, run by the emulator's threads with the arguments that the backend
+// gives them: packs and tails, places of strided operands, folds in every split, of which each
+// repeats bit by bit.
 #include <gtest/gtest.h>
+
+#include "aten/cuda/emulator/device_code.h"
 
 #include <numeric>
 #include <random>
@@ -64,6 +64,11 @@ struct Largest {
 
 namespace treadle::cuda {
 namespace {
+
+void run_blocks(unsigned blocks_x, unsigned blocks_y, unsigned threads,
+                const std::function<void()>& kernel) {
+  emulator::run_grid(dim3(blocks_x, blocks_y), dim3(threads), 0, kernel);
+}
 
 using simd::Axpy;
 using simd::Largest;

@@ -1,11 +1,12 @@
 // Linear algebra as cuSOLVER is asked for it: rows and columns, batches, triangles, what is read
-// from `info`. A library made of the CPU's kernels takes its place, and works as it does: it
-// writes over its input, uses the other triangle to work in, refuses wide matrices.
+// from `info`. The emulator has its place (emulator/cusolver.cc).
 #include <gtest/gtest.h>
 
+#include <tuple>
+
+#include "aten/cuda/calls.h"
 #include "aten/cuda/kernel_calls.h"
 #include "aten/cuda/kernels/solver.h"
-#include "aten/cuda/testing_device.h"
 #include "aten/ops/_linalg_cholesky.h"
 #include "aten/ops/_linalg_eig.h"
 #include "aten/ops/_linalg_eigh.h"
@@ -40,289 +41,26 @@
 namespace treadle::cuda {
 namespace {
 
-ScalarType dtype_of(cudaDataType type) {
-  return type == CUDA_R_64F ? ScalarType::Float64 : ScalarType::Complex128;
-}
-
-// Matrices by columns in memory, as tensors and back.
-Tensor read_columns(const void* memory, ScalarType dtype, int64_t rows, int64_t columns,
-                    int64_t leading) {
-  const Tensor t = empty_cpu({columns, rows}, dtype);
-  const int64_t item = t.element_size();
-  for (int64_t c = 0; c < columns; ++c)
-    std::memcpy(static_cast<char*>(t.data()) + c * rows * item,
-                static_cast<const char*>(memory) + c * leading * item,
-                static_cast<size_t>(rows * item));
-  return aten::contiguous(aten::transpose(t, 0, 1));
-}
-void write_columns(const Tensor& t, void* memory, int64_t leading) {
-  const Tensor columns = aten::contiguous(aten::transpose(t, 0, 1));
-  const int64_t rows = t.size(0), item = t.element_size();
-  for (int64_t c = 0; c < t.size(1); ++c)
-    std::memcpy(static_cast<char*>(memory) + c * leading * item,
-                static_cast<const char*>(columns.data()) + c * rows * item,
-                static_cast<size_t>(rows * item));
-}
-void write_list(const Tensor& t, void* memory) {
-  const Tensor list = aten::contiguous(t);
-  std::memcpy(memory, list.data(), static_cast<size_t>(list.nbytes()));
-}
-
-cusolverStatus_t size_of_all(size_t* on_device, size_t* on_host) {
-  *on_device = 64;
-  *on_host = 32;
-  return CUSOLVER_STATUS_SUCCESS;
-}
-cusolverStatus_t worked(bool given) {
-  return given ? CUSOLVER_STATUS_SUCCESS : CUSOLVER_STATUS_INVALID_VALUE;
-}
-
-int& failing() {
-  static int info = 0;
-  return info;
-}
-
-// The factor in its triangle; the other one is left as it was found after work.
-void factor(void* memory, ScalarType dtype, cublasFillMode_t triangle, int64_t n, int* info) {
-  const bool upper = triangle == CUBLAS_FILL_MODE_UPPER;
-  const auto [found, failed] = aten::_linalg_cholesky(read_columns(memory, dtype, n, n, n), upper);
-  for (int64_t i = 0; i < n; ++i)
-    for (int64_t j = 0; j < n; ++j)
-      if (upper ? j < i : j > i) aten::fill_(aten::select(aten::select(found, 0, i), 0, j), 77);
-  write_columns(found, memory, n);
-  *info = *failed.data_as<int>();
-}
-
-void decompose(void* memory, ScalarType dtype, cusolverEigMode_t job, cublasFillMode_t triangle,
-               int64_t n, void* values, int* info) {
-  const bool vectors = job == CUSOLVER_EIG_MODE_VECTOR;
-  const auto [w, v] = aten::_linalg_eigh(read_columns(memory, dtype, n, n, n),
-                                         triangle == CUBLAS_FILL_MODE_LOWER ? "L" : "U", vectors);
-  write_list(w, values);
-  write_columns(vectors ? v : aten::zeros({n, n}, dtype), memory, n);
-  *info = failing();
-}
-
-template <class T>
-void replace_typed(TypedCusolver<T>& f) {
-  using E = typename SolverElement<T>::type;
-  constexpr ScalarType dtype = scalar_type_of<T>;
-  f.product_size = [](cusolverDnHandle_t, int, int, int, const E*, int, const E*, int* size) {
-    *size = 5;
-    return CUSOLVER_STATUS_SUCCESS;
-  };
-  f.product = [](cusolverDnHandle_t, int m, int n, int k, E* a, int lead, const E* tau, E* work,
-                 int size, int*) {
-    const Tensor factors = aten::select(read_columns(tau, dtype, k, 1, k), 1, 0);
-    write_columns(aten::linalg_householder_product(read_columns(a, dtype, m, n, lead), factors), a,
-                  lead);
-    return worked(work && size == 5);
-  };
-  f.multiply_size = [](cusolverDnHandle_t, cublasSideMode_t, cublasOperation_t, int, int, int,
-                       const E*, int, const E*, const E*, int, int* size) {
-    *size = 5;
-    return CUSOLVER_STATUS_SUCCESS;
-  };
-  f.multiply = [](cusolverDnHandle_t, cublasSideMode_t side, cublasOperation_t operation, int m,
-                  int n, int k, const E* a, int lead, const E* tau, E* c, int leading, E* work,
-                  int size, int*) {
-    const bool left = side == CUBLAS_SIDE_LEFT;
-    EXPECT_NE(operation, is_complex(dtype) ? CUBLAS_OP_T : CUBLAS_OP_C);
-    const Tensor factors = aten::select(read_columns(tau, dtype, k, 1, k), 1, 0);
-    write_columns(
-        aten::ormqr(read_columns(a, dtype, left ? m : n, k, lead), factors,
-                    read_columns(c, dtype, m, n, leading), left, operation != CUBLAS_OP_N),
-        c, leading);
-    return worked(work && size == 5);
-  };
-  using R = real_type<T>;
-  f.small_svd_size = [](cusolverDnHandle_t, cusolverEigMode_t, int, int, const E*, int, const R*,
-                        const E*, int, const E*, int, int* size, gesvdjInfo_t, int) {
-    *size = 5;
-    return CUSOLVER_STATUS_SUCCESS;
-  };
-  // All of both vectors, V and not V^H.
-  f.small_svd = [](cusolverDnHandle_t, cusolverEigMode_t job, int m, int n, E* a, int lead, R* s,
-                   E* u, int left, E* v, int right, E* work, int size, int* info, gesvdjInfo_t,
-                   int count) {
-    if (m > 32 || n > 32) return CUSOLVER_STATUS_INVALID_VALUE;
-    for (int i = 0; i < count; ++i) {
-      const auto [us, values, vhs] =
-          aten::_linalg_svd(read_columns(a + i * lead * n, dtype, m, n, lead), true, true);
-      write_list(values, s + i * std::min(m, n));
-      if (job == CUSOLVER_EIG_MODE_VECTOR) {
-        write_columns(us, u + i * left * m, left);
-        write_columns(aten::adjoint(vhs), v + i * right * n, right);
-      }
-      info[i] = failing();
-    }
-    return worked(work && size == 5);
-  };
-  f.ldl_size = [](cusolverDnHandle_t, int, E*, int, int* size) {
-    *size = 5;
-    return CUSOLVER_STATUS_SUCCESS;
-  };
-  // What is above the diagonal is not said.
-  f.ldl = [](cusolverDnHandle_t, cublasFillMode_t triangle, int n, E* a, int lead, int* pivots,
-             E* work, int size, int* info) {
-    EXPECT_EQ(triangle, CUBLAS_FILL_MODE_LOWER);
-    const auto [ld, rows, failed] =
-        aten::_linalg_ldl(read_columns(a, dtype, n, n, lead), /*hermitian=*/false);
-    for (int i = 0; i < n; ++i)
-      for (int j = i + 1; j < n; ++j) aten::fill_(aten::select(aten::select(ld, 0, i), 0, j), 77);
-    write_columns(ld, a, lead);
-    write_list(rows, pivots);
-    *info = *failed.template data_as<int>();
-    return worked(work && size == 5);
-  };
-  f.batched_cholesky = [](cusolverDnHandle_t, cublasFillMode_t triangle, int n, E* matrices[], int,
-                          int* info, int count) {
-    for (int i = 0; i < count; ++i) factor(matrices[i], dtype, triangle, n, info + i);
-    return CUSOLVER_STATUS_SUCCESS;
-  };
-}
-
-void replace_library() {
-  using Handle = cusolverDnHandle_t;
-  using Params = cusolverDnParams_t;
-  Cusolver& f = cusolver();
-  f.create = [](Handle* handle) {
-    *handle = reinterpret_cast<Handle>(8);
-    return CUSOLVER_STATUS_SUCCESS;
-  };
-  f.create_params = [](Params* params) {
-    *params = reinterpret_cast<Params>(8);
-    return CUSOLVER_STATUS_SUCCESS;
-  };
-  f.create_jacobi = [](gesvdjInfo_t* info) {
-    *info = reinterpret_cast<gesvdjInfo_t>(8);
-    return CUSOLVER_STATUS_SUCCESS;
-  };
-  f.set_stream = [](Handle, cudaStream_t) { return CUSOLVER_STATUS_SUCCESS; };
-  f.set_deterministic = [](Handle, cusolverDeterministicMode_t) { return CUSOLVER_STATUS_SUCCESS; };
-  f.lu_size = [](Handle, Params, int64_t, int64_t, cudaDataType, const void*, int64_t, cudaDataType,
-                 size_t* d, size_t* h) { return size_of_all(d, h); };
-  f.lu = [](Handle, Params, int64_t m, int64_t n, cudaDataType type, void* a, int64_t lead,
-            int64_t* pivots, cudaDataType, void* d, size_t, void* h, size_t, int* info) {
-    const auto [lu, rows, failed] = aten::_linalg_lu(read_columns(a, dtype_of(type), m, n, lead));
-    write_columns(lu, a, lead);
-    for (int64_t i = 0; i < rows.numel(); ++i) pivots[i] = rows.data_as<int>()[i];
-    *info = *failed.data_as<int>();
-    return worked(d && h);
-  };
-  f.cholesky_size = [](Handle, Params, cublasFillMode_t, int64_t, cudaDataType, const void*,
-                       int64_t, cudaDataType, size_t* d, size_t* h) { return size_of_all(d, h); };
-  f.cholesky = [](Handle, Params, cublasFillMode_t triangle, int64_t n, cudaDataType type, void* a,
-                  int64_t, cudaDataType, void* d, size_t, void* h, size_t, int* info) {
-    factor(a, dtype_of(type), triangle, n, info);
-    return worked(d && h);
-  };
-  f.qr_size = [](Handle, Params, int64_t, int64_t, cudaDataType, const void*, int64_t, cudaDataType,
-                 const void*, cudaDataType, size_t* d, size_t* h) { return size_of_all(d, h); };
-  f.qr = [](Handle, Params, int64_t m, int64_t n, cudaDataType type, void* a, int64_t lead,
-            cudaDataType, void* tau, cudaDataType, void* d, size_t, void* h, size_t, int*) {
-    const auto [reflectors, factors] = aten::geqrf(read_columns(a, dtype_of(type), m, n, lead));
-    write_columns(reflectors, a, lead);
-    write_list(factors, tau);
-    return worked(d && h);
-  };
-  f.large_eigh_size = [](Handle, Params, cusolverEigMode_t, cublasFillMode_t, int64_t, cudaDataType,
-                         const void*, int64_t, cudaDataType, const void*, cudaDataType, size_t* d,
-                         size_t* h) { return size_of_all(d, h); };
-  f.large_eigh = [](Handle, Params, cusolverEigMode_t job, cublasFillMode_t triangle, int64_t n,
-                    cudaDataType type, void* a, int64_t, cudaDataType, void* w, cudaDataType,
-                    void* d, size_t, void* h, size_t, int* info) {
-    decompose(a, dtype_of(type), job, triangle, n, w, info);
-    return worked(d && h);
-  };
-  f.eigh_size = [](Handle, Params, cusolverEigMode_t, cublasFillMode_t, int64_t, cudaDataType,
-                   const void*, int64_t, cudaDataType, const void*, cudaDataType, size_t* d,
-                   size_t* h, int64_t) { return size_of_all(d, h); };
-  f.eigh = [](Handle, Params, cusolverEigMode_t job, cublasFillMode_t triangle, int64_t n,
-              cudaDataType type, void* a, int64_t, cudaDataType, void* w, cudaDataType, void* d,
-              size_t, void* h, size_t, int* info, int64_t count) {
-    const int64_t item = item_size(dtype_of(type));
-    for (int64_t i = 0; i < count; ++i)
-      decompose(static_cast<char*>(a) + i * n * n * item, dtype_of(type), job, triangle, n,
-                static_cast<double*>(w) + i * n, info + i);
-    return worked(d && h);
-  };
-  f.eig_size = [](Handle, Params, cusolverEigMode_t, cusolverEigMode_t, int64_t, cudaDataType,
-                  const void*, int64_t, cudaDataType, const void*, cudaDataType, const void*,
-                  int64_t, cudaDataType, const void*, int64_t, cudaDataType, size_t* d,
-                  size_t* h) { return size_of_all(d, h); };
-  f.eig = [](Handle, Params, cusolverEigMode_t left, cusolverEigMode_t right, int64_t n,
-             cudaDataType type, void* a, int64_t, cudaDataType of_values, void* w, cudaDataType,
-             void*, int64_t, cudaDataType of_vectors, void* v, int64_t, cudaDataType, void* d,
-             size_t, void* h, size_t, int* info) {
-    EXPECT_EQ(left, CUSOLVER_EIG_MODE_NOVECTOR);
-    EXPECT_EQ(of_values, CUDA_C_64F);
-    EXPECT_EQ(of_vectors, type);
-    const auto [values, vectors] = aten::_linalg_eig(read_columns(a, dtype_of(type), n, n, n),
-                                                     right == CUSOLVER_EIG_MODE_VECTOR);
-    write_list(values, w);
-    *info = failing();
-    if (right == CUSOLVER_EIG_MODE_NOVECTOR) return worked(d && h);
-    if (type == CUDA_C_64F) {
-      write_columns(vectors, v, n);
-      return worked(d && h);
-    }
-    // Real parts and imaginary ones in turn.
-    const Tensor packed = empty_cpu({n, n}, ScalarType::Float64);
-    for (int64_t j = 0; j < n; ++j) {
-      const bool second = values.data_as<std::complex<double>>()[j].imag() < 0;
-      const Tensor column = aten::select(vectors, 1, second ? j - 1 : j);
-      aten::copy_(aten::select(packed, 1, j), second ? aten::imag(column) : aten::real(column));
-    }
-    write_columns(packed, v, n);
-    return worked(d && h);
-  };
-  f.svd_size = [](Handle, Params, signed char, signed char, int64_t, int64_t, cudaDataType,
-                  const void*, int64_t, cudaDataType, const void*, cudaDataType, const void*,
-                  int64_t, cudaDataType, const void*, int64_t, cudaDataType, size_t* d,
-                  size_t* h) { return size_of_all(d, h); };
-  f.svd = [](Handle, Params, signed char job, signed char other, int64_t m, int64_t n,
-             cudaDataType type, void* a, int64_t lead, cudaDataType, void* s, cudaDataType, void* u,
-             int64_t left, cudaDataType, void* vh, int64_t right, cudaDataType, void* d, size_t,
-             void* h, size_t, int* info) {
-    if (m < n || job != other) return CUSOLVER_STATUS_INVALID_VALUE;
-    const auto [us, values, vhs] =
-        aten::_linalg_svd(read_columns(a, dtype_of(type), m, n, lead), job == 'A', job != 'N');
-    write_list(values, s);
-    if (job != 'N') {
-      write_columns(us, u, left);
-      write_columns(vhs, vh, right);
-    }
-    write_columns(aten::zeros({m, n}, dtype_of(type)), a, lead);
-    *info = failing();
-    return worked(d && h);
-  };
-  f.ldl_solve_size = [](Handle, cublasFillMode_t, int64_t, int64_t, cudaDataType, const void*,
-                        int64_t, const int64_t*, cudaDataType, void*, int64_t, size_t* d,
-                        size_t* h) { return size_of_all(d, h); };
-  f.ldl_solve = [](Handle, cublasFillMode_t triangle, int64_t n, int64_t k, cudaDataType type,
-                   const void* a, int64_t lead, const int64_t* pivots, cudaDataType, void* b,
-                   int64_t leading, void* d, size_t, void* h, size_t, int*) {
-    EXPECT_EQ(triangle, CUBLAS_FILL_MODE_LOWER);
-    const ScalarType dtype = dtype_of(type);
-    const Tensor rows = empty_cpu({n}, ScalarType::Int32);
-    for (int64_t i = 0; i < n; ++i) rows.data_as<int>()[i] = static_cast<int>(pivots[i]);
-    write_columns(aten::linalg_ldl_solve(read_columns(a, dtype, n, n, lead), rows,
-                                         read_columns(b, dtype, n, k, leading)),
-                  b, leading);
-    return worked(d && h);
-  };
-  replace_typed(typed_cusolver<double>());
-  replace_typed(typed_cusolver<std::complex<double>>());
-}
-
 class SolverTest : public ::testing::Test {
  protected:
-  SolverTest() {
-    TestingDevice::start();
-    replace_library();
-    failing() = 0;
+  SolverTest() : whole_(cusolver()) {
+    calls().set_device = [](int) { return cudaSuccess; };  // the tensors are the CPU's
   }
+  ~SolverTest() override { cusolver() = whole_; }
+
+  // From now on the library's function, which does what it did, says that 2 values did not converge.
+  template <auto member, class R, class... A>
+  static void fail_after(R (*)(A...)) {
+    static R (*const does)(A...) = cusolver().*member;
+    cusolver().*member = [](A... arguments) {
+      const R status = does(arguments...);
+      *std::get<int*>(std::tuple(arguments...)) = 2;
+      return status;
+    };
+  }
+
+ private:
+  const Cusolver whole_;
 };
 
 constexpr ScalarType kDtypes[] = {ScalarType::Float64, ScalarType::Complex128};
@@ -527,7 +265,9 @@ TEST_F(SolverTest, SaysWhichMatrixFailed) {
   const auto svd = [&] {
     call_kernel<aten::ops::_linalg_svd>(a.dtype(), a, true, true, none, values, other);
   };
-  failing() = 2;
+  fail_after<&Cusolver::eigh>(cusolver().eigh);
+  fail_after<&Cusolver::eig>(cusolver().eig);
+  fail_after<&Cusolver::svd>(cusolver().svd);
   const std::string left =
       ": expected the iteration to converge, got 2 values without convergence "
       "at batch index 0";

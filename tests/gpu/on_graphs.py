@@ -14,7 +14,9 @@ cuda = treadle.cuda
 
 
 def warm(call: object) -> None:
-    with cuda.stream(cuda.Stream()):
+    beside = cuda.Stream()
+    beside.wait_stream(cuda.current_stream())
+    with cuda.stream(beside):
         call()  # type: ignore[operator]
     cuda.synchronize()
 

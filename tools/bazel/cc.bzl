@@ -81,7 +81,7 @@ _objects = rule(
     implementation = _objects_impl,
     attrs = {
         "srcs": attr.label_list(allow_files = [".cc"]),
-        "hdrs": attr.label_list(allow_files = [".h"]),
+        "hdrs": attr.label_list(allow_files = [".h", ".cuh"]),
         "deps": attr.label_list(providers = [CcInfo]),
         "copts": attr.string_list(),
         "local_defines": attr.string_list(),

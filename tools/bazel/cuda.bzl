@@ -16,6 +16,7 @@ leaves them out and does not look for the toolkit.
 """
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+load("@python//:config.bzl", "PYTHON")
 
 CUDA_ONLY = select({
     "//tools/bazel:cuda": [],
@@ -126,3 +127,33 @@ def cuda_library(name, srcs, hdrs = [], deps = [], copts = [], **kwargs):
         deps = deps + cuda_deps(["@cuda//:runtime"]),
         **kwargs
     )
+
+def _host_sources_impl(ctx):
+    sources, headers = [], []
+    for file in ctx.files.srcs:
+        if file.extension == "cu":
+            sources.append(ctx.actions.declare_file("translated/" + file.basename[:-len("cu")] + "cc"))
+        elif file.extension == "cuh":
+            headers.append(ctx.actions.declare_file("translated/" + file.basename))
+    files = [f for f in ctx.files.srcs if f.extension in ("cu", "cuh")]
+    ctx.actions.run(
+        executable = PYTHON,
+        arguments = ["-B", ctx.file._translate.path, sources[0].dirname] + [f.path for f in files],
+        inputs = files + [ctx.file._translate],
+        outputs = sources + headers,
+        mnemonic = "CudaTranslate",
+        progress_message = "Writing CUDA code as C++",
+    )
+    return [
+        DefaultInfo(files = depset(sources + headers)),
+        OutputGroupInfo(sources = depset(sources), headers = depset(headers)),
+    ]
+
+cuda_host_sources = rule(
+    doc = """C++ for the host of .cu and .cuh files, for the emulator (aten/cuda/emulator/translate.py).""",
+    implementation = _host_sources_impl,
+    attrs = {
+        "srcs": attr.label_list(allow_files = [".cu", ".cuh", ".h"]),
+        "_translate": attr.label(default = "//aten/cuda/emulator:translate.py", allow_single_file = True),
+    },
+)

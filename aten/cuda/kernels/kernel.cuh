@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "aten/cpu/simd/num.h"
+#include "aten/cuda/device/instructions.h"
 #include "aten/cuda/fault_record.h"
 #include "aten/cuda/faults.h"
 #include "aten/cuda/kernels/registration.h"
@@ -35,9 +36,7 @@ using Stored = typename StoredAs<T>::type;
 template <class T>
 __device__ inline Computed<T> widened(const T& v) {
   if constexpr (std::is_same_v<T, Half>) {
-    float f;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(v.bits));
-    return f;
+    return float_of_half(v.bits);
   } else if constexpr (std::is_same_v<T, BFloat16>) {
     return __uint_as_float(static_cast<unsigned>(v.bits) << 16);
   } else {
@@ -47,13 +46,9 @@ __device__ inline Computed<T> widened(const T& v) {
 template <class T>
 __device__ inline T narrowed(Computed<T> v) {
   if constexpr (std::is_same_v<T, Half>) {
-    Half h;
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h.bits) : "f"(v));
-    return h;
+    return Half::from_bits(half_bits(v));
   } else if constexpr (std::is_same_v<T, BFloat16>) {
-    BFloat16 b;
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(b.bits) : "f"(v));
-    return b;
+    return BFloat16::from_bits(bfloat16_bits(v));
   } else {
     return v;
   }

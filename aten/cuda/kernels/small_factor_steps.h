@@ -13,7 +13,7 @@ namespace treadle::cuda {
 // The threads of a block wait for each other; a host's thread has nobody to wait for.
 struct BlockMeets {
   constexpr void operator()() const {
-#ifdef __CUDA_ARCH__
+#if defined(__CUDA_ARCH__) || defined(TREADLE_EMULATED)
     __syncthreads();
 #endif
   }

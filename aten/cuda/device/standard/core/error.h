@@ -1,6 +1,7 @@
 // Errors on a device: the thread leaves a record for the host and ends; the others go on.
 #pragma once
 
+#include "aten/cuda/device/instructions.h"
 #include "aten/cuda/fault_record.h"
 
 namespace treadle {
@@ -14,8 +15,7 @@ enum class ErrorKind { Runtime };
 template <ErrorKind, class... Parts>
 [[noreturn]] inline void fail(const char* who, const Parts&...) {
   cuda::record_fault(fault_place, cuda::kZeroDivisor, who);
-  asm volatile("exit;");
-  __builtin_unreachable();
+  cuda::end_thread();
 }
 
 }  // namespace treadle

@@ -5,18 +5,16 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "aten/cuda/device/instructions.h"
+
 namespace treadle {
 
 // 16-bit floats: numbers to compute with are float.
 struct Half {
   uint16_t bits;
   Half() = default;
-  explicit Half(float v) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(v)); }
-  explicit operator float() const {
-    float v;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(bits));
-    return v;
-  }
+  explicit Half(float v) : bits(cuda::half_bits(v)) {}
+  explicit operator float() const { return cuda::float_of_half(bits); }
 };
 struct BFloat16 {
   uint16_t bits;

@@ -1,0 +1,31 @@
+// Instructions of a device that C++ has no word for. The emulator has its own (emulator/).
+#pragma once
+
+#include <cstdint>
+
+namespace treadle::cuda {
+
+__device__ inline float float_of_half(uint16_t bits) {
+  float v;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(bits));
+  return v;
+}
+// To the nearest, halves to even; NaN stays NaN.
+__device__ inline uint16_t half_bits(float v) {
+  uint16_t bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(v));
+  return bits;
+}
+__device__ inline uint16_t bfloat16_bits(float v) {
+  uint16_t bits;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(v));
+  return bits;
+}
+
+// The thread is done; the others go on.
+[[noreturn]] __device__ inline void end_thread() {
+  asm volatile("exit;");
+  __builtin_unreachable();
+}
+
+}  // namespace treadle::cuda

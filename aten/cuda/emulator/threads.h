@@ -1,0 +1,54 @@
+// A grid's threads on one thread of the host. They take turns: each runs until it has to wait for
+// others of its block or warp. In every second launch the last thread is the first to run, so that
+// what depends on the order shows.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstring>
+#include <functional>
+
+namespace treadle::cuda::emulator {
+
+extern uint3 threadIdx, blockIdx;
+extern dim3 blockDim, gridDim;
+
+constexpr int kWarp = 32;
+
+// Thrown by a thread that ends within a call.
+struct ThreadEnds {};
+
+// Runs `thread` once for each thread of the grid. InternalError "a kernel's threads wait for each
+// other: ..." where some of a block wait for those that never come.
+void run_grid(dim3 blocks, dim3 threads, size_t shared, const std::function<void()>& thread);
+
+// The same when all that is in the stream before has been done.
+void queue_kernel(dim3 blocks, dim3 threads, size_t shared, cudaStream_t stream,
+                  std::function<void()> thread);
+
+// ---- for a thread that runs ----
+
+void* shared_memory();  // as much as the launch asked for
+void meet_block();
+void meet_warp();
+int lane();
+// What each lane of the warp gives to the same call, by lane; there until the next call but one.
+constexpr size_t kMostGiven = 64;
+struct alignas(16) Given {
+  char bytes[kMostGiven];
+  template <class T>
+  T as() const {
+    static_assert(sizeof(T) <= kMostGiven);
+    T value;
+    std::memcpy(&value, bytes, sizeof value);
+    return value;
+  }
+};
+const Given* give(const void* mine, size_t size);
+template <class T>
+const Given* give(const T& mine) {
+  static_assert(sizeof(T) <= kMostGiven);
+  return give(&mine, sizeof mine);
+}
+
+}  // namespace treadle::cuda::emulator
