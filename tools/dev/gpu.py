@@ -1,10 +1,8 @@
 """./dev gpu: packs what a machine with a GPU needs to try the CUDA backend, and says what to run
-there; or tries the backend here, on an emulated device.
+there.
 
     ./dev gpu                                  # Python 3.12, compute capability 9.0
     ./dev gpu --python python3.11 --architecture 80
-    ./dev gpu --emulated                       # the tests of operators, without a GPU
-    ./dev gpu --emulated -k softmax tests/python/test_gradients.py
 
 The package is made for one Python, so the wheels are built for that of the machine with the GPU,
 which needs no network and no compiler: build/gpu then holds them, and nothing else. Tests, examples
@@ -22,13 +20,10 @@ from pathlib import Path
 
 import bazel
 import environment
-import tests
-from ui import ROOT, DevError, run, say
+from ui import ROOT, DevError, say
 
 FOLDER = ROOT / "build" / "gpu"
 MOST_BYTES = 64 << 20
-EMULATED = "aten/cuda/emulator:libtreadle_cuda_emulated.so"
-EMULATED_TESTS = [f"tests/python/test_{name}.py" for name in ("operators", "gradients")]
 WHEELS = {"treadle": "//python_bindings:wheel", "treadle_cuda": "//python_bindings:cuda_wheel"}
 
 
@@ -39,22 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--architecture", default="90", help="compute capability of the GPU: 80, 90 (the default)"
     )
-    parser.add_argument(
-        "--emulated", action="store_true", help="run tests here, the kernels compiled for the host"
-    )
-    parser.add_argument("-k", metavar="NAME", help="with --emulated: tests whose name has NAME")
-    parser.add_argument(
-        "--fences",
-        action="store_true",
-        help="with --emulated: stop where a kernel leaves a tensor's memory",
-    )
-    parser.add_argument("paths", nargs="*", help="with --emulated: these test files")
 
 
 def main(args: argparse.Namespace) -> int:
     environment.prepare()
-    if args.emulated:
-        return emulate(args)
     base, tag = interpreter(args.python)
     python = ROOT / "build" / f"gpu-{tag}"
     environment.virtual_environment(
@@ -79,23 +62,6 @@ def main(args: argparse.Namespace) -> int:
     version = ".".join((tag[2], tag[3:]))
     print(f"python{version} tools/gpu --output build/gpu-results")
     return 0
-
-
-def emulate(args: argparse.Namespace) -> int:
-    """Runs tests with the emulator (aten/cuda/emulator) as the device cuda."""
-    package = bazel.build_package(bazel.Config())
-    library = bazel.build(bazel.Config("cuda"), f"//{EMULATED}") / EMULATED.replace(":", "/")
-    variables = tests.python_environment(bazel.Config(), package) | {
-        "OMP_WAIT_POLICY": "passive",
-        "TREADLE_CUDA_CACHE": str(ROOT / "build" / "emulated-kernels"),
-    }
-    if args.fences:
-        variables |= {"TREADLE_CUDA_KEEP_MEMORY": "0", "TREADLE_EMULATOR_FENCES": "1"}
-    command = [str(environment.PYTHON), "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal"]
-    command += ["--device", "cuda", "--backend", str(library)]
-    if args.k:
-        command += ["-k", args.k]
-    return run([*command, *(args.paths or EMULATED_TESTS)], env=variables)
 
 
 def interpreter(name: str) -> tuple[str, str]:

@@ -1,5 +1,5 @@
 """What passed and why it need not run again: as Bazel keeps the results of C++ tests, this keeps
-that of a whole run of the Python tests, for as long as nothing that they look at changes.
+those of whole runs of the Python tests, for as long as nothing that they look at changes.
 
 What they look at: the files of the tree, the package as built, the interpreter with what is
 installed for it, the options, and the environment variables that Treadle reads.
@@ -19,6 +19,7 @@ import environment
 from ui import ROOT
 
 RECORD = ROOT / "build" / "test" / "passed.json"
+KEPT = 4  # runs: those of other options do not put each other out
 
 
 def fingerprint(package: Path, options: object) -> Optional[str]:
@@ -47,15 +48,22 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def known(key: Optional[str]) -> Optional[dict[str, int]]:
-    """The counts of the run that passed with this fingerprint, if the last one was it."""
-    try:
-        record = json.loads(RECORD.read_text())
-    except (OSError, ValueError):
-        return None
-    return record["counts"] if key and record.get("fingerprint") == key else None
+    """The counts of the run that passed with this fingerprint, if it was one of the last."""
+    return _records().get(key) if key else None
 
 
 def keep(key: Optional[str], counts: dict[str, int]) -> None:
     """Notes that a run with this fingerprint passed."""
     if key:
-        RECORD.write_text(json.dumps({"fingerprint": key, "counts": counts}))
+        others = {other: known for other, known in _records().items() if other != key}
+        kept = [*others.items(), (key, counts)][-KEPT:]
+        RECORD.write_text(json.dumps(dict(kept)))
+
+
+def _records() -> dict[str, dict[str, int]]:
+    """Counts by fingerprints, the oldest first."""
+    try:
+        records = json.loads(RECORD.read_text())
+    except (OSError, ValueError):
+        return {}
+    return records if isinstance(records, dict) else {}

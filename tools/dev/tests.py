@@ -1,15 +1,20 @@
-"""./dev test: the C++ tests by Bazel, then pytest against the package just built, and one total.
+"""./dev test: the C++ tests by Bazel, pytest against the package just built, and, where the CUDA
+toolkit is, some of the operators' tests on an emulated CUDA device; and one total.
 
-The last line counts test cases of both: `1234 passed, 0 failed`.
+The last line counts test cases of all: `1234 passed, 0 failed`. `./dev test --emulated` runs every
+test of operators and gradients on the emulated device, or the files that are named.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Optional
 from urllib.parse import unquote, urlparse
 
 import bazel
@@ -19,6 +24,11 @@ from ui import ROOT, DevError, run, say, step
 
 # Bazel's exit statuses that are about tests, not the build: some failed; none were found.
 TESTS_FAILED, NO_TESTS = 3, 4
+
+EMULATOR = "aten/cuda/emulator:libtreadle_cuda_emulated.so"
+# What runs there, and what of the first is a part of every whole run: values, in a dtype of each kind.
+EMULATED = ["tests/python/test_operators.py", "tests/python/test_gradients.py"]
+EMULATED_ALWAYS = "test_reference and (float32 or bfloat16 or int64 or bool or complex64)"
 
 
 class Count:
@@ -43,6 +53,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fast", action="store_true", help="leave out the tests marked slow")
     parser.add_argument("--cpp", action="store_true", help="the C++ tests only")
     parser.add_argument("--python", action="store_true", help="the Python tests only")
+    parser.add_argument(
+        "--emulated", action="store_true", help="tests of operators on an emulated CUDA device"
+    )
+    parser.add_argument(
+        "--fences",
+        action="store_true",
+        help="with --emulated: stop where a kernel leaves a tensor's memory",
+    )
     parser.add_argument("-k", metavar="NAME", help="tests whose name contains NAME")
     parser.add_argument("-x", action="store_true", help="stop at the first Python test that fails")
     parser.add_argument(
@@ -54,6 +72,10 @@ def main(args: argparse.Namespace) -> int:
     environment.prepare()
     config = bazel.Config("asan" if args.asan else "")
     total = Count()
+    if args.emulated:
+        total = run_emulated(args, args.paths or EMULATED)
+        print(total)
+        return 1 if total.failed else 0
     if not args.python and not args.paths:
         with step("C++ tests"):
             count = run_cpp(config, args)
@@ -65,6 +87,12 @@ def main(args: argparse.Namespace) -> int:
             count = run_python(config, package, args)
         say(f"Python tests: {count}")
         total.add(count)
+    if not (args.cpp or args.python or args.paths or args.k or args.asan or args.fast):
+        if has_cuda_toolkit():
+            args.k = EMULATED_ALWAYS
+            total.add(run_emulated(args, EMULATED[:1]))
+        else:
+            say("without the CUDA toolkit there are no tests on an emulated CUDA device")
     print(total)
     return 1 if total.failed else 0
 
@@ -129,15 +157,53 @@ def count_xml(path: Path) -> Count:
 
 def run_python(config: bazel.Config, package: Path, args: argparse.Namespace) -> Count:
     """Runs pytest against the package in `package`."""
-    whole = not (args.paths or args.k)
-    key = passed.fingerprint(package, (config.name, args.fast)) if whole else None
+    variables = python_environment(config, package) | {"OMP_WAIT_POLICY": "passive"}
+    key = None
+    if not (args.paths or args.k):
+        key = passed.fingerprint(package, (config.name, args.fast))
+    return run_pytest(args, args.paths, variables, key)
+
+
+def run_emulated(args: argparse.Namespace, paths: list[str]) -> Count:
+    """Runs tests with the emulator (aten/cuda/emulator) as the device cuda."""
+    package = bazel.build_package(bazel.Config())
+    library = bazel.build(bazel.Config("cuda"), f"//{EMULATOR}") / EMULATOR.replace(":", "/")
+    variables = python_environment(bazel.Config(), package) | {
+        "OMP_WAIT_POLICY": "passive",
+        "TREADLE_CUDA_CACHE": str(ROOT / "build" / "emulated-kernels"),
+    }
+    if args.fences:
+        variables |= {"TREADLE_CUDA_KEEP_MEMORY": "0", "TREADLE_EMULATOR_FENCES": "1"}
+    options = ["--device", "cuda", "--backend", str(library)]
+    key = passed.fingerprint(package, (paths, args.k, args.fast, args.fences))
+    with step("Tests on an emulated CUDA device"):
+        count = run_pytest(args, paths, variables, key, options)
+    say(f"tests on an emulated CUDA device: {count}")
+    return count
+
+
+def has_cuda_toolkit() -> bool:
+    """Whether --config=cuda finds what it builds with (tools/bazel/cuda_toolkit.bzl)."""
+    home = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
+    headers = [home / "include" / "cudnn.h", *Path("/usr/include").glob("**/cudnn.h")]
+    return (home / "bin" / "nvcc").exists() and any(header.exists() for header in headers)
+
+
+def run_pytest(
+    args: argparse.Namespace,
+    paths: list[str],
+    variables: dict[str, str],
+    key: Optional[str],
+    options: Sequence[str] = (),
+) -> Count:
+    """Runs pytest; what `key` stands for and passed before is not run again."""
     if not args.again and (before := passed.known(key)):
         say("nothing changed since the Python tests passed; --again runs them all the same")
         return Count(**before)
     report = ROOT / "build" / "test" / "pytest.xml"
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
-    command = [str(environment.PYTHON), "-m", "pytest", "-q", f"--junitxml={report}"]
+    command = [str(environment.PYTHON), "-m", "pytest", "-q", f"--junitxml={report}", *options]
     if args.fast:
         command += ["-m", "not slow"]
     if args.k:
@@ -147,8 +213,7 @@ def run_python(config: bazel.Config, package: Path, args: argparse.Namespace) ->
     if not args.paths:
         # The whole suite in a process for each core; they share the cores without waiting busily.
         command += ["-n", "auto", "--dist", "worksteal"]
-    variables = python_environment(config, package) | {"OMP_WAIT_POLICY": "passive"}
-    status = run([*command, *(args.paths or ["tests"])], env=variables)
+    status = run([*command, *(paths or ["tests"])], env=variables)
     count = count_xml(report)
     # 5: nothing was selected, which is no failure when a name was asked for.
     if status not in (0, 5) and not count.failed:

@@ -4,6 +4,7 @@ benchmarks/gpu, so that what else the machine does meets both alike.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import statistics
@@ -64,7 +65,9 @@ class Library:
 
     def close(self) -> None:
         if self.process.stdin is not None:
-            self.process.stdin.close()
+            # What a process that ended did not read is written once more here.
+            with contextlib.suppress(BrokenPipeError):
+                self.process.stdin.close()
         try:
             self.process.wait(10)
         except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-// Matrix products of cuBLAS and cuBLASLt for emulated devices, by their definition.
+// Matrix products of cuBLAS and cuBLASLt for emulated devices, computed in double.
 #include <cublasLt.h>
 #include <cublas_v2.h>
 
@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "aten/cuda/emulator/device.h"
+#include "aten/ops/mm.h"
 #include "core/half.h"
+#include "core/tensor.h"
 
 namespace treadle::cuda::emulator {
 namespace {
@@ -64,16 +66,26 @@ Wide<T> entry(const Side& s, int64_t batch, int64_t row, int64_t column) {
     return v;
 }
 
+// A factor by rows.
+template <class T>
+Tensor factor(const Side& side, int64_t batch, int64_t rows, int64_t columns) {
+  const Tensor t = empty_cpu({rows, columns}, scalar_type_of<Wide<T>>);
+  Wide<T>* const to = t.data_as<Wide<T>>();
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < columns; ++c) to[r * columns + c] = entry<T>(side, batch, r, c);
+  return t;
+}
+
 template <class T>
 void multiply(const Product& p, Wide<T> alpha, Wide<T> beta) {
   for (int64_t i = 0; i < p.batch; ++i) {
     T* const out = static_cast<T*>(p.out) + i * p.batch_stride;
     const T* const addend = static_cast<const T*>(p.addend) + i * p.addend_stride;
+    const Tensor product = aten::mm(factor<T>(p.a, i, p.m, p.k), factor<T>(p.b, i, p.k, p.n));
+    const Wide<T>* const sums = product.data_as<Wide<T>>();
     for (int64_t c = 0; c < p.n; ++c) {
       for (int64_t r = 0; r < p.m; ++r) {
-        Wide<T> sum = 0;
-        for (int64_t j = 0; j < p.k; ++j) sum += entry<T>(p.a, i, r, j) * entry<T>(p.b, i, j, c);
-        sum *= alpha;
+        Wide<T> sum = alpha * sums[r * p.n + c];
         if (beta != Wide<T>(0)) sum += beta * wide(addend[r + c * p.addend_leading]);
         if (p.bias) sum += wide(static_cast<const T*>(p.bias)[r]);
         if constexpr (sizeof(T) == 2)

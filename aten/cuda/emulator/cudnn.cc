@@ -1,4 +1,4 @@
-// Convolutions of cuDNN for emulated devices, by their definition.
+// Convolutions of cuDNN for emulated devices, computed in double by the CPU's kernels.
 #include <cudnn.h>
 
 #include <algorithm>
@@ -6,7 +6,11 @@
 #include <vector>
 
 #include "aten/cuda/emulator/device.h"
+#include "aten/ops/_convolution_grad_weight.h"
+#include "aten/ops/contiguous.h"
+#include "aten/ops/convolution.h"
 #include "core/half.h"
+#include "core/tensor.h"
 
 namespace treadle::cuda::emulator {
 namespace {
@@ -60,64 +64,48 @@ void write(void* data, int64_t at, double v, double beta) {
     static_cast<T*>(data)[at] = static_cast<T>(v);
 }
 
-// Calls f(x's place, w's, y's) for each product of the convolution.
-template <class F>
-void for_each_product(const Call& c, F f) {
-  const size_t spatial = c.x.sizes.size() - 2;
-  const int out_channels = c.w.sizes[0], in_group = c.w.sizes[1];
-  const int out_group = out_channels / c.g.groups;
-  int taps = 1, points = 1;
-  for (size_t d = 0; d < spatial; ++d) {
-    taps *= c.w.sizes[d + 2];
-    points *= c.y.sizes[d + 2];
-  }
-  for (int n = 0; n < c.x.sizes[0]; ++n)
-    for (int o = 0; o < out_channels; ++o)
-      for (int point = 0; point < points; ++point)
-        for (int i = 0; i < in_group; ++i)
-          for (int tap = 0; tap < taps; ++tap) {
-            int64_t x_at = int64_t{n} * c.x.strides[0] +
-                           int64_t{o / out_group * in_group + i} * c.x.strides[1];
-            int64_t w_at = int64_t{o} * c.w.strides[0] + int64_t{i} * c.w.strides[1];
-            int64_t y_at = int64_t{n} * c.y.strides[0] + int64_t{o} * c.y.strides[1];
-            bool inside = true;
-            for (size_t d = spatial, p = static_cast<size_t>(point), t = static_cast<size_t>(tap);
-                 d-- > 0;) {
-              const int y = static_cast<int>(p % static_cast<size_t>(c.y.sizes[d + 2]));
-              const int w = static_cast<int>(t % static_cast<size_t>(c.w.sizes[d + 2]));
-              p /= static_cast<size_t>(c.y.sizes[d + 2]);
-              t /= static_cast<size_t>(c.w.sizes[d + 2]);
-              const int x = y * c.g.stride[d] - c.g.padding[d] + w * c.g.dilation[d];
-              inside = inside && x >= 0 && x < c.x.sizes[d + 2];
-              x_at += int64_t{x} * c.x.strides[d + 2];
-              w_at += int64_t{w} * c.w.strides[d + 2];
-              y_at += int64_t{y} * c.y.strides[d + 2];
-            }
-            if (inside) f(x_at, w_at, y_at);
-          }
-}
-
 int64_t numel(const Dense& d) {
   int64_t n = 1;
   for (const int size : d.sizes) n *= size;
   return n;
 }
+DimVector dims(const Sizes& sizes) {
+  DimVector all;
+  for (const int size : sizes) all.push_back(size);
+  return all;
+}
+template <class T>
+Tensor in_double(const Dense& d, const void* data) {
+  const Tensor t = empty_cpu(dims(d.sizes), ScalarType::Float64);
+  double* const to = t.data_as<double>();
+  for (int64_t i = 0; i < numel(d); ++i) to[i] = read<T>(data, i);
+  return t;
+}
 
 enum class Wanted { Y, X, W };
 template <class T>
 void compute(const Call& c, Wanted wanted, const void* first, const void* second, void* out) {
-  const Dense& target = wanted == Wanted::Y ? c.y : wanted == Wanted::X ? c.x : c.w;
-  std::vector<double> sums(static_cast<size_t>(numel(target)));
-  for_each_product(c, [&](int64_t x, int64_t w, int64_t y) {
-    if (wanted == Wanted::Y)
-      sums[static_cast<size_t>(y)] += read<T>(first, x) * read<T>(second, w);
-    else if (wanted == Wanted::X)
-      sums[static_cast<size_t>(x)] += read<T>(first, w) * read<T>(second, y);
-    else
-      sums[static_cast<size_t>(w)] += read<T>(first, x) * read<T>(second, y);
-  });
-  for (size_t i = 0; i < sums.size(); ++i)
-    write<T>(out, static_cast<int64_t>(i), c.alpha * sums[i], c.beta);
+  const DimVector stride = dims(c.g.stride), padding = dims(c.g.padding),
+                  dilation = dims(c.g.dilation);
+  Tensor result;
+  if (wanted == Wanted::Y) {
+    const DimVector none(stride.size(), 0);
+    result = aten::convolution(in_double<T>(c.x, first), in_double<T>(c.w, second), Tensor(),
+                               stride, padding, dilation, false, none, c.g.groups);
+  } else if (wanted == Wanted::X) {
+    DimVector rest;  // of x behind where the last window ends
+    for (size_t d = 0; d < stride.size(); ++d)
+      rest.push_back(c.x.sizes[d + 2] + 2 * padding[d] - dilation[d] * (c.w.sizes[d + 2] - 1) - 1 -
+                     stride[d] * (c.y.sizes[d + 2] - 1));
+    result = aten::convolution(in_double<T>(c.y, second), in_double<T>(c.w, first), Tensor(),
+                               stride, padding, dilation, true, rest, c.g.groups);
+  } else {
+    result = aten::_convolution_grad_weight(in_double<T>(c.y, second), in_double<T>(c.x, first),
+                                            dims(c.w.sizes), stride, padding, dilation, c.g.groups);
+  }
+  result = aten::contiguous(result);
+  for (int64_t i = 0; i < result.numel(); ++i)
+    write<T>(out, i, c.alpha * result.data_as<double>()[i], c.beta);
 }
 
 // Whether sizes fit each other, as cuDNN checks.
