@@ -25,9 +25,15 @@ void** Arguments::pointers() { return pointers_; }
 
 namespace {
 
+// Keys are looked for without a string of their own.
+struct Hash {
+  using is_transparent = void;
+  size_t operator()(std::string_view key) const { return std::hash<std::string_view>()(key); }
+};
+
 struct Known {
   std::mutex mutex;
-  std::unordered_map<std::string, std::unique_ptr<GeneratedKernel>> kernels;
+  std::unordered_map<std::string, std::unique_ptr<GeneratedKernel>, Hash, std::equal_to<>> kernels;
 };
 Known& known() {
   static auto* known = new Known;
@@ -36,17 +42,16 @@ Known& known() {
 
 }  // namespace
 
-GeneratedKernel& GeneratedKernel::of(const std::string& key, int device, const char* name,
+GeneratedKernel& GeneratedKernel::of(KernelKey key, int device, const char* name,
                                      const std::function<std::string()>& text) {
   const int architecture = device_facts(device).architecture;
-  std::string whole = key;
-  whole.push_back(static_cast<char>(architecture));
-  whole += name;
+  key.add(architecture);
   Known& k = known();
   const std::lock_guard lock(k.mutex);
-  std::unique_ptr<GeneratedKernel>& kernel = k.kernels[whole];
-  if (!kernel) kernel.reset(new GeneratedKernel(compile(text(), architecture), name));
-  return *kernel;
+  const auto it = k.kernels.find(key.bytes());
+  if (it != k.kernels.end()) return *it->second;
+  std::unique_ptr<GeneratedKernel> made(new GeneratedKernel(compile(text(), architecture), name));
+  return *k.kernels.emplace(key.bytes(), std::move(made)).first->second;
 }
 
 GeneratedKernel::GeneratedKernel(std::string image, const char* name) : image_(std::move(image)) {

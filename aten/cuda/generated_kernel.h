@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "aten/cuda/calls.h"
+#include "aten/cuda/geometry.h"
 
 namespace treadle::cuda {
 
@@ -33,11 +34,13 @@ class Arguments {
   void* pointers_[kMost];
 };
 
+// What tells sources apart, a few values of any kind.
+using KernelKey = ByteList<320>;
+
 class GeneratedKernel {
  public:
-  // The kernel `name` of the source that `text` writes, where the key is new; the key tells apart
-  // sources and is a few bytes of any kind.
-  static GeneratedKernel& of(const std::string& key, int device, const char* name,
+  // The kernel `name` of the source that `text` writes, where the key is new.
+  static GeneratedKernel& of(KernelKey key, int device, const char* name,
                              const std::function<std::string()>& text);
 
   // In this thread's stream of the device, which must be active (DeviceGuard), by blocks of 256

@@ -41,12 +41,8 @@ bool is_narrow(int64_t count, IntList shape, const int64_t* const* strides, size
   return true;
 }
 
-void add_number(std::vector<char>& bytes, const Scalar& number, ScalarType compute) {
+void StructBytes::add_number(const Scalar& number, ScalarType compute) {
   [&]<class... Ts>(TypeList<Ts...>) {
-    const auto add = [&]<class T>(T value) {
-      const auto* first = reinterpret_cast<const char*>(&value);
-      bytes.insert(bytes.end(), first, first + sizeof value);
-    };
     (void)((scalar_type_of<Ts> == compute && (add(number.to<Ts>()), true)) || ...);
   }(AllTypes());
 }

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <cstring>
+#include <string_view>
 
 #include "core/array_ref.h"
+#include "core/error.h"
 #include "core/scalar.h"
 #include "core/scalar_type.h"
 
@@ -20,26 +22,33 @@ struct FastDivisor {
   }
 };
 
-// Bytes in the layout of a struct of numbers.
-class StructBytes {
+// Bytes one behind the other, in the layout of a struct of numbers; at most `most`.
+template <size_t most>
+class ByteList {
  public:
   template <class T>
-  void add(T value) {
-    const auto* first = reinterpret_cast<const char*>(&value);
-    bytes_.insert(bytes_.end(), first, first + sizeof value);
+  void add(const T& value) {
+    check_internal(used_ + sizeof value <= most, "a list of bytes has room");
+    std::memcpy(bytes_ + used_, &value, sizeof value);
+    used_ += sizeof value;
   }
-  // A divisor for indices of 32 bits, or of 64.
-  void add_divisor(int64_t value, bool narrow);
-  const std::vector<char>& bytes() const { return bytes_; }
+  std::string_view bytes() const { return {bytes_, used_}; }
 
  private:
-  std::vector<char> bytes_;
+  size_t used_ = 0;
+  char bytes_[most];
+};
+
+// A kernel's argument that is a struct.
+class StructBytes : public ByteList<2048> {
+ public:
+  // A divisor for indices of 32 bits, or of 64.
+  void add_divisor(int64_t value, bool narrow);
+  // The number as one of the dtype that is computed in.
+  void add_number(const Scalar& number, ScalarType compute);
 };
 
 // Whether the indices below `count`, and every place of these strides in bytes, fit 31 bits.
 bool is_narrow(int64_t count, IntList shape, const int64_t* const* strides, size_t operands);
-
-// The number as one of the dtype that is computed in.
-void add_number(std::vector<char>& bytes, const Scalar& number, ScalarType compute);
 
 }  // namespace treadle::cuda

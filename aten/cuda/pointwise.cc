@@ -24,7 +24,7 @@ uintptr_t address_of(const Tensor& t) { return reinterpret_cast<uintptr_t>(t.dat
 // Where all operands walk memory as the output does, or stand still.
 bool is_contiguous(const GeneratedPointwise& call, PointwisePlan& plan) {
   if (call.numel != 1 && call.shape.size() != 1) return false;
-  for (size_t k = 0; k < plan.operands.size(); ++k) {
+  for (size_t k = 0; k < plan.count; ++k) {
     const GeneratedOperand& o = operand(call, k);
     const int64_t stride = call.numel == 1 ? o.tensor->element_size() : o.strides[0];
     plan.operands[k].single = k != 0 && stride == 0;
@@ -36,10 +36,10 @@ bool is_contiguous(const GeneratedPointwise& call, PointwisePlan& plan) {
 // As many elements as are 16 bytes of the widest operand, where all operands are aligned for that.
 int pack_of(const GeneratedPointwise& call, const PointwisePlan& plan) {
   int64_t widest = 1;
-  for (size_t k = 0; k < plan.operands.size(); ++k)
+  for (size_t k = 0; k < plan.count; ++k)
     if (!plan.operands[k].single) widest = std::max(widest, item_size(plan.operands[k].dtype));
   const int64_t pack = std::max<int64_t>(1, 16 / widest);
-  for (size_t k = 0; k < plan.operands.size(); ++k) {
+  for (size_t k = 0; k < plan.count; ++k) {
     if (plan.operands[k].single) continue;
     const int64_t bytes = std::min<int64_t>(16, pack * item_size(plan.operands[k].dtype));
     if (address_of(*operand(call, k).tensor) % static_cast<uintptr_t>(bytes) != 0) return 1;
@@ -47,24 +47,22 @@ int pack_of(const GeneratedPointwise& call, const PointwisePlan& plan) {
   return static_cast<int>(pack);
 }
 
-std::string key_of(const GeneratedPointwise& call, const PointwisePlan& plan) {
-  std::string key;
-  key.reserve(64);
-  const auto add = [&](auto value) { key.append(reinterpret_cast<char*>(&value), sizeof value); };
-  add('p');
-  add(call.source.expression);
-  add(plan.compute);
-  add(static_cast<char>(plan.contiguous << 1 | plan.narrow));
-  add(static_cast<char>(plan.dims));
-  add(static_cast<char>(plan.pack));
-  add(static_cast<char>(plan.times));
-  for (size_t k = 0; k < plan.operands.size(); ++k) {
-    add(plan.operands[k].dtype);
-    add(plan.operands[k].single);
+KernelKey key_of(const GeneratedPointwise& call, const PointwisePlan& plan) {
+  KernelKey key;
+  key.add('p');
+  key.add(call.source.expression);
+  key.add(plan.compute);
+  key.add(static_cast<char>(plan.contiguous << 1 | plan.narrow));
+  key.add(static_cast<char>(plan.dims));
+  key.add(static_cast<char>(plan.pack));
+  key.add(static_cast<char>(plan.times));
+  for (size_t k = 0; k < plan.count; ++k) {
+    key.add(plan.operands[k].dtype);
+    key.add(plan.operands[k].single);
     // The same operator may be given a number in place of a tensor.
-    add(operand(call, k).name);
+    key.add(operand(call, k).name);
   }
-  for (size_t i = 0; i < call.number_count; ++i) add(call.numbers[i].name);
+  for (size_t i = 0; i < call.number_count; ++i) key.add(call.numbers[i].name);
   return key;
 }
 
@@ -84,18 +82,19 @@ PointwisePlan plan_pointwise(const GeneratedPointwise& call, int processors) {
   const int64_t* strides[kMaxGeneratedOperands + 1];
   for (size_t k = 0; k <= call.input_count; ++k) {
     const GeneratedOperand& o = operand(call, k);
-    plan.operands.push_back({o.tensor->dtype(), false});
+    plan.operands[plan.count++] = {o.tensor->dtype(), false};
     strides[k] = o.strides;
   }
-  for (size_t k = 0; k < call.input_count; ++k) plan.names.emplace_back(call.inputs[k].name);
-  for (size_t i = 0; i < call.number_count; ++i) plan.names.emplace_back(call.numbers[i].name);
+  size_t named = 0;
+  for (size_t k = 0; k < call.input_count; ++k) plan.names[named++] = call.inputs[k].name;
+  for (size_t i = 0; i < call.number_count; ++i) plan.names[named++] = call.numbers[i].name;
   plan.narrow = is_narrow(call.numel, call.shape, strides, call.input_count + 1);
   plan.contiguous = is_contiguous(call, plan);
   if (plan.contiguous) {
     plan.pack = pack_of(call, plan);
     plan.dims = 1;
   } else {
-    for (PointwisePlan::Operand& o : plan.operands) o.single = false;
+    for (size_t k = 0; k < plan.count; ++k) plan.operands[k].single = false;
     plan.dims = static_cast<int>(call.shape.size());
   }
   // Two blocks for each processor before a thread takes more than one pack.
@@ -113,10 +112,10 @@ std::string pointwise_source(const PointwisePlan& plan) {
     parameters.push_back(out + "* out");
   } else {
     parameters.push_back("const Geometry<" + index + ", " + std::to_string(plan.dims) + ", " +
-                         std::to_string(plan.operands.size()) + "> g");
+                         std::to_string(plan.count) + "> g");
     parameters.push_back("char* out");
   }
-  for (size_t k = 1; k < plan.operands.size(); ++k) {
+  for (size_t k = 1; k < plan.count; ++k) {
     const std::string type = type_name(plan.operands[k].dtype), name = "in" + std::to_string(k);
     if (plan.contiguous) {
       parameters.push_back("const " + type + "* " + name);
@@ -130,7 +129,8 @@ std::string pointwise_source(const PointwisePlan& plan) {
   if (plan.numbers) parameters.push_back("const " + numbers + " numbers");
   std::string text = "#include \"aten/cuda/device/pointwise.cuh\"\n\n";
   text += "namespace treadle::simd::N_CUDA {\nstruct Function {\n";
-  text += function_text("eval", plan.names, plan.expression);
+  text += function_text(
+      "eval", {plan.names, plan.names + (plan.count - 1) + plan.numbers}, plan.expression);
   text += "};\n}  // namespace treadle::simd::N_CUDA\n\nusing namespace treadle::cuda;\n";
   text += "using treadle::simd::N_CUDA::Function;\n\n";
   text += "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(kThreads) +
@@ -158,7 +158,7 @@ void add_pointwise_arguments(const PointwisePlan& plan, const GeneratedPointwise
   if (!plan.contiguous) {
     StructBytes g;
     for (const int64_t size : call.shape) g.add_divisor(size, plan.narrow);
-    for (size_t k = 0; k < plan.operands.size(); ++k) {
+    for (size_t k = 0; k < plan.count; ++k) {
       for (size_t d = 0; d < call.shape.size(); ++d) {
         if (plan.narrow)
           g.add(static_cast<int32_t>(operand(call, k).strides[d]));
@@ -168,12 +168,12 @@ void add_pointwise_arguments(const PointwisePlan& plan, const GeneratedPointwise
     }
     arguments.add_bytes(g.bytes().data(), g.bytes().size(), plan.narrow ? 4 : 8);
   }
-  for (size_t k = 0; k < plan.operands.size(); ++k) arguments.add(operand(call, k).tensor->data());
+  for (size_t k = 0; k < plan.count; ++k) arguments.add(operand(call, k).tensor->data());
   if (call.number_count == 0) return;
-  std::vector<char> numbers;
+  StructBytes numbers;
   for (size_t i = 0; i < call.number_count; ++i)
-    add_number(numbers, call.numbers[i].value, plan.compute);
-  arguments.add_bytes(numbers.data(), numbers.size(), 16);
+    numbers.add_number(call.numbers[i].value, plan.compute);
+  arguments.add_bytes(numbers.bytes().data(), numbers.bytes().size(), 16);
 }
 
 bool run_pointwise(const GeneratedPointwise& call) {

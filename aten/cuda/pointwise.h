@@ -3,7 +3,7 @@
 #pragma once
 
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "aten/backend/generated.h"
 #include "aten/cuda/generated_kernel.h"
@@ -18,9 +18,10 @@ struct PointwisePlan {
   };
   std::string_view expression;
   ScalarType compute = ScalarType::Float32;
-  std::vector<Operand> operands;   // the output first
-  std::vector<std::string> names;  // of the inputs, then of the numbers
+  size_t count = 0;                             // of operands
+  Operand operands[kMaxGeneratedOperands + 1];  // the output first
   size_t numbers = 0;
+  const char* names[kMaxGeneratedOperands + kMaxGeneratedNumbers];  // of inputs, then of numbers
   bool contiguous = false;
   bool narrow = true;  // 32-bit indices
   int dims = 1;        // of a call that is not contiguous

@@ -33,19 +33,17 @@ bool is_wide(const GeneratedReduce& call) {
   return true;
 }
 
-std::string key_of(const GeneratedReduce& call, const ReducePlan& plan, FoldStage stage) {
-  std::string key;
-  key.reserve(32);
-  const auto add = [&](auto value) { key.append(reinterpret_cast<char*>(&value), sizeof value); };
-  add('r');
-  add(call.source.expression);
-  add(plan.in);
-  add(plan.out);
-  add(plan.compute);
-  add(static_cast<char>(plan.kept));
-  add(static_cast<char>(plan.folded));
-  add(static_cast<char>(plan.narrow << 2 | plan.rows << 1 | plan.wide));
-  add(stage);
+KernelKey key_of(const GeneratedReduce& call, const ReducePlan& plan, FoldStage stage) {
+  KernelKey key;
+  key.add('r');
+  key.add(call.source.expression);
+  key.add(plan.in);
+  key.add(plan.out);
+  key.add(plan.compute);
+  key.add(static_cast<char>(plan.kept));
+  key.add(static_cast<char>(plan.folded));
+  key.add(static_cast<char>(plan.narrow << 2 | plan.rows << 1 | plan.wide));
+  key.add(stage);
   return key;
 }
 
@@ -80,9 +78,9 @@ void launch(const GeneratedReduce& call, const ReducePlan& plan, const Fold& fol
     else
       arguments.add(static_cast<uint64_t>(value));
   }
-  std::vector<char> divisor;
-  add_number(divisor, Scalar(static_cast<double>(c.reduced)), plan.compute);
-  arguments.add(fold.width).add_bytes(divisor.data(), divisor.size(), 16);
+  StructBytes divisor;
+  divisor.add_number(Scalar(static_cast<double>(c.reduced)), plan.compute);
+  arguments.add(fold.width).add_bytes(divisor.bytes().data(), divisor.bytes().size(), 16);
   const int64_t blocks = ceil_of(c.outputs, fold.width);
   check<ErrorKind::Runtime>(blocks < (int64_t{1} << 31), call.source.name,
                             ": expected at most 2^31 blocks of outputs, got ", blocks);
