@@ -129,8 +129,8 @@ std::string pointwise_source(const PointwisePlan& plan) {
   if (plan.numbers) parameters.push_back("const " + numbers + " numbers");
   std::string text = "#include \"aten/cuda/device/pointwise.cuh\"\n\n";
   text += "namespace treadle::simd::N_CUDA {\nstruct Function {\n";
-  text += function_text(
-      "eval", {plan.names, plan.names + (plan.count - 1) + plan.numbers}, plan.expression);
+  text += function_text("eval", {plan.names, plan.names + (plan.count - 1) + plan.numbers},
+                        plan.expression);
   text += "};\n}  // namespace treadle::simd::N_CUDA\n\nusing namespace treadle::cuda;\n";
   text += "using treadle::simd::N_CUDA::Function;\n\n";
   text += "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(kThreads) +

@@ -48,7 +48,8 @@ class SolverTest : public ::testing::Test {
   }
   ~SolverTest() override { cusolver() = whole_; }
 
-  // From now on the library's function, which does what it did, says that 2 values did not converge.
+  // From now on the library's function, which does what it did, says that 2 values did not
+  // converge.
   template <auto member, class R, class... A>
   static void fail_after(R (*)(A...)) {
     static R (*const does)(A...) = cusolver().*member;

@@ -26,7 +26,7 @@ from ui import ROOT, DevError, run, say, step
 TESTS_FAILED, NO_TESTS = 3, 4
 
 EMULATOR = "aten/cuda/emulator:libtreadle_cuda_emulated.so"
-# What runs there, and what of the first is a part of every whole run: values, in a dtype of each kind.
+# What runs there; and what of the first is a part of every whole run: values in a few dtypes.
 EMULATED = ["tests/python/test_operators.py", "tests/python/test_gradients.py"]
 EMULATED_ALWAYS = "test_reference and (float32 or bfloat16 or int64 or bool or complex64)"
 

@@ -183,18 +183,24 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
                                           const void* beta, void* c, cudaDataType_t type,
                                           int leading, long long stride, int batch,
                                           cublasComputeType_t compute, cublasGemmAlgo_t) {
-  const int a_rows = a_operation == CUBLAS_OP_N ? m : k, b_rows = b_operation == CUBLAS_OP_N ? k : n;
+  const int a_rows = a_operation == CUBLAS_OP_N ? m : k,
+            b_rows = b_operation == CUBLAS_OP_N ? k : n;
   if (m < 0 || n < 0 || k < 0 || batch < 0 || a_type != type || b_type != type ||
       a_leading < std::max(1, a_rows) || b_leading < std::max(1, b_rows) ||
       leading < std::max(1, m))
     return CUBLAS_STATUS_INVALID_VALUE;
-  const e::Product p = {m,       n,
-                        k,       batch,
+  const e::Product p = {m,
+                        n,
+                        k,
+                        batch,
                         {a, a_operation, a_leading, a_stride},
                         {b, b_operation, b_leading, b_stride},
-                        c,       leading,
-                        stride,  c,
-                        leading, stride,
+                        c,
+                        leading,
+                        stride,
+                        c,
+                        leading,
+                        stride,
                         nullptr};
   return e::queue_product(p, type, compute, alpha, beta, e::own(handle).stream)
              ? CUBLAS_STATUS_SUCCESS

@@ -132,7 +132,7 @@ double factor(const void* value, cudnnDataType_t type) {
 Call call_of(cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w, cudnnTensorDescriptor_t y,
              cudnnConvolutionDescriptor_t g, const void* alpha, const void* beta) {
   const cudnnDataType_t type = own<Dense>(x).type;
-  return {own<Dense>(x),      own<Dense>(w),       own<Dense>(y),
+  return {own<Dense>(x),    own<Dense>(w),       own<Dense>(y),
           own<Geometry>(g), factor(alpha, type), factor(beta, type)};
 }
 
@@ -267,10 +267,12 @@ cudnnStatus_t cudnnSetActivationDescriptor(cudnnActivationDescriptor_t, cudnnAct
   return mode == CUDNN_ACTIVATION_IDENTITY ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED;
 }
 
-cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(
-    cudnnHandle_t, const cudnnTensorDescriptor_t x, const cudnnFilterDescriptor_t w,
-    const cudnnConvolutionDescriptor_t g, const cudnnTensorDescriptor_t y, const int most,
-    int* count, cudnnConvolutionFwdAlgoPerf_t* found) {
+cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t, const cudnnTensorDescriptor_t x,
+                                                     const cudnnFilterDescriptor_t w,
+                                                     const cudnnConvolutionDescriptor_t g,
+                                                     const cudnnTensorDescriptor_t y,
+                                                     const int most, int* count,
+                                                     cudnnConvolutionFwdAlgoPerf_t* found) {
   const float one = 1;
   const double two[2] = {1, 1};
   const void* const any = e::own<e::Dense>(x).type == CUDNN_DATA_DOUBLE

@@ -100,7 +100,8 @@ void execute(const Plan& p, void* input, void* output, int direction) {
       for (int64_t i = 0; i < size; ++i) to[i] = std::complex<R>(values[static_cast<size_t>(i)]);
     } else {
       R* const to = static_cast<R*>(output) + b * size;
-      for (int64_t i = 0; i < size; ++i) to[i] = static_cast<R>(values[static_cast<size_t>(i)].real());
+      for (int64_t i = 0; i < size; ++i)
+        to[i] = static_cast<R>(values[static_cast<size_t>(i)].real());
     }
   }
 }

@@ -305,8 +305,7 @@ cusolverStatus_t cusolverDnXsytrs(Handle handle, cublasFillMode_t triangle, int6
                                   cudaDataType type, const void* a, int64_t lead,
                                   const int64_t* pivots, cudaDataType, void* b, int64_t leading,
                                   void* d, size_t d_bytes, void* h, size_t h_bytes, int* info) {
-  const bool right_call =
-      triangle == CUBLAS_FILL_MODE_LOWER && e::given(d, d_bytes, h, h_bytes);
+  const bool right_call = triangle == CUBLAS_FILL_MODE_LOWER && e::given(d, d_bytes, h, h_bytes);
   return e::solved(handle, right_call, [&] {
     const Tensor rows = treadle::empty_cpu({n}, ScalarType::Int32);
     for (int64_t i = 0; i < n; ++i) rows.data_as<int>()[i] = static_cast<int>(pivots[i]);
@@ -319,97 +318,96 @@ cusolverStatus_t cusolverDnXsytrs(Handle handle, cublasFillMode_t triangle, int6
 }
 
 // The functions that have a name for each dtype: E is an element, R a real one.
-#define TREADLE_TYPED(letter, unitary, E, R, type)                                                 \
-  cusolverStatus_t cusolverDn##letter##unitary##gqr_bufferSize(Handle, int, int, int, const E*,    \
-                                                               int, const E*, int* size) {         \
-    *size = e::kElements;                                                                          \
-    return CUSOLVER_STATUS_SUCCESS;                                                                \
-  }                                                                                                \
-  cusolverStatus_t cusolverDn##letter##unitary##gqr(Handle handle, int m, int n, int k, E* a,      \
-                                                    int lead, const E* tau, E* work, int size,     \
-                                                    int* info) {                                   \
-    return e::solved(handle, work && size == e::kElements, [&] {                                   \
-      const ScalarType dtype = e::dtype_of(type);                                                  \
-      const Tensor factors = aten::select(e::read_columns(tau, dtype, k, 1, k), 1, 0);             \
-      e::write_columns(                                                                            \
-          aten::linalg_householder_product(e::read_columns(a, dtype, m, n, lead), factors), a,     \
-          lead);                                                                                   \
-      *info = 0;                                                                                   \
-    });                                                                                            \
-  }                                                                                                \
-  cusolverStatus_t cusolverDn##letter##unitary##mqr_bufferSize(                                    \
-      Handle, cublasSideMode_t, cublasOperation_t, int, int, int, const E*, int, const E*,         \
-      const E*, int, int* size) {                                                                  \
-    *size = e::kElements;                                                                          \
-    return CUSOLVER_STATUS_SUCCESS;                                                                \
-  }                                                                                                \
-  cusolverStatus_t cusolverDn##letter##unitary##mqr(                                               \
-      Handle handle, cublasSideMode_t side, cublasOperation_t operation, int m, int n, int k,      \
-      const E* a, int lead, const E* tau, E* c, int leading, E* work, int size, int* info) {       \
-    const ScalarType dtype = e::dtype_of(type);                                                    \
-    const bool right_call = work && size == e::kElements &&                                        \
-                            operation != (is_complex(dtype) ? CUBLAS_OP_T : CUBLAS_OP_C);          \
-    return e::solved(handle, right_call, [&] {                                                     \
-      const bool left = side == CUBLAS_SIDE_LEFT;                                                  \
-      const Tensor factors = aten::select(e::read_columns(tau, dtype, k, 1, k), 1, 0);             \
-      e::write_columns(aten::ormqr(e::read_columns(a, dtype, left ? m : n, k, lead), factors,      \
-                                   e::read_columns(c, dtype, m, n, leading), left,                 \
-                                   operation != CUBLAS_OP_N),                                      \
-                       c, leading);                                                                \
-      *info = 0;                                                                                   \
-    });                                                                                            \
-  }                                                                                                \
-  cusolverStatus_t cusolverDn##letter##gesvdjBatched_bufferSize(                                   \
-      Handle, cusolverEigMode_t, int, int, const E*, int, const R*, const E*, int, const E*, int,  \
-      int* size, gesvdjInfo_t, int) {                                                              \
-    *size = e::kElements;                                                                          \
-    return CUSOLVER_STATUS_SUCCESS;                                                                \
-  }                                                                                                \
-  /* All of both vectors, V and not V^H. */                                                        \
-  cusolverStatus_t cusolverDn##letter##gesvdjBatched(                                              \
-      Handle handle, cusolverEigMode_t job, int m, int n, E* a, int lead, R* s, E* u, int left,    \
-      E* v, int right, E* work, int size, int* info, gesvdjInfo_t, int count) {                    \
-    const bool right_call = m <= 32 && n <= 32 && work && size == e::kElements;                    \
-    return e::solved(handle, right_call, [&] {                                                     \
-      for (int i = 0; i < count; ++i) {                                                            \
-        const auto [us, values, vhs] = aten::_linalg_svd(                                          \
-            e::read_columns(a + i * lead * n, e::dtype_of(type), m, n, lead), true, true);         \
-        e::write_list(values, s + i * std::min(m, n));                                             \
-        if (job == CUSOLVER_EIG_MODE_VECTOR) {                                                     \
-          e::write_columns(us, u + i * left * m, left);                                            \
-          e::write_columns(aten::adjoint(vhs), v + i * right * n, right);                          \
-        }                                                                                          \
-        info[i] = 0;                                                                               \
-      }                                                                                            \
-    });                                                                                            \
-  }                                                                                                \
-  cusolverStatus_t cusolverDn##letter##sytrf_bufferSize(Handle, int, E*, int, int* size) {         \
-    *size = e::kElements;                                                                          \
-    return CUSOLVER_STATUS_SUCCESS;                                                                \
-  }                                                                                                \
-  /* What is above the diagonal is not said. */                                                    \
-  cusolverStatus_t cusolverDn##letter##sytrf(Handle handle, cublasFillMode_t triangle, int n,      \
-                                             E* a, int lead, int* pivots, E* work, int size,       \
-                                             int* info) {                                          \
-    const bool right_call =                                                                        \
-        triangle == CUBLAS_FILL_MODE_LOWER && work && size == e::kElements;                        \
-    return e::solved(handle, right_call, [&] {                                                     \
-      const auto [ld, rows, failed] =                                                              \
-          aten::_linalg_ldl(e::read_columns(a, e::dtype_of(type), n, n, lead), false);             \
-      for (int i = 0; i < n; ++i)                                                                  \
-        for (int j = i + 1; j < n; ++j) aten::fill_(e::entry(ld, i, j), 77);                       \
-      e::write_columns(ld, a, lead);                                                               \
-      e::write_list(rows, pivots);                                                                 \
-      *info = *failed.template data_as<int>();                                                     \
-    });                                                                                            \
-  }                                                                                                \
-  cusolverStatus_t cusolverDn##letter##potrfBatched(Handle handle, cublasFillMode_t triangle,      \
-                                                    int n, E* matrices[], int lead, int* info,     \
-                                                    int count) {                                   \
-    return e::solved(handle, true, [&] {                                                           \
-      for (int i = 0; i < count; ++i)                                                              \
-        e::factor(matrices[i], e::dtype_of(type), triangle, n, lead, info + i);                    \
-    });                                                                                            \
+#define TREADLE_TYPED(letter, unitary, E, R, type)                                                \
+  cusolverStatus_t cusolverDn##letter##unitary##gqr_bufferSize(Handle, int, int, int, const E*,   \
+                                                               int, const E*, int* size) {        \
+    *size = e::kElements;                                                                         \
+    return CUSOLVER_STATUS_SUCCESS;                                                               \
+  }                                                                                               \
+  cusolverStatus_t cusolverDn##letter##unitary##gqr(Handle handle, int m, int n, int k, E* a,     \
+                                                    int lead, const E* tau, E* work, int size,    \
+                                                    int* info) {                                  \
+    return e::solved(handle, work && size == e::kElements, [&] {                                  \
+      const ScalarType dtype = e::dtype_of(type);                                                 \
+      const Tensor factors = aten::select(e::read_columns(tau, dtype, k, 1, k), 1, 0);            \
+      e::write_columns(                                                                           \
+          aten::linalg_householder_product(e::read_columns(a, dtype, m, n, lead), factors), a,    \
+          lead);                                                                                  \
+      *info = 0;                                                                                  \
+    });                                                                                           \
+  }                                                                                               \
+  cusolverStatus_t cusolverDn##letter##unitary##mqr_bufferSize(                                   \
+      Handle, cublasSideMode_t, cublasOperation_t, int, int, int, const E*, int, const E*,        \
+      const E*, int, int* size) {                                                                 \
+    *size = e::kElements;                                                                         \
+    return CUSOLVER_STATUS_SUCCESS;                                                               \
+  }                                                                                               \
+  cusolverStatus_t cusolverDn##letter##unitary##mqr(                                              \
+      Handle handle, cublasSideMode_t side, cublasOperation_t operation, int m, int n, int k,     \
+      const E* a, int lead, const E* tau, E* c, int leading, E* work, int size, int* info) {      \
+    const ScalarType dtype = e::dtype_of(type);                                                   \
+    const bool right_call = work && size == e::kElements &&                                       \
+                            operation != (is_complex(dtype) ? CUBLAS_OP_T : CUBLAS_OP_C);         \
+    return e::solved(handle, right_call, [&] {                                                    \
+      const bool left = side == CUBLAS_SIDE_LEFT;                                                 \
+      const Tensor factors = aten::select(e::read_columns(tau, dtype, k, 1, k), 1, 0);            \
+      e::write_columns(                                                                           \
+          aten::ormqr(e::read_columns(a, dtype, left ? m : n, k, lead), factors,                  \
+                      e::read_columns(c, dtype, m, n, leading), left, operation != CUBLAS_OP_N),  \
+          c, leading);                                                                            \
+      *info = 0;                                                                                  \
+    });                                                                                           \
+  }                                                                                               \
+  cusolverStatus_t cusolverDn##letter##gesvdjBatched_bufferSize(                                  \
+      Handle, cusolverEigMode_t, int, int, const E*, int, const R*, const E*, int, const E*, int, \
+      int* size, gesvdjInfo_t, int) {                                                             \
+    *size = e::kElements;                                                                         \
+    return CUSOLVER_STATUS_SUCCESS;                                                               \
+  }                                                                                               \
+  /* All of both vectors, V and not V^H. */                                                       \
+  cusolverStatus_t cusolverDn##letter##gesvdjBatched(                                             \
+      Handle handle, cusolverEigMode_t job, int m, int n, E* a, int lead, R* s, E* u, int left,   \
+      E* v, int right, E* work, int size, int* info, gesvdjInfo_t, int count) {                   \
+    const bool right_call = m <= 32 && n <= 32 && work && size == e::kElements;                   \
+    return e::solved(handle, right_call, [&] {                                                    \
+      for (int i = 0; i < count; ++i) {                                                           \
+        const auto [us, values, vhs] = aten::_linalg_svd(                                         \
+            e::read_columns(a + i * lead * n, e::dtype_of(type), m, n, lead), true, true);        \
+        e::write_list(values, s + i * std::min(m, n));                                            \
+        if (job == CUSOLVER_EIG_MODE_VECTOR) {                                                    \
+          e::write_columns(us, u + i * left * m, left);                                           \
+          e::write_columns(aten::adjoint(vhs), v + i * right * n, right);                         \
+        }                                                                                         \
+        info[i] = 0;                                                                              \
+      }                                                                                           \
+    });                                                                                           \
+  }                                                                                               \
+  cusolverStatus_t cusolverDn##letter##sytrf_bufferSize(Handle, int, E*, int, int* size) {        \
+    *size = e::kElements;                                                                         \
+    return CUSOLVER_STATUS_SUCCESS;                                                               \
+  }                                                                                               \
+  /* What is above the diagonal is not said. */                                                   \
+  cusolverStatus_t cusolverDn##letter##sytrf(Handle handle, cublasFillMode_t triangle, int n,     \
+                                             E* a, int lead, int* pivots, E* work, int size,      \
+                                             int* info) {                                         \
+    const bool right_call = triangle == CUBLAS_FILL_MODE_LOWER && work && size == e::kElements;   \
+    return e::solved(handle, right_call, [&] {                                                    \
+      const auto [ld, rows, failed] =                                                             \
+          aten::_linalg_ldl(e::read_columns(a, e::dtype_of(type), n, n, lead), false);            \
+      for (int i = 0; i < n; ++i)                                                                 \
+        for (int j = i + 1; j < n; ++j) aten::fill_(e::entry(ld, i, j), 77);                      \
+      e::write_columns(ld, a, lead);                                                              \
+      e::write_list(rows, pivots);                                                                \
+      *info = *failed.template data_as<int>();                                                    \
+    });                                                                                           \
+  }                                                                                               \
+  cusolverStatus_t cusolverDn##letter##potrfBatched(Handle handle, cublasFillMode_t triangle,     \
+                                                    int n, E* matrices[], int lead, int* info,    \
+                                                    int count) {                                  \
+    return e::solved(handle, true, [&] {                                                          \
+      for (int i = 0; i < count; ++i)                                                             \
+        e::factor(matrices[i], e::dtype_of(type), triangle, n, lead, info + i);                   \
+    });                                                                                           \
   }
 TREADLE_TYPED(S, or, float, float, CUDA_R_32F)
 TREADLE_TYPED(D, or, double, double, CUDA_R_64F)

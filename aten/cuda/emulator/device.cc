@@ -239,8 +239,7 @@ cudaError_t cudaFree(void* data) {
   const e::Lock lock(the().gate);
   if (e::refused_by_captures()) return e::result(cudaErrorStreamCaptureUnsupported);
   const auto it = the().allocations.find(static_cast<char*>(data));
-  if (it == the().allocations.end())
-    return data ? e::result(cudaErrorInvalidValue) : cudaSuccess;
+  if (it == the().allocations.end()) return data ? e::result(cudaErrorInvalidValue) : cudaSuccess;
   e::run_all();  // it may still be used
   the().used[it->second.device] -= it->second.bytes;
   munmap(it->second.pages, it->second.page_bytes + e::kPage);
@@ -377,8 +376,8 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                  unsigned long long) {
-  *executable = reinterpret_cast<cudaGraphExec_t>(
-      new e::Graph(*reinterpret_cast<const e::Graph*>(graph)));
+  *executable =
+      reinterpret_cast<cudaGraphExec_t>(new e::Graph(*reinterpret_cast<const e::Graph*>(graph)));
   return cudaSuccess;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {

@@ -36,7 +36,8 @@ inline void __threadfence_system() {}
 
 template <class T>
 T __shfl_xor_sync(unsigned, T value, int step) {
-  return treadle::cuda::emulator::give(value)[treadle::cuda::emulator::lane() ^ step].template as<T>();
+  return treadle::cuda::emulator::give(value)[treadle::cuda::emulator::lane() ^ step]
+      .template as<T>();
 }
 
 // Threads take turns only where they meet: nothing comes between a read and a write.

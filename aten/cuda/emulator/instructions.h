@@ -1,5 +1,5 @@
-// For the emulator: conversions by the bits. Generated kernels include it, too, which have no standard
-// library.
+// For the emulator: conversions by the bits. Generated kernels include it, too, which have no
+// standard library.
 #pragma once
 
 #include <cstdint>

@@ -96,7 +96,8 @@ nvrtcResult nvrtcCreateProgram(nvrtcProgram* program, const char* source, const 
 nvrtcResult nvrtcCompileProgram(nvrtcProgram handle, int, const char* const*) {
   e::Program& p = e::program_of(handle);
   std::smatch found;
-  if (!std::regex_search(p.source, found, std::regex(R"(__global__ void __launch_bounds__\(\d+\) (\w+)\()")))
+  if (!std::regex_search(p.source, found,
+                         std::regex(R"(__global__ void __launch_bounds__\(\d+\) (\w+)\()")))
     return NVRTC_ERROR_INVALID_INPUT;
   static int number = 0;
   const std::string stem = (e::folder() / ("kernel" + std::to_string(++number))).string();

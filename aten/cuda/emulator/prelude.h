@@ -47,9 +47,9 @@ namespace std {
 using ::memcpy;
 }
 
-#define TREADLE_MATH(name)                                                      \
-  extern "C" double name(double) noexcept;                                      \
-  extern "C" float name##f(float) noexcept;                                     \
+#define TREADLE_MATH(name)                  \
+  extern "C" double name(double) noexcept;  \
+  extern "C" float name##f(float) noexcept; \
   inline float name(float x) noexcept { return name##f(x); }
 TREADLE_MATH(acos)
 TREADLE_MATH(acosh)
@@ -88,9 +88,9 @@ TREADLE_MATH(trunc)
 TREADLE_MATH(y0)
 TREADLE_MATH(y1)
 #undef TREADLE_MATH
-#define TREADLE_MATH(name)                                                            \
-  extern "C" double name(double, double) noexcept;                                    \
-  extern "C" float name##f(float, float) noexcept;                                    \
+#define TREADLE_MATH(name)                         \
+  extern "C" double name(double, double) noexcept; \
+  extern "C" float name##f(float, float) noexcept; \
   inline float name(float x, float y) noexcept { return name##f(x, y); }
 TREADLE_MATH(atan2)
 TREADLE_MATH(copysign)
@@ -111,8 +111,8 @@ inline float ldexp(float x, int e) noexcept { return ldexpf(x, e); }
 extern "C" double frexp(double, int*) noexcept;
 extern "C" float frexpf(float, int*) noexcept;
 inline float frexp(float x, int* e) noexcept { return frexpf(x, e); }
-#define TREADLE_QUESTION(name)                                          \
-  inline bool name(double x) noexcept { return __builtin_##name(x); }   \
+#define TREADLE_QUESTION(name)                                        \
+  inline bool name(double x) noexcept { return __builtin_##name(x); } \
   inline bool name(float x) noexcept { return __builtin_##name(x); }
 TREADLE_QUESTION(isfinite)
 TREADLE_QUESTION(isinf)
@@ -123,8 +123,8 @@ extern "C" int abs(int) noexcept;
 inline long long abs(long long v) noexcept { return v < 0 ? -v : v; }
 inline double abs(double x) noexcept { return __builtin_fabs(x); }
 inline float abs(float x) noexcept { return __builtin_fabsf(x); }
-#define TREADLE_EXTREMES(T)                            \
-  inline T max(T a, T b) { return a < b ? b : a; }     \
+#define TREADLE_EXTREMES(T)                        \
+  inline T max(T a, T b) { return a < b ? b : a; } \
   inline T min(T a, T b) { return b < a ? b : a; }
 TREADLE_EXTREMES(int)
 TREADLE_EXTREMES(unsigned)
@@ -151,9 +151,11 @@ struct EmulatedCall<void(Parameters...)> {
     call(kernel, arguments, EmulatedPlaces<__integer_pack(sizeof...(Parameters))...>());
   }
 };
-#define TREADLE_EMULATED_KERNEL(kernel)                                          \
-  extern "C" {                                                                   \
-  extern const int emulated_count = EmulatedCall<decltype(kernel)>::count;       \
-  extern const size_t* const emulated_sizes = EmulatedCall<decltype(kernel)>::sizes;   \
-  void emulated_call(void** arguments) { EmulatedCall<decltype(kernel)>::call(&kernel, arguments); } \
+#define TREADLE_EMULATED_KERNEL(kernel)                                              \
+  extern "C" {                                                                       \
+  extern const int emulated_count = EmulatedCall<decltype(kernel)>::count;           \
+  extern const size_t* const emulated_sizes = EmulatedCall<decltype(kernel)>::sizes; \
+  void emulated_call(void** arguments) {                                             \
+    EmulatedCall<decltype(kernel)>::call(&kernel, arguments);                        \
+  }                                                                                  \
   }

@@ -2,12 +2,13 @@
 
     translate.py FOLDER FILE...
 
-Each file goes to FOLDER: x.cu as x.cc, x.cuh under its own name. Launches become calls, memory of a block whose
-size is given at the launch a pointer to it, and headers of what the host has not are the emulator's own:
+Each file goes to FOLDER: x.cu as x.cc, x.cuh under its own name. Launches become calls, memory of
+a block whose size is given at the launch a pointer to it, and headers of what the host has not are
+the emulator's own:
 
-    fill<T><<<blocks, threads, 0, stream>>>(out, n);   ::treadle::cuda::emulator::launch(...)
-    extern __shared__ double sums[];                   double* const sums = ...
-    #include "aten/cuda/kernels/scan.cuh"              #include "aten/cuda/emulator/translated/scan.cuh"
+    fill<T><<<blocks, threads, 0, stream>>>(out, n);  ::treadle::cuda::emulator::launch(...)
+    extern __shared__ double sums[];                  double* const sums = ...
+    #include "aten/cuda/kernels/scan.cuh"             #include ".../emulator/translated/scan.cuh"
 
 Everything else of the language is macros and functions of device_code.h.
 """
@@ -17,7 +18,7 @@ import re
 import sys
 
 _OPEN, _CLOSE = "<<<", ">>>"
-_OWN = "aten/cuda/emulator"
+_OWN, _NAMESPACE = "aten/cuda/emulator", "::treadle::cuda::emulator"
 _HEADERS = {
     "aten/cuda/kernels/device_number.cuh": f"{_OWN}/device_number.h",
     "aten/cuda/kernels/tensor_cores.cuh": f"{_OWN}/tensor_cores.h",
@@ -67,7 +68,7 @@ def translated(text: str) -> str:
         lambda found: _include(found.group(1)),
         text,
     )
-    text = _DYNAMIC.sub(r"\1* const \2 = static_cast<\1*>(::treadle::cuda::emulator::shared_memory());", text)
+    text = _DYNAMIC.sub(rf"\1* const \2 = static_cast<\1*>({_NAMESPACE}::shared_memory());", text)
     behind = 0
     while True:
         opened = text.find(_OPEN, behind)
@@ -82,12 +83,12 @@ def translated(text: str) -> str:
         closed = text.index(_CLOSE, opened)
         begin = text.index("(", closed)
         end = _end_of_arguments(text, begin)
-        call = "::treadle::cuda::emulator::launch(::treadle::cuda::emulator::geometry({}), [=](auto... a) {{ {}(a...); }}{}{})".format(
-            text[opened + len(_OPEN) : closed],
-            text[name_begin:name_end],
-            ", " if text[begin + 1 : end - 1].strip() else "",
-            text[begin + 1 : end - 1],
-        )
+        kernel = text[name_begin:name_end]
+        geometry = text[opened + len(_OPEN) : closed]
+        arguments = text[begin + 1 : end - 1]
+        call = f"{_NAMESPACE}::launch({_NAMESPACE}::geometry({geometry}), "
+        call += f"[=](auto... a) {{ {kernel}(a...); }}"
+        call += f", {arguments})" if arguments.strip() else ")"
         text = text[:name_begin] + call + text[end:]
         behind = name_begin + len(call)
 
