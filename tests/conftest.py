@@ -1,11 +1,17 @@
-"""Options of every test run."""
+"""Options of every test run. Tests of operators run on any device: --device NAME, --backend PATH
+for one from outside; those of tests/gpu say themselves what is on the device.
+"""
 
 import os
 
 import pytest
 
+from treadle.testing.operators.device import pytest_addoption as _add_device_options
+from treadle.testing.operators.device import pytest_configure  # noqa: F401  loads backends
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    _add_device_options(parser)
     parser.addoption(
         "--update-goldens",
         action="store_true",

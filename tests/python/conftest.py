@@ -1,18 +1,13 @@
 """Settings of the Python tests. Slow tests carry the mark `slow`; `./dev test --fast` leaves them
-out. Tests of operators run on any device: --device NAME, --backend PATH for one from outside.
+out. Without a device of their own, tensors are made on that of --device.
 """
 
 import pytest
 
-from treadle.testing.operators.device import (  # noqa: F401  the options and a fixture
-    _on_the_device,
-    pytest_addoption,
-)
-from treadle.testing.operators.device import pytest_configure as _configure_device
+from treadle.testing.operators.device import _on_the_device  # noqa: F401  a fixture
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    _configure_device(config)
     config.addinivalue_line(
         "markers", "slow: takes more than a second; left out by ./dev test --fast"
     )

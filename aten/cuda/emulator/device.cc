@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "aten/cuda/emulator/threads.h"
+#include "core/layers.h"
 
 namespace treadle::cuda::emulator {
 namespace {
@@ -81,17 +82,20 @@ cudaError_t result(cudaError_t code) {
   return code;
 }
 
+// While devices work. What operators of the CPU do for them is not the program's.
 class Open {
  public:
-  Open() {
+  Open() : excluded_(std::exchange(layer_state().excluded, static_cast<LayerMask>(~0u))) {
     if (the().open++ == 0) protect(PROT_READ | PROT_WRITE);
   }
   ~Open() {
     if (--the().open == 0) protect(PROT_NONE);
+    layer_state().excluded = excluded_;
   }
   Open(const Open&) = delete;
 
  private:
+  const LayerMask excluded_;
   static void protect(int how) {
     for (auto& [address, a] : the().allocations) mprotect(a.pages, a.page_bytes, how);
   }
@@ -144,13 +148,30 @@ bool refused_by_captures() {
   return !the().captures.empty() && capture_mode != cudaStreamCaptureModeRelaxed;
 }
 
+bool on_a_device(const void* address) {
+  auto it = the().allocations.upper_bound(static_cast<char*>(const_cast<void*>(address)));
+  if (it == the().allocations.begin()) return false;
+  --it;
+  return address < it->first + it->second.bytes;
+}
+Activity copying(const void* to, const void* from, size_t bytes) {
+  const Lock lock(the().gate);
+  Activity a;
+  a.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
+  a.bytes = bytes;
+  a.copy = !on_a_device(from) ? CUPTI_ACTIVITY_MEMCPY_KIND_HTOD
+           : on_a_device(to)  ? CUPTI_ACTIVITY_MEMCPY_KIND_DTOD
+                              : CUPTI_ACTIVITY_MEMCPY_KIND_DTOH;
+  return a;
+}
+
 Event& event(cudaEvent_t e) { return *reinterpret_cast<Event*>(e); }
 
 }  // namespace
 
-void queue(cudaStream_t stream, std::function<void()> work) {
+void queue(cudaStream_t stream, std::function<void()> work, const Activity& activity) {
   const Lock lock(the().gate);
-  push(stream, [work = std::move(work)] {
+  push(stream, [work = recorded(activity, queue_of(stream).first, stream, std::move(work))] {
     work();
     return true;
   });
@@ -160,12 +181,15 @@ void at_once(cudaStream_t stream, const std::function<void()>& work) {
   const Lock lock(the().gate);
   run(the().queues[queue_of(stream)]);
   const Open open;
-  work();
+  recorded({}, queue_of(stream).first, stream, work)();
 }
 
-void queue_kernel(dim3 blocks, dim3 threads, size_t shared, cudaStream_t stream,
+void queue_kernel(const char* name, dim3 blocks, dim3 threads, size_t shared, cudaStream_t stream,
                   std::function<void()> thread) {
-  queue(stream, [=] { run_grid(blocks, threads, shared, thread); });
+  Activity activity;
+  activity.name = name;
+  queue(
+      stream, [=] { run_grid(blocks, threads, shared, thread); }, activity);
 }
 
 }  // namespace treadle::cuda::emulator
@@ -262,26 +286,38 @@ cudaError_t cudaHostGetDevicePointer(void** there, void* here, unsigned) {
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t nbytes, cudaMemcpyKind,
                             cudaStream_t stream) {
-  e::queue(stream, [=] { std::memmove(to, from, nbytes); });
+  e::queue(
+      stream, [=] { std::memmove(to, from, nbytes); }, e::copying(to, from, nbytes));
   return cudaSuccess;
 }
 cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
                               size_t width, size_t height, cudaMemcpyKind, cudaStream_t stream) {
   if (width > to_pitch || width > from_pitch) return e::result(cudaErrorInvalidValue);
-  e::queue(stream, [=] {
-    for (size_t row = 0; row < height; ++row)
-      std::memcpy(static_cast<char*>(to) + row * to_pitch,
-                  static_cast<const char*>(from) + row * from_pitch, width);
-  });
+  e::queue(
+      stream,
+      [=] {
+        for (size_t row = 0; row < height; ++row)
+          std::memcpy(static_cast<char*>(to) + row * to_pitch,
+                      static_cast<const char*>(from) + row * from_pitch, width);
+      },
+      e::copying(to, from, width * height));
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t nbytes,
                                 cudaStream_t stream) {
-  e::queue(stream, [=] { std::memmove(to, from, nbytes); });
+  e::Activity activity = e::copying(to, from, nbytes);
+  activity.kind = CUPTI_ACTIVITY_KIND_MEMCPY2;
+  activity.copy = CUPTI_ACTIVITY_MEMCPY_KIND_PTOP;
+  e::queue(
+      stream, [=] { std::memmove(to, from, nbytes); }, activity);
   return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t nbytes, cudaStream_t stream) {
-  e::queue(stream, [=] { std::memset(to, value, nbytes); });
+  e::Activity activity;
+  activity.kind = CUPTI_ACTIVITY_KIND_MEMSET;
+  activity.bytes = nbytes;
+  e::queue(
+      stream, [=] { std::memset(to, value, nbytes); }, activity);
   return cudaSuccess;
 }
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {

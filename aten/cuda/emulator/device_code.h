@@ -81,8 +81,8 @@ inline LaunchGeometry geometry(dim3 blocks, dim3 threads, size_t shared = 0,
 
 // Queues a kernel with copies of its arguments.
 template <class Kernel, class... Arguments>
-void launch(const LaunchGeometry& g, Kernel kernel, Arguments... arguments) {
-  queue_kernel(g.blocks, g.threads, g.shared, g.stream, [=] { kernel(arguments...); });
+void launch(const char* name, const LaunchGeometry& g, Kernel kernel, Arguments... arguments) {
+  queue_kernel(name, g.blocks, g.threads, g.shared, g.stream, [=] { kernel(arguments...); });
 }
 
 }  // namespace treadle::cuda::emulator

@@ -143,7 +143,7 @@ const char* nvrtcGetErrorString(nvrtcResult code) {
 // In the names of kept files: what was compiled for a device is no use here.
 nvrtcResult nvrtcVersion(int* major, int* minor) {
   *major = 0;
-  *minor = 1;
+  *minor = 2;
   return NVRTC_SUCCESS;
 }
 
@@ -186,11 +186,13 @@ cudaError_t cudaLaunchKernel(const void* kernel, dim3 blocks, dim3 threads, void
     copies.emplace_back((sizes[i] + 15) / 16);
     std::memcpy(copies.back().data(), arguments[i], sizes[i]);
   }
-  e::queue_kernel(blocks, threads, shared, stream, [call, copies = std::move(copies)]() mutable {
-    void* addresses[64];
-    for (size_t i = 0; i < copies.size(); ++i) addresses[i] = copies[i].data();
-    call(addresses);
-  });
+  const char* const name = *static_cast<const char* const*>(dlsym(library, "emulated_name"));
+  e::queue_kernel(name, blocks, threads, shared, stream,
+                  [call, copies = std::move(copies)]() mutable {
+                    void* addresses[64];
+                    for (size_t i = 0; i < copies.size(); ++i) addresses[i] = copies[i].data();
+                    call(addresses);
+                  });
   return cudaSuccess;
 }
 

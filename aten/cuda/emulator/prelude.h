@@ -155,6 +155,7 @@ struct EmulatedCall<void(Parameters...)> {
   extern "C" {                                                                       \
   extern const int emulated_count = EmulatedCall<decltype(kernel)>::count;           \
   extern const size_t* const emulated_sizes = EmulatedCall<decltype(kernel)>::sizes; \
+  extern const char* const emulated_name = #kernel;                                  \
   void emulated_call(void** arguments) {                                             \
     EmulatedCall<decltype(kernel)>::call(&kernel, arguments);                        \
   }                                                                                  \

@@ -23,7 +23,7 @@ struct ThreadEnds {};
 void run_grid(dim3 blocks, dim3 threads, size_t shared, const std::function<void()>& thread);
 
 // The same when all that is in the stream before has been done.
-void queue_kernel(dim3 blocks, dim3 threads, size_t shared, cudaStream_t stream,
+void queue_kernel(const char* name, dim3 blocks, dim3 threads, size_t shared, cudaStream_t stream,
                   std::function<void()> thread);
 
 // ---- for a thread that runs ----

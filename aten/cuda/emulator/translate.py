@@ -86,7 +86,7 @@ def translated(text: str) -> str:
         kernel = text[name_begin:name_end]
         geometry = text[opened + len(_OPEN) : closed]
         arguments = text[begin + 1 : end - 1]
-        call = f"{_NAMESPACE}::launch({_NAMESPACE}::geometry({geometry}), "
+        call = f'{_NAMESPACE}::launch("{kernel}", {_NAMESPACE}::geometry({geometry}), '
         call += f"[=](auto... a) {{ {kernel}(a...); }}"
         call += f", {arguments})" if arguments.strip() else ")"
         text = text[:name_begin] + call + text[end:]
