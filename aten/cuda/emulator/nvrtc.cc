@@ -104,6 +104,7 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram handle, int, const char* const*) {
   e::write(stem + ".cc", p.source + "TREADLE_EMULATED_KERNEL(" + found[1].str() + ")\n");
   const std::string command =
       "g++ -std=c++20 -O1 -shared -fPIC -w -nostdinc++ -ffp-contract=off -fno-gnu-unique "
+      "-fsanitize=alignment,bounds,shift -fsanitize-undefined-trap-on-error "
       "-Wl,-Bsymbolic -DTREADLE_EMULATED=1 -I'" +
       (e::folder() / "include").string() + "' -include aten/cuda/emulator/prelude.h '" + stem +
       ".cc' '" + e::own_path() + "' -o '" + stem + ".so' 2>'" + stem + ".log'";
@@ -143,7 +144,7 @@ const char* nvrtcGetErrorString(nvrtcResult code) {
 // In the names of kept files: what was compiled for a device is no use here.
 nvrtcResult nvrtcVersion(int* major, int* minor) {
   *major = 0;
-  *minor = 2;
+  *minor = 3;
   return NVRTC_SUCCESS;
 }
 
