@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fences",
         action="store_true",
-        help="with --emulated: stop where a kernel leaves a tensor's memory",
+        help="with --emulated: stop where a kernel goes behind a tensor's memory",
     )
     parser.add_argument("-k", metavar="NAME", help="tests whose name contains NAME")
     parser.add_argument("-x", action="store_true", help="stop at the first Python test that fails")

@@ -11,10 +11,7 @@
 #include <exception>
 #include <map>
 #include <mutex>
-#include <set>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "aten/cuda/emulator/threads.h"
 #include "core/layers.h"
@@ -62,10 +59,8 @@ struct Devices {
   std::map<cudaStream_t, Capture> captures;
   std::map<cudaStream_t, cudaStream_t> joined;  // to the stream of the capture
   std::map<cudaStream_t, int> streams;          // that were made, with their device
-  std::set<void*> mapped;
   unsigned long long last_capture = 0;
   cudaError_t kept = cudaSuccess;  // of work that was queued
-  bool running = false;
 };
 Devices& the() {
   static auto* devices = new Devices;

@@ -1,4 +1,4 @@
-// Threads as contexts with stacks of their own. A context is entered by swapcontext once, and from
+// Threads as contexts with stacks of their own. A context is entered by setcontext once, and from
 // then on by longjmp, which asks nothing of the system; its check that it goes up the same stack is
 // for other uses.
 #undef _FORTIFY_SOURCE
@@ -26,6 +26,9 @@ namespace {
 
 constexpr size_t kStack = size_t{256} << 10;
 constexpr size_t kMostShared = size_t{48} << 10;  // that every device has
+
+// Thrown by a thread that ends within a call.
+struct ThreadEnds {};
 
 // Where live threads meet: all go on when the last has come, or the last other one has ended.
 struct Meeting {

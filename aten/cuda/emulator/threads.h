@@ -15,9 +15,6 @@ extern dim3 blockDim, gridDim;
 
 constexpr int kWarp = 32;
 
-// Thrown by a thread that ends within a call.
-struct ThreadEnds {};
-
 // Runs `thread` once for each thread of the grid. InternalError "a kernel's threads wait for each
 // other: ..." where some of a block wait for those that never come.
 void run_grid(dim3 blocks, dim3 threads, size_t shared, const std::function<void()>& thread);
