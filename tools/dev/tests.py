@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
@@ -183,10 +182,9 @@ def run_emulated(args: argparse.Namespace, paths: list[str]) -> Count:
 
 
 def has_cuda_toolkit() -> bool:
-    """Whether --config=cuda finds what it builds with (tools/bazel/cuda_toolkit.bzl)."""
-    home = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
-    headers = [home / "include" / "cudnn.h", *Path("/usr/include").glob("**/cudnn.h")]
-    return (home / "bin" / "nvcc").exists() and any(header.exists() for header in headers)
+    """Whether --config=cuda finds what it builds with: tools/bazel/cuda_toolkit.bzl says."""
+    asked = subprocess.run(["bazel", "query", "@cuda//:headers"], cwd=ROOT, capture_output=True)
+    return asked.returncode == 0
 
 
 def run_pytest(

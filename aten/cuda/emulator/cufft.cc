@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "aten/cuda/emulator/device.h"
+#include "aten/cuda/emulator/threads.h"
 
 namespace treadle::cuda::emulator {
 namespace {
@@ -169,7 +170,7 @@ cufftResult cufftXtExec(cufftHandle handle, void* input, void* output, int direc
       return CUFFT_INVALID_VALUE;
     const bool of_float = p.from == CUDA_R_32F || p.from == CUDA_C_32F;
     e::queue(p.stream, [=] {
-      std::memset(p.work, 0xCB, p.own_memory ? 0 : e::kWorkArea);
+      std::memset(p.work, e::kFresh, p.own_memory ? 0 : e::kWorkArea);
       if (of_float)
         e::execute<float>(p, input, output, direction);
       else

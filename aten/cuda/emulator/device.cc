@@ -21,7 +21,6 @@ namespace {
 
 constexpr size_t kPage = 4096;
 constexpr size_t kMemory = size_t{4} << 30;  // of a device
-constexpr unsigned char kFresh = 0xCB;       // what fresh memory is full of
 
 // TREADLE_EMULATOR_FENCES=1: an allocation ends where a page does, and the next page is nobody's.
 bool fenced() {
@@ -212,7 +211,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int index) {
   p->maxThreadsPerMultiProcessor = 2048;
   p->maxThreadsPerBlock = 1024;
   p->regsPerMultiprocessor = 65536;
-  p->sharedMemPerBlock = 48 << 10;
+  p->sharedMemPerBlock = e::kMostShared;
   p->sharedMemPerBlockOptin = 227 << 10;
   p->sharedMemPerMultiprocessor = 228 << 10;
   p->warpSize = 32;

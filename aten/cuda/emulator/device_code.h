@@ -7,7 +7,6 @@
 #include <math.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <complex>
 #include <cstring>
@@ -15,6 +14,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "aten/cuda/emulator/builtins.h"
 #include "aten/cuda/emulator/threads.h"
 
 #undef __shared__
@@ -32,7 +32,6 @@ constexpr void __syncthreads() {
   if (!std::is_constant_evaluated()) treadle::cuda::emulator::meet_block();
 }
 inline void __syncwarp() { treadle::cuda::emulator::meet_warp(); }
-inline void __threadfence_system() {}
 
 template <class T>
 T __shfl_xor_sync(unsigned, T value, int step) {
@@ -54,15 +53,6 @@ T atomicExch(T* at, U value) {
   return std::exchange(*at, static_cast<T>(value));
 }
 
-inline unsigned __umulhi(unsigned a, unsigned b) {
-  return static_cast<unsigned>((uint64_t{a} * b) >> 32);
-}
-inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
-  return static_cast<unsigned long long>((static_cast<unsigned __int128>(a) * b) >> 64);
-}
-inline float __uint_as_float(unsigned bits) { return std::bit_cast<float>(bits); }
-inline unsigned __float_as_uint(float v) { return std::bit_cast<unsigned>(v); }
-inline long long __double_as_longlong(double v) { return std::bit_cast<long long>(v); }
 inline float __expf(float x) { return std::exp(x); }
 using std::max;
 using std::min;

@@ -1,6 +1,8 @@
 // What the compiler of generated kernels has built in, for g++ without a standard library; and how
-// the emulator calls such a kernel (libraries.cc).
+// the emulator calls such a kernel (nvrtc.cc).
 #pragma once
+
+#include "aten/cuda/emulator/builtins.h"
 
 using size_t = decltype(sizeof(0));
 
@@ -24,23 +26,11 @@ using treadle::cuda::emulator::gridDim;
 using treadle::cuda::emulator::threadIdx;
 
 inline void __syncthreads() { treadle::cuda::emulator::meet_block(); }
-inline void __threadfence_system() {}
 inline unsigned atomicExch(unsigned* at, unsigned value) {
   const unsigned before = *at;
   *at = value;
   return before;
 }
-inline unsigned __umulhi(unsigned a, unsigned b) {
-  return static_cast<unsigned>((static_cast<unsigned long long>(a) * b) >> 32);
-}
-inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
-  return static_cast<unsigned long long>((static_cast<unsigned __int128>(a) * b) >> 64);
-}
-inline float __uint_as_float(unsigned bits) { return __builtin_bit_cast(float, bits); }
-inline unsigned __float_as_uint(float v) { return __builtin_bit_cast(unsigned, v); }
-inline int __float_as_int(float v) { return __builtin_bit_cast(int, v); }
-inline long long __double_as_longlong(double v) { return __builtin_bit_cast(long long, v); }
-inline double __longlong_as_double(long long v) { return __builtin_bit_cast(double, v); }
 
 extern "C" void* memcpy(void*, const void*, size_t) noexcept;
 namespace std {

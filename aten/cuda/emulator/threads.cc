@@ -25,7 +25,6 @@ dim3 blockDim, gridDim;
 namespace {
 
 constexpr size_t kStack = size_t{256} << 10;
-constexpr size_t kMostShared = size_t{48} << 10;  // that every device has
 
 // Thrown by a thread that ends within a call.
 struct ThreadEnds {};
@@ -220,7 +219,7 @@ void run_grid(dim3 blocks, dim3 threads, size_t shared, const std::function<void
     for (unsigned y = 0; y < blocks.y; ++y) {
       for (unsigned x = 0; x < blocks.x; ++x) {
         blockIdx = {x, y, z};
-        std::memset(b.shared.data(), 0xCB, shared);
+        std::memset(b.shared.data(), kFresh, shared);
         run_block();
       }
     }

@@ -14,6 +14,8 @@ extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 
 constexpr int kWarp = 32;
+constexpr size_t kMostShared = size_t{48} << 10;  // bytes of a block, that every device has
+constexpr unsigned char kFresh = 0xCB;            // what memory is full of that nobody wrote
 
 // Runs `thread` once for each thread of the grid. InternalError "a kernel's threads wait for each
 // other: ..." where some of a block wait for those that never come.
