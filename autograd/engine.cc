@@ -151,7 +151,7 @@ void run_node(GraphTask& task, ReadyQueue& ready, uint32_t index, const WalkOpti
     grads = anomaly_mode().enabled ? watch(node, [&] { return call_node(node, std::move(grads)); })
                                    : call_node(node, std::move(grads));
     Node::wanted_edges() = nullptr;
-    if (!options.keep_graph) node.release_saved();
+    if (!task.keep_graph) node.release_saved();
   }
   const size_t edges = node.num_outputs();
   for (size_t i = edges; i < grads.size(); ++i) {
@@ -264,6 +264,7 @@ Tensor fit_gradient(const InputMetadata& expected, Tensor grad, const std::strin
 std::vector<Tensor> run_backward(ArrayRef<Edge> roots, Grads gradients, ArrayRef<Edge> captures,
                                  WalkOptions options) {
   GraphTask task(roots);
+  task.keep_graph = options.keep_graph;
   if (!captures.empty()) task.restrict_to(captures, options.accumulate);
   ReadyQueue ready;
   {
@@ -318,6 +319,8 @@ std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_
 }
 
 int64_t current_backward() { return current_task ? current_task->id : -1; }
+
+bool keeps_graph() { return current_task && current_task->keep_graph; }
 
 bool reaches_all_leaves() { return current_task && !current_task->restricted(); }
 

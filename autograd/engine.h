@@ -44,6 +44,8 @@ Tensor fit_gradient(const InputMetadata& expected, Tensor grad, const std::strin
 
 // The backward that runs on this thread: a number no other one has, or -1 for none.
 int64_t current_backward();
+// Whether it leaves to the nodes what they saved, for another one.
+bool keeps_graph();
 // Whether it goes to all leaves, as backward() without inputs does.
 bool reaches_all_leaves();
 // Whether it computes, or has computed, gradients of the inputs of a node, which may be gone.

@@ -1,12 +1,16 @@
-// Gradients of cells: a kernel, or composed where they are differentiated again.
+// Gradients of cells and layers: a kernel, or composed where they are differentiated again.
 #include "autograd/formulas_rnn.h"
 
+#include "aten/composite/recurrent.h"
 #include "aten/ops/_gru_cell_backward.h"
 #include "aten/ops/_lstm_cell_backward.h"
+#include "aten/ops/_recurrent_layers_backward.h"
 #include "aten/ops/cat.h"
 #include "aten/ops/chunk.h"
+#include "aten/ops/clone.h"
 #include "aten/ops/sigmoid.h"
 #include "aten/ops/tanh.h"
+#include "autograd/engine.h"
 #include "autograd/ops_syntax.h"
 
 namespace treadle::autograd {
@@ -40,6 +44,38 @@ std::tuple<Tensor, Tensor, Tensor> gru_cell_backward(const Tensor& grad, const T
   const Tensor dr = dn * h[2] * r * (one - r);
   const Tensor of_input[] = {dr, dz, dn}, of_hidden[] = {dr, dz, dn * r};
   return {aten::cat(TensorList(of_input, 3), 1), aten::cat(TensorList(of_hidden, 3), 1), grad * z};
+}
+
+std::tuple<Tensor, Tensor, Tensor, std::vector<Tensor>> recurrent_layers_backward(
+    const Tensor& grad_output, const Tensor& grad_hy, const Tensor& grad_cy, const Tensor& input,
+    IntList batch_sizes, const Tensor& hx, const Tensor& cx, TensorList params, int64_t cell,
+    bool has_biases, int64_t num_layers, bool bidirectional, const Tensor& output,
+    const Tensor& reserve, std::array<bool, 4> wanted) {
+  if (!grad_enabled()) {
+    const std::vector<Tensor> all = aten::_recurrent_layers_backward(
+        grad_output, grad_hy, grad_cy, input, batch_sizes, hx, cx, params, cell, has_biases,
+        num_layers, bidirectional, output, keeps_graph() ? aten::clone(reserve) : reserve,
+        wanted[3]);
+    return {all[0], all[1], cx.defined() ? all[2] : cx, {all.begin() + 3, all.end()}};
+  }
+  const composite::RecurrentLayers layers{static_cast<composite::Cell>(cell), has_biases,
+                                          num_layers, bidirectional};
+  const auto [out, hy, cy] =
+      composite::recurrent_by_steps(layers, input, batch_sizes, hx, cx, params);
+  std::vector<Tensor> outputs{out, hy}, grads{grad_output, grad_hy}, inputs;
+  if (cx.defined()) outputs.push_back(cy), grads.push_back(grad_cy);
+  if (wanted[0]) inputs.push_back(input);
+  if (wanted[1]) inputs.push_back(hx);
+  if (wanted[2]) inputs.push_back(cx);
+  for (const Tensor& p : params)
+    if (wanted[3] && p.requires_grad()) inputs.push_back(p);
+  const std::vector<Tensor> found = grad(outputs, inputs, grads, true, true, true);
+  auto next = found.begin();
+  const auto take = [&](bool there) { return there ? *next++ : Tensor(); };
+  Tensor of_input = take(wanted[0]), of_hx = take(wanted[1]), of_cx = take(wanted[2]);
+  std::vector<Tensor> of_params;
+  for (const Tensor& p : params) of_params.push_back(take(wanted[3] && p.requires_grad()));
+  return {of_input, of_hx, of_cx, of_params};
 }
 
 }  // namespace treadle::autograd

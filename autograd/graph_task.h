@@ -54,6 +54,7 @@ class GraphTask {
   const int64_t id;  // no two have the same
   std::vector<Tensor> results;
   std::vector<std::function<void()>> callbacks;
+  bool keep_graph = false;  // nodes keep what they saved
 
  private:
   uint32_t number(Node* node);

@@ -49,6 +49,11 @@ class Target:
     is_list: bool
     first: str  # C++ for the number of its first edge
 
+    @property
+    def edges(self) -> str:
+        """C++ arguments that say which edges are its own."""
+        return f"{self.first}, {cpp.cpp_name(self.name)}_count_" if self.is_list else self.first
+
 
 @dataclass(frozen=True)
 class Gradient:
@@ -268,19 +273,14 @@ class _NodeBuilder:
         )
 
     def condition(self, f: Formula, targets: Mapping[str, Target], function: str) -> str:
-        return " || ".join(
-            f"{function}({t.first}, {cpp.cpp_name(t.name)}_count_)"
-            if t.is_list
-            else f"{function}({t.first})"
-            for t in (targets[name] for name in f.targets)
-        )
+        return " || ".join(f"{function}({targets[name].edges})" for name in f.targets)
 
     def gradient(self, f: Formula, targets: Mapping[str, Target]) -> Gradient:
         mine = tuple(targets[name] for name in f.targets)
         reason = self.reason(f)
         locals_ = [] if reason is not None else [self.local(s) for s in f.saves]
         if any(t["op"] == "name" and t["name"] == "grad_input_mask" for t in _walk(f.tree)):
-            mask = ", ".join(f"should_compute({t.first})" for t in mine)
+            mask = ", ".join(f"should_compute({t.edges})" for t in mine)
             locals_.append(f"const std::array<bool, {len(mine)}> grad_input_mask = {{{mask}}};")
         return Gradient(
             targets=mine,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 
 namespace treadle {
 
@@ -12,6 +13,10 @@ struct MathSwitches {
   std::atomic<bool> convolution_tf32{true};
   // A convolution's algorithms are timed where it first meets a geometry, the fastest is kept.
   std::atomic<bool> convolution_benchmark{false};
+  // Recurrent layers are computed whole, where the device has a library that does.
+  std::atomic<bool> recurrent_library{true};
+  // How many are timed at most; 0: all.
+  std::atomic<int64_t> convolution_candidates{10};
   // No choice may depend on how long something took.
   std::atomic<bool> convolution_deterministic{false};
 };

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "aten/composite/recurrent.h"
 #include "aten/ops/_gru_cell.h"
 #include "aten/ops/_lstm_cell.h"
+#include "aten/ops/_recurrent_layers.h"
 #include "aten/ops/add.h"
 #include "aten/ops/addmm.h"
 #include "aten/ops/cat.h"
@@ -33,14 +35,10 @@
 #include "aten/ops/transpose.h"
 #include "aten/ops/unbind.h"
 #include "core/error.h"
+#include "core/math_switches.h"
 
 namespace treadle::composite {
 namespace {
-
-enum class Cell { Lstm, Gru, Tanh, Relu };
-
-// Gates of each kind of cell: rows of its weights for each hidden unit.
-int64_t gates_of(Cell cell) { return cell == Cell::Lstm ? 4 : cell == Cell::Gru ? 3 : 1; }
 
 struct State {
   Tensor h, c;  // c for LSTM only
@@ -113,8 +111,9 @@ Tensor joined(const Tensor& a, const Tensor& b) {
 
 // One direction of one layer. The steps of `input` are its first dimension, or, where it is packed,
 // runs of rows; the result has the same form.
-Tensor run(Cell cell, const Tensor& input, IntList batch_sizes, bool packed, bool reverse,
-           const Weights& w, State& state) {
+Tensor run(Cell cell, const Tensor& input, IntList batch_sizes, bool reverse, const Weights& w,
+           State& state) {
+  const bool packed = !batch_sizes.empty();
   const Tensor all = input_gates(cell, input, w), w_hh = aten::t(w.w_hh);
   const std::vector<Tensor> gates =
       packed ? aten::split(all, batch_sizes, 0) : aten::unbind(all, 0);
@@ -149,22 +148,56 @@ Tensor run(Cell cell, const Tensor& input, IntList batch_sizes, bool packed, boo
   return packed ? aten::cat(outputs) : aten::stack(outputs);
 }
 
+Weights weights_at(const RecurrentLayers& l, int64_t index, bool projected, TensorList params) {
+  const int64_t each = l.weights_each(projected);
+  const auto param = [&](int64_t k) { return params[static_cast<size_t>(index * each + k)]; };
+  Weights w{param(0), param(1), {}, {}, {}};
+  if (l.has_biases) w.b_ih = param(2), w.b_hh = param(3);
+  if (projected) w.w_hr = param(each - 1);
+  return w;
+}
+
+// Whether the backend of a tensor's device does whole layers at once.
+bool at_once(const Tensor& input) {
+  if (input.is_cpu() || !math_switches().recurrent_library) return false;
+  const KernelRow* const row =
+      aten::ops::_recurrent_layers::op.table().row(input.device().type, Layout::Strided);
+  const auto t = static_cast<size_t>(input.dtype());
+  return row && (row->kernels[t] || row->boxed[t]) && row->places[t] &&
+         row->places[t]->source < KernelSource::Composite;
+}
+
+// Layers between which nothing is dropped.
+std::tuple<Tensor, Tensor, Tensor> run_layers(const RecurrentLayers& l, const Tensor& input,
+                                              IntList batch_sizes, const Tensor& hx,
+                                              const Tensor& cx, TensorList params) {
+  if (at_once(input) && input.numel() > 0 && hx.numel() > 0) {
+    const bool record = grad_enabled() && !inference_enabled() &&
+                        (input.requires_grad() || hx.requires_grad() || cx.requires_grad() ||
+                         std::any_of(params.begin(), params.end(),
+                                     [](const Tensor& t) { return t.requires_grad(); }));
+    const auto [out, h, c, reserve] =
+        aten::_recurrent_layers(input, batch_sizes, hx, cx, params, static_cast<int64_t>(l.cell),
+                                l.has_biases, l.num_layers, l.bidirectional, record);
+    if (out.numel() > 0) return {out, h, cx.defined() ? c : cx};
+  }
+  return recurrent_by_steps(l, input, batch_sizes, hx, cx, params);
+}
+
 struct Settings {
   const char* op;
-  Cell cell;
-  bool has_biases;
-  int64_t num_layers;
+  RecurrentLayers layers;
   double dropout;
-  bool train, bidirectional;
+  bool train;
 };
 
 // All layers. hx and cx are (layers * directions, B, units).
 std::tuple<Tensor, Tensor, Tensor> layers(const Settings& s, Tensor input, IntList batch_sizes,
-                                          bool packed, const Tensor& hx, const Tensor& cx,
-                                          TensorList params) {
-  const int64_t directions = s.bidirectional ? 2 : 1;
-  const int64_t count = checked_numel({s.num_layers, directions});
-  const int64_t batch = packed ? batch_sizes[0] : input.size(1);
+                                          const Tensor& hx, const Tensor& cx, TensorList params) {
+  const RecurrentLayers& l = s.layers;
+  const int64_t directions = l.directions();
+  const int64_t count = checked_numel({l.num_layers, directions});
+  const int64_t batch = batch_sizes.empty() ? input.size(1) : batch_sizes[0];
   check<ErrorKind::Runtime>(hx.dim() == 3 && hx.size(0) == count && hx.size(1) == batch, s.op,
                             ": expected hidden state of shape (", count, ", ", batch,
                             ", hidden), got ", hx.sizes());
@@ -172,7 +205,7 @@ std::tuple<Tensor, Tensor, Tensor> layers(const Settings& s, Tensor input, IntLi
                             input.dtype(), ", got ", hx.dtype());
   const int64_t hidden = hx.size(2);
   int64_t units = hidden;
-  if (s.cell == Cell::Lstm) {
+  if (l.cell == Cell::Lstm) {
     check<ErrorKind::Runtime>(
         cx.dim() == 3 && cx.size(0) == count && cx.size(1) == batch && cx.dtype() == input.dtype(),
         s.op, ": expected cell state of dtype ", input.dtype(), " and shape (", count, ", ", batch,
@@ -180,32 +213,36 @@ std::tuple<Tensor, Tensor, Tensor> layers(const Settings& s, Tensor input, IntLi
     units = cx.size(2);
   }
   const bool projected = units != hidden;
-  const int64_t each = (s.has_biases ? 4 : 2) + (projected ? 1 : 0);
+  const int64_t each = l.weights_each(projected);
   check<ErrorKind::Runtime>(static_cast<int64_t>(params.size()) == checked_numel({count, each}),
                             s.op, ": expected ", each, " weights for each of ", count,
                             " layers and directions, got ", params.size());
-  const std::vector<Tensor> h0 = aten::unbind(hx, 0);
-  const std::vector<Tensor> c0 =
-      cx.defined() ? aten::unbind(cx, 0) : std::vector<Tensor>(h0.size());
-  std::vector<Tensor> h_end, c_end;
-  for (int64_t layer = 0; layer < s.num_layers; ++layer) {
-    std::vector<Tensor> outputs;
-    for (int64_t direction = 0; direction < directions; ++direction) {
-      const int64_t index = layer * directions + direction;
-      const auto param = [&](int64_t k) { return params[static_cast<size_t>(index * each + k)]; };
-      Weights w{param(0), param(1), {}, {}, {}};
-      if (s.has_biases) w.b_ih = param(2), w.b_hh = param(3);
-      if (projected) w.w_hr = param(each - 1);
-      check_weights(s.op, s.cell, w, input.size(-1), units, hidden, input);
-      State state{h0[static_cast<size_t>(index)], c0[static_cast<size_t>(index)]};
-      outputs.push_back(run(s.cell, input, batch_sizes, packed, direction == 1, w, state));
-      h_end.push_back(state.h);
-      c_end.push_back(state.c);
-    }
-    input = directions == 1 ? outputs[0] : aten::cat(outputs, -1);
-    if (s.dropout > 0 && layer + 1 < s.num_layers) input = aten::dropout(input, s.dropout, s.train);
+  for (int64_t index = 0; index < count; ++index) {
+    const int64_t features =
+        index < directions ? input.size(-1) : checked_numel({hidden, directions});
+    check_weights(s.op, l.cell, weights_at(l, index, projected, params), features, units, hidden,
+                  input);
   }
-  return {input, aten::stack(h_end), cx.defined() ? aten::stack(c_end) : Tensor()};
+  if (s.dropout == 0 || !s.train || l.num_layers == 1)
+    return run_layers(l, input, batch_sizes, hx, cx, params);
+
+  RecurrentLayers one = l;
+  one.num_layers = 1;
+  const auto weights = static_cast<size_t>(directions * each);
+  std::vector<Tensor> h_end, c_end;
+  for (int64_t layer = 0; layer < l.num_layers; ++layer) {
+    const auto own = [&](const Tensor& state) {
+      return state.defined() ? aten::narrow(state, 0, layer * directions, directions) : state;
+    };
+    if (layer > 0) input = aten::dropout(input, s.dropout, true);
+    const auto [out, h, c] =
+        run_layers(one, input, batch_sizes, own(hx), own(cx),
+                   params.slice(static_cast<size_t>(layer) * weights, weights));
+    input = out;
+    h_end.push_back(h);
+    c_end.push_back(c);
+  }
+  return {input, aten::cat(h_end), cx.defined() ? aten::cat(c_end) : cx};
 }
 
 std::tuple<Tensor, Tensor, Tensor> whole(const Settings& s, const Tensor& input, const Tensor& hx,
@@ -217,7 +254,7 @@ std::tuple<Tensor, Tensor, Tensor> whole(const Settings& s, const Tensor& input,
   check<ErrorKind::Runtime>(steps.size(0) > 0, s.op,
                             ": expected a sequence of at least 1 step, got input of shape ",
                             input.sizes());
-  auto [out, h, c] = layers(s, steps, {}, false, hx, cx, params);
+  auto [out, h, c] = layers(s, steps, {}, hx, cx, params);
   return {batch_first ? aten::transpose(out, 0, 1) : out, h, c};
 }
 
@@ -247,7 +284,7 @@ std::tuple<Tensor, Tensor, Tensor> of_packed(const Settings& s, const Tensor& da
   }
   check<ErrorKind::Runtime>(left == 0, s.op, ": expected batch_sizes that sum to ", data.size(0),
                             ", the rows of data, got ", data.size(0) - left);
-  return layers(s, data, sizes, true, hx, cx, params);
+  return layers(s, data, sizes, hx, cx, params);
 }
 
 std::pair<Tensor, Tensor> lstm_state(const char* op, TensorList hx) {
@@ -277,11 +314,34 @@ State cell_of(const char* op, Cell cell, const Tensor& input, const Tensor& hx, 
 
 }  // namespace
 
+std::tuple<Tensor, Tensor, Tensor> recurrent_by_steps(const RecurrentLayers& l, Tensor input,
+                                                      IntList batch_sizes, const Tensor& hx,
+                                                      const Tensor& cx, TensorList params) {
+  const bool projected = cx.defined() && cx.size(2) != hx.size(2);
+  const std::vector<Tensor> h0 = aten::unbind(hx, 0);
+  const std::vector<Tensor> c0 =
+      cx.defined() ? aten::unbind(cx, 0) : std::vector<Tensor>(h0.size());
+  std::vector<Tensor> h_end, c_end;
+  for (int64_t layer = 0; layer < l.num_layers; ++layer) {
+    std::vector<Tensor> outputs;
+    for (int64_t direction = 0; direction < l.directions(); ++direction) {
+      const int64_t index = layer * l.directions() + direction;
+      State state{h0[static_cast<size_t>(index)], c0[static_cast<size_t>(index)]};
+      outputs.push_back(run(l.cell, input, batch_sizes, direction == 1,
+                            weights_at(l, index, projected, params), state));
+      h_end.push_back(state.h);
+      c_end.push_back(state.c);
+    }
+    input = l.bidirectional ? aten::cat(outputs, -1) : outputs[0];
+  }
+  return {input, aten::stack(h_end), cx.defined() ? aten::stack(c_end) : cx};
+}
+
 std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& input, TensorList hx, TensorList params,
                                         bool has_biases, int64_t num_layers, double dropout,
                                         bool train, bool bidirectional, bool batch_first) {
   const auto [h, c] = lstm_state("lstm", hx);
-  return whole({"lstm", Cell::Lstm, has_biases, num_layers, dropout, train, bidirectional}, input,
+  return whole({"lstm", {Cell::Lstm, has_biases, num_layers, bidirectional}, dropout, train}, input,
                h, c, params, batch_first);
 }
 std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& data, const Tensor& batch_sizes,
@@ -289,7 +349,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& data, const Tensor& batch_
                                         int64_t num_layers, double dropout, bool train,
                                         bool bidirectional) {
   const auto [h, c] = lstm_state("lstm", hx);
-  return of_packed({"lstm", Cell::Lstm, has_biases, num_layers, dropout, train, bidirectional},
+  return of_packed({"lstm", {Cell::Lstm, has_biases, num_layers, bidirectional}, dropout, train},
                    data, batch_sizes, h, c, params);
 }
 
@@ -297,7 +357,7 @@ std::tuple<Tensor, Tensor> gru(const Tensor& input, const Tensor& hx, TensorList
                                bool has_biases, int64_t num_layers, double dropout, bool train,
                                bool bidirectional, bool batch_first) {
   const auto [out, h, c] =
-      whole({"gru", Cell::Gru, has_biases, num_layers, dropout, train, bidirectional}, input, hx,
+      whole({"gru", {Cell::Gru, has_biases, num_layers, bidirectional}, dropout, train}, input, hx,
             Tensor(), params, batch_first);
   return {out, h};
 }
@@ -305,7 +365,7 @@ std::tuple<Tensor, Tensor> gru(const Tensor& data, const Tensor& batch_sizes, co
                                TensorList params, bool has_biases, int64_t num_layers,
                                double dropout, bool train, bool bidirectional) {
   const auto [out, h, c] =
-      of_packed({"gru", Cell::Gru, has_biases, num_layers, dropout, train, bidirectional}, data,
+      of_packed({"gru", {Cell::Gru, has_biases, num_layers, bidirectional}, dropout, train}, data,
                 batch_sizes, hx, Tensor(), params);
   return {out, h};
 }
@@ -314,15 +374,15 @@ std::tuple<Tensor, Tensor> rnn_tanh(const Tensor& input, const Tensor& hx, Tenso
                                     bool has_biases, int64_t num_layers, double dropout, bool train,
                                     bool bidirectional, bool batch_first) {
   const auto [out, h, c] =
-      whole({"rnn_tanh", Cell::Tanh, has_biases, num_layers, dropout, train, bidirectional}, input,
-            hx, Tensor(), params, batch_first);
+      whole({"rnn_tanh", {Cell::Tanh, has_biases, num_layers, bidirectional}, dropout, train},
+            input, hx, Tensor(), params, batch_first);
   return {out, h};
 }
 std::tuple<Tensor, Tensor> rnn_tanh(const Tensor& data, const Tensor& batch_sizes, const Tensor& hx,
                                     TensorList params, bool has_biases, int64_t num_layers,
                                     double dropout, bool train, bool bidirectional) {
   const auto [out, h, c] =
-      of_packed({"rnn_tanh", Cell::Tanh, has_biases, num_layers, dropout, train, bidirectional},
+      of_packed({"rnn_tanh", {Cell::Tanh, has_biases, num_layers, bidirectional}, dropout, train},
                 data, batch_sizes, hx, Tensor(), params);
   return {out, h};
 }
@@ -331,15 +391,15 @@ std::tuple<Tensor, Tensor> rnn_relu(const Tensor& input, const Tensor& hx, Tenso
                                     bool has_biases, int64_t num_layers, double dropout, bool train,
                                     bool bidirectional, bool batch_first) {
   const auto [out, h, c] =
-      whole({"rnn_relu", Cell::Relu, has_biases, num_layers, dropout, train, bidirectional}, input,
-            hx, Tensor(), params, batch_first);
+      whole({"rnn_relu", {Cell::Relu, has_biases, num_layers, bidirectional}, dropout, train},
+            input, hx, Tensor(), params, batch_first);
   return {out, h};
 }
 std::tuple<Tensor, Tensor> rnn_relu(const Tensor& data, const Tensor& batch_sizes, const Tensor& hx,
                                     TensorList params, bool has_biases, int64_t num_layers,
                                     double dropout, bool train, bool bidirectional) {
   const auto [out, h, c] =
-      of_packed({"rnn_relu", Cell::Relu, has_biases, num_layers, dropout, train, bidirectional},
+      of_packed({"rnn_relu", {Cell::Relu, has_biases, num_layers, bidirectional}, dropout, train},
                 data, batch_sizes, hx, Tensor(), params);
   return {out, h};
 }

@@ -79,6 +79,7 @@ std::atomic<bool>& math_switch(const std::string& name) {
   if (name == "convolution_tf32") return all.convolution_tf32;
   if (name == "convolution_benchmark") return all.convolution_benchmark;
   if (name == "convolution_deterministic") return all.convolution_deterministic;
+  if (name == "recurrent_library") return all.recurrent_library;
   fail<ErrorKind::Value>("_math_switch: expected the name of a switch, got '", name, "'");
 }
 
@@ -116,6 +117,16 @@ void init_settings(PyObject* module) {
   m.def(
       "_set_math_switch", [](const std::string& name, bool on) { math_switch(name) = on; },
       py::arg("name"), py::arg("on"), "Sets a switch of the libraries beneath operators.");
+  m.def(
+      "_convolution_candidates", [] { return math_switches().convolution_candidates.load(); },
+      "How many ways of a convolution are timed at most.");
+  m.def(
+      "_set_convolution_candidates",
+      [](int64_t most) {
+        check<ErrorKind::Value>(most >= 0, "benchmark_limit: expected at least 0, got ", most);
+        math_switches().convolution_candidates = most;
+      },
+      py::arg("most"), "Sets how many ways of a convolution are timed at most; 0: all.");
   m.def("_memory_stats", &memory_stats, "Bytes and allocations on the CPU.");
 
   m.def("is_inference_mode_enabled", &inference_enabled, "Whether inference mode is on.");

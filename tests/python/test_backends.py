@@ -121,6 +121,16 @@ def _losses(device: str, steps: int = 8) -> tuple[list[float], treadle.nn.Module
 
 
 @alone
+def test_switches_are_found_beside_a_backend(minimal: str) -> None:
+    treadle.load_backend(minimal)
+    with treadle.backends.cudnn.flags(enabled=False, benchmark_limit=3):
+        assert not treadle.backends.cudnn.enabled and treadle.backends.cudnn.benchmark_limit == 3
+    assert treadle.backends.cudnn.enabled and treadle.backends.mkldnn.is_available()
+    with pytest.raises(AttributeError):
+        treadle.backends.nothing
+
+
+@alone
 def test_training_on_two_in_one_process(minimal: str, other: str) -> None:
     treadle.load_backend(minimal), treadle.load_backend(other)
     wanted, _ = _losses("cpu")

@@ -26,12 +26,12 @@ _LAZY = {
     "loaded": "_loading",
 }
 
-_module = _names.attributes_of(__name__)
+_attribute = _names.attributes_of(__name__)
 
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
-        return _module(name)
+        return _attribute(name)
     value = getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
     globals()[name] = value
     return value

@@ -1,12 +1,12 @@
-"""The switches of cuDNN, which computes convolutions on CUDA devices.
+"""The switches of cuDNN, which computes convolutions and recurrent layers on CUDA devices.
 
-    treadle.backends.cudnn.benchmark = True       # time the algorithms of each geometry once
+    treadle.backends.cudnn.benchmark = True       # time the plans of each geometry once
+    treadle.backends.cudnn.benchmark_limit = 0    # all of them; 10 unless it is set
     treadle.backends.cudnn.deterministic = True   # no choice by time, whatever benchmark says
     treadle.backends.cudnn.allow_tf32 = False     # products of float32 are products of float32
 
-Every algorithm that is chosen gives the same bits each time, with and without `deterministic`.
-`enabled` and `benchmark_limit` are remembered: there is no other library, and all algorithms are
-timed.
+Every plan that is chosen gives the same bits each time, with and without `deterministic`.
+Unless `enabled`, recurrent layers go step by step; convolutions have no other library.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from treadle import _C, cuda
 from treadle._C import Tensor
 from treadle.backends._flags import set_for_a_while
 
-enabled = True
-benchmark_limit: Optional[int] = 10
+enabled: bool
+benchmark_limit: int
 fp32_precision = "none"
 benchmark: bool
 deterministic: bool
@@ -36,7 +36,12 @@ def _switch(name: str) -> Any:
 
 
 class _Module(ModuleType):
+    enabled = _switch("recurrent_library")
     benchmark = _switch("convolution_benchmark")
+    benchmark_limit = property(
+        lambda module: _C._convolution_candidates(),
+        lambda module, most: _C._set_convolution_candidates(10 if most is None else most),
+    )
     deterministic = _switch("convolution_deterministic")
     allow_tf32 = _switch("convolution_tf32")
 
