@@ -62,29 +62,60 @@ def _product(dtype: str) -> Case:
     return Case(make, lambda quick: 2.0 * side(quick) ** 3, "operations")
 
 
-def _convolution(dtype: str, channels: int, side: int, kernel: int, backward: bool) -> Case:
+def _convolution(
+    dtype: str, channels: int, side: int, kernel: int, backward: bool, groups: int = 1
+) -> Case:
+    options = {"padding": kernel // 2, "groups": groups}
+
     def batch(quick: bool) -> int:
         return 1 if quick else 64
 
     def make(torch: Any, device: str, quick: bool) -> Call:
         kind = getattr(torch, dtype)
         x = torch.rand(batch(quick), channels, side, side, device=device).to(kind)
-        w = torch.rand(channels, channels, kernel, kernel, device=device).to(kind)
+        w = torch.rand(channels, channels // groups, kernel, kernel, device=device).to(kind)
         convolve = torch.nn.functional.conv2d
         if not backward:
-            return lambda: convolve(x, w, padding=kernel // 2)
+            return lambda: convolve(x, w, **options)
         x.requires_grad_()
         w.requires_grad_()
-        seed = torch.rand_like(convolve(x, w, padding=kernel // 2).detach())
+        seed = torch.rand_like(convolve(x, w, **options).detach())
 
         def step() -> None:
-            torch.autograd.grad(convolve(x, w, padding=kernel // 2), (x, w), seed)
+            torch.autograd.grad(convolve(x, w, **options), (x, w), seed)
 
         return step
 
     def amount(quick: bool) -> float:
-        once = 2.0 * batch(quick) * (channels * side * kernel) ** 2
+        once = 2.0 * batch(quick) * (channels * side * kernel) ** 2 / groups
         return 3 * once if backward else once
+
+    return Case(make, amount, "operations")
+
+
+def _recurrent(kind: str, dtype: str, units: int, layers: int) -> Case:
+    """Outputs and all gradients of 50 steps."""
+
+    def sizes(quick: bool) -> tuple[int, int, int]:
+        return (3, 2, 16) if quick else (50, 64, units)
+
+    def make(torch: Any, device: str, quick: bool) -> Call:
+        steps, batch, width = sizes(quick)
+        as_dtype = {"device": device, "dtype": getattr(torch, dtype)}
+        net = getattr(torch.nn, kind)(width, width, layers, **as_dtype)
+        x = torch.rand(steps, batch, width, **as_dtype).requires_grad_()
+        leaves = [x, *net.parameters()]
+        seed = torch.rand_like(net(x)[0].detach())
+
+        def step() -> None:
+            torch.autograd.grad(net(x)[0], leaves, seed)
+
+        return step
+
+    def amount(quick: bool) -> float:
+        steps, batch, width = sizes(quick)
+        gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[kind]
+        return 3 * 2.0 * layers * steps * batch * gates * 2 * width**2
 
     return Case(make, amount, "operations")
 
@@ -124,6 +155,13 @@ KERNELS = {
     "conv 1x1, 64 x 256 x 14 x 14, float32": _convolution("float32", 256, 14, 1, False),
     "conv 3x3, 64 x 256 x 14 x 14, bfloat16": _convolution("bfloat16", 256, 14, 3, False),
     "its gradients, bfloat16": _convolution("bfloat16", 256, 14, 3, True),
+    "depthwise 3x3, 64 x 144 x 56 x 56, float32": _convolution("float32", 144, 56, 3, False, 144),
+    "depthwise gradients, float32": _convolution("float32", 144, 56, 3, True, 144),
+    "depthwise 3x3, 64 x 144 x 56 x 56, bfloat16": _convolution("bfloat16", 144, 56, 3, False, 144),
+    "depthwise gradients, bfloat16": _convolution("bfloat16", 144, 56, 3, True, 144),
+    "LSTM 2 x 1024 with gradients, float32": _recurrent("LSTM", "float32", 1024, 2),
+    "LSTM 2 x 1024 with gradients, bfloat16": _recurrent("LSTM", "bfloat16", 1024, 2),
+    "GRU 128 with gradients, float32": _recurrent("GRU", "float32", 128, 1),
     "a + b, 1024 elements": _queued(lambda torch, a, b, out: a + b),
     "add with out=": _queued(lambda torch, a, b, out: torch.add(a, b, out=out)),
     "exp in place": _queued(lambda torch, a, b, out: out.exp_()),

@@ -1,8 +1,8 @@
 """./dev test: the C++ tests by Bazel, pytest against the package just built, and, where the CUDA
-toolkit is, some of the operators' tests on an emulated CUDA device; and one total.
+toolkit is, some of the tests of devices on an emulated CUDA device; and one total.
 
 The last line counts test cases of all: `1234 passed, 0 failed`. `./dev test --emulated` runs every
-test of operators and gradients on the emulated device, or the files that are named.
+test of operators, gradients and devices on the emulated one, or the files that are named.
 """
 
 from __future__ import annotations
@@ -25,9 +25,16 @@ from ui import ROOT, DevError, run, say, step
 TESTS_FAILED, NO_TESTS = 3, 4
 
 EMULATOR = "aten/cuda/emulator:libtreadle_cuda_emulated.so"
-# What runs there; and what of the first is a part of every whole run: values in a few dtypes.
-EMULATED = ["tests/python/test_operators.py", "tests/python/test_gradients.py"]
-EMULATED_ALWAYS = "test_reference and (float32 or bfloat16 or int64 or bool or complex64)"
+OPERATORS = "tests/python/test_operators.py"
+DEVICE_TESTS = [str(path.relative_to(ROOT)) for path in sorted((ROOT / "tests/gpu").glob("*.py"))]
+# What runs there; and what is a part of every whole run: values in a few dtypes, and what is
+# computed by the longest way round.
+EMULATED = [OPERATORS, "tests/python/test_gradients.py", *DEVICE_TESTS]
+EMULATED_ALWAYS = [OPERATORS, "tests/gpu/on_convolutions.py", "tests/gpu/on_recurrent.py"]
+EMULATED_ALWAYS_NAMES = (
+    "(test_reference and (float32 or bfloat16 or int64 or bool or complex64)) "
+    "or on_convolutions or on_recurrent"
+)
 
 
 class Count:
@@ -88,8 +95,8 @@ def main(args: argparse.Namespace) -> int:
         total.add(count)
     if not (args.cpp or args.python or args.paths or args.k or args.asan or args.fast):
         if has_cuda_toolkit():
-            args.k = EMULATED_ALWAYS
-            total.add(run_emulated(args, EMULATED[:1]))
+            args.k = EMULATED_ALWAYS_NAMES
+            total.add(run_emulated(args, EMULATED_ALWAYS))
         else:
             say("without the CUDA toolkit there are no tests on an emulated CUDA device")
     print(total)

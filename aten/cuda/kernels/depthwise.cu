@@ -18,6 +18,12 @@ struct Shape {
   int window[2], stride[2], padding[2], dilation[2];
 };
 
+// Neighbours that are stored at once where they are aligned.
+template <class T, int n>
+struct alignas(n * sizeof(T) < 16 ? n * sizeof(T) : 16) Run {
+  T of[n];
+};
+
 // K x K windows that step by S, next to each other; K = 0: any. I holds numbers of elements of y.
 template <class T, class I, int K, int S, bool turned>
 __global__ void forward_kernel(const T* x, const T* w, const T* bias, T* y, Shape s) {
@@ -68,9 +74,16 @@ __global__ void forward_kernel(const T* x, const T* w, const T* bias, T* y, Shap
     }
     const C addend = bias ? widened(bias[channel]) : C(0);
     T* const to = y + (image * s.rows + row) * s.columns + first;
+    Run<T, run> results;
 #pragma unroll
-    for (int r = 0; r < run; ++r)
-      if (first + r < s.columns) to[r] = narrowed<T>(sums[r] + addend);
+    for (int r = 0; r < run; ++r) results.of[r] = narrowed<T>(sums[r] + addend);
+    if (first + run <= s.columns && reinterpret_cast<uintptr_t>(to) % alignof(Run<T, run>) == 0) {
+      *reinterpret_cast<Run<T, run>*>(to) = results;
+    } else {
+#pragma unroll
+      for (int r = 0; r < run; ++r)
+        if (first + r < s.columns) to[r] = results.of[r];
+    }
   });
 }
 
