@@ -10,6 +10,7 @@
 #include "aten/cuda/outside_capture.h"
 #include "aten/cuda/trace.h"
 #include "core/error.h"
+#include "core/waits.h"
 
 namespace treadle::cuda {
 namespace {
@@ -64,6 +65,20 @@ class Mark {
   cudaEvent_t event_ = nullptr;
 };
 
+// The devices whose memory this one can read by itself, a bit for each.
+int64_t peers_of(int device) {
+  int count = 0;
+  succeed(calls().get_device_count(&count), "counting devices");
+  int64_t all = 0;
+  for (int other = 0; other < std::min(count, 63); ++other) {
+    int can = 0;
+    if (other != device)
+      succeed(calls().device_can_access_peer(&can, device, other), "looking at a device");
+    all |= int64_t{can != 0} << other;
+  }
+  return all;
+}
+
 }  // namespace
 
 int count_devices() noexcept {
@@ -102,6 +117,7 @@ const DeviceFacts& device_facts(int device) {
       {"pci_bus_id", p.pciBusID},
       {"pci_device_id", p.pciDeviceID},
       {"pci_domain_id", p.pciDomainID},
+      {"peers", peers_of(device)},
   };
   return known->emplace(device, std::move(facts)).first->second;
 }
@@ -142,19 +158,19 @@ bool CudaBackend::copy(MemoryPlace to, MemoryPlace from, size_t nbytes, bool non
   }
   const bool upwards = from.device.is_cpu(), downwards = to.device.is_cpu();
   const int device = downwards ? from.device.index : to.device.index;
+  const void* const here = upwards || downwards ? address_of(upwards ? from : to) : nullptr;
+  const bool queued = !here || (non_blocking && pinned_.contains(here));
+  if (!queued) about_to_wait("cuda");
   const DeviceGuard guard(device);
   const cudaStream_t stream = stream_on(device);
   succeed(calls().memcpy_async(address_of(to), address_of(from), nbytes, cudaMemcpyDefault, stream),
           upwards     ? "copying to a device"
           : downwards ? "copying from a device"
                       : "copying on a device");
-  if (!upwards && !downwards) return true;
-  const void* const here = address_of(upwards ? from : to);
-  if (non_blocking && pinned_.contains(here)) {
+  if (!queued)
+    synchronize_stream(device, current_stream({DeviceType::CUDA, static_cast<int8_t>(device)}));
+  else if (here)
     pinned_.note_use(here, device, stream);
-    return true;
-  }
-  synchronize_stream(device, current_stream({DeviceType::CUDA, static_cast<int8_t>(device)}));
   return true;
 }
 

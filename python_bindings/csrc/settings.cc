@@ -6,6 +6,7 @@
 #include "core/layers.h"
 #include "core/math_switches.h"
 #include "core/parallel.h"
+#include "core/waits.h"
 #include "python_bindings/csrc/casters.h"
 #include "python_bindings/csrc/convert.h"
 #include "python_bindings/csrc/default_device.h"
@@ -83,6 +84,12 @@ std::atomic<bool>& math_switch(const std::string& name) {
   fail<ErrorKind::Value>("_math_switch: expected the name of a switch, got '", name, "'");
 }
 
+// From any thread, with the interpreter's lock or without.
+void warn(const char* text) {
+  const py::gil_scoped_acquire lock;
+  checked(PyErr_WarnEx(PyExc_UserWarning, text, 1));
+}
+
 }  // namespace
 
 void init_settings(PyObject* module) {
@@ -127,6 +134,12 @@ void init_settings(PyObject* module) {
         math_switches().convolution_candidates = most;
       },
       py::arg("most"), "Sets how many ways of a convolution are timed at most; 0: all.");
+  set_wait_warning(&warn);
+  m.def(
+      "_waits", [] { return static_cast<int>(waits()); }, "What becomes of calls that wait.");
+  m.def(
+      "_set_waits", [](int mode) { set_waits(static_cast<Waits>(mode)); }, py::arg("mode"),
+      "Sets what becomes of calls that wait: 0 nothing, 1 a warning, 2 an error.");
   m.def("_memory_stats", &memory_stats, "Bytes and allocations on the CPU.");
 
   m.def("is_inference_mode_enabled", &inference_enabled, "Whether inference mode is on.");

@@ -157,3 +157,33 @@ def test_properties() -> None:
     assert p.total_memory > 1 << 30 and p.name == cuda.get_device_name()
     assert cuda.get_device_capability() >= (8, 0)
     assert cuda.mem_get_info()[1] == p.total_memory
+
+
+def test_calls_that_wait_are_told_or_refused() -> None:
+    x = treadle.ones(4, device="cuda")
+    pinned = treadle.ones(4).pin_memory()
+    try:
+        cuda.set_sync_debug_mode("error")
+        assert cuda.get_sync_debug_mode() == 2
+        for call in (x.sum().item, x.cpu, x.nonzero, x.tolist):
+            with pytest.raises(RuntimeError, match="^cuda: expected a call that does not wait for"):
+                call()
+        y = x * 2 + pinned.to("cuda", non_blocking=True)
+        cuda.synchronize()  # which is asked for
+        cuda.set_sync_debug_mode(1)
+        with pytest.warns(UserWarning, match="called an operation that waits for the device"):
+            assert y.sum().item() == 12
+    finally:
+        cuda.set_sync_debug_mode("default")
+    assert cuda.get_sync_debug_mode() == 0 and x.sum().item() == 4
+    with pytest.raises(RuntimeError, match="expected one of `default`, `warn`, `error`: loud"):
+        cuda.set_sync_debug_mode("loud")
+
+
+def test_which_devices_reach_each_other() -> None:
+    if cuda.device_count() < 2:
+        assert not cuda.can_device_access_peer(0, 0)
+        return
+    assert isinstance(cuda.can_device_access_peer(0, 1), bool)
+    x = treadle.arange(5.0, device="cuda:1")
+    assert x.to("cuda:0").sum().item() == 10

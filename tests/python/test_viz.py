@@ -174,3 +174,46 @@ def test_closest_positions():
     assert _closest([0.0, 100.0], [10.0]) == [0.0, 100.0]
     assert _closest([0.0, 0.0], [10.0]) == [-5.0, 5.0]
     assert _closest([10.0, 0.0, 0.0], [2.0, 2.0]) == pytest.approx([4 / 3, 10 / 3, 16 / 3])
+
+
+# ---- memory ----
+
+MIB = 1 << 20
+SEGMENTS = [
+    {
+        "device": 1, "stream": 0, "segment_type": "large", "address": 1 << 30,
+        "total_size": 20 * MIB, "active_size": 15 * MIB,
+        "blocks": [
+            {"size": 15 * MIB, "state": "active_allocated"},
+            {"size": 5 * MIB, "state": "inactive"},
+        ],
+    },
+    {
+        "device": 0, "stream": 3, "segment_type": "small", "address": 512, "total_size": 2 * MIB,
+        "active_size": 1536,
+        "blocks": [
+            {"size": 1024, "state": "active_allocated"},
+            {"size": 512, "state": "active_pending_free"},
+            {"size": 2 * MIB - 1536, "state": "inactive"},
+        ],
+    },
+]  # fmt: skip
+
+
+def test_segments_of_memory():
+    picture = Picture(treadle.viz.memory(SEGMENTS))
+    assert picture.texts == [
+        "2 segments, 22 MiB, of which 15 MiB in use",
+        "device 0, stream 3, small: 1.5 KiB of 2 MiB in use",
+        "device 1, stream 0, large: 15 MiB of 20 MiB in use",
+    ]
+    assert picture.kinds() == ["used", "pending", "kept", "used", "kept"]
+    *_, used, kept = picture.boxes
+    assert used[1] == 0 and kept[1] == pytest.approx(used[3], abs=0.1)
+    assert used[3] == pytest.approx(3 * kept[3], abs=0.1)
+    assert kept[1] + kept[3] == pytest.approx(10 * picture.boxes[2][3], rel=0.01)
+    assert "at 15728640: 5 MiB, kept for later" in treadle.viz.memory({"segments": SEGMENTS}).svg
+    assert treadle.viz.memory([]).svg.count("<text") == 1
+    for wrong in (3, [3], [{"address": 1}]):
+        with pytest.raises(TypeError, match="expected the segments of memory_snapshot"):
+            treadle.viz.memory(wrong)

@@ -72,8 +72,21 @@ def ipc_collect() -> None:
 
 
 def get_sync_debug_mode() -> int:
-    """0: nothing that waits for a device is reported."""
-    return 0
+    """What becomes of calls in which the program waits for a device: 0 nothing, 1 a warning, 2 an
+    error."""
+    return _C._waits()
+
+
+def set_sync_debug_mode(debug_mode: Union[int, str]) -> None:
+    """Warn of calls in which the program waits for a device without having asked to, as `item()`,
+    or refuse them: "default" or 0, "warn" or 1, "error" or 2. RuntimeError for others."""
+    modes = ("default", "warn", "error")
+    number = modes.index(debug_mode) if debug_mode in modes else debug_mode
+    if isinstance(number, bool) or number not in (0, 1, 2):
+        raise RuntimeError(
+            f"invalid value of debug mode, expected one of `default`, `warn`, `error`: {debug_mode}"
+        )
+    _C._set_waits(number)
 
 
 init = _refused("init")
@@ -85,8 +98,8 @@ current_device = _refused("current_device")
 get_device_capability = _refused("get_device_capability")
 get_device_name = _refused("get_device_name")
 get_device_properties = _refused("get_device_properties")
+memory_usage = _refused("memory_usage")
 power_draw = _refused("power_draw")
-set_sync_debug_mode = _refused("set_sync_debug_mode")
 synchronize = _refused("synchronize")
 temperature = _refused("temperature")
 utilization = _refused("utilization")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import warnings
 from types import SimpleNamespace
-from typing import Any, List
+from typing import Any, List, Tuple
 
 from treadle import _C
 from treadle.backends._module import DeviceModule
@@ -29,9 +29,15 @@ class CudaModule(DeviceModule):
     def get_device_properties(self, device: Any = None) -> Any:
         """Facts about a device."""
         facts = dict(_C._backend_properties(self._name, index_of(self._name, device)))
+        del facts["peers"]
         for kind in ("is_integrated", "is_multi_gpu_board"):
             facts[kind] = bool(facts[kind])
         return CudaDeviceProperties(name=self.get_device_name(device), **facts)
+
+    def can_device_access_peer(self, device: Any, peer_device: Any) -> bool:
+        """Whether a device can read the memory of another by itself."""
+        facts = _C._backend_properties(self._name, index_of(self._name, device))
+        return bool(facts["peers"] >> index_of(self._name, peer_device) & 1)
 
     def get_device_capability(self, device: Any = None) -> Any:
         """The compute capability of a device: (9, 0)."""
@@ -57,6 +63,60 @@ class CudaModule(DeviceModule):
         """The compiler's flags for get_arch_list()."""
         numbers = [name[len("sm_") :] for name in self.get_arch_list()]
         return " ".join(f"-gencode compute=compute_{n},code=sm_{n}" for n in numbers)
+
+    # ---- what the driver measures ----
+
+    def utilization(self, device: Any = None) -> int:
+        """The part of the last moments in which a kernel ran on a device, in percent."""
+        nvml, handle = self._nvml(device)
+        return nvml.nvmlDeviceGetUtilizationRates(handle).gpu
+
+    def memory_usage(self, device: Any = None) -> int:
+        """The part of the last moments in which a device's memory was read or written, in
+        percent."""
+        nvml, handle = self._nvml(device)
+        return nvml.nvmlDeviceGetUtilizationRates(handle).memory
+
+    def temperature(self, device: Any = None) -> int:
+        """A device's temperature, in degrees Celsius."""
+        nvml, handle = self._nvml(device)
+        return nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)
+
+    def power_draw(self, device: Any = None) -> int:
+        """What a device takes, in milliwatts."""
+        nvml, handle = self._nvml(device)
+        return nvml.nvmlDeviceGetPowerUsage(handle)
+
+    def clock_rate(self, device: Any = None) -> int:
+        """The clock of a device's multiprocessors, in MHz."""
+        nvml, handle = self._nvml(device)
+        return nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)
+
+    def list_gpu_processes(self, device: Any = None) -> str:
+        """The processes that compute on a device, and what they hold of its memory."""
+        nvml, handle = self._nvml(device)
+        index = index_of(self._name, device)
+        lines = [f"GPU:{self.current_device() if index < 0 else index}"]
+        for process in nvml.nvmlDeviceGetComputeRunningProcesses(handle):
+            # None where the driver does not say it.
+            used = (process.usedGpuMemory or 0) / (1 << 20)
+            lines.append(f"process {process.pid:>10d} uses {used:>12.3f} MB GPU memory")
+        return "\n".join(lines if len(lines) > 1 else [*lines, "no processes are running"])
+
+    def _nvml(self, device: Any) -> Tuple[Any, Any]:
+        """NVIDIA's library for that, and the device in it. ModuleNotFoundError without the package
+        nvidia-ml-py."""
+        try:
+            import pynvml
+        except ModuleNotFoundError:
+            raise ModuleNotFoundError(
+                "pynvml: expected the package nvidia-ml-py, got none; install it with: "
+                "pip install nvidia-ml-py"
+            ) from None
+        pynvml.nvmlInit()
+        facts = _C._backend_properties(self._name, index_of(self._name, device))
+        place = "{pci_domain_id:08X}:{pci_bus_id:02X}:{pci_device_id:02X}.0".format(**facts)
+        return pynvml, pynvml.nvmlDeviceGetHandleByPciBusId(place)
 
     # ---- older names ----
 

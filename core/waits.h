@@ -1,0 +1,23 @@
+// Waits: what becomes of calls in which the host waits for a device though nobody asked it to, as
+// where a number of the device is read. Told by backends, just before they wait.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace treadle {
+
+enum class Waits : uint8_t { Silent, Told, Refused };
+
+// Of the process.
+void set_waits(Waits mode);
+Waits waits();
+
+// Nothing, a warning, or RuntimeError: "cuda: expected a call that does not wait for the device,
+// got one that does".
+void about_to_wait(std::string_view device);
+
+// What shows the warnings, set once, by the bindings. It may throw.
+void set_wait_warning(void (*show)(const char* text));
+
+}  // namespace treadle
