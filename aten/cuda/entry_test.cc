@@ -49,11 +49,14 @@ TEST(Entry, KernelsAreRegisteredForDtypesThatTheOperatorHas) {
     if (!op->has_table() || op->info().form != Form::Functional) continue;
     const KernelRow* const row = op->table().row(DeviceType::CUDA, Layout::Strided);
     if (!row) continue;
+    // What only devices have, as whole recurrent layers, has no kernel for the CPU.
+    const bool on_cpu = op->table().row(DeviceType::CPU, Layout::Strided) != nullptr;
     size_t kernels = 0;
     for (int t = 0; t < kNumScalarTypes; ++t) {
       if (!row->kernels[static_cast<size_t>(t)]) continue;
       ++kernels;
-      EXPECT_NE(op->table().find(kCPU, Layout::Strided, static_cast<ScalarType>(t)), nullptr)
+      EXPECT_TRUE(!on_cpu ||
+                  op->table().find(kCPU, Layout::Strided, static_cast<ScalarType>(t)) != nullptr)
           << op->info().name << " has no dtype " << name_of(static_cast<ScalarType>(t));
     }
     EXPECT_GT(kernels, 0u) << op->info().name;
