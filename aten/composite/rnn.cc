@@ -212,6 +212,15 @@ std::tuple<Tensor, Tensor, Tensor> layers(const Settings& s, Tensor input, IntLi
         ", units), got ", cx);
     units = cx.size(2);
   }
+  const auto require_here = [&](const Tensor& t, auto... name) {
+    if (!t.defined()) return;
+    check<ErrorKind::Runtime>(t.device() == input.device(), s.op,
+                              ": expected all tensors on one device, got input on ", input.device(),
+                              " and ", name..., " on ", t.device());
+  };
+  require_here(hx, "the hidden state");
+  require_here(cx, "the cell state");
+  for (size_t i = 0; i < params.size(); ++i) require_here(params[i], "weight ", i);
   const bool projected = units != hidden;
   const int64_t each = l.weights_each(projected);
   check<ErrorKind::Runtime>(static_cast<int64_t>(params.size()) == checked_numel({count, each}),

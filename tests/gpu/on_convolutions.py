@@ -88,6 +88,10 @@ def test_images_that_begin_anywhere(begin: int, dtype: str) -> None:
     treadle.testing.assert_close(y.cpu().double(), expected, rtol=0.02, atol=0.1)
 
 
+def test_the_library_says_its_version() -> None:
+    assert treadle.backends.cudnn.version() // 10000 == 9
+
+
 @pytest.mark.parametrize("limit", [1, 2, 0])
 def test_timed_plans(limit: int) -> None:
     treadle.manual_seed(2)

@@ -98,6 +98,20 @@ def test_packed_gradients() -> None:
     assert torch.autograd.gradcheck(f, (data, *layer.parameters()))
 
 
+def test_tensors_on_several_devices() -> None:
+    layer = nn.LSTM(2, 3)
+    with pytest.raises(RuntimeError) as error:
+        layer(torch.zeros(4, 1, 2, device="meta"))
+    assert str(error.value) == (
+        "lstm: expected all tensors on one device, got input on meta and weight 0 on cpu"
+    )
+    with pytest.raises(RuntimeError) as error:
+        layer(torch.zeros(4, 1, 2), (torch.zeros(1, 1, 3, device="meta"), torch.zeros(1, 1, 3)))
+    assert str(error.value) == (
+        "lstm: expected all tensors on one device, got input on cpu and the hidden state on meta"
+    )
+
+
 def test_training_learns_to_add() -> None:
     """The sum of a sequence, far better than the best constant guess, within 200 steps."""
     torch.manual_seed(0)

@@ -8,6 +8,7 @@ namespace e = treadle::cuda::emulator;
 
 extern "C" {
 
+size_t cudnnGetVersion() { return CUDNN_VERSION; }
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   *handle = reinterpret_cast<cudnnHandle_t>(new e::Handle);
   return CUDNN_STATUS_SUCCESS;

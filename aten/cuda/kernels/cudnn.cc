@@ -37,3 +37,12 @@ void TensorDescription::set(cudnnDataType_t type, const std::vector<int>& sizes)
 }
 
 }  // namespace treadle::cuda
+
+// For treadle.backends.cudnn.version(): 0 where the library is not there.
+extern "C" size_t treadle_cudnn_version() {
+  try {
+    return treadle::cuda::cudnn().GetVersion();
+  } catch (const treadle::Error&) {
+    return 0;
+  }
+}

@@ -24,6 +24,7 @@ struct Cudnn {
   TREADLE_CUDNN(Create);
   TREADLE_CUDNN(SetStream);
   TREADLE_CUDNN(GetErrorString);
+  TREADLE_CUDNN(GetVersion);
   TREADLE_CUDNN(CreateTensorDescriptor);
   TREADLE_CUDNN(DestroyTensorDescriptor);
   TREADLE_CUDNN(SetTensorNdDescriptor);

@@ -11,6 +11,7 @@ Unless `enabled`, recurrent layers go step by step; convolutions have no other l
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from types import ModuleType
 from typing import Any, ContextManager, Optional
@@ -18,6 +19,7 @@ from typing import Any, ContextManager, Optional
 from treadle import _C, cuda
 from treadle._C import Tensor
 from treadle.backends._flags import set_for_a_while
+from treadle.backends._loading import loaded
 
 enabled: bool
 benchmark_limit: int
@@ -55,8 +57,13 @@ def is_available() -> bool:
 
 
 def version() -> Optional[int]:
-    """The version of the library: None, as it is opened by the first convolution."""
-    return None
+    """The version of the library, 91900 for 9.19.0; None without a CUDA device or the library."""
+    if not is_available():
+        return None
+    backend = next(library for library in loaded() if "cuda" in library.devices)
+    asked = ctypes.CDLL(backend.path).treadle_cudnn_version
+    asked.restype = ctypes.c_size_t
+    return asked() or None
 
 
 def is_acceptable(tensor: Tensor) -> bool:
