@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/backend.h"
 #include "core/schema/function_schema.h"
 
 namespace treadle {
@@ -440,6 +441,8 @@ std::vector<std::string> Dispatcher::dangling_kernels() const {
       for (int d = 0; d < num_device_types(); ++d) {
         const auto device = static_cast<DeviceType>(d);
         if (name_of(device) != device_name) continue;
+        // The kernels of another device come with its backend.
+        if (device != DeviceType::CPU && !backend_of(device)) continue;
         const KernelRow* row = op->table().row(device, Layout::Strided);
         if (row && has_kernel(*row)) continue;
         dangling.push_back(str(info.file, ":", info.line(), ": ", info.name,
