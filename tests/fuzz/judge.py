@@ -258,12 +258,14 @@ def _judge_forms(recipe: Recipe, built: Built, result: Any) -> Optional[Finding]
 
 def _may_be_another(recipe: Recipe) -> bool:
     """Whether the call fits an overload other than the one it was drawn for: an argument too many,
-    or a number where this one takes a tensor.
+    a number where this one takes a tensor, or one tensor to write to where it has several results.
     """
     op = recipe.operator
     if sum(other.name == op.name for other in operators()) == 1:
         return False
     given = {a["name"]: node for a, node in zip(op.args, recipe.args)} | recipe.kwargs
+    if len(op.json["returns"]) > 1 and isinstance(recipe.out, TensorNode):
+        return True
     return len(recipe.args) > len(op.args) or any(
         a["type"]["base"] == "Tensor"
         and isinstance(node := given.get(a["name"]), Literal)

@@ -14,7 +14,7 @@ import treadle
 
 from fuzz import law
 from fuzz.draw import draw
-from fuzz.judge import Finding
+from fuzz.judge import Finding, judge
 from fuzz.memory import Snapshot
 from fuzz.recipe import LAYOUTS, Literal, Recipe, TensorNode, build
 from fuzz.script import source
@@ -250,3 +250,9 @@ def test_a_call_in_place_may_write_self_and_nothing_else_wherever_it_stands() ->
         assert before.broken(failed=False) is None
         built.pieces[1 - place].tensor.add_(1)
         assert before.broken(failed=False) == f"argument {1 - place} was written"
+
+
+def test_a_call_that_another_overload_takes_is_not_compared_with_its_own() -> None:
+    """min(a, 0, out=t) is the smaller of two numbers, min(a, 0) goes along a dimension."""
+    zero_dim = TensorNode((), "float32")
+    assert judge(Recipe("min.dim", "out", [zero_dim, Literal(0)], out=zero_dim)) is None
