@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,8 +69,14 @@ def build_package(config: Config) -> Path:
 
 def build_wheel() -> Path:
     """Builds the wheel; returns its path."""
-    folder = build(Config(), WHEEL) / "python_bindings"
-    return max(folder.glob("*.whl"), key=lambda wheel: wheel.stat().st_mtime)
+    tag = "cp{}{}".format(*sys.version_info)
+    return newest_wheel(build(Config(), WHEEL), "treadle", tag)
+
+
+def newest_wheel(output: Path, name: str, tag: str) -> Path:
+    """The wheel of a package for a Python that was made last: those of others lie beside it."""
+    wheels = (output / "python_bindings").glob(f"{name}-*-{tag}-{tag}-*.whl")
+    return max(wheels, key=lambda wheel: wheel.stat().st_mtime)
 
 
 def lay_out(output: Path, target: Path) -> None:

@@ -55,7 +55,7 @@ def main(args: argparse.Namespace) -> int:
         ),
     )
     output = bazel.build(config, *WHEELS.values())
-    wheels = [newest(output / "python_bindings", f"{name}-*-{tag}-{tag}-*.whl") for name in WHEELS]
+    wheels = [bazel.newest_wheel(output, name, tag) for name in WHEELS]
     pack(wheels)
     # Another machine's run of it, and what it runs, are described in tools/gpu.
     say("on a machine with a GPU, in the root of a copy of this tree with build/gpu in it, run:")
@@ -78,11 +78,6 @@ def interpreter(name: str) -> tuple[str, str]:
             "with the GPU has: ./dev gpu --python /path/to/python3.12"
         )
     return lines[0], lines[1]
-
-
-def newest(folder: Path, pattern: str) -> Path:
-    """The file of a pattern that was made last."""
-    return max(folder.glob(pattern), key=lambda path: path.stat().st_mtime)
 
 
 def pack(wheels: list[Path]) -> None:
