@@ -49,4 +49,19 @@ void write(void* data, int64_t at, double v, double beta) {
     static_cast<T*>(data)[at] = static_cast<T>(v);
 }
 
+// Calls f for a dtype that is known when a program runs.
+template <class F>
+auto with_type(cudnnDataType_t type, F f) {
+  switch (type) {
+    case CUDNN_DATA_DOUBLE:
+      return f.template operator()<double>();
+    case CUDNN_DATA_HALF:
+      return f.template operator()<Half>();
+    case CUDNN_DATA_BFLOAT16:
+      return f.template operator()<BFloat16>();
+    default:
+      return f.template operator()<float>();
+  }
+}
+
 }  // namespace treadle::cuda::emulator

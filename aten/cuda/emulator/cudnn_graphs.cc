@@ -62,12 +62,6 @@ size_t size_of(cudnnBackendAttributeType_t type) {
 }
 
 using Sizes64 = std::vector<int64_t>;
-Sizes64 contiguous_strides(const Sizes64& sizes) {
-  Sizes64 strides(sizes.size());
-  int64_t step = 1;
-  for (size_t d = sizes.size(); d-- > 0; step *= sizes[d]) strides[d] = step;
-  return strides;
-}
 Sizes64 sizes_of(const Descriptor& t) { return t.list<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS); }
 bool is_tensor(const Descriptor* t) {
   return t && t->type == CUDNN_BACKEND_TENSOR_DESCRIPTOR && t->final;
@@ -155,7 +149,8 @@ bool fits_together(const Descriptor& d) {
   switch (d.type) {
     case CUDNN_BACKEND_TENSOR_DESCRIPTOR:
       return sizes_of(d).size() >= 4 &&
-             d.list<int64_t>(CUDNN_ATTR_TENSOR_STRIDES) == contiguous_strides(sizes_of(d)) &&
+             IntList(d.list<int64_t>(CUDNN_ATTR_TENSOR_STRIDES)) ==
+                 IntList(contiguous_strides(sizes_of(d))) &&
              d.value<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT) > 0;
     case CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR:
       return same(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS) &&
@@ -366,16 +361,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   e::queue(e::own<e::Handle>(handle).stream, [=] {
     const e::Call c = e::call_of(*ops[0]);
     const e::Descriptor* const add = ops.size() > 1 ? ops[1].get() : nullptr;
-    switch (e::type_of(*c.x)) {
-      case CUDNN_DATA_DOUBLE:
-        return e::compute<double>(c, at, add);
-      case CUDNN_DATA_HALF:
-        return e::compute<treadle::Half>(c, at, add);
-      case CUDNN_DATA_BFLOAT16:
-        return e::compute<treadle::BFloat16>(c, at, add);
-      default:
-        return e::compute<float>(c, at, add);
-    }
+    e::with_type(e::type_of(*c.x), [&]<class T>() { e::compute<T>(c, at, add); });
   });
   return CUDNN_STATUS_SUCCESS;
 }

@@ -93,28 +93,10 @@ std::vector<LayerParts> parts_of(const Layers& l, size_t* elements) {
 
 // Numbers of a dtype that is known when a program runs.
 double read_as(cudnnDataType_t type, const void* data, int64_t at) {
-  switch (type) {
-    case CUDNN_DATA_DOUBLE:
-      return read<double>(data, at);
-    case CUDNN_DATA_HALF:
-      return read<Half>(data, at);
-    case CUDNN_DATA_BFLOAT16:
-      return read<BFloat16>(data, at);
-    default:
-      return read<float>(data, at);
-  }
+  return with_type(type, [&]<class T>() { return read<T>(data, at); });
 }
 void write_as(cudnnDataType_t type, void* data, int64_t at, double v, double beta) {
-  switch (type) {
-    case CUDNN_DATA_DOUBLE:
-      return write<double>(data, at, v, beta);
-    case CUDNN_DATA_HALF:
-      return write<Half>(data, at, v, beta);
-    case CUDNN_DATA_BFLOAT16:
-      return write<BFloat16>(data, at, v, beta);
-    default:
-      return write<float>(data, at, v, beta);
-  }
+  with_type(type, [&]<class T>() { write<T>(data, at, v, beta); });
 }
 Tensor loaded(cudnnDataType_t type, const void* data, IntList sizes) {
   if (!data) return {};

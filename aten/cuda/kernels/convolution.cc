@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "aten/cuda/kernels/depthwise.h"
+#include "aten/cuda/kernels/kept_by_thread.h"
 #include "aten/ops/_convolution_grad_weight.h"
 #include "aten/ops/add.h"
 #include "aten/ops/constant_pad_nd.h"
@@ -50,7 +51,7 @@ ConvolutionGeometry geometry(IntList x, IntList w, IntList y, IntList stride, In
   g.stride = entries_of(stride, spatial, 1);
   g.padding = entries_of(padding, spatial, 0);
   g.dilation = entries_of(dilation, spatial, 1);
-  g.exact = std::is_same_v<T, float> && !math_switches().convolution_tf32;
+  g.exact = exact_factors(g.type);
   return g;
 }
 
@@ -105,11 +106,11 @@ const ConvolutionPlan* plan_for(const ConvolutionGeometry& g, ConvolutionPart pa
                                 cudnnHandle_t handle, const ConvolutionPlan::Places& at,
                                 Device device) {
   // A thread's own: not every plan can be run by several at once.
-  thread_local auto* plans = new std::map<Key, std::optional<ConvolutionPlan>>;
+  auto& plans = kept_by_thread<std::map<Key, std::optional<ConvolutionPlan>>>();
   const bool timed = by_time(device.index);
   const Key key = key_of(g, part, device.index, timed);
-  const auto known = plans->find(key);
-  if (known != plans->end()) return known->second ? &*known->second : nullptr;
+  const auto known = plans.find(key);
+  if (known != plans.end()) return known->second ? &*known->second : nullptr;
   // But all threads go the same way: the bits would differ otherwise.
   static auto* mutex = new std::mutex;
   static auto* chosen = new std::map<Key, size_t>;
@@ -135,7 +136,7 @@ const ConvolutionPlan* plan_for(const ConvolutionGeometry& g, ConvolutionPart pa
       (*chosen)[key] = i;
     }
   }
-  const std::optional<ConvolutionPlan>& kept = (*plans)[key] = std::move(best);
+  const std::optional<ConvolutionPlan>& kept = plans[key] = std::move(best);
   return kept ? &*kept : nullptr;
 }
 

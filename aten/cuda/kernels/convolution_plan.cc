@@ -14,19 +14,20 @@ enum Id : int64_t { kX = 'x', kW = 'w', kY = 'y', kBias = 'b', kSum = 's' };
 
 using Sizes = ConvolutionGeometry::Sizes;
 
+cudnnDataType_t sums_of(const ConvolutionGeometry& g) {
+  return g.type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
+}
+
 CudnnDescriptor tensor(Id id, const ConvolutionGeometry& g, const Sizes& sizes,
                        bool passing = false) {
-  Sizes strides(sizes.size());
-  int64_t step = 1;
-  for (size_t d = sizes.size(); d-- > 0; step *= sizes[d]) strides[d] = step;
   CudnnDescriptor t(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   // What only passes from one operation to the next has the precision of sums.
-  const cudnnDataType_t type = passing && g.type != CUDNN_DATA_DOUBLE ? CUDNN_DATA_FLOAT : g.type;
+  const cudnnDataType_t type = passing ? sums_of(g) : g.type;
   t.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id);
   t.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
   t.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, g.alignment);
   t.set(CUDNN_ATTR_TENSOR_DIMENSIONS, sizes);
-  t.set(CUDNN_ATTR_TENSOR_STRIDES, strides);
+  t.set(CUDNN_ATTR_TENSOR_STRIDES, contiguous_strides(sizes));
   if (passing) t.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &passing);
   succeed_cudnn(t.finalize(), kDoing);
   return t;
@@ -60,10 +61,6 @@ const Names& names_of(ConvolutionPart part) {
               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
   return part == ConvolutionPart::Y ? kForward : part == ConvolutionPart::X ? kData : kFilter;
-}
-
-cudnnDataType_t sums_of(const ConvolutionGeometry& g) {
-  return g.type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
 }
 
 CudnnDescriptor convolution(const ConvolutionGeometry& g) {

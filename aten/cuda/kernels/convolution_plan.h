@@ -32,7 +32,7 @@ class CudnnDescriptor {
   void set(cudnnBackendAttributeName_t name, int64_t value) {
     set(name, CUDNN_TYPE_INT64, 1, &value);
   }
-  void set(cudnnBackendAttributeName_t name, const std::vector<int64_t>& values) {
+  void set(cudnnBackendAttributeName_t name, IntList values) {
     set(name, CUDNN_TYPE_INT64, static_cast<int64_t>(values.size()), values.data());
   }
   // How many there are, of at most `most`.

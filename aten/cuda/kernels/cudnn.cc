@@ -3,6 +3,8 @@
 
 #include <map>
 
+#include "aten/cuda/kernels/kept_by_thread.h"
+
 namespace treadle::cuda {
 
 const Cudnn& cudnn() {
@@ -16,8 +18,7 @@ void succeed_cudnn(cudnnStatus_t code, const char* doing) {
 }
 
 cudnnHandle_t cudnn_on(int device) {
-  thread_local std::map<int, cudnnHandle_t> handles;
-  cudnnHandle_t& handle = handles[device];
+  cudnnHandle_t& handle = kept_by_thread<std::map<int, cudnnHandle_t>>()[device];
   if (!handle) succeed_cudnn(cudnn().Create(&handle), "starting cuDNN");
   succeed_cudnn(cudnn().SetStream(handle, stream_on(device)), "choosing cuDNN's stream");
   return handle;

@@ -12,6 +12,7 @@
 
 #include "aten/cuda/kernels/registration.h"
 #include "aten/cuda/shared_library.h"
+#include "core/math_switches.h"
 
 namespace treadle::cuda {
 
@@ -68,6 +69,11 @@ constexpr cudnnDataType_t kData = std::is_same_v<T, double>     ? CUDNN_DATA_DOU
                                   : std::is_same_v<T, Half>     ? CUDNN_DATA_HALF
                                   : std::is_same_v<T, BFloat16> ? CUDNN_DATA_BFLOAT16
                                                                 : CUDNN_DATA_FLOAT;
+
+// Whether factors must not be rounded: those of float32, unless the program lets them be TF32.
+inline bool exact_factors(cudnnDataType_t type) {
+  return type == CUDNN_DATA_FLOAT && !math_switches().convolution_tf32;
+}
 
 // A descriptor for the time of a call.
 template <class Handle>

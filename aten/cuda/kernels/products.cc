@@ -8,6 +8,7 @@
 
 #include "aten/cuda/kernels/addend.h"
 #include "aten/cuda/kernels/bias_products.h"
+#include "aten/cuda/kernels/kept_by_thread.h"
 #include "aten/cuda/kernels/registration.h"
 #include "aten/cuda/outside_capture.h"
 #include "aten/cuda/shared_library.h"
@@ -51,10 +52,9 @@ void succeed_cublas(cublasStatus_t code, const char* doing) {
                             " to succeed, got ", cublas().status_name(code));
 }
 
-// This thread's handle on a device. Never destroyed: other libraries may be unloaded before.
+// This thread's handle on a device.
 cublasHandle_t handle_on(int device) {
-  thread_local std::map<int, cublasHandle_t> handles;
-  cublasHandle_t& handle = handles[device];
+  cublasHandle_t& handle = kept_by_thread<std::map<int, cublasHandle_t>>()[device];
   if (!handle) {
     const OutsideCapture outside;  // it asks for memory
     succeed_cublas(cublas().create(&handle), "starting cuBLAS");

@@ -10,10 +10,10 @@
 
 #include "aten/composite/recurrent.h"
 #include "aten/cuda/kernels/cudnn.h"
+#include "aten/cuda/kernels/kept_by_thread.h"
 #include "aten/ops/_recurrent_layers.h"
 #include "aten/ops/_recurrent_layers_backward.h"
 #include "aten/ops/contiguous.h"
-#include "core/math_switches.h"
 
 namespace treadle::cuda {
 namespace {
@@ -40,7 +40,7 @@ struct Piece {
   size_t param, from, to, bytes;
 };
 
-// What cuDNN knows of layers, whatever sequences they get. Lives as long as its thread.
+// What cuDNN knows of layers, whatever sequences they get.
 struct Plan {
   cudnnRNNDescriptor_t is = nullptr;
   size_t weight_bytes = 0;
@@ -165,13 +165,13 @@ bool find_pieces(const Recurrent& r, cudnnHandle_t handle, size_t element_size, 
 // Null where cuDNN refuses.
 const Plan* plan_for(const Recurrent& r, cudnnRNNAlgo_t algorithm, cudnnHandle_t handle,
                      size_t element_size, Device device) {
-  const bool exact = r.type == CUDNN_DATA_FLOAT && !math_switches().convolution_tf32;
+  const bool exact = exact_factors(r.type);
   std::vector<int> key = r.key(algorithm);
   key.push_back(exact);
   // A thread's own, since cuDNN may write to a description.
-  thread_local auto* plans = new std::map<std::vector<int>, Plan>;
-  const auto known = plans->find(key);
-  if (known != plans->end()) return known->second.taken ? &known->second : nullptr;
+  auto& plans = kept_by_thread<std::map<std::vector<int>, Plan>>();
+  const auto known = plans.find(key);
+  if (known != plans.end()) return known->second.taken ? &known->second : nullptr;
   constexpr const char* kDoing = "describing recurrent layers";
   Plan plan;
   // Layers between which something is dropped are calls of their own.
@@ -195,7 +195,7 @@ const Plan* plan_for(const Recurrent& r, cudnnRNNAlgo_t algorithm, cudnnHandle_t
     succeed_cudnn(cudnn().GetRNNWeightSpaceSize(handle, plan.is, &plan.weight_bytes), kDoing);
     plan.taken = find_pieces(r, handle, element_size, device, plan);
   }
-  const Plan& kept = plans->emplace(key, plan).first->second;
+  const Plan& kept = plans.emplace(key, plan).first->second;
   return kept.taken ? &kept : nullptr;
 }
 

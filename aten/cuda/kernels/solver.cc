@@ -3,6 +3,8 @@
 
 #include <map>
 
+#include "aten/cuda/kernels/kept_by_thread.h"
+
 namespace treadle::cuda {
 
 Cusolver& cusolver() {
@@ -21,15 +23,13 @@ int solver_int(int64_t n) {
   return static_cast<int>(n);
 }
 
-// This thread's handle on the device. Never destroyed: other libraries may be unloaded before.
 Solver::Solver(Device device) : device_(device), guard_(device.index) {
   struct Handle {
     cusolverDnHandle_t handle = nullptr;
     cusolverDnParams_t params = nullptr;
     gesvdjInfo_t jacobi = nullptr;
   };
-  thread_local std::map<int, Handle> handles;
-  Handle& h = handles[device.index];
+  Handle& h = kept_by_thread<std::map<int, Handle>>()[device.index];
   if (!h.jacobi) {
     if (!h.handle) succeed_cusolver(cusolver().create(&h.handle), "starting cuSOLVER");
     succeed_cusolver(cusolver().set_deterministic(h.handle, CUSOLVER_DETERMINISTIC_RESULTS),

@@ -1,0 +1,41 @@
+// What a thread has for itself: handles of libraries and their plans, which take long to make, and
+// which two threads cannot use at once. A thread that ends leaves it to the next one that begins.
+//
+//   struct Handles : std::map<int, cudnnHandle_t> {};
+//   cudnnHandle_t& handle = kept_by_thread<Handles>()[device];
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+namespace treadle::cuda {
+
+// The T of this thread; one for each type. None is ever destroyed, as the device may go first.
+template <class T>
+T& kept_by_thread() {
+  struct Left {
+    std::mutex mutex;
+    std::vector<T*> all;
+  };
+  static auto* left = new Left;
+  struct Lease {
+    T* mine = nullptr;
+    Lease() {
+      const std::lock_guard lock(left->mutex);
+      if (left->all.empty()) {
+        mine = new T;
+      } else {
+        mine = left->all.back();
+        left->all.pop_back();
+      }
+    }
+    ~Lease() {
+      const std::lock_guard lock(left->mutex);
+      left->all.push_back(mine);
+    }
+  };
+  thread_local Lease lease;
+  return *lease.mine;
+}
+
+}  // namespace treadle::cuda
