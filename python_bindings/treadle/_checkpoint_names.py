@@ -2,13 +2,15 @@
 
 Nothing is imported because a file asks for it: a name is looked up in a table of harmless things,
 and the call of a function is a call of ours, with checked arguments. Users may add classes of their
-own that they trust. What `weights_only=False` adds is in `_checkpoint_program`.
+own that they trust. The classes that `weights_only=True` leaves out are in `_checkpoint_program`.
 """
 
 from __future__ import annotations
 
 import builtins
 import contextlib
+import math
+import types
 from collections import Counter, OrderedDict, defaultdict, deque
 from typing import Any, Callable, Iterator, Optional, Union
 
@@ -28,7 +30,13 @@ class StorageType:
 
 class Entry:
     """What a name stands for: a `value`, and how it is called, made and given its state, where a
-    file may do that."""
+    file may do that.
+
+    The arguments of a call are plain data: values of the program's own classes, which have methods
+    that a function of ours could run, are taken from argument number `free_from` on only. `trusted`
+    says whether the methods of its instances may run while a file is read (to hash a key, to take
+    an item). Those of the program's own classes, which a file fills at will, may not.
+    """
 
     def __init__(
         self,
@@ -37,14 +45,14 @@ class Entry:
         make: Optional[Callable] = None,
         state: Optional[Callable[[Any, Any], None]] = None,
         trusted: bool = True,
+        free_from: float = math.inf,
     ) -> None:
         self.value = value
         self.call = call
         self.make = make
         self.state = state
-        # Whether methods of its instances may run while a file is read (to hash a key, to take an
-        # item). Those of the program's own classes, which a file can fill at will, may not.
         self.trusted = trusted
+        self.free_from = free_from
 
 
 def expect(condition: bool, what: str) -> None:
@@ -54,20 +62,32 @@ def expect(condition: bool, what: str) -> None:
 
 
 def give_state(target: Any, state: Any) -> None:
-    """What a pickle's BUILD does to an object without a method for it: attributes from a
-    dictionary, or from a pair of dictionaries, the second of which are slots."""
-    slots = None
-    if type(state) is tuple and len(state) == 2:
-        state, slots = state
-    for part in (state, slots):
+    """Give an object its attributes: those of a dictionary, or of a pair of dictionaries, the
+    second of which are slots. Neither methods nor properties of its class run."""
+    attributes, slots = state if type(state) is tuple and len(state) == 2 else (state, None)
+    for part in (attributes, slots):
         expect(
             part is None or type(part) in (dict, OrderedDict) and all(type(k) is str for k in part),
             f"expected a dictionary of attributes, got {type(part).__name__}",
         )
-    if state:
-        target.__dict__.update(state)
-    for name, value in (slots or {}).items():
-        setattr(target, name, value)
+    cls = type(target)
+    places = _descriptors(cls, "__dict__") if attributes else []
+    expect(bool(places) or not attributes, f"expected no attributes for {cls.__name__}, got some")
+    found = {name: _descriptors(cls, name) for name in slots or ()}
+    for name, members in found.items():
+        expect(bool(members), f"expected slots of {cls.__name__}, got {name!r}")
+    if attributes:
+        places[0].__get__(target).update(attributes)
+    for name, members in found.items():
+        members[0].__set__(target, slots[name])
+
+
+def _descriptors(cls: type, name: str) -> list[Any]:
+    """What the interpreter itself made for an attribute of that name: slots and `__dict__`."""
+    own = (types.MemberDescriptorType, types.GetSetDescriptorType)
+    made = (vars(base).get(name) for base in cls.__mro__ if base is not object)
+    kinds = own if name == "__dict__" else own[:1]
+    return [descriptor for descriptor in made if type(descriptor) in kinds]
 
 
 def set_state(target: Any, state: Any) -> None:
@@ -79,13 +99,22 @@ def set_state(target: Any, state: Any) -> None:
 
 
 def _container(cls: type) -> Callable:
-    """Containers are made empty, or from one list or tuple."""
+    """Containers are made empty, or from one list, tuple or dictionary; a deque has a largest
+    length, too."""
+    most = 2 if cls is deque else 1
 
     def make(*args: Any) -> Any:
-        expect(len(args) <= 1, f"expected at most one argument for {cls.__name__}, got {len(args)}")
         expect(
-            not args or isinstance(args[0], (list, tuple, dict)),
+            len(args) <= most,
+            f"expected at most {most} arguments for {cls.__name__}, got {len(args)}",
+        )
+        expect(
+            not args or type(args[0]) in (list, tuple, dict, OrderedDict),
             f"expected a list for {cls.__name__}, got {type(args[0]).__name__ if args else None}",
+        )
+        expect(
+            len(args) < 2 or args[1] is None or type(args[1]) is int,
+            f"expected an integer as the largest length of {cls.__name__}",
         )
         return cls(*args)
 
@@ -148,7 +177,9 @@ def _get_layout(name: Any) -> Any:
 
 def _over_a_storage(rebuild: Callable) -> Callable:
     def call(storage: Any, *rest: Any) -> Tensor:
-        expect(isinstance(storage, Tensor), f"expected a storage, got {type(storage).__name__}")
+        expect(
+            issubclass(type(storage), Tensor), f"expected a storage, got {type(storage).__name__}"
+        )
         return rebuild(storage, *rest)
 
     return call
@@ -162,6 +193,7 @@ def _rebuild_from_type_v2(function: Any, cls: Any, args: Any, state: Any) -> Ten
     known = (_rebuild_tensor_v2, _rebuild_tensor_v3, _rebuild._rebuild_parameter)
     expect(any(function is f for f in known), "expected a tensor to be rebuilt")
     expect(isinstance(cls, type) and issubclass(cls, Tensor), "expected a class of tensors")
+    expect(type(args) is tuple, "expected a tuple of arguments")
     tensor = function(*args)
     if type(tensor) is not cls:
         requires_grad = tensor.requires_grad
@@ -170,8 +202,16 @@ def _rebuild_from_type_v2(function: Any, cls: Any, args: Any, state: Any) -> Ten
     return tensor
 
 
-def _plain(call: Callable) -> Entry:
-    return Entry(call, call=call)
+def _rebuild_parameter_with_state(
+    data: Any, requires_grad: Any, backward_hooks: Any, state: Any
+) -> Tensor:
+    parameter = _rebuild._rebuild_parameter(data, requires_grad, backward_hooks)
+    give_state(parameter, state)
+    return parameter
+
+
+def _plain(call: Callable, free_from: float = math.inf) -> Entry:
+    return Entry(call, call=call, free_from=free_from)
 
 
 def _standard() -> dict[str, Entry]:
@@ -181,13 +221,11 @@ def _standard() -> dict[str, Entry]:
         "torch._utils._rebuild_tensor_v3": _plain(_rebuild_tensor_v3),
         "torch._utils._rebuild_sparse_tensor": _plain(_rebuild._rebuild_sparse_tensor),
         "torch._utils._rebuild_parameter": _plain(_rebuild._rebuild_parameter),
-        "torch._utils._rebuild_parameter_with_state": _plain(
-            _rebuild._rebuild_parameter_with_state
-        ),
+        "torch._utils._rebuild_parameter_with_state": _plain(_rebuild_parameter_with_state, 3),
         "torch._utils._rebuild_meta_tensor_no_storage": _plain(
             _rebuild._rebuild_meta_tensor_no_storage
         ),
-        "torch._tensor._rebuild_from_type_v2": _plain(_rebuild_from_type_v2),
+        "torch._tensor._rebuild_from_type_v2": _plain(_rebuild_from_type_v2, 3),
         "torch.serialization._get_layout": _plain(_get_layout),
         "torch.Size": Entry(treadle.Size, call=_make_size),
         "torch.device": Entry(treadle.device, call=_make_device),
@@ -198,13 +236,15 @@ def _standard() -> dict[str, Entry]:
     }
     for cls in (OrderedDict, Counter, deque):
         make = _container(cls)
-        entries[f"collections.{cls.__name__}"] = Entry(cls, call=make, make=make, state=give_state)
+        entries[f"collections.{cls.__name__}"] = Entry(
+            cls, call=make, make=make, state=give_state, free_from=0
+        )
     entries["collections.defaultdict"] = Entry(
         defaultdict, call=_make_defaultdict, make=_make_defaultdict
     )
     for cls in (set, frozenset, list, dict, tuple):
         make = _container(cls)
-        entries[f"builtins.{cls.__name__}"] = Entry(cls, call=make, make=make)
+        entries[f"builtins.{cls.__name__}"] = Entry(cls, call=make, make=make, free_from=0)
     entries["builtins.bytearray"] = Entry(bytearray, call=_make_bytearray)
     entries["builtins.complex"] = Entry(complex, call=_make_complex)
     for cls in (int, float, str, bool):
@@ -247,12 +287,28 @@ _MISSING = {
 # Never allowed, whatever a program adds.
 _FORBIDDEN_MODULES = ("sys", "os", "posix", "nt")
 
+ALLOW = (
+    "If it is harmless whatever it is called with, allow it with\n"
+    "treadle.serialization.add_safe_globals([...])."
+)
 
-def find(module: str, name: str) -> Optional[Entry]:
-    """What the name stands for, or None if a checkpoint may not use it."""
+
+def find(module: str, name: str) -> Union[Entry, str]:
+    """What the name stands for, or what to do about it if a checkpoint may not use it."""
+    entry = known(module, name)
+    if entry is not None:
+        return entry
+    return (
+        "weights_only=True takes tensors and containers. Without it, layers, NumPy's values and\n"
+        f"classes that the program has are loaded, too. {ALLOW}"
+    )
+
+
+def known(module: str, name: str) -> Optional[Entry]:
+    """What the tables say of a name: that of the user and the standard one."""
+    full = f"{module}.{name}"
     if module in _FORBIDDEN_MODULES:
         return None
-    full = f"{module}.{name}"
     if full in _user_entries:
         return _user_entries[full][1]
     return standard_entries().get(full)
@@ -301,7 +357,9 @@ def add_safe_globals(safe_globals: list[_Given]) -> None:
         make = None
         if isinstance(value, type):
             make = _bare(value) if issubclass(value, treadle.nn.Module) else _new_of(value)
-        _user_entries[name] = (given, Entry(value, call=value, make=make, state=set_state))
+        _user_entries[name] = (
+            given, Entry(value, call=value, make=make, state=set_state, free_from=0)
+        )
 
 
 def _bare(cls: type) -> Callable:

@@ -71,6 +71,14 @@ def _set_array_state(array: numpy.ndarray, state: Any) -> None:
     array.__setstate__((1, shape, dtype, bool(is_fortran), bytes(content)))
 
 
+def _array_of_bytes(content: Any, dtype: Any, shape: Any, order: Any) -> numpy.ndarray:
+    """How pickles of protocol 5 write an array."""
+    array = _new_array(numpy.ndarray, None, None)
+    expect(order in ("C", "F"), "expected rows or columns as the order of an array")
+    _set_array_state(array, (1, shape, dtype, order == "F", content))
+    return array
+
+
 def _scalar(dtype: Any, content: Any = b"") -> Any:
     dtype = _plain_dtype(dtype)
     expect(
@@ -88,6 +96,8 @@ def entries() -> dict[str, Entry]:
         for module in ("numpy.core.multiarray", "numpy._core.multiarray"):
             _entries[f"{module}.scalar"] = Entry(_scalar, call=_scalar)
             _entries[f"{module}._reconstruct"] = Entry(_new_array, call=_new_array)
+        for module in ("numpy.core.numeric", "numpy._core.numeric"):
+            _entries[f"{module}._frombuffer"] = Entry(_array_of_bytes, call=_array_of_bytes)
     return _entries
 
 

@@ -9,10 +9,11 @@ that a small file can ask for.
 from __future__ import annotations
 
 import _compat_pickle
+import enum
 import pickle
 import struct
 from collections import Counter, OrderedDict, defaultdict, deque
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Union
 
 import treadle
 from treadle._checkpoint_names import Entry, StorageType, entry_of_added, reason_for_missing
@@ -57,14 +58,15 @@ class Reader:
 class CheckpointUnpickler:
     """Reads one pickle and leaves the reader behind it.
 
-    `find(module, name)` says what names stand for, `load_storage(type, key, location, numel, view)`
-    gives the storages that the pickle refers to, `encoding` is that of Python 2's text.
+    `find(module, name)` says what names stand for, or what to do about one that is refused.
+    `load_storage(type, key, location, numel, view)` gives the storages that the pickle refers to,
+    `encoding` is that of Python 2's text.
     """
 
     def __init__(
         self,
         reader: Reader,
-        find: Callable[[str, str], Optional[Entry]],
+        find: Callable[[str, str], Union[Entry, str]],
         load_storage: Optional[Callable] = None,
         encoding: str = "utf-8",
     ) -> None:
@@ -81,6 +83,8 @@ class CheckpointUnpickler:
         self._entries: dict[int, Entry] = {}
         # How many elements may be copied from one container to another: no more than were read.
         self._budget = len(reader.data) + 1000
+        # How many values may be looked at before they are given to a function.
+        self._plain_budget = 16 * len(reader.data) + 100_000
         # How many objects may be hashed.
         self._key_budget = 16 * len(reader.data) + 100_000
 
@@ -136,12 +140,11 @@ class CheckpointUnpickler:
         raise pickle.UnpicklingError("load: expected a mark on the stack, got none")
 
     def _spend(self, value: Any) -> None:
-        if isinstance(value, (list, tuple, dict, set, frozenset, str, bytes, bytearray)):
-            self._budget -= len(value)
-            if self._budget < 0:
-                raise pickle.UnpicklingError(
-                    "load: expected data about as large as the file, got far more"
-                )
+        self._budget -= _length(value)
+        if self._budget < 0:
+            raise pickle.UnpicklingError(
+                "load: expected data about as large as the file, got far more"
+            )
 
     # ---- instructions ------------------------------------------------------------------------
 
@@ -223,10 +226,11 @@ class CheckpointUnpickler:
     def _own_type(self, target: Any, *bases: type) -> Optional[type]:
         """Which of the types `target` is: exactly, or by a class of the program, whose own methods
         are then passed by."""
-        if type(target) in bases:
-            return type(target)
-        if id(type(target)) in self._entries or entry_of_added(type(target)) is not None:
-            return next((base for base in bases if isinstance(target, base)), None)
+        cls = type(target)
+        if cls in bases:
+            return cls
+        if id(cls) in self._entries or entry_of_added(cls) is not None:
+            return next((base for base in bases if issubclass(cls, base)), None)
         return None
 
     def _extend(self, items: list) -> None:
@@ -282,16 +286,14 @@ class CheckpointUnpickler:
         if self._version < 3:
             module, name = from_python_2(module, name)
         entry = self._find(module[:200], name[:200])
-        if entry is None:
+        if isinstance(entry, str):
             full = f"{module}.{name}"[:200]
             reason = reason_for_missing(full)
             if reason is not None:
                 raise pickle.UnpicklingError(f"load: expected what exists here, got {reason}")
             raise pickle.UnpicklingError(
                 f"load: expected only data, got the name {full}, which checkpoints may not use.\n"
-                "weights_only=False allows the classes that the program has itself. If it is a "
-                "class or function that is harmless whatever it is called with, allow it with "
-                "treadle.serialization.add_safe_globals([...])."
+                + entry
             )
         self._entries[id(entry.value)] = entry
         self._push(entry.value)
@@ -307,30 +309,33 @@ class CheckpointUnpickler:
     def _reduce(self) -> None:
         args, function = self._pop(), self._pop()
         entry = self._entry_of(function, "call")
-        self._push(self._call(entry.call, args, {}))
+        self._push(self._call(entry, entry.call, args, {}))
 
-    def _call(self, function: Callable, args: Any, kwargs: Any) -> Any:
+    def _call(self, entry: Entry, function: Callable, args: Any, kwargs: Any) -> Any:
         if type(args) is not tuple or type(kwargs) is not dict:
             raise pickle.UnpicklingError(
                 "load: expected a tuple of arguments, got " + type(args).__name__
             )
-        for arg in args:
+        for number, arg in enumerate(args):
             self._spend(arg)
-            if isinstance(arg, (list, tuple, deque)):
-                for item in arg:
-                    # Becomes the element of a set, or a pair of key and value.
-                    self._spend(item)
-                    for key in item if isinstance(item, (list, deque)) else (item,):
-                        self._require_key(key)
+            if number < entry.free_from:
+                self.require_plain(arg)
+            for item in _items(arg, list, tuple, deque):
+                # Becomes the element of a set, or a pair of key and value.
+                self._spend(item)
+                for key in _items(item, list, deque) or (item,):
+                    self._require_key(key)
         return function(*args, **kwargs)
 
     def _new_object(self) -> None:
         args, cls = self._pop(), self._pop()
-        self._push(self._call(self._entry_of(cls, "make").make, args, {}))
+        entry = self._entry_of(cls, "make")
+        self._push(self._call(entry, entry.make, args, {}))
 
     def _new_object_with_names(self) -> None:
         kwargs, args, cls = self._pop(), self._pop(), self._pop()
-        self._push(self._call(self._entry_of(cls, "make").make, args, kwargs))
+        entry = self._entry_of(cls, "make")
+        self._push(self._call(entry, entry.make, args, kwargs))
 
     def _build(self) -> None:
         state, target = self._pop(), self._top()
@@ -366,9 +371,9 @@ class CheckpointUnpickler:
             raise pickle.UnpicklingError("load: expected the name of a storage, got something else")
         storage_type, key, location, numel = rest[:4]
         if not (
-            isinstance(storage_type, StorageType)
-            and isinstance(key, str)
-            and isinstance(location, str)
+            type(storage_type) is StorageType
+            and type(key) is str
+            and type(location) is str
             and type(numel) is int
             and numel >= 0
         ):
@@ -389,9 +394,14 @@ class CheckpointUnpickler:
         while left:
             item = left.pop()
             count += 1
-            if isinstance(item, (tuple, frozenset)):
-                count += len(item)
-                left.extend(item if count <= _LARGEST_KEY else ())
+            if not self._is_trusted(type(item)) and not _compares_plainly(type(item)):
+                raise pickle.UnpicklingError(
+                    f"load: expected plain keys, got a {type(item).__name__}, which says itself "
+                    "how it is compared"
+                )
+            parts = _items(item, tuple, frozenset)
+            count += len(parts)
+            left.extend(parts if count <= _LARGEST_KEY else ())
             if count > _LARGEST_KEY:
                 raise pickle.UnpicklingError(
                     "load: expected a key of moderate size, got a deeply nested one"
@@ -399,17 +409,64 @@ class CheckpointUnpickler:
             self._key_budget -= 1
             if self._key_budget < 0:
                 raise pickle.UnpicklingError("load: expected plain keys, got far too much in them")
-            entry = self._entries.get(id(type(item)))
-            if entry is not None and not entry.trusted and type(item).__hash__ != object.__hash__:
+
+    def require_plain(self, value: Any) -> None:
+        """Refuses values of the program's own classes, whose methods a function could run."""
+        left = [value]
+        while left:
+            item = left.pop()
+            if not self._is_trusted(type(item)):
                 raise pickle.UnpicklingError(
-                    f"load: expected plain keys, got a {type(item).__name__}, which says itself "
-                    "how it is compared"
+                    f"load: expected plain data to be given to a function, got a "
+                    f"{type(item).__name__}"
                 )
+            parts = _items(item, list, tuple, dict, set, frozenset, deque)
+            self._plain_budget -= 1 + len(parts)
+            if self._plain_budget < 0:
+                raise pickle.UnpicklingError(
+                    "load: expected data about as large as the file, got far more"
+                )
+            left.extend(parts)
+            if issubclass(type(item), dict):
+                left.extend(dict.values(item))
+
+    def _is_trusted(self, cls: type) -> bool:
+        entry = self._entries.get(id(cls))
+        return entry is None or entry.trusted
+
+
+_SIZED = (list, tuple, dict, set, frozenset, deque, str, bytes, bytearray)
+
+
+def _length(value: Any) -> int:
+    """How many parts a container has; 0 for others. No method of a subclass runs."""
+    cls = type(value)
+    base = next((base for base in _SIZED if issubclass(cls, base)), None)
+    return base.__len__(value) if base is not None else 0
+
+
+def _items(value: Any, *bases: type) -> list:
+    """The parts of a container of these types; empty for others. No method of a subclass runs."""
+    cls = type(value)
+    base = next((base for base in bases if issubclass(cls, base)), None)
+    return list(base.__iter__(value)) if base is not None else []
+
+
+def _compares_plainly(cls: type) -> bool:
+    """Whether no method that the program wrote runs when an instance is a key."""
+    for name in ("__hash__", "__eq__"):
+        owner = next(base for base in cls.__mro__ if name in vars(base))
+        if owner not in _PLAINLY_COMPARED:
+            return False
+    return True
+
+
+_PLAINLY_COMPARED = (object, str, bytes, int, float, complex, tuple, frozenset, enum.Enum)
 
 
 def _text_of(value: Any) -> Any:
     """Internal keys of old files may be bytes."""
-    return value.decode("ascii") if isinstance(value, bytes) else value
+    return value.decode("ascii") if type(value) is bytes else value
 
 
 def _constant(value: Any) -> Callable:

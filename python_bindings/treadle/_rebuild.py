@@ -148,17 +148,6 @@ def _rebuild_parameter(
     return treadle.nn.Parameter(data, bool(requires_grad))
 
 
-def _rebuild_parameter_with_state(
-    data: treadle.Tensor, requires_grad: bool, backward_hooks: Any, state: Any
-) -> treadle.Tensor:
-    parameter = _rebuild_parameter(data, requires_grad, backward_hooks)
-    if isinstance(state, tuple) and len(state) == 2:
-        state = state[0]
-    if isinstance(state, dict):
-        parameter.__dict__.update(state)
-    return parameter
-
-
 def base_from_buffer(buffer: Any, dtype: treadle.dtype) -> treadle.Tensor:
     """A tensor of one dimension over the whole of `buffer` (which it keeps alive), without
     copying."""

@@ -1,14 +1,15 @@
 """Saving and loading: `treadle.save(net.state_dict(), "net.pt")`, `treadle.load("net.pt")`.
 
 Files have PyTorch's format and go both ways. Loading never runs code: it builds data from a list of
-allowed names (`add_safe_globals` adds to it; `weights_only=False` adds the classes of the running
-program, whose instances are filled without running any of their methods). Saving replaces a file in
-one step, so that a killed program leaves the old one.
+allowed names, to which `add_safe_globals` adds, and from the classes of the running program, whose
+instances are filled without running any of their methods. Saving replaces a file in one step, so
+that a killed program leaves the old one.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import mmap as _mmap
 import os
@@ -110,10 +111,12 @@ def load(
     dimension) and the device in the file. With `mmap` the elements stay in the file until they are
     used. `encoding` is that of the text of Python 2, "utf-8" unless given; "bytes" leaves bytes.
 
-    weights_only=True, the default, takes tensors, containers, plain values and what
-    `add_safe_globals` was given. weights_only=False also takes layers and other classes of this
-    library, plain data of Python's and NumPy's, and the classes that the running program has, as
-    data. No code of the file runs in either case.
+    No code of the file runs, whatever `weights_only` is. None, the default, takes tensors,
+    containers, plain values of Python and NumPy, what `add_safe_globals` was given, layers and
+    optimisers of this library, and classes that the running program has, as data. True takes only
+    tensors, containers, plain values and what `add_safe_globals` was given. False takes classes of
+    installed packages, too. Functions of the program, hooks of layers, and classes with a
+    `__setstate__` or `__del__` of their own are refused, with the reason.
 
     Raises pickle.UnpicklingError for what may not be loaded, RuntimeError for a damaged file,
     EOFError for an empty one.
@@ -130,7 +133,7 @@ def load(
     return _load(f, map_location, weights_only, False, False, pickle_load_args)
 
 
-def _weights_only(given: Optional[bool], pickle_module: Any) -> bool:
+def _weights_only(given: Optional[bool], pickle_module: Any) -> Optional[bool]:
     forced, forced_off = (
         os.getenv(name, "0").lower() in ("1", "y", "yes", "true")
         for name in ("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD")
@@ -143,19 +146,19 @@ def _weights_only(given: Optional[bool], pickle_module: Any) -> bool:
     if given is None and forced_off:
         warnings.warn("load: TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD is set", UserWarning, stacklevel=3)
         given = False
-    only = forced or (given if given is not None else pickle_module is None)
+    only = True if forced else given
     if only and pickle_module is not None:
         raise RuntimeError(
             "load: expected no pickle_module where weights_only=True, got one; weights are read "
             "without it"
         )
-    return bool(only)
+    return False if only is None and pickle_module is not None else only
 
 
 def _load(
     file: BinaryIO,
     map_location: MapLocation,
-    weights_only: bool,
+    weights_only: Optional[bool],
     use_mmap: bool,
     shared: bool,
     arguments: dict,
@@ -187,13 +190,13 @@ def _load(
     return value
 
 
-def _find(weights_only: bool) -> Callable:
+def _find(weights_only: Optional[bool]) -> Callable:
     if weights_only:
         return _names.find
     # Imported at its first use: it brings modules that programs may not need.
     from treadle import _checkpoint_program
 
-    return _checkpoint_program.find
+    return functools.partial(_checkpoint_program.find, installed=weights_only is False)
 
 
 @contextlib.contextmanager
@@ -227,7 +230,9 @@ def get_unsafe_globals_in_checkpoint(f: _File) -> list[str]:
         )
     pickled = bytes(_checkpoint_archive.Archive(f, False, False).read("data.pkl"))
     return [
-        f"{module}.{name}" for module, name in _names_in(pickled) if not _names.find(module, name)
+        f"{module}.{name}"
+        for module, name in _names_in(pickled)
+        if isinstance(_names.find(module, name), str)
     ]
 
 

@@ -1,5 +1,5 @@
 """`weights_only`: what is loaded with it and without, that no method of a class runs in either
-case, and the lists of names that programs add to."""
+case, what is refused with which remedy, and the lists of names that programs add to."""
 
 import argparse
 import collections
@@ -10,6 +10,7 @@ import mmap
 import os
 import pathlib
 import pickle
+import random
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import zipfile
 import numpy as np
 import pytest
 from checkpoints import traps
+from checkpoints.gadgets import GADGETS, mutated
 
 import treadle
 from treadle import nn
@@ -70,24 +72,42 @@ class Settings(dict):
 Row = collections.namedtuple("Row", "name weight")
 
 
-def test_a_whole_network_of_the_program():
+@pytest.mark.parametrize("weights_only", [None, False])
+def test_a_whole_network_of_the_program(weights_only):
     net = Net()
-    file = saved(net)
-    with pytest.raises(pickle.UnpicklingError, match="Net, which checkpoints may not use"):
-        treadle.load(file)
-    file.seek(0)
-    loaded = treadle.load(file, weights_only=False)
+    loaded = through(net, weights_only=weights_only)
     x = treadle.ones((2, 1))
     assert type(loaded) is Net and treadle.equal(loaded(x), net(x))
 
 
-def test_layers_of_the_library_need_weights_only_false():
-    with pytest.raises(pickle.UnpicklingError, match="torch.nn.modules.linear.Linear"):
-        through(nn.Linear(1, 1))
+def test_layers_of_the_library():
     net = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.ModuleList([nn.Dropout(0.1)]))
-    loaded = through(net, weights_only=False)
+    loaded = through(net)
     assert repr(loaded) == repr(net)
     assert treadle.equal(loaded[0](treadle.ones((1, 2))), net[0](treadle.ones((1, 2))))
+
+
+def test_weights_only_takes_no_classes():
+    for value, name in ((Net(), "Net"), (nn.Linear(1, 1), "torch.nn.modules.linear.Linear")):
+        with pytest.raises(pickle.UnpicklingError, match=f"{name}, which checkpoints may not use"):
+            through(value, weights_only=True)
+
+
+def test_a_layer_of_an_older_version_gets_what_came_later():
+    layer = nn.Conv2d(1, 1, 1)
+    for name in ("padding_mode", "_forward_hooks_always_called"):
+        del layer.__dict__[name]
+    loaded = through(layer)
+    assert loaded.padding_mode == "zeros" and loaded._forward_hooks_always_called == {}
+    x = treadle.ones((1, 1, 2, 2))
+    assert treadle.equal(loaded(x), layer.weight * x + layer.bias)
+
+
+def test_weight_norm_is_a_hook_of_the_library():
+    layer = nn.utils.weight_norm(nn.Linear(2, 2))
+    loaded = through(layer)
+    x = treadle.ones((1, 2))
+    assert treadle.equal(loaded(x), layer(x))
 
 
 def test_optimisers_and_schedulers():
@@ -96,7 +116,7 @@ def test_optimisers_and_schedulers():
     scheduler = treadle.optim.lr_scheduler.StepLR(optimizer, 3)
     net(treadle.ones((1, 1))).sum().backward()
     optimizer.step()
-    net_again, again = through((net, optimizer), weights_only=False)
+    net_again, again = through((net, optimizer))
     assert again.param_groups[0]["params"][0] is net_again.weight
     assert again.param_groups[0]["lr"] == 0.1
     state = through(scheduler.state_dict())
@@ -118,7 +138,9 @@ def test_plain_classes_of_the_program():
         "text": np.array(["ab", "c"]),
         "slice": slice(1, 2),
     }
-    loaded = through(value, weights_only=False)
+    value["queue"] = collections.deque([1, 2], maxlen=3)
+    loaded = through(value)
+    assert loaded["queue"] == value["queue"] and loaded["queue"].maxlen == 3
     assert [type(loaded[key]) for key in value] == [type(value[key]) for key in value]
     assert loaded["config"].lr == 0.1 and loaded["config"].layers[1].tolist() == [1, 1]
     assert (loaded["slots"].a, loaded["slots"].b) == (1, [2])
@@ -130,13 +152,22 @@ def test_plain_classes_of_the_program():
     assert np.dtype("f4").byteorder == "="  # NumPy's own types are as they were
 
 
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_arrays_in_every_protocol(protocol):
+    value = [np.arange(6.0).reshape(2, 3), np.asfortranarray(np.ones((2, 3), "c8")), np.int16(3)]
+    file = saved(value, pickle_protocol=protocol)
+    for mine, theirs in zip(treadle.load(file), value):
+        np.testing.assert_array_equal(mine, theirs)
+        assert mine.dtype == theirs.dtype and np.isfortran(mine) == np.isfortran(theirs)
+
+
 def test_numpy_needs_to_be_allowed_with_weights_only():
     value = np.float64(0.5)
     with pytest.raises(pickle.UnpicklingError, match="multiarray.scalar"):
-        through(value)
+        through(value, weights_only=True)
     scalar = np.core.multiarray.scalar if np.__version__ < "2" else np._core.multiarray.scalar
     with serialization.safe_globals([scalar, np.dtype, type(np.dtype("f8"))]):
-        assert through(value) == value
+        assert through(value, weights_only=True) == value
 
 
 # ---- nothing runs --------------------------------------------------------------------------------
@@ -164,7 +195,7 @@ def test_instances_are_filled_without_their_methods(trapped):
     layer.__class__ = traps.Layer
     file = saved([filled(traps.Plain, x=1), mapping, row, layer])
     trapped.clear()
-    loaded = treadle.load(file, weights_only=False)
+    loaded = treadle.load(file)
     assert trapped == []
     assert vars(loaded[0]) == {"x": 1} and dict(loaded[1]) == {"a": 1} and list(loaded[2]) == [2]
     assert type(loaded[3]) is traps.Layer
@@ -174,7 +205,7 @@ def test_instances_are_filled_without_their_methods(trapped):
 def test_classes_that_do_something_are_not_taken(cls, trapped):
     made = filled(cls, x=1)
     file = saved(made)
-    for weights_only in (True, False):
+    for weights_only in (True, False, None):
         file.seek(0)
         with pytest.raises(pickle.UnpicklingError, match=f"{cls.__name__}, which checkpoints"):
             treadle.load(file, weights_only=weights_only)
@@ -190,20 +221,51 @@ def test_keys_that_compare_themselves_are_not_taken(trapped):
         assert trapped == []
 
 
-def test_functions_are_kept_and_not_called(trapped):
-    assert through([traps.run, nn.functional.relu], weights_only=False)[0] is traps.run
-    with pytest.raises(pickle.UnpicklingError, match="something that checkpoints may call"):
-        through(traps.Run(), weights_only=False)
-    with pytest.raises(pickle.UnpicklingError, match="a value of Colour"):
-        file = pickled(b"\x80\x02ccheckpoints.traps\nColour\nK\x07\x85R.")
-        treadle.load(file, weights_only=False)
+def test_functions_of_the_library_are_kept_and_not_called(trapped):
+    kept = [nn.functional.relu, treadle.relu, nn.functional.gelu]
+    assert through(kept) == kept
+    with pytest.raises(pickle.UnpicklingError, match="run, which checkpoints may not use"):
+        through(traps.Run())
     assert trapped == []
 
 
-def pickled(content):
+def test_an_object_that_watches_itself_is_filled_unseen(trapped):
+    content = b"\x80\x02ccheckpoints.traps\nWatchful\n)\x81}X\1\0\0\0aK\1sb."
+    loaded = treadle.load(pickled(content))
+    assert trapped == []
+    assert object.__getattribute__(loaded, "__dict__") == {"a": 1}
+
+
+@pytest.mark.parametrize("weights_only", [None, True, False])
+@pytest.mark.parametrize("what", GADGETS)
+def test_gadgets_are_refused(what, weights_only, trapped):
+    file = pickled(GADGETS[what], {"data/0": bytes(24)})
+    trapped.clear()
+    with pytest.raises(pickle.UnpicklingError):
+        treadle.load(file, weights_only=weights_only)
+    assert trapped == []
+
+
+def test_mutated_gadgets_run_nothing(trapped):
+    rng = random.Random(0)
+    for turn in range(4000):
+        file = pickled(mutated(rng.choice(list(GADGETS.values())), rng), {"data/0": bytes(24)})
+        trapped.clear()
+        loaded = None
+        try:
+            loaded = [treadle.load(file, weights_only=(None, False)[turn % 2])]
+        except (RuntimeError, pickle.UnpicklingError, EOFError):
+            pass
+        assert trapped == []
+        del loaded
+
+
+def pickled(content, members=()):
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as zipped:
         zipped.writestr("archive/data.pkl", content)
+        for name, data in dict(members).items():
+            zipped.writestr(f"archive/{name}", data)
     file.seek(0)
     return file
 
@@ -215,10 +277,75 @@ def pickled(content):
      "checkpoints.traps\nrun.__globals__", "torch\nload", "torch.serialization\nload"],
 )  # fmt: skip
 def test_names_that_stay_closed(name):
-    for weights_only in (True, False):
+    for weights_only in (True, False, None):
         with pytest.raises(pickle.UnpicklingError, match="which checkpoints may not use"):
             content = b"\x80\x02c" + name.encode() + b"\n."
             treadle.load(pickled(content), weights_only=weights_only)
+
+
+# ---- what is refused, and the remedy --------------------------------------------------------------
+
+ALLOW = (
+    "If it is harmless whatever it is called with, allow it with\n"
+    "treadle.serialization.add_safe_globals([...])."
+)
+
+
+def refusal(name, **kwargs):
+    with pytest.raises(pickle.UnpicklingError) as caught:
+        treadle.load(pickled(b"\x80\x02c" + name.replace(" ", "\n").encode() + b"\n."), **kwargs)
+    text = str(caught.value)
+    begin = f"load: expected only data, got the name {name.replace(' ', '.')}, which checkpoints"
+    assert text.startswith(f"{begin} may not use.\n") and text.count("\n") < 6
+    return text.partition("\n")[2]
+
+
+def test_remedies():
+    assert refusal("checkpoints.traps Plain", weights_only=True) == (
+        "weights_only=True takes tensors and containers. Without it, layers, NumPy's values and\n"
+        f"classes that the program has are loaded, too. {ALLOW}"
+    )
+    assert refusal("checkpoints.traps run") == (
+        f"A class must have this name itself, and functions are not loaded. {ALLOW}"
+    )
+    assert refusal("nowhere.models Net") == (
+        "Where it is a class of yours, import nowhere.models before the file is loaded."
+    )
+    assert refusal("subprocess Popen") == f"It is a class of Python's own library. {ALLOW}"
+    assert refusal("torch.multiprocessing.queue SimpleQueue") == (
+        f"A class must have this name itself, and functions are not loaded. {ALLOW}"
+    )
+    assert refusal("torch.autograd.function FunctionCtx") == (
+        f"It is no data that programs save. {ALLOW}"
+    )
+    assert refusal("checkpoints.traps Stateful") == (
+        f"Its class Stateful has a method __setstate__, which would run. {ALLOW}"
+    )
+    assert refusal("checkpoints.traps Dying") == (
+        f"Its class Dying has a method __del__, which would run. {ALLOW}"
+    )
+    assert refusal("numpy memmap") == ALLOW
+
+
+def test_classes_of_installed_packages():
+    name = "_pytest.mark.structures MarkDecorator"
+    assert refusal(name) == (
+        f"Classes of installed packages are loaded with weights_only=False. {ALLOW}"
+    )
+    content = b"\x80\x02c" + name.replace(" ", "\n").encode() + b"\n)\x81."
+    loaded = treadle.load(pickled(content), weights_only=False)
+    assert type(loaded).__name__ == "MarkDecorator"
+
+
+def test_hooks_are_refused_by_name():
+    layer = nn.Linear(1, 1)
+    layer.register_forward_hook(nn.functional.relu)
+    with pytest.raises(
+        pickle.UnpicklingError,
+        match="expected a layer without hooks, got _forward_hooks; remove them before saving, and "
+        "register them again after loading",
+    ):
+        through(layer)
 
 
 # ---- lists of names ------------------------------------------------------------------------------
@@ -229,7 +356,7 @@ def test_classes_of_the_user_are_asked_for():
     with serialization.safe_globals([Net, Config, nn.Linear, nn.functional.relu]):
         assert serialization.get_safe_globals() == [Net, Config, nn.Linear, nn.functional.relu]
         with pytest.raises(pickle.UnpicklingError, match="torch.nn.modules.linear.Linear"):
-            treadle.load(file)
+            treadle.load(file, weights_only=True)
     assert serialization.get_safe_globals() == []
     file.seek(0)
     names = [
@@ -238,7 +365,7 @@ def test_classes_of_the_user_are_asked_for():
     ]
     serialization.add_safe_globals([Net, Config, *names])
     try:
-        net, config = treadle.load(file)
+        net, config = treadle.load(file, weights_only=True)
     finally:
         serialization.clear_safe_globals()
     assert isinstance(net.layer, nn.Linear) and config.lr == 1.0
@@ -288,6 +415,9 @@ def test_modes_of_loading(monkeypatch):
     net.seek(0)
     with pytest.raises(pickle.UnpicklingError):
         treadle.load(net, weights_only=False)
+    monkeypatch.delenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD")
+    net.seek(0)
+    assert isinstance(treadle.load(net), nn.ReLU)
 
 
 def test_text_of_python_2():

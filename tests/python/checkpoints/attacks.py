@@ -18,6 +18,8 @@ import sys
 import zipfile
 from typing import Callable, Iterator, NamedTuple
 
+from .gadgets import GADGETS
+
 DATA = pathlib.Path(__file__).parent.parent.parent / "data" / "checkpoints"
 
 
@@ -222,6 +224,10 @@ def calling_zip(rng: random.Random) -> bytes:
 
 def calling_old(rng: random.Random) -> bytes:
     return old_file(calling_pickle(rng))
+
+
+def gadget_zip(rng: random.Random) -> bytes:
+    return archive(rng.choice(list(GADGETS.values())))
 
 
 # ---- numbers that lie ----------------------------------------------------------------------------
@@ -478,8 +484,8 @@ KINDS: dict[str, tuple[str, Callable[[random.Random], bytes]]] = {
             "pickle",
             (
                 cut_zip, cut_old, damaged_member, damaged_directory, damaged_end, calling_zip,
-                calling_zip, calling_old, outside_zip, outside_old, view_outside, greedy_zip,
-                greedy_members, not_a_checkpoint,
+                calling_zip, calling_old, gadget_zip, outside_zip, outside_old, view_outside,
+                greedy_zip, greedy_members, not_a_checkpoint,
             ),
         ),
         ("safetensors", (cut_safetensors, lying_safetensors, broken_safetensors)),

@@ -49,21 +49,22 @@ class Watch:
 
 def load(attack: Attack, turn: int, path: str) -> None:
     """By one of the ways in; every fifth from a path, mapped or not."""
+    weights_only = (True, False, None)[turn % 3]
     if attack.format == "safetensors":
         safetensors.load(attack.content)
     elif turn % 5 == 0:
         # Of a mapped file no checksums are looked at.
         mapped = attack.content[:2] == b"PK" and not attack.kind.startswith("damaged")
-        treadle.load(path, weights_only=turn % 2 == 0, mmap=mapped)
+        treadle.load(path, weights_only=weights_only, mmap=mapped)
     else:
-        treadle.load(io.BytesIO(attack.content), weights_only=turn % 2 == 0)
+        treadle.load(io.BytesIO(attack.content), weights_only=weights_only)
 
 
 def warm_up() -> None:
     """Everything that is imported at its first use."""
     treadle.cuda.is_available()  # as a file that names a device of its asks
     for path in sorted(DATA.glob("*.pt")):
-        for weights_only in (True, False):
+        for weights_only in (True, False, None):
             try:
                 treadle.load(path, weights_only=weights_only, map_location="cpu")
             except DECLARED:

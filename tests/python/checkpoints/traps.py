@@ -42,6 +42,35 @@ class Plain:
         return "Plain"
 
 
+class Watchful:
+    """A class that notices every look at an instance."""
+
+    def __getattribute__(self, name):
+        ran.append("__getattribute__")
+        return object.__getattribute__(self, name)
+
+    @property
+    def __class__(self):
+        ran.append("__class__")
+        return dict
+
+    @property
+    def value(self):
+        ran.append("value")
+
+    @value.setter
+    def value(self, value):
+        ran.append("value.setter")
+
+    def __len__(self):
+        ran.append("__len__")
+        return 0
+
+    def __iter__(self):
+        ran.append("__iter__")
+        return iter(())
+
+
 class Mapping(dict):
     """The same, over a dictionary."""
 
@@ -55,6 +84,21 @@ class Mapping(dict):
         ran.append("update")
 
 
+class LoudMapping(Mapping):
+    """One that also notices whether it is looked at."""
+
+    def __len__(self):
+        ran.append("__len__")
+        return 0
+
+    def items(self):
+        ran.append("items")
+        return ()
+
+    def setdefault(self, *args):
+        ran.append("setdefault")
+
+
 class Row(list):
     """The same, over a list."""
 
@@ -63,6 +107,33 @@ class Row(list):
 
     def extend(self, items):
         ran.append("extend")
+
+
+class LoudRow(Row):
+    """One that also notices whether it is looked at."""
+
+    def __iter__(self):
+        ran.append("__iter__")
+        return iter((1,))
+
+    def __len__(self):
+        ran.append("__len__")
+        return 1
+
+
+class Pair(tuple):
+    """The same, over a tuple."""
+
+    def __iter__(self):
+        ran.append("__iter__")
+        return iter((1,))
+
+    def __hash__(self):
+        ran.append("__hash__")
+        return 0
+
+
+Alias = Plain
 
 
 class Layer(nn.Linear):
@@ -82,6 +153,13 @@ class Dying:
 
 class Stateful:
     """A class that fills itself."""
+
+    def __setstate__(self, state):
+        ran.append("__setstate__")
+
+
+class StatefulLayer(nn.Linear):
+    """A layer that fills itself."""
 
     def __setstate__(self, state):
         ran.append("__setstate__")
