@@ -11,7 +11,6 @@ it, or a compiler with the options that `python -m treadle.utils.cpp_extension` 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import sys
 from pathlib import Path
 
@@ -29,13 +28,11 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--name", help="of the library; by default that of the YAML file")
     parser.add_argument("--shards", type=int, default=1, help="C++ files of each kind (default: 1)")
     args = parser.parse_args(argv)
-    if importlib.util.find_spec("jinja2") is None:
-        sys.stderr.write(
-            "treadle.codegen: expected the package jinja2, which the templates need, got none; "
-            "install it with: pip install 'treadle[codegen]'\n"
-        )
+    try:
+        from .outside import CodegenError, generate
+    except ImportError as error:
+        sys.stderr.write(f"{error}\n")
         return 1
-    from .outside import CodegenError, generate
 
     name = args.name or Path(args.functions).stem
     try:

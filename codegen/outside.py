@@ -9,6 +9,7 @@ schemac, as those of the tree are. What cannot be in a library outside is a Code
 
 from __future__ import annotations
 
+import importlib.util
 import keyword
 import subprocess
 from pathlib import Path
@@ -17,8 +18,15 @@ from typing import Iterator, Optional, Union
 from . import model as operator_model
 from .library import outside
 from .model import Entry, Model
-from .reference import pages
-from .render import Renderer, write_if_changed
+
+if importlib.util.find_spec("jinja2") is None:
+    raise ImportError(
+        "treadle.codegen: expected the package jinja2, which the templates need, got none; install "
+        "it with: pip install 'treadle[codegen]'"
+    )
+
+from .reference import pages  # noqa: E402  these need jinja2
+from .render import Renderer, write_if_changed  # noqa: E402
 
 PACKAGE = Path(__file__).parent.parent
 SCHEMAC = PACKAGE / "bin" / "schemac"

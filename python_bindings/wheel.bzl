@@ -8,10 +8,11 @@
         headers = ["//autograd"],                          # all headers it sees, under treadle/include/
     )
 
-`treadle_wheel` packs that into a wheel that carries the shared libraries it needs (make_wheel.py).
+`treadle_wheel` packs that into a wheel that carries the shared libraries it needs (make_wheel.py), in a folder of the
+target's name.
 """
 
-load("@python//:config.bzl", "PYTHON", "WHEEL_PLATFORM", "WHEEL_PYTHON_TAG")
+load("@python//:config.bzl", "PYTHON", "WHEEL_PYTHON_TAG")
 load("//tools/bazel:version.bzl", "VERSION")
 
 PackageInfo = provider(
@@ -84,12 +85,14 @@ treadle_package = rule(
 
 def _wheel_impl(ctx):
     package = ctx.attr.package[PackageInfo]
-    wheel = ctx.actions.declare_file(
-        "%s-%s-%s-%s.whl" % (ctx.attr.distribution, VERSION, WHEEL_PYTHON_TAG, WHEEL_PLATFORM),
-    )
-    without = []
+
+    # A folder, since the wheel's name has the platform that it fits, which packing finds out.
+    wheel = ctx.actions.declare_directory(ctx.label.name)
+    options = ["--system-libraries"] if ctx.attr.system_libraries else []
     for library in ctx.attr.without:
-        without += ["--without", library]
+        options += ["--without", library]
+    for part in ctx.attr.compiled_in:
+        options += ["--compiled-in", part]
     ctx.actions.run(
         executable = PYTHON,
         arguments = [
@@ -109,11 +112,9 @@ def _wheel_impl(ctx):
             ctx.attr.entry_points,
             "--python-tag",
             WHEEL_PYTHON_TAG,
-            "--platform",
-            WHEEL_PLATFORM,
             "--output",
             wheel.path,
-        ] + without,
+        ] + options,
         inputs = depset(
             [ctx.file._make_wheel, ctx.file.metadata, ctx.file.license, package.manifest],
             transitive = [package.files],
@@ -121,7 +122,7 @@ def _wheel_impl(ctx):
         outputs = [wheel],
         env = {"PATH": "/usr/local/bin:/usr/bin:/bin"},
         mnemonic = "Wheel",
-        progress_message = "Packing %s" % wheel.basename,
+        progress_message = "Packing the wheel %s" % ctx.attr.distribution,
     )
     return [DefaultInfo(files = depset([wheel]))]
 
@@ -133,6 +134,8 @@ treadle_wheel = rule(
         "distribution": attr.string(default = "treadle", doc = "the wheel's name, with '_' for '-'"),
         "entry_points": attr.string(doc = "the text of entry_points.txt, where there is one"),
         "without": attr.string_list(doc = "shared libraries that another package brings"),
+        "system_libraries": attr.bool(doc = "whether it carries none, and so is for this system only"),
+        "compiled_in": attr.string_list(doc = "packages of the system that the files have parts of"),
         "metadata": attr.label(mandatory = True, allow_single_file = True),
         "license": attr.label(mandatory = True, allow_single_file = True),
         "_make_wheel": attr.label(default = "//tools/bazel:make_wheel.py", allow_single_file = True),

@@ -3,7 +3,7 @@
 from glob import glob
 
 from setuptools import setup
-from treadle.utils.cpp_extension import BuildExtension, CppExtension
+from treadle.utils.cpp_extension import BuildExtension, CppExtension, requirement
 
 setup(
     ext_modules=[
@@ -14,4 +14,6 @@ setup(
         )
     ],
     cmdclass={"build_ext": BuildExtension},
+    # The compiled code fits no other release.
+    install_requires=[requirement()],
 )

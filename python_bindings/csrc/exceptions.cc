@@ -129,7 +129,13 @@ Object import_attribute(const char* module, const char* name) {
   return attribute(imported.get(), name);
 }
 
-bool interpreter_alive() { return Py_IsInitialized() && !_Py_IsFinalizing(); }
+bool interpreter_alive() {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsInitialized() && !Py_IsFinalizing();
+#else
+  return Py_IsInitialized() && !_Py_IsFinalizing();
+#endif
+}
 
 void init_exceptions(PyObject* module) {
   out_of_memory_type = PyErr_NewExceptionWithDoc(

@@ -34,8 +34,8 @@ def wheel() -> Path:
         env={k: v for k, v in os.environ.items() if k != "LD_PRELOAD"},
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    found = list((ROOT / "bazel-bin" / "python_bindings").glob("*.whl"))
-    return max(found, key=lambda path: path.stat().st_mtime)
+    (found,) = (ROOT / "bazel-bin" / "python_bindings" / "wheel").glob("*.whl")
+    return found
 
 
 def fresh(folder: Path, *install: str) -> dict[str, str]:

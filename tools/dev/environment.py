@@ -95,6 +95,8 @@ def bazel_options() -> None:
     text = (
         "# Written by ./dev.\n"
         f"build --repo_env=TREADLE_PYTHON={PYTHON}\n"
+        # The virtual environment of another Python has the same path.
+        f"build --repo_env=TREADLE_PYTHON_IS={(VENV / 'treadle.stamp').read_text()}\n"
         f"build --disk_cache={cache_folder() / 'bazel-disk'}\n"
     )
     options = ROOT / ".bazelrc.user"

@@ -24,7 +24,7 @@ from ui import ROOT, DevError, say
 
 FOLDER = ROOT / "build" / "gpu"
 MOST_BYTES = 64 << 20
-WHEELS = {"treadle": "//python_bindings:wheel", "treadle_cuda": "//python_bindings:cuda_wheel"}
+WHEELS = (bazel.WHEEL, "//python_bindings:cuda_wheel")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,8 +54,8 @@ def main(args: argparse.Namespace) -> int:
             f"--repo_env=TREADLE_PYTHON={python / 'bin' / 'python'}",
         ),
     )
-    output = bazel.build(config, *WHEELS.values())
-    wheels = [bazel.newest_wheel(output, name, tag) for name in WHEELS]
+    output = bazel.build(config, *WHEELS)
+    wheels = [bazel.wheel_of(output, target) for target in WHEELS]
     pack(wheels)
     # Another machine's run of it, and what it runs, are described in tools/gpu.
     say("on a machine with a GPU, in the root of a copy of this tree with build/gpu in it, run:")

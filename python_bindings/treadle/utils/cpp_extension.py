@@ -11,6 +11,7 @@ In the setup.py of a project:
         name="my-ops",
         ext_modules=[CppExtension("my_ops", ["my_ops.yaml", "kernels.cc"])],
         cmdclass={"build_ext": BuildExtension},
+        install_requires=[requirement()],
     )
 
 A source that ends with .yaml has the entries of operators: it is a library, whose module has their
@@ -45,6 +46,7 @@ __all__ = [
     "library_paths",
     "load",
     "load_inline",
+    "requirement",
 ]
 
 # Where CUDA is installed: this Treadle has no use for it.
@@ -70,6 +72,14 @@ def _only_cpu(who: str, device_type: str) -> None:
         raise OSError(f"{who}: {_NO_CUDA}")
     if device_type != "cpu":
         raise ValueError(f"{who}: expected the device type 'cpu', got {device_type!r}")
+
+
+def requirement() -> str:
+    """What a project that is compiled against this Treadle requires: "treadle==0.1.0".
+
+    Its C++ code fits no other release, so pip must not put another one beside it.
+    """
+    return f"treadle=={operator_library.stamp().version}"
 
 
 def get_default_build_root() -> str:
