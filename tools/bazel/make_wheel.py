@@ -1,10 +1,11 @@
 """Packs the files of a manifest into a wheel, with the shared libraries that they need.
 
 A build step (see python_bindings/wheel.bzl). The files are stripped of symbols that only a debugger
-reads, and written uncompressed. auditwheel then copies every library that the platform's policy does
-not promise (OpenBLAS, oneDNN, Highway, ...) into `treadle.libs/` under names of their own, points
-the run paths there, and names the oldest platform that the wheel fits. At last the licence of each
-package that is carried or compiled in goes into the wheel, and into its bill of materials.
+reads, and written uncompressed. auditwheel then copies every library that the platform's policy
+does not promise (OpenBLAS, oneDNN, Highway, ...) into `treadle.libs/` under names of their own,
+points the run paths there, and names the oldest platform that the wheel fits. At last the licence
+of each package that is carried or compiled in goes into the wheel, and the package into its bill of
+materials.
 """
 
 from __future__ import annotations
@@ -113,7 +114,9 @@ def version_of(package: str) -> str:
     return subprocess.run(command, stdout=subprocess.PIPE, text=True).stdout
 
 
-def with_licences(repaired: Path, dist_info: str, compiled_in: list[str]) -> list[tuple[str, bytes]]:
+def with_licences(
+    repaired: Path, dist_info: str, compiled_in: list[str]
+) -> list[tuple[str, bytes]]:
     """The files of the repaired wheel, with the licences of what auditwheel carried and of what is
     compiled in, and both in the bill of materials."""
     with zipfile.ZipFile(repaired) as archive:
