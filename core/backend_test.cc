@@ -39,8 +39,10 @@ TEST(Backends, AreKnownByName) {
   EXPECT_EQ(backend_of(one.type), one.backend);
   EXPECT_EQ(error_of([] { Registered again("one"); }),
             "expected a new device name, got 'one', which is taken");
-  EXPECT_EQ(error_of([] { Registered bad("One"); }),
-            "expected the name of a device to be lower-case letters, digits and '_', got 'One'");
+  EXPECT_EQ(
+      error_of([] { Registered bad("One"); }),
+      "expected the name of a device to be at most 32 lower-case letters, digits and '_', a letter "
+      "first, got 'One'");
 }
 
 TEST(Backends, CanBeWithdrawnAndComeBack) {

@@ -26,8 +26,9 @@ class Names {
     bool well_formed = !name.empty() && name.size() <= 32 && name[0] >= 'a' && name[0] <= 'z';
     for (char c : name)
       well_formed = well_formed && ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_');
-    check<ErrorKind::Value>(well_formed, "expected the name of a ", what,
-                            " to be lower-case letters, digits and '_', got '", name, "'");
+    check<ErrorKind::Value>(
+        well_formed, "expected the name of a ", what,
+        " to be at most 32 lower-case letters, digits and '_', a letter first, got '", name, "'");
     const int count = count_.load();
     for (int i = 0; i < count; ++i) {
       if (names_[i] != name) continue;

@@ -28,6 +28,7 @@ enum class ErrorKind : uint8_t {
   Runtime,         // RuntimeError
   NotImplemented,  // NotImplementedError
   OutOfMemory,     // treadle.OutOfMemoryError
+  DeviceLost,      // treadle.DeviceLostError: the device does not answer any more
   LinAlg,    // treadle.linalg.LinAlgError: a matrix without the inverse, factors, ... asked for
   Internal,  // treadle.InternalError: a bug in Treadle
 };

@@ -328,6 +328,20 @@ void run_boxed(const PointwiseOp& op, BoxedKernel kernel, const Types& types, Te
   if (!fits) copy_strided(out, filled);
 }
 
+// An operand as a backend's own kernel gets it: of the dtype that the call computes for, on the
+// device, of the result's shape.
+Tensor fitted(const Prepared& p, const Tensor& t) {
+  Tensor operand = t;
+  if (t.dtype() != p.types.cell || t.device() != p.device) {
+    operand = empty_tensor(t.sizes(), p.types.cell, p.device);
+    copy_strided(operand, t);
+  }
+  if (operand.sizes() == IntList(p.shape)) return operand;
+  return alias_with_geometry(operand, p.shape,
+                             broadcast_strides(p.shape, operand.sizes(), operand.strides()),
+                             operand.storage_offset());
+}
+
 // A call on a backend's device: by its own kernel, by one that it generates, or by the fallback.
 void run_on_backend(const PointwiseOp& op, const Prepared& p, TensorRefs inputs,
                     ArrayRef<Scalar> scalars, const Tensor& out) {
@@ -349,6 +363,13 @@ void run_on_backend(const PointwiseOp& op, const Prepared& p, TensorRefs inputs,
   }
   const BoxedKernel boxed = find_boxed(*op.op, p.device, out.layout(), p.types.cell);
   if (boxed == nullptr) no_kernel(*op.op, p.device, out.layout(), p.types.cell);
+  Tensor operands[kMaxPointwiseInputs];
+  const Tensor* given[kMaxPointwiseInputs];
+  for (size_t k = 0; native != nullptr && k < inputs.size(); ++k) {
+    operands[k] = fitted(p, *inputs[k]);
+    given[k] = &operands[k];
+  }
+  if (native != nullptr) inputs = TensorRefs(given, inputs.size());
   run_boxed(op, boxed, p.types, inputs, scalars, out);
 }
 

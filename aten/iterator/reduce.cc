@@ -135,7 +135,13 @@ void run_on_backend(const ReduceOp& op, const Plan& plan, const ReduceCall& call
   }
   const BoxedKernel boxed = find_boxed(*op.op, self.device(), Layout::Strided, plan.cell);
   if (boxed == nullptr) no_kernel(*op.op, self.device(), Layout::Strided, plan.cell);
-  run_boxed(op, boxed, plan, self, out, keepdim);
+  Tensor operand = self;
+  if (native != nullptr && self.dtype() != plan.cell) {
+    // The backend's own kernel sees the dtype that it was registered for.
+    operand = empty_tensor(self.sizes(), plan.cell, self.device());
+    copy_strided(operand, self);
+  }
+  run_boxed(op, boxed, plan, operand, out, keepdim);
 }
 
 // Runs the kernel; `out` has the plan's sizes, and any strides and dtype.

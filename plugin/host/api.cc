@@ -185,6 +185,15 @@ const Description& description_of(const Operator& op) {
   return known->try_emplace(&op, op).first->second;
 }
 
+treadle_status api_when_device(const char* name,
+                               treadle_status (*found)(void*, treadle_device_type), void* context) {
+  return guarded([&] {
+    check<ErrorKind::Value>(name != nullptr && *name != 0,
+                            "expected the name of a device, got none");
+    when_device(name, found, context);
+  });
+}
+
 treadle_status find(const char* name, const treadle_operator** op) {
   return guarded([&] {
     std::string full = name ? name : "";
@@ -308,6 +317,7 @@ constexpr treadle_api kApi = {
     .parallel_for = &api_parallel_for,
     .current_device = &api_current_device,
     .current_stream = &api_current_stream,
+    .when_device = &api_when_device,
 };
 
 }  // namespace

@@ -17,6 +17,7 @@ constexpr struct {
     {ErrorKind::NotImplemented, TREADLE_NOT_IMPLEMENTED},
     {ErrorKind::OutOfMemory, TREADLE_OUT_OF_MEMORY},
     {ErrorKind::LinAlg, TREADLE_LINALG_ERROR},
+    {ErrorKind::DeviceLost, TREADLE_DEVICE_LOST},
     {ErrorKind::Runtime, TREADLE_RUNTIME_ERROR},
 };
 

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "plugin/host/api.h"
 #include "plugin/host/boundary.h"
+#include "plugin/host/library_file.h"
 #include "plugin/host/registration.h"
 
 namespace treadle::plugin {
@@ -75,6 +76,7 @@ LoadedPlugin start(const treadle_plugin& plugin, const std::string& path) {
 }  // namespace
 
 LoadedPlugin load_plugin(const std::string& path) {
+  require_whole_library(path);
   Loaded& l = loaded();
   const std::lock_guard lock(l.mutex);
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

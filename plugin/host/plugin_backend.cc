@@ -58,7 +58,9 @@ class PluginBackend final : public Backend {
     if (!b_.device_count) return 1;
     int32_t count = 0;
     check_status(b_.device_count(b_.context, &count));
-    return std::clamp(count, 0, 127);
+    check<ErrorKind::Runtime>(count >= 0 && count <= 127, facts().name,
+                              ": expected at most 127 devices, got ", count);
+    return count;
   }
   void set_device(int index) override {
     if (b_.set_device) check_status(b_.set_device(b_.context, index));

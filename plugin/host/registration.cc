@@ -20,7 +20,13 @@ namespace {
 
 thread_local Start* t_start = nullptr;
 
-std::string place_now() { return t_start ? t_start->place() : "a plug-in"; }
+// Who registers, where that is not the plug-in that is starting.
+thread_local const std::string* t_place = nullptr;
+
+std::string place_now() {
+  if (t_place) return *t_place;
+  return t_start ? t_start->place() : "a plug-in";
+}
 KernelPlace place_of(const std::string& text) {
   return KernelPlace{KernelSource::DeviceLayout, text.c_str(), 0, ""};
 }
@@ -59,24 +65,76 @@ const Kernel& kernel_at(size_t place, const Operator& op, DeviceType device) {
   return *it->second[place];
 }
 
-// Calls the kernel with the whole stack; results that it makes take the stack's place.
-void call_kernel(const Kernel& kernel, Stack& stack) {
+// A kernel that calls its own operator would use up the stack.
+class Depth {
+ public:
+  explicit Depth(const Operator& op) {
+    check<ErrorKind::Runtime>(++depth_ <= kMost, op.info().base_name,
+                              ": expected kernels that call each other at most ", kMost,
+                              " deep, got more; does the kernel call its own operator?");
+  }
+  ~Depth() { --depth_; }
+  Depth(const Depth&) = delete;
+  Depth& operator=(const Depth&) = delete;
+
+ private:
+  static constexpr int kMost = 200;
+  static thread_local int depth_;
+};
+thread_local int Depth::depth_ = 0;
+
+// Says whose error it is, where the plug-in does not.
+void check_status_of(const Operator& op, treadle_status status) {
+  try {
+    check_status(status);
+  } catch (const Error& error) {
+    const std::string_view text = error.what(), name = op.info().base_name;
+    if (text.starts_with(name) && text.substr(name.size()).starts_with(":")) throw;
+    throw Error(error.kind(), str(name, ": ", text));
+  }
+}
+
+// Calls the kernel with the whole stack; results that it makes take the stack's place. False where
+// the kernel declines: the stack is as it was.
+bool call_kernel(const Operator& op, const Kernel& kernel, Stack& stack) {
+  const Depth depth(op);
   const BorrowedValues arguments(stack);
   std::vector<treadle_value> results(kernel.returns ? kernel.schema.returns.size() : 0);
   for (treadle_value& r : results) std::memset(&r, 0, sizeof r);
-  check_status(kernel.function(kernel.context, arguments.data(), arguments.size(), results.data(),
-                               results.size()));
+  const treadle_status status = kernel.function(kernel.context, arguments.data(), arguments.size(),
+                                                results.data(), results.size());
+  if (status == TREADLE_DECLINED) return false;
+  check_status_of(op, status);
   Stack made;
   for (size_t i = 0; i < results.size(); ++i)
     made.push_back(adopted(results[i], kernel.schema.returns[i].type));
   stack = std::move(made);
+  return true;
+}
+
+// A result that a kernel of a device made must be a new tensor of that device.
+void check_result(const Operator& op, const Value& result, Device device, const Stack& arguments) {
+  if (!result.is<Tensor>()) return;
+  const Tensor& t = result.as<Tensor>();
+  check<ErrorKind::Runtime>(t.defined() && t.device() == device, op.info().base_name,
+                            ": expected its kernel to return a tensor on ", device, ", got ",
+                            t.defined() ? str("one on ", t.device()) : std::string("none"));
+  for (const Value& a : arguments)
+    check<ErrorKind::Runtime>(!a.is<Tensor>() || !a.as<Tensor>().is_same(t), op.info().base_name,
+                              ": expected its kernel to return a new tensor, got an argument");
 }
 
 template <size_t place>
 void run_kernel(const Operator& op, Stack& stack) {
-  const DeviceType device = device_in(stack).type;
-  count_answer(device, op, Answer::Native);
-  call_kernel(kernel_at(place, op, device), stack);
+  const Device device = device_in(stack);
+  const Kernel& kernel = kernel_at(place, op, device.type);
+  const Stack arguments = kernel.returns ? stack : Stack();
+  if (!call_kernel(op, kernel, stack)) {
+    cpu_fallback(op, stack);
+    return;
+  }
+  count_answer(device.type, op, Answer::Native);
+  for (const Value& result : stack) check_result(op, result, device, arguments);
 }
 template <size_t... place>
 constexpr std::array<BoxedKernel, kPlaces> run_kernels(std::index_sequence<place...>) {
@@ -102,8 +160,45 @@ bool makes_results(const Operator& op) { return op.info().kind == OperatorKind::
 
 // ---- operators defined at run time ----
 
-void run_defined(void* context, const Operator&, Stack& stack) {
-  call_kernel(*static_cast<const Kernel*>(context), stack);
+void run_defined(void* context, const Operator& op, Stack& stack) {
+  check<ErrorKind::NotImplemented>(
+      call_kernel(op, *static_cast<const Kernel*>(context), stack), op.info().base_name,
+      ": expected the operator's own function to compute the call, got one that declines");
+}
+
+// ---- devices of other plug-ins ----
+
+struct Waiting {
+  std::string name, place;
+  treadle_status (*found)(void*, treadle_device_type);
+  void* context;
+};
+struct WaitingList {
+  std::mutex mutex;
+  std::vector<Waiting> all;
+};
+WaitingList& waiting() {
+  static auto* list = new WaitingList;
+  return *list;
+}
+
+// Without a lock: what is called registers kernels.
+void tell_waiting(const std::string& name, DeviceType type) {
+  std::vector<Waiting> told;
+  {
+    WaitingList& list = waiting();
+    const std::lock_guard lock(list.mutex);
+    const auto rest = std::stable_partition(list.all.begin(), list.all.end(),
+                                            [&](const Waiting& w) { return w.name != name; });
+    told.assign(rest, list.all.end());
+    list.all.erase(rest, list.all.end());
+  }
+  for (const Waiting& w : told) {
+    t_place = &w.place;
+    const treadle_status status = w.found(w.context, static_cast<int32_t>(type));
+    t_place = nullptr;
+    check_status(status);
+  }
 }
 
 }  // namespace
@@ -131,7 +226,28 @@ DeviceType register_backend(const treadle_backend& given) {
   Dispatcher& d = Dispatcher::instance();
   if (!d.device_fallback(type))
     d.register_device_fallback(type, &cpu_fallback, place_of(place_now()));
+  tell_waiting(given.name, type);
   return type;
+}
+
+void when_device(const std::string& name, treadle_status (*found)(void*, treadle_device_type),
+                 void* context) {
+  check<ErrorKind::Value>(found != nullptr, "expected a function to call for the device '", name,
+                          "', got none");
+  for (const DeviceType type : backends()) {
+    if (name_of(type) != name) continue;
+    check_status(found(context, static_cast<int32_t>(type)));
+    return;
+  }
+  WaitingList& list = waiting();
+  const std::lock_guard lock(list.mutex);
+  list.all.push_back({name, place_now(), found, context});
+  note([context, found] {
+    WaitingList& all = waiting();
+    const std::lock_guard again(all.mutex);
+    std::erase_if(all.all,
+                  [&](const Waiting& w) { return w.context == context && w.found == found; });
+  });
 }
 
 void register_kernel(const char* schema, DeviceType device, const treadle_dtype* dtypes,

@@ -32,6 +32,8 @@ class Start {
 };
 
 // These throw Error; see treadle_api.
+void when_device(const std::string& name, treadle_status (*found)(void*, treadle_device_type),
+                 void* context);
 DeviceType register_backend(const treadle_backend& backend);
 void register_kernel(const char* schema, DeviceType device, const treadle_dtype* dtypes,
                      size_t dtype_count, treadle_kernel kernel, void* context);

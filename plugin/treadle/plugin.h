@@ -47,7 +47,10 @@ enum {
   TREADLE_NOT_IMPLEMENTED = 5,
   TREADLE_OUT_OF_MEMORY = 6,
   TREADLE_LINALG_ERROR = 7,
-  /* Not an error: the callee leaves this call to Treadle (of pointwise, reduce and copies only). */
+  /* The device does not answer any more; what was in its memory is gone. */
+  TREADLE_DEVICE_LOST = 8,
+  /* Not an error: the callee leaves this call to Treadle (of pointwise, reduce, copies and kernels
+   * only). */
   TREADLE_DECLINED = 100
 };
 
@@ -419,6 +422,13 @@ typedef struct treadle_api {
                                  void* context);
   int32_t (*current_device)(treadle_device_type type);
   uint64_t (*current_stream)(treadle_device_type type);
+
+  /* Calls `found(context, type)` once for the kind of device of that name: now, where its backend
+   * is there, else when it is registered. So a plug-in brings kernels for the device of another
+   * one. */
+  treadle_status (*when_device)(const char* name,
+                                treadle_status (*found)(void* context, treadle_device_type type),
+                                void* context);
 } treadle_api;
 
 /* What a plug-in is: treadle_plugin_entry() returns it. `start` is called once, with an api that

@@ -8,6 +8,7 @@
 
 #include "core/backend.h"
 #include "core/operator.h"
+#include "plugin/host/library_file.h"
 #include "plugin/host/loader.h"
 #include "python_bindings/csrc/backends.h"
 #include "python_bindings/csrc/casters.h"
@@ -109,6 +110,8 @@ void define_plugins(py::module_& m) {
         return shown(loaded);
       },
       "Load a plug-in: (name, version, path, version of the interface).");
+  m.def("_require_whole_library", &plugin::require_whole_library,
+        "Raise RuntimeError for a shared library's file that was cut short.");
   m.def("_loaded_plugins", [] {
     py::list all;
     for (const plugin::LoadedPlugin& p : plugin::loaded_plugins()) all.append(shown(p));

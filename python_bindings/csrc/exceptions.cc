@@ -9,6 +9,7 @@ namespace treadle::python {
 namespace {
 
 PyObject* out_of_memory_type = nullptr;
+PyObject* device_lost_type = nullptr;
 PyObject* internal_error_type = nullptr;
 PyObject* linalg_error_type = nullptr;
 
@@ -59,6 +60,8 @@ PyObject* type_for(ErrorKind kind) {
       return PyExc_NotImplementedError;
     case ErrorKind::OutOfMemory:
       return out_of_memory_type;
+    case ErrorKind::DeviceLost:
+      return device_lost_type;
     case ErrorKind::LinAlg:
       return linalg_error_type;
     case ErrorKind::Internal:
@@ -142,6 +145,10 @@ void init_exceptions(PyObject* module) {
       "treadle.OutOfMemoryError",
       "Raised when memory for a tensor cannot be had; nothing was changed.", PyExc_RuntimeError,
       nullptr);
+  device_lost_type = PyErr_NewExceptionWithDoc(
+      "treadle.DeviceLostError",
+      "Raised when a device does not answer any more; what was in its memory is gone.",
+      PyExc_RuntimeError, nullptr);
   internal_error_type = PyErr_NewExceptionWithDoc(
       "treadle.InternalError", "A broken invariant of Treadle itself: please report it.",
       PyExc_RuntimeError, nullptr);
@@ -150,6 +157,7 @@ void init_exceptions(PyObject* module) {
       "Raised when a matrix has no inverse, no factors of the kind asked for, or no convergence.",
       PyExc_RuntimeError, nullptr);
   checked(PyModule_AddObjectRef(module, "OutOfMemoryError", out_of_memory_type));
+  checked(PyModule_AddObjectRef(module, "DeviceLostError", device_lost_type));
   checked(PyModule_AddObjectRef(module, "InternalError", internal_error_type));
   checked(PyModule_AddObjectRef(module, "_LinAlgError", linalg_error_type));
 }

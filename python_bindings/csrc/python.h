@@ -106,7 +106,7 @@ inline auto guarded(F&& f, const char* op = nullptr) noexcept -> decltype(f()) {
 // passing through code that knows nothing of Python; guarded() sets it again.
 [[noreturn]] void throw_python_exception();
 
-// Adds OutOfMemoryError and InternalError to the module.
+// Adds OutOfMemoryError, DeviceLostError and InternalError to the module.
 void init_exceptions(PyObject* module);
 
 class ReleaseGil {

@@ -199,7 +199,8 @@ def test_a_kernel_that_does_not_fit(refused, schema: str, text: str) -> None:
         ),
         (
             '(void)never; b.name = "Two words"; status = api->register_backend(&b, &type)',
-            "expected the name of a device to be lower-case letters, digits and '_', got "
+            "expected the name of a device to be at most 32 lower-case letters, digits and '_', a "
+            "letter first, got "
             "'Two words'",
         ),
         (

@@ -28,7 +28,11 @@ enum class ErrorKind : treadle_status {
   NotImplemented = TREADLE_NOT_IMPLEMENTED,
   OutOfMemory = TREADLE_OUT_OF_MEMORY,
   LinAlg = TREADLE_LINALG_ERROR,
+  DeviceLost = TREADLE_DEVICE_LOST,
 };
+
+// Thrown by a kernel that leaves a call to Treadle.
+struct Declined {};
 
 // An error with its kind. Thrown where the host reports one; throw it to report one to the host.
 class Error : public std::runtime_error {
@@ -91,6 +95,8 @@ treadle_status guarded(Body&& body) noexcept {
       body();
       return TREADLE_OK;
     }
+  } catch (const Declined&) {
+    return TREADLE_DECLINED;
   } catch (const Error& error) {
     return report(error.kind(), error.what());
   } catch (const std::bad_alloc&) {

@@ -20,6 +20,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Mapping, NamedTuple, Optional, Union
 
+from treadle import _C
+
 __all__ = ["OperatorLibrary", "Stamp", "libraries", "load", "load_file", "stamp", "stamp_of"]
 
 PACKAGE = Path(__file__).parent.parent
@@ -57,6 +59,10 @@ def stamp_of(file: Union[str, Path]) -> Optional[Stamp]:
 
 def check_stamp(name: str, file: Union[str, Path]) -> None:
     """Raises ImportError where the library in `file` was not built for this Treadle."""
+    try:
+        _C._require_whole_library(str(file))
+    except RuntimeError as error:
+        raise ImportError(f"{name}: {error}", name=name, path=str(file)) from None
     theirs, ours = stamp_of(file), stamp()
     if theirs is None:
         raise ImportError(
