@@ -1,15 +1,18 @@
 // Makes and checks the outputs of structured operators.
 #include "aten/structured.h"
 
+#include <algorithm>
+
 #include "aten/iterator/copy.h"
 #include "aten/iterator/overlap.h"
+#include "aten/shape/views.h"
 
 namespace treadle {
 namespace {
 
-bool meets(const Tensor& t, ArrayRef<const Tensor*> inputs) {
+bool meets_any(const Tensor& t, ArrayRef<const Tensor*> inputs) {
   for (const Tensor* in : inputs) {
-    if (in->defined() && overlap_of(t, *in) != Overlap::None) return true;
+    if (in->defined() && meets(t, *in)) return true;
   }
   return false;
 }
@@ -40,6 +43,14 @@ void require_out(const char* op, const TensorSpec& spec, const Tensor& out) {
 
 namespace {
 
+// Whether `out`, given this many bytes from its first element on, would take in what lies beside it
+// in a storage that somebody else may look at.
+bool would_touch_others(const Tensor& out, int64_t first, int64_t needed) {
+  const int64_t end = std::min(needed, static_cast<int64_t>(out.storage()->nbytes()));
+  if (end <= first || out.storage()->use_count() == 1) return false;
+  return !shape::is_dense(out) || end > first + out.nbytes();
+}
+
 // The bytes that the storage of `out` needs for these sizes; throws where `out` cannot have them.
 int64_t require_resizable(const char* op, const Tensor& out, IntList sizes) {
   check<ErrorKind::Runtime>(out.storage()->writable(), op,
@@ -53,11 +64,15 @@ int64_t require_resizable(const char* op, const Tensor& out, IntList sizes) {
   check<ErrorKind::Runtime>(!__builtin_add_overflow(first, bytes, &needed), op,
                             ": expected an out that can grow to ", sizes,
                             ", got a storage offset of ", out.storage_offset());
-  check<ErrorKind::Runtime>(needed <= static_cast<int64_t>(out.storage()->nbytes()) ||
-                                out.is_meta() || out.storage()->owns_memory(),
-                            op, ": expected an out of shape ", sizes,
-                            ", for its memory is not the library's and cannot grow, got ",
-                            out.sizes());
+  check<ErrorKind::Runtime>(
+      !would_touch_others(out, first, needed), op, ": expected an out of shape ", sizes,
+      ", for it is a view and may not take in what lies beside it, got ", out.sizes());
+  if (needed > static_cast<int64_t>(out.storage()->nbytes())) {
+    const std::string held = out.storage()->what_holds_it();
+    check<ErrorKind::Runtime>(held.empty(), op, ": expected an out of shape ", sizes,
+                              ", for its storage cannot grow, got ", out.sizes(),
+                              "; the storage is ", held);
+  }
   return needed;
 }
 
@@ -87,7 +102,7 @@ Output::Output(const char* op, const TensorSpec& spec, const Tensor& out,
   // An `out` of another shape gets it in finish(): a kernel that throws leaves it as it was. One
   // that is also an input keeps its values until the kernel has read them.
   const bool direct =
-      same_shape && out.dtype() == spec.dtype && out.is_contiguous() && !meets(out, inputs);
+      same_shape && out.dtype() == spec.dtype && out.is_contiguous() && !meets_any(out, inputs);
   tensor_ = direct ? out : new_output(spec);
 }
 
@@ -116,7 +131,8 @@ Output Output::in_place(const char* op, const TensorSpec& spec, const Tensor& se
                             ": expected a result that can be written to self of dtype ",
                             name_of(self.dtype()), ", got ", name_of(spec.dtype));
   require_writable(op, self);
-  const bool direct = self.dtype() == spec.dtype && self.is_contiguous() && !meets(self, inputs);
+  const bool direct =
+      self.dtype() == spec.dtype && self.is_contiguous() && !meets_any(self, inputs);
   Output o;
   o.given_ = self;
   o.tensor_ = direct ? self : new_output(spec);

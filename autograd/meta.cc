@@ -3,17 +3,17 @@
 
 #include "autograd/accumulate_grad.h"
 #include "autograd/view.h"
+#include "core/weak_tensor.h"
 
 namespace treadle::autograd {
 namespace {
 
 // The hook behind retain_grad(): it must not keep the tensor alive.
 void install_retain_hook(const Tensor& t, AutogradMeta& meta) {
-  TensorImpl* impl = t.impl();
-  auto store = [impl](const Tensor& grad) {
-    if (!grad.defined() || !impl->try_retain()) return Tensor();
-    const Tensor self(IntrusivePtr<TensorImpl>::adopt(impl));
-    accumulate_into(self, grad);
+  if (!meta.weak) meta.weak = std::make_shared<WeakTensor>(t.impl());
+  auto store = [weak = meta.weak](const Tensor& grad) {
+    if (!grad.defined()) return Tensor();
+    if (const Tensor self = weak->lock(); self.defined()) accumulate_into(self, grad);
     return Tensor();
   };
   meta.grad_fn->ensure_hooks().retains_grad.push_back(

@@ -17,14 +17,19 @@ class RefCounted {
   virtual ~RefCounted() = default;
 
   void retain() const noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
+  // The last owner leaves the count at one, so destroying costs no atomic read-modify-write. The
+  // object may still be taken by try_retain() then: see destroy().
   void release() const noexcept {
-    // A sole owner needs no atomic read-modify-write: nobody else can touch the count.
-    if (count_.load(std::memory_order_acquire) == 1 ||
-        count_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      const_cast<RefCounted*>(this)->destroy();
+    int32_t n = count_.load(std::memory_order_acquire);
+    while (n != 1) {
+      if (count_.compare_exchange_weak(n, n - 1, std::memory_order_acq_rel,
+                                       std::memory_order_acquire))
+        return;
     }
+    const_cast<RefCounted*>(this)->destroy();
   }
-  // Takes one more reference unless the count is already zero; for tables of non-owning pointers.
+  // For those who know the object without owning it: takes a reference unless there was never one.
+  // They do it under a lock, under which destroy() makes them forget the object.
   bool try_retain() const noexcept {
     int32_t n = count_.load(std::memory_order_relaxed);
     while (n > 0) {
@@ -37,7 +42,10 @@ class RefCounted {
   int32_t use_count() const noexcept { return count_.load(std::memory_order_relaxed); }
 
  protected:
-  // The last reference is gone. Deletes; overridden where destruction must not recurse.
+  // Called by the last owner, whose reference is still counted. Deletes; overridden where
+  // destruction must not recurse, and where somebody uses try_retain(): such a class takes the
+  // lock, looks whether the count is above one by now, and if so only gives its own reference back,
+  // by release(); else it makes them forget the object before the lock is let go of.
   virtual void destroy() { delete this; }
 
  private:

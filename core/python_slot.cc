@@ -5,13 +5,14 @@
 
 namespace treadle {
 namespace {
-std::atomic<void (*)(void*)> release_function{nullptr};
+std::atomic<bool (*)(TensorImpl&)> release_function{nullptr};
 }  // namespace
 
-void PythonSlot::set_release(void (*function)(void*)) { release_function.store(function); }
+void PythonSlot::set_release(bool (*function)(TensorImpl&)) { release_function.store(function); }
 
-void PythonSlot::release(void* object) {
-  if (auto* function = release_function.load()) function(object);
+bool PythonSlot::release(TensorImpl& tensor) {
+  auto* const function = release_function.load();
+  return function == nullptr || function(tensor);
 }
 
 }  // namespace treadle

@@ -5,34 +5,35 @@
 // asks for it again or the tensor dies.
 #pragma once
 
+#include <atomic>
+
 namespace treadle {
+
+class TensorImpl;
 
 class PythonSlot {
  public:
   PythonSlot() = default;
   PythonSlot(const PythonSlot&) = delete;
   PythonSlot& operator=(const PythonSlot&) = delete;
-  ~PythonSlot() {
-    if (owned_) [[unlikely]]
-      release(object_);
-  }
 
+  // Under the interpreter lock, but for owned().
   void* object() const { return object_; }
-  bool owned() const { return owned_; }
-  // Under the interpreter lock.
+  bool owned() const { return owned_.load(std::memory_order_acquire); }
   void set(void* object, bool owned) {
     object_ = object;
-    owned_ = owned;
+    owned_.store(owned, std::memory_order_release);
   }
 
-  // What drops an owned object; set once, by the bindings.
-  static void set_release(void (*function)(void*));
+  // Drops the object that a dying tensor owns. False where Python has the tensor again, which must
+  // not be destroyed then.
+  static bool release(TensorImpl& tensor);
+  // What does that; set once, by the bindings.
+  static void set_release(bool (*function)(TensorImpl&));
 
  private:
-  static void release(void* object);
-
   void* object_ = nullptr;
-  bool owned_ = false;
+  std::atomic<bool> owned_{false};
 };
 
 }  // namespace treadle

@@ -108,32 +108,22 @@ FileId id_of(int fd, size_t nbytes) {
 void enter(Table& t, StorageImpl* storage, int descriptor, FileId id) {
   t.segments.insert_or_assign(storage, Segment{descriptor, id});
   t.by_file[id] = storage;
+  storage->set_listed();
 }
 
-// What a storage in shared memory does when it dies. `self` is only a name by then.
-void leave(const StorageImpl* self, void* data, size_t mapped) {
-  Table& t = table();
-  int descriptor = -1;
-  {
-    const std::lock_guard lock(t.mutex);
-    const auto segment = t.segments.find(self);
-    if (segment != t.segments.end()) {
-      descriptor = segment->second.descriptor;
-      const auto owner = t.by_file.find(segment->second.id);
-      if (owner != t.by_file.end() && owner->second == self) t.by_file.erase(owner);
-      t.segments.erase(segment);
-    }
-  }
+// What a storage in shared memory does when it dies; by then it has left the table.
+void unmap(int descriptor, void* data, size_t mapped) {
   munmap(data, mapped);
-  if (descriptor >= 0) close(descriptor);
+  close(descriptor);
 }
 
-// A storage over a mapping of its own; the caller enters it in the table.
-Storage over(void* data, size_t nbytes) {
-  const auto self = std::make_shared<const StorageImpl*>(nullptr);
+// A storage over a mapping of its own, which takes over the descriptor; the caller enters it in the
+// table.
+Storage over(void* data, size_t nbytes, Descriptor& file) {
   Storage storage = make_intrusive<StorageImpl>(
-      data, nbytes, kCPU, [self, data, nbytes] { leave(*self, data, mapped_size(nbytes)); });
-  *self = storage.get();
+      data, nbytes, kCPU,
+      [descriptor = file.get(), data, nbytes] { unmap(descriptor, data, mapped_size(nbytes)); });
+  file.release();
   return storage;
 }
 
@@ -147,10 +137,11 @@ bool put_in_place(void* mapping, size_t nbytes, void* to) {
 Storage new_shared(size_t nbytes) {
   Descriptor file(new_file(nbytes));
   const FileId id = id_of(file.get(), nbytes);
-  Storage storage = over(map_file(file.get(), nbytes), nbytes);
+  const int descriptor = file.get();
+  Storage storage = over(map_file(descriptor, nbytes), nbytes, file);
   Table& t = table();
   const std::lock_guard lock(t.mutex);
-  enter(t, storage.get(), file.release(), id);
+  enter(t, storage.get(), descriptor, id);
   return storage;
 }
 
@@ -176,15 +167,17 @@ void share_memory(const Storage& storage) {
     mapped = pages;
   }
   const auto former = std::make_shared<std::function<void()>>();
-  *former = storage->replace_memory(data, [former, self = storage.get(), data, mapped] {
-    leave(self, data, mapped);
+  const int descriptor = file.get();
+  *former = storage->replace_memory(data, [former, descriptor, data, mapped] {
+    unmap(descriptor, data, mapped);
     if (*former) (*former)();
   });
+  file.release();
   if (in_place)
     *former = nullptr;
   else if (pages)
     *former = [before, pages] { munmap(before, pages); };
-  enter(t, storage.get(), file.release(), id);
+  enter(t, storage.get(), descriptor, id);
 }
 
 bool is_shared(const Storage& storage) {
@@ -208,7 +201,8 @@ Storage open_shared(int descriptor, size_t nbytes) {
   Table& t = table();
   const auto known = [&] {
     const auto found = t.by_file.find(id);
-    // A storage whose count is zero is about to leave the table.
+    // Its last owner may be about to destroy it, but asks under this lock whether it is taken
+    // again.
     return found != t.by_file.end() && found->second->nbytes() == nbytes &&
                    found->second->try_retain()
                ? Storage::adopt(found->second)
@@ -218,11 +212,23 @@ Storage open_shared(int descriptor, size_t nbytes) {
     const std::lock_guard lock(t.mutex);
     if (Storage storage = known()) return storage;
   }
-  Storage storage = over(map_file(descriptor, nbytes), nbytes);
+  Storage storage = over(map_file(descriptor, nbytes), nbytes, file);
   const std::lock_guard lock(t.mutex);
   if (Storage other = known()) return other;  // another thread was quicker
-  enter(t, storage.get(), file.release(), id);
+  enter(t, storage.get(), descriptor, id);
   return storage;
+}
+
+bool leave_shared_memory(const StorageImpl& storage) {
+  Table& t = table();
+  const std::lock_guard lock(t.mutex);
+  if (storage.use_count() > 1) return false;
+  const auto segment = t.segments.find(&storage);
+  if (segment == t.segments.end()) return true;
+  const auto owner = t.by_file.find(segment->second.id);
+  if (owner != t.by_file.end() && owner->second == &storage) t.by_file.erase(owner);
+  t.segments.erase(segment);
+  return true;
 }
 
 }  // namespace treadle

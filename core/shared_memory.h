@@ -27,4 +27,8 @@ int shared_descriptor(const Storage& storage);
 // also where it throws: RuntimeError when the memory is smaller than `nbytes`.
 Storage open_shared(int descriptor, size_t nbytes);
 
+// Asked by the last owner of a storage in the table (StorageImpl::is_listed): from then on it is
+// not found there. False where open_shared() was quicker, and has taken a reference.
+bool leave_shared_memory(const StorageImpl& storage);
+
 }  // namespace treadle

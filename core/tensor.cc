@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/backend.h"
+#include "core/weak_tensor.h"
 
 namespace treadle {
 namespace {
@@ -49,6 +50,19 @@ bool extent(IntList sizes, IntList strides, int64_t offset, int64_t* low, int64_
   return true;
 }
 
+// Whether a geometry of `numel` elements stays inside a storage of `held`.
+bool stays_inside(IntList sizes, IntList strides, int64_t offset, int64_t numel, int64_t held) {
+  if (numel == 0) return offset >= 0 && offset <= held;
+  int64_t low, high;
+  return extent(sizes, strides, offset, &low, &high) && low >= 0 && high < held;
+}
+
+// Whole elements in a storage. A shift, as items are powers of two: a division takes longer than
+// all the rest.
+int64_t elements_in(const StorageImpl& storage, int64_t item) {
+  return static_cast<int64_t>(storage.nbytes()) >> std::countr_zero(static_cast<uint64_t>(item));
+}
+
 }  // namespace
 
 TensorImpl::TensorImpl(Storage storage, ScalarType dtype, IntList sizes)
@@ -84,6 +98,31 @@ TensorImpl::TensorImpl(Storage storage, ScalarType dtype, IntList sizes, IntList
 }
 
 TensorImpl::~TensorImpl() = default;
+
+// Python and hooks of autograd may know the tensor without owning it.
+void TensorImpl::destroy() {
+  const bool forgotten = (!python_.owned() || PythonSlot::release(*this)) &&
+                         (!autograd_ || !autograd_->weak || autograd_->weak->forget());
+  if (!forgotten || use_count() > 1) [[unlikely]] {
+    release();
+    return;
+  }
+  delete this;
+}
+
+bool TensorImpl::is_inside() const {
+  return numel_ == 0 ||
+         stays_inside(sizes_, strides_, offset_, numel_, elements_in(*storage_, item_size(dtype_)));
+}
+
+void TensorImpl::require_inside() const {
+  check<ErrorKind::Runtime>(is_inside(),
+                            "expected a tensor whose elements are in its storage, got one of sizes "
+                            "= ",
+                            sizes(), ", strides = ", strides(), ", offset = ", offset_,
+                            " over a storage that was made smaller, to ", storage_->nbytes(),
+                            " bytes");
+}
 
 void TensorImpl::set_geometry(IntList sizes, IntList strides, int64_t offset) {
   sizes_.assign(sizes.begin(), sizes.end());
@@ -152,23 +191,22 @@ Tensor empty_strided_tensor(IntList sizes, IntList strides, ScalarType dtype, De
 }
 
 Tensor alias_with_geometry(const Tensor& base, IntList sizes, IntList strides, int64_t offset) {
+  return alias_as(base, base.dtype(), sizes, strides, offset);
+}
+
+Tensor alias_as(const Tensor& base, ScalarType dtype, IntList sizes, IntList strides,
+                int64_t offset) {
   check<ErrorKind::Runtime>(sizes.size() == strides.size(),
                             "expected as many strides as sizes, got sizes = ", sizes,
                             " and strides = ", strides);
   const Storage& storage = base.storage();
-  const int64_t item = item_size(base.dtype());
-  // A shift, as items are powers of two: a division takes longer than all the rest.
-  const int64_t held =
-      static_cast<int64_t>(storage->nbytes()) >> std::countr_zero(static_cast<uint64_t>(item));
-  int64_t low = offset, high = offset;
+  const int64_t item = item_size(dtype);
+  const int64_t held = elements_in(*storage, item);
   const int64_t numel = checked_numel(sizes, item);
-  const bool inside = numel == 0
-                          ? offset >= 0 && offset <= held
-                          : extent(sizes, strides, offset, &low, &high) && low >= 0 && high < held;
-  check<ErrorKind::Runtime>(inside, "expected a view inside its storage of ", held,
-                            " elements, got sizes = ", sizes, ", strides = ", strides,
-                            ", offset = ", offset);
-  auto impl = make_intrusive<TensorImpl>(storage, base.dtype(), sizes, strides, offset);
+  check<ErrorKind::Runtime>(
+      stays_inside(sizes, strides, offset, numel, held), "expected a view inside its storage of ",
+      held, " elements, got sizes = ", sizes, ", strides = ", strides, ", offset = ", offset);
+  auto impl = make_intrusive<TensorImpl>(storage, dtype, sizes, strides, offset);
   impl->share_version_of(*base.impl());
   impl->set_inference(base.impl()->is_inference());
   impl->set_layer(Layer::Autograd, base.impl()->is_inference());

@@ -24,12 +24,16 @@
 namespace treadle {
 
 class Tensor;
+class WeakTensor;
 
 // What autograd keeps for a tensor; null until needed. Defined by autograd/.
 class AutogradMetaBase {
  public:
   virtual ~AutogradMetaBase() = default;
   virtual bool requires_grad() const = 0;
+
+  // For those who know the tensor without owning it; null where nobody does.
+  std::shared_ptr<WeakTensor> weak;
 };
 
 class TensorImpl : public RefCounted {
@@ -58,7 +62,16 @@ class TensorImpl : public RefCounted {
   const Storage& storage() const { return storage_; }
 
   // The address of the first element (of offset, not of storage). The one way to a tensor's bytes.
-  void* data() const { return static_cast<char*>(storage_->data()) + offset_ * item_size(dtype_); }
+  // RuntimeError where the storage was made too small for the tensor.
+  void* data() const { return static_cast<char*>(storage_data()) + offset_ * item_size(dtype_); }
+  // The same for those who take the storage's address and an offset.
+  void* storage_data() const {
+    if (storage_->has_shrunk()) [[unlikely]]
+      require_inside();
+    return storage_->data();
+  }
+  // Whether each element lies inside the storage. Always, until a storage is made smaller.
+  bool is_inside() const;
 
   // New geometry over the same storage; the caller has checked that it stays inside.
   void set_geometry(IntList sizes, IntList strides, int64_t offset);
@@ -96,8 +109,12 @@ class TensorImpl : public RefCounted {
   // lock.
   PythonSlot& python() { return python_; }
 
+ protected:
+  void destroy() override;
+
  private:
   void refresh();  // numel_ and contiguous_ from sizes_ and strides_
+  [[gnu::cold]] void require_inside() const;
 
   Storage storage_;
   DimVector sizes_, strides_;
@@ -175,6 +192,9 @@ Tensor empty_strided_tensor(IntList sizes, IntList strides, ScalarType dtype, De
 // A new tensor over the same storage, no autograd relation. Checks that the geometry stays inside
 // the storage: RuntimeError otherwise. Shares the version count.
 Tensor alias_with_geometry(const Tensor& base, IntList sizes, IntList strides, int64_t offset);
+// The same as elements of another dtype, in whose items strides and offset are counted.
+Tensor alias_as(const Tensor& base, ScalarType dtype, IntList sizes, IntList strides,
+                int64_t offset);
 
 // Product of non-negative sizes; RuntimeError naming the sizes when negative or above 2^63-1 bytes
 // of `item` each.

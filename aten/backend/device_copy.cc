@@ -10,7 +10,7 @@ namespace treadle {
 namespace {
 
 MemoryPlace place_of(const Tensor& t) {
-  return {t.storage()->data(), t.storage_offset() * t.element_size(), t.device()};
+  return {t.impl()->storage_data(), t.storage_offset() * t.element_size(), t.device()};
 }
 
 // Both contiguous, of one dtype and shape.
@@ -29,14 +29,14 @@ Tensor range_on_cpu(const Tensor& t) {
   const MemoryRange range = memory_range(t);
   const int64_t item = t.element_size();
   const Tensor bytes = empty_cpu({(range.high - range.low) / item}, t.dtype());
-  move_bytes({bytes.storage()->data(), 0, kCPU}, {t.storage()->data(), range.low, t.device()},
+  move_bytes({bytes.storage()->data(), 0, kCPU}, {t.impl()->storage_data(), range.low, t.device()},
              static_cast<size_t>(range.high - range.low), false);
   return alias_with_geometry(bytes, t.sizes(), t.strides(), t.storage_offset() - range.low / item);
 }
 
 void range_to_device(const Tensor& t, const Tensor& on_cpu) {
   const MemoryRange range = memory_range(t);
-  move_bytes({t.storage()->data(), range.low, t.device()}, {on_cpu.storage()->data(), 0, kCPU},
+  move_bytes({t.impl()->storage_data(), range.low, t.device()}, {on_cpu.storage()->data(), 0, kCPU},
              static_cast<size_t>(range.high - range.low), false);
 }
 

@@ -20,15 +20,6 @@ Tensor same_geometry(const Tensor& self) {
   return alias_with_geometry(self, self.sizes(), self.strides(), self.storage_offset());
 }
 
-// As alias_with_geometry, for a geometry of elements of another dtype that covers the same bytes.
-Tensor alias_as(const Tensor& self, ScalarType dtype, IntList sizes, IntList strides,
-                int64_t offset) {
-  auto impl = make_intrusive<TensorImpl>(self.storage(), dtype, sizes, strides, offset);
-  impl->share_version_of(*self.impl());
-  impl->set_inference(self.impl()->is_inference());
-  return Tensor(std::move(impl));
-}
-
 Tensor squeeze_where(const Tensor& self, const DimVector& dims) {
   DimVector sizes, strides;
   for (int64_t d = 0; d < self.dim(); ++d) {

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "aten/cpu/entry_bounds.h"
+#include "aten/iterator/overlap.h"
 #include "aten/ops/clone.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/expand.h"
@@ -85,7 +86,7 @@ std::optional<DirectIndex> direct_index(std::string_view op, const Tensor& self,
                                         PlanFor use, const Tensor& out) {
   const int64_t count = index.numel();
   if (self.dim() != 1 || index.dtype() != ScalarType::Int64 || !index.is_contiguous() ||
-      count == 0 || index.storage().get() == out.storage().get())
+      count == 0 || meets(index, out))
     return std::nullopt;
   const uint64_t size = static_cast<uint64_t>(self.size(0));
   if (use == PlanFor::Writing && worth_sorting(count, self.size(0))) return std::nullopt;
@@ -172,9 +173,7 @@ IndexPlan dim_offsets_plan(std::string_view op, const Tensor& self, int64_t dim,
 
 Tensor apart_from(const Tensor& t, const Tensor& written) {
   const Tensor result = aten::contiguous(t);
-  return result.storage().get() == written.storage().get()
-             ? aten::clone(result, MemoryFormat::Contiguous)
-             : result;
+  return meets(result, written) ? aten::clone(result, MemoryFormat::Contiguous) : result;
 }
 
 Tensor checked_index(std::string_view op, const Tensor& index, int64_t size, NegativeIndex negative,

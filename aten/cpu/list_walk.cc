@@ -7,6 +7,7 @@
 
 #include "aten/iterator/copy.h"
 #include "aten/iterator/overlap.h"
+#include "aten/shape/views.h"
 #include "core/parallel.h"
 
 namespace treadle::cpu {
@@ -66,18 +67,18 @@ class Walk {
     const Tensor& first = sides_[0].list[place];
     const IntList strides = first.strides();
     const bool plain = first.is_contiguous();
-    if (!plain && (!is_dense(first) || *std::min_element(strides.begin(), strides.end()) < 0))
-      return false;
-    std::array<const void*, kMostSides> memory{};
+    if (!plain && !shape::is_dense(first)) return false;
+    const size_t bytes = static_cast<size_t>(first.nbytes());
+    std::array<uintptr_t, kMostSides> memory{};
     for (size_t s = 0; s < sides_.size(); ++s) {
       if (sides_[s].list.empty()) continue;
       const Tensor& t = sides_[s].list[place];
       if (plain ? !t.is_contiguous() : t.strides() != strides) return false;
-      memory[s] = t.storage()->data();
+      memory[s] = reinterpret_cast<uintptr_t>(t.data());
+      // What has no gaps lies from its first element on, as long as all others here.
       for (size_t k = 0; k < s; ++k) {
-        // Mostly each tensor has a storage of its own, and there is nothing more to ask.
-        if (memory[k] != memory[s] || !(sides_[s].written || sides_[k].written)) continue;
-        if (overlap_of(t, sides_[k].list[place]) != Overlap::None) return false;
+        if (sides_[k].list.empty() || !(sides_[s].written || sides_[k].written)) continue;
+        if (memory[k] < memory[s] + bytes && memory[s] < memory[k] + bytes) return false;
       }
     }
     return true;
@@ -119,7 +120,7 @@ class Walk {
     for (const ListSide& side : sides_) {
       for (const Tensor& t : side.list) {
         if (t.numel() == 0) continue;
-        const char* memory = static_cast<const char*>(t.storage()->data());
+        const char* memory = static_cast<const char*>(t.impl()->storage_data());
         const MemoryRange r = memory_range(t);
         ranges.push_back({memory + r.low, memory + r.high, side.written});
       }

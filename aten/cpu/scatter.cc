@@ -94,7 +94,7 @@ void with_index(const char* op, int64_t dim, const Tensor& index, const Tensor& 
 
 // `t` itself unless it shares memory with `out`.
 Tensor source_for(const Tensor& t, const Tensor& out) {
-  return t.storage().get() == out.storage().get() ? apart_from(t, out) : t;
+  return meets(t, out) ? apart_from(t, out) : t;
 }
 
 struct Replace {

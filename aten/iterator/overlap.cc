@@ -1,16 +1,18 @@
 // Decided by address ranges and strides alone; never looks at data.
 #include "aten/iterator/overlap.h"
 
-#include "aten/iterator/loop_geometry.h"
+#include "aten/shape/views.h"
 
 namespace treadle {
 namespace {
 
-bool same_places(const Tensor& a, const Tensor& b) {
-  return a.storage_offset() == b.storage_offset() && a.dtype() == b.dtype() &&
-         a.sizes() == b.sizes() &&
+bool same_geometry(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.sizes() == b.sizes() &&
          (a.strides() == b.strides() || (a.is_contiguous() && b.is_contiguous()));
 }
+
+// Where a tensor lies among all memory of the host, or in its device's storage.
+uintptr_t start_of(const Tensor& t) { return reinterpret_cast<uintptr_t>(t.storage()->data()); }
 
 }  // namespace
 
@@ -23,12 +25,6 @@ MemoryRange memory_range(const Tensor& t) {
   return {low * t.element_size(), (high + 1) * t.element_size()};
 }
 
-bool is_dense(const Tensor& t) {
-  if (t.is_contiguous()) return true;
-  const MemoryRange r = memory_range(t);
-  return r.high - r.low == t.nbytes() && !has_internal_overlap(t);
-}
-
 bool has_internal_overlap(const Tensor& t) {
   if (t.is_contiguous()) return false;
   for (size_t d = 0; d < t.sizes().size(); ++d) {
@@ -38,14 +34,20 @@ bool has_internal_overlap(const Tensor& t) {
 }
 
 Overlap overlap_of(const Tensor& a, const Tensor& b) {
-  const bool one_memory =
-      a.storage() == b.storage() ||
-      (a.storage()->data() != nullptr && a.storage()->data() == b.storage()->data());
-  if (!one_memory || a.numel() == 0 || b.numel() == 0) return Overlap::None;
-  if (same_places(a, b)) return Overlap::Full;
+  if (a.numel() == 0 || b.numel() == 0) return Overlap::None;
+  const uintptr_t start_a = start_of(a), start_b = start_of(b);
+  // A device's storage may be a handle, which says nothing about its neighbours.
+  const bool comparable = (a.is_cpu() && b.is_cpu()) || a.storage() == b.storage() ||
+                          (start_a != 0 && start_a == start_b);
+  if (!comparable) return Overlap::None;
   const MemoryRange ra = memory_range(a), rb = memory_range(b);
-  if (ra.low >= rb.high || rb.low >= ra.high) return Overlap::None;
-  return is_dense(a) && is_dense(b) ? Overlap::Partial : Overlap::Unknown;
+  const uintptr_t low_a = start_a + static_cast<uintptr_t>(ra.low);
+  const uintptr_t low_b = start_b + static_cast<uintptr_t>(rb.low);
+  if (low_a >= low_b + static_cast<uintptr_t>(rb.high - rb.low) ||
+      low_b >= low_a + static_cast<uintptr_t>(ra.high - ra.low))
+    return Overlap::None;
+  if (low_a == low_b && same_geometry(a, b)) return Overlap::Full;
+  return shape::is_dense(a) && shape::is_dense(b) ? Overlap::Partial : Overlap::Unknown;
 }
 
 void require_writable(const char* op, const Tensor& t) {

@@ -1,4 +1,7 @@
 // Overlap: whether tensors share memory in a way that makes writing one of them ambiguous.
+//
+// Memory of the host is compared by addresses, as two storages may lie over one buffer of somebody
+// else. Nobody else answers this question.
 #pragma once
 
 #include "core/tensor.h"
@@ -12,15 +15,14 @@ enum class Overlap : uint8_t {
   Unknown,  // the ranges of addresses meet; elements may or may not be shared
 };
 Overlap overlap_of(const Tensor& a, const Tensor& b);
+// Whether a write to one may change the other.
+inline bool meets(const Tensor& a, const Tensor& b) { return overlap_of(a, b) != Overlap::None; }
 
 // From the tensor's lowest element to past its highest, in bytes from the storage's start.
 struct MemoryRange {
   int64_t low, high;
 };
 MemoryRange memory_range(const Tensor& t);
-
-// Whether each byte of the tensor's range belongs to exactly one element.
-bool is_dense(const Tensor& t);
 
 // Whether an index tuple is certain to share its element with another: a stride of 0 along a
 // dimension of more than one.

@@ -513,9 +513,12 @@ void pointwise_inplace(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar
   if (shape != nullptr && shape->sizes() == self.sizes() && self.storage()->writable()) [[likely]] {
     const Types types = types_for(op.promote, self.dtype());
     bool apart = types.result == self.dtype() && !may_stop_half_way(op, types);
+    const char* const low = self.data_as<const char>();
+    const char* const high = low + self.nbytes();
     for (size_t k = 1; k < inputs.size(); ++k) {
-      apart = apart && (inputs[k]->storage() != self.storage() ||
-                        (inputs[k]->data() == self.data() && inputs[k]->numel() == self.numel()));
+      const char* const begin = inputs[k]->data_as<const char>();
+      const char* const end = begin + inputs[k]->nbytes();
+      apart = apart && (begin >= high || end <= low || (begin == low && end == high));
     }
     void* const kernel = op.op->table().find(kCPU, Layout::Strided, types.cell);
     if (apart && kernel != nullptr) [[likely]] {

@@ -65,10 +65,16 @@ const int64_t* sizes(const treadle_tensor* t) { return impl_of(t)->sizes().data(
 const int64_t* strides(const treadle_tensor* t) { return impl_of(t)->strides().data(); }
 int64_t numel(const treadle_tensor* t) { return impl_of(t)->numel(); }
 int32_t is_contiguous(const treadle_tensor* t) { return impl_of(t)->is_contiguous(); }
-void* storage(const treadle_tensor* t) { return impl_of(t)->storage()->data(); }
+// Kernels are given tensors that lie in their storage. Of others, which a plug-in may come by
+// elsewhere, there is no address: no exception may cross the boundary.
+void* storage(const treadle_tensor* t) {
+  return impl_of(t)->is_inside() ? impl_of(t)->storage()->data() : nullptr;
+}
 size_t storage_nbytes(const treadle_tensor* t) { return impl_of(t)->storage()->nbytes(); }
 int64_t storage_offset(const treadle_tensor* t) { return impl_of(t)->storage_offset(); }
-void* data(const treadle_tensor* t) { return impl_of(t)->data(); }
+void* data(const treadle_tensor* t) {
+  return impl_of(t)->is_inside() ? impl_of(t)->data() : nullptr;
+}
 
 treadle_status empty(const int64_t* sizes, const int64_t* strides, int32_t dim, treadle_dtype dtype,
                      treadle_device device, treadle_tensor** tensor) {

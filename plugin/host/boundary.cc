@@ -154,6 +154,7 @@ treadle_value BorrowedValues::convert(const Value& v) {
   };
   if (v.is<Tensor>()) {
     if (!v.as<Tensor>().defined()) return c;
+    v.as<Tensor>().impl()->storage_data();  // raises where the tensor does not lie in it
     c.tag = TREADLE_TAG_TENSOR;
     c.as.tensor = handle_of(v.as<Tensor>());
   } else if (v.is<bool>()) {
@@ -179,7 +180,10 @@ treadle_value BorrowedValues::convert(const Value& v) {
     c.as.bools = bools_.emplace_back(bools.begin(), bools.end()).data();
   } else if (v.is<Value::Tensors>()) {
     std::vector<treadle_tensor*>& handles = tensors_.emplace_back();
-    for (const Tensor& t : v.as<Value::Tensors>()) handles.push_back(handle_of(t));
+    for (const Tensor& t : v.as<Value::Tensors>()) {
+      if (t.defined()) t.impl()->storage_data();
+      handles.push_back(handle_of(t));
+    }
     list(TREADLE_TAG_TENSORS, handles.size());
     c.as.tensors = handles.data();
   } else if (v.is<ScalarType>()) {

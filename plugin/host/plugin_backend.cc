@@ -46,7 +46,7 @@ Backend::Facts facts_of(const treadle_backend& b, const std::string& plugin,
 treadle_place place_of(const MemoryPlace& p) { return {p.storage, p.offset, to_c(p.device)}; }
 
 treadle_operand operand_of(const Tensor& t, const int64_t* strides, const char* name) {
-  return {t.storage()->data(), t.storage_offset() * t.element_size(), strides, to_c(t.dtype()),
+  return {t.impl()->storage_data(), t.storage_offset() * t.element_size(), strides, to_c(t.dtype()),
           name};
 }
 

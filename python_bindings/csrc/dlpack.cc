@@ -42,18 +42,26 @@ ScalarType from_dl(DLDataType type) {
                         int64_t{type.lanes}, " lanes");
 }
 
-// What an exported tensor needs for as long as the consumer holds it.
+// What an exported tensor needs for as long as the consumer holds it. The tensor itself may get
+// another storage meanwhile.
 template <class Managed>
 struct Export {
-  Tensor tensor;
+  explicit Export(const Tensor& t) : storage(t.storage()), sizes(t.sizes()), strides(t.strides()) {
+    storage->hold(Holder::DLPack);
+  }
+  ~Export() { storage->let_go(Holder::DLPack); }
+  Export(const Export&) = delete;
+  Export& operator=(const Export&) = delete;
+
+  Storage storage;
   DimVector sizes, strides;
-  Managed managed;
+  Managed managed{};
 };
 
 template <class Managed>
 Managed* make_export(const Tensor& t) {
-  auto* e = new Export<Managed>{t, DimVector(t.sizes()), DimVector(t.strides()), {}};
-  e->managed.context = e;
+  auto e = std::make_unique<Export<Managed>>(t);
+  e->managed.context = e.get();
   e->managed.deleter = [](Managed* self) { delete static_cast<Export<Managed>*>(self->context); };
   e->managed.tensor = {t.numel() ? t.data() : nullptr,
                        {kDLCpu, 0},
@@ -62,7 +70,7 @@ Managed* make_export(const Tensor& t) {
                        e->sizes.data(),
                        e->strides.data(),
                        0};
-  return &e->managed;
+  return &e.release()->managed;
 }
 
 template <class Managed>
@@ -98,6 +106,9 @@ Tensor import_tensor(const DLTensor& dl, std::shared_ptr<void> owner, bool read_
                             strides);
   }
   char* first = static_cast<char*>(dl.data) + dl.byte_offset + low * item_size(dtype);
+  check<ErrorKind::Value>(
+      reinterpret_cast<uintptr_t>(first) % static_cast<uintptr_t>(item_size(to_real(dtype))) == 0,
+      "from_dlpack: expected aligned elements; copy the tensor first");
   const auto bytes = static_cast<size_t>((high - low + 1) * item_size(dtype));
   Storage storage = make_intrusive<StorageImpl>(
       first, bytes, kCPU, [owner] {}, !read_only);

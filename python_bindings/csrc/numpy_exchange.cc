@@ -1,6 +1,6 @@
 // Exchange by the buffer protocol, so that NumPy is not needed to build or load the extension. A
 // tensor made from an array keeps the buffer, and so the array, until its storage dies; an ndarray
-// made from a tensor keeps an UntypedStorage.
+// made from a tensor keeps an UntypedStorage, which keeps the memory where it is.
 #include "python_bindings/csrc/numpy_exchange.h"
 
 #include <array>
@@ -199,7 +199,8 @@ PyObject* tensor_to_numpy(const Tensor& t, bool force) {
   DimVector bytes(t.strides());
   for (int64_t& stride : bytes) stride *= t.element_size();
   Object strides(wrap_ints(bytes));
-  Object storage(wrap(t.storage()));
+  Object storage(wrap_for_array(t.storage()));
+  t.impl()->storage_data();  // raises where the tensor does not lie in it
   Object offset(PyLong_FromLongLong(t.storage_offset() * t.element_size()));
   return Object(PyObject_CallFunctionObjArgs(array_class, shape.get(), dtype, storage.get(),
                                              offset.get(), strides.get(), nullptr))

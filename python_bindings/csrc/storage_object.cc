@@ -1,5 +1,5 @@
-// UntypedStorage. It keeps its storage alive for as long as anyone holds a view of it (an ndarray,
-// a memoryview).
+// UntypedStorage. It keeps its storage alive, and in its place, for as long as anyone holds a view
+// of it (an ndarray, a memoryview).
 #include "python_bindings/csrc/storage_object.h"
 
 #include "core/shared_memory.h"
@@ -14,6 +14,7 @@ PyTypeObject* storage_type = nullptr;
 
 struct StorageObject {
   PyObject_HEAD Storage storage;
+  bool holds;  // for an ndarray, which keeps the object but not the buffer that it asks for
 };
 
 const Storage& storage_of(PyObject* self) {
@@ -22,7 +23,9 @@ const Storage& storage_of(PyObject* self) {
 
 void deallocate(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
-  reinterpret_cast<StorageObject*>(self)->storage.~Storage();
+  auto* object = reinterpret_cast<StorageObject*>(self);
+  if (object->holds) object->storage->let_go(Holder::Buffer);
+  object->storage.~Storage();
   type->tp_free(self);
   Py_DECREF(type);
 }
@@ -36,11 +39,15 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
       PyErr_SetString(PyExc_BufferError, "storage: expected a storage on the cpu");
       throw PythonError{};
     }
+    storage->hold(Holder::Buffer);
     void* data = storage->nbytes() ? storage->data() : &nothing;
-    return checked(PyBuffer_FillInfo(view, self, data, static_cast<Py_ssize_t>(storage->nbytes()),
-                                     !storage->writable(), flags));
+    const int result = PyBuffer_FillInfo(
+        view, self, data, static_cast<Py_ssize_t>(storage->nbytes()), !storage->writable(), flags);
+    if (result < 0) storage->let_go(Holder::Buffer);
+    return checked(result);
   });
 }
+void release_buffer(PyObject* self, Py_buffer*) { storage_of(self)->let_go(Holder::Buffer); }
 
 PyObject* data_ptr(PyObject* self, PyObject*) {
   return PyLong_FromVoidPtr(storage_of(self)->data());
@@ -57,12 +64,14 @@ PyObject* represent(PyObject* self) {
                               to_string(storage_of(self)->device()).c_str());
 }
 PyObject* resize(PyObject* self, PyObject* size) {
-  return guarded([&] {
-    const int64_t bytes = to_int("resize_", size);
-    check<ErrorKind::Value>(bytes >= 0, "resize_: expected a size >= 0, got ", bytes);
-    storage_of(self)->resize(static_cast<size_t>(bytes));
-    return new_ref(self);
-  });
+  return guarded(
+      [&] {
+        const int64_t bytes = to_int("resize_", size);
+        check<ErrorKind::Value>(bytes >= 0, "resize_: expected a size >= 0, got ", bytes);
+        storage_of(self)->resize(static_cast<size_t>(bytes));
+        return new_ref(self);
+      },
+      "resize_");
 }
 
 // ---- memory shared with other processes
@@ -146,13 +155,22 @@ PyObject* wrap(const Storage& storage) {
   auto* object = PyObject_New(StorageObject, storage_type);
   if (!object) throw PythonError{};
   new (&object->storage) Storage(storage);
+  object->holds = false;
   return reinterpret_cast<PyObject*>(object);
+}
+
+PyObject* wrap_for_array(const Storage& storage) {
+  PyObject* object = wrap(storage);
+  storage->hold(Holder::Buffer);
+  reinterpret_cast<StorageObject*>(object)->holds = true;
+  return object;
 }
 
 void init_storage_type(PyObject* module) {
   PyType_Slot slots[] = {
       {Py_tp_dealloc, slot(&deallocate)},
       {Py_bf_getbuffer, slot(&get_buffer)},
+      {Py_bf_releasebuffer, slot(&release_buffer)},
       {Py_tp_methods, methods},
       {Py_tp_getset, properties},
       {Py_sq_length, slot(&length)},

@@ -8,6 +8,9 @@
 namespace treadle::python {
 
 PyObject* wrap(const Storage& storage);
+// One for an ndarray over the memory, which counts as its holder for as long as it lives: NumPy
+// lets go of the buffer at once.
+PyObject* wrap_for_array(const Storage& storage);
 void init_storage_type(PyObject* module);
 
 }  // namespace treadle::python

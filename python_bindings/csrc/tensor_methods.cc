@@ -84,7 +84,8 @@ const auto numel = [](const Tensor& t) { return PyLong_FromLongLong(t.numel()); 
 const auto storage_offset = [](const Tensor& t) { return PyLong_FromLongLong(t.storage_offset()); };
 const auto element_size = [](const Tensor& t) { return PyLong_FromLongLong(t.element_size()); };
 const auto data_ptr = [](const Tensor& t) {
-  return PyLong_FromVoidPtr(t.is_meta() || t.numel() == 0 ? nullptr : t.data());
+  const bool none = t.is_meta() || t.numel() == 0 || !t.impl()->is_inside();
+  return PyLong_FromVoidPtr(none ? nullptr : t.data());
 };
 const auto get_device = [](const Tensor& t) { return PyLong_FromLong(t.device().index); };
 const auto is_floating_point = [](const Tensor& t) { return to_bool(t.is_floating_point()); };

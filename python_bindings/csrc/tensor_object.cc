@@ -7,7 +7,9 @@
 // anew when the tensor comes back to Python. One with attributes, weak references or a class of its
 // own must come back as it was: its one reference is handed to the tensor (PythonSlot::owned) and
 // it keeps only a borrowed pointer (TensorObject::lent). wrap() and unwrap() turn that round again.
-// If the tensor dies first, it drops the object with it.
+// If the tensor dies first, it drops the object with it; but the thread on which that happens first
+// waits for the interpreter lock, and by then a weak reference may have brought the object back:
+// then it owns its tensor again, and both live on.
 #include "python_bindings/csrc/tensor_object.h"
 
 #include <structmember.h>
@@ -75,22 +77,41 @@ void lend_to_tensor(TensorObject* object) {
 
 void finalize(PyObject* self) { lend_to_tensor(reinterpret_cast<TensorObject*>(self)); }
 
-// Runs when the tensor dies as the owner of its object, on any thread.
-void release_owned(void* owned) {
-  if (!interpreter_alive()) return;
-  AcquireGil gil;
-  auto* object = static_cast<TensorObject*>(owned);
-  object->lent = nullptr;
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  Py_DECREF(object);
-  PyErr_Restore(type, value, traceback);
-}
-
 // The interpreter runs a finalizer once in an object's life; ours must run each time the object is
 // about to go.
 void forget_finalized(PyObject* self) {
   if (PyObject_GC_IsFinalized(self)) reinterpret_cast<uintptr_t*>(self)[-1] &= ~uintptr_t{1};
+}
+
+// The object owns its tensor again.
+void take_back(TensorObject* object, Tensor tensor) {
+  object->lent = nullptr;
+  tensor.impl()->python().set(object, false);
+  object->tensor = std::move(tensor);
+  forget_finalized(reinterpret_cast<PyObject*>(object));
+}
+
+// Runs when the last owner of a tensor that owns its object lets go, on any thread. False where the
+// tensor has an owner again.
+bool release_owned(TensorImpl& impl) {
+  if (!interpreter_alive()) return true;
+  AcquireGil gil;
+  PythonSlot& slot = impl.python();
+  if (impl.use_count() > 1) return false;
+  if (!slot.owned()) return true;
+  auto* object = static_cast<TensorObject*>(slot.object());
+  const bool seen = Py_REFCNT(object) > 1;  // by somebody who has not asked for the tensor yet
+  if (seen) {
+    take_back(object, Tensor(IntrusivePtr<TensorImpl>(&impl)));
+  } else {
+    object->lent = nullptr;
+    slot.set(nullptr, false);
+  }
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  Py_DECREF(object);
+  PyErr_Restore(type, value, traceback);
+  return !seen;
 }
 
 void deallocate(PyObject* self) {
@@ -159,10 +180,7 @@ void reclaim(TensorObject* object) {
   TensorImpl* impl = object->lent;
   check<ErrorKind::Runtime>(impl != nullptr && impl->try_retain(),
                             "expected a tensor, got a Tensor object without contents");
-  object->tensor = Tensor(IntrusivePtr<TensorImpl>::adopt(impl));
-  object->lent = nullptr;
-  impl->python().set(object, false);
-  forget_finalized(reinterpret_cast<PyObject*>(object));
+  take_back(object, Tensor(IntrusivePtr<TensorImpl>::adopt(impl)));
   Py_DECREF(object);  // the tensor's reference; the caller has one of its own
 }
 
@@ -173,11 +191,7 @@ PyObject* wrap(Tensor tensor) {
   if (void* existing = slot.object()) {
     auto* object = static_cast<TensorObject*>(existing);
     if (slot.owned()) {
-      slot.set(object, false);
-      object->lent = nullptr;
-      object->tensor =
-          std::move(tensor);  // the tensor's reference to the object becomes the caller's
-      forget_finalized(reinterpret_cast<PyObject*>(object));
+      take_back(object, std::move(tensor));  // its reference to the object becomes the caller's
     } else {
       Py_INCREF(object);
     }

@@ -303,8 +303,8 @@ GOLDENS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "out that cannot grow": (
         lambda: treadle.add(ones(9), 1, out=treadle.from_numpy(np.zeros(2, np.float32))),
         RuntimeError,
-        "add: expected an out of shape (9,), for its memory is not the library's and cannot "
-        "grow, got (2,)",
+        "add: expected an out of shape (9,), for its storage cannot grow, got (2,); the storage "
+        "is one over memory of another owner",
     ),
     "out of the wrong type": (
         lambda: treadle.add(ones(2), 1, out=3),
