@@ -143,5 +143,29 @@ TEST(SharedMemory, FromManyThreads) {
   EXPECT_EQ(open_descriptors(), before + 2);
 }
 
+// The last owner on one thread, and somebody who finds the storage by its file on another.
+TEST(SharedMemory, IsNeverFoundWhenItIsGone) {
+  const size_t before = open_descriptors();
+  int fd = -1;
+  {
+    const Storage storage = new_shared(64);
+    std::strcpy(bytes(storage), "still here");
+    fd = dup(shared_descriptor(storage));
+  }
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&] {
+      for (int k = 0; k < 5000; ++k) {
+        const Storage one = open_shared(dup(fd), 64);
+        ASSERT_TRUE(is_shared(one));
+        ASSERT_STREQ(bytes(one), "still here");
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  close(fd);
+  EXPECT_EQ(open_descriptors(), before);
+}
+
 }  // namespace
 }  // namespace treadle

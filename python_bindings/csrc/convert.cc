@@ -2,6 +2,7 @@
 #include "python_bindings/csrc/convert.h"
 
 #include "aten/backend/device_copy.h"
+#include "aten/composite/named_errors.h"
 #include "python_bindings/csrc/numpy_exchange.h"
 
 namespace treadle::python {
@@ -147,10 +148,10 @@ Scalar element(const char* op, const Tensor& t) {
   check<ErrorKind::NotImplemented>(!t.is_meta(), op,
                                    ": expected a tensor with data, got one on the meta device");
   const Tensor here = on_cpu(t);
+  const void* const data = named(op, [&] { return here.data(); });
   Scalar value;
-  visit_type(AllTypes(), here.dtype(), [&]<class T>() {
-    value = Scalar(element_value(*static_cast<const T*>(here.data())));
-  });
+  visit_type(AllTypes(), here.dtype(),
+             [&]<class T>() { value = Scalar(element_value(*static_cast<const T*>(data))); });
   return value;
 }
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "aten/composite/named_errors.h"
 #include "python_bindings/csrc/convert.h"
 
 namespace treadle::python {
@@ -63,7 +64,7 @@ Managed* make_export(const Tensor& t) {
   auto e = std::make_unique<Export<Managed>>(t);
   e->managed.context = e.get();
   e->managed.deleter = [](Managed* self) { delete static_cast<Export<Managed>*>(self->context); };
-  e->managed.tensor = {t.numel() ? t.data() : nullptr,
+  e->managed.tensor = {t.numel() ? named("__dlpack__", [&] { return t.data(); }) : nullptr,
                        {kDLCpu, 0},
                        static_cast<int32_t>(t.dim()),
                        to_dl(t.dtype()),

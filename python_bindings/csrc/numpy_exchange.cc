@@ -6,6 +6,7 @@
 #include <array>
 #include <memory>
 
+#include "aten/composite/named_errors.h"
 #include "python_bindings/csrc/arg_parser.h"
 #include "python_bindings/csrc/convert.h"
 #include "python_bindings/csrc/storage_object.h"
@@ -200,7 +201,7 @@ PyObject* tensor_to_numpy(const Tensor& t, bool force) {
   for (int64_t& stride : bytes) stride *= t.element_size();
   Object strides(wrap_ints(bytes));
   Object storage(wrap_for_array(t.storage()));
-  t.impl()->storage_data();  // raises where the tensor does not lie in it
+  named("numpy", [&] { t.impl()->storage_data(); });  // raises where it is too small
   Object offset(PyLong_FromLongLong(t.storage_offset() * t.element_size()));
   return Object(PyObject_CallFunctionObjArgs(array_class, shape.get(), dtype, storage.get(),
                                              offset.get(), strides.get(), nullptr))

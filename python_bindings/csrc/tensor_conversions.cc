@@ -1,5 +1,6 @@
 // Methods that give a tensor's values in another form: to(), float(), item(), tolist(), numpy(),
 // DLPack.
+#include "aten/composite/named_errors.h"
 #include "aten/ops/detach.h"
 #include "aten/ops/to.h"
 #include "python_bindings/csrc/arg_parser.h"
@@ -172,6 +173,7 @@ PyObject* tolist(PyObject* self, PyObject*) {
     check<ErrorKind::NotImplemented>(
         !t.is_meta(), "tolist: expected a tensor with data, got one on the meta device");
     const Tensor values = convert_to(t, std::nullopt, kCPU);
+    named("tolist", [&] { values.impl()->storage_data(); });  // raises where it is too small
     Object list;
     visit_type(AllTypes(), values.dtype(), [&]<class T>() {
       list = nested_list(values.data_as<const T>(), values.sizes(), values.strides());

@@ -82,6 +82,51 @@ def test_an_out_of_another_shape_is_resized(op: Operator, elements: str) -> None
 
 
 @pytest.mark.parametrize("op", WITH_OUT, ids=repr)
+@pytest.mark.parametrize("elements", ["none", "too few", "with gaps"])
+def test_an_out_that_is_a_view_of_another_shape_is_refused(op: Operator, elements: str) -> None:
+    """It would take in what lies beside it."""
+    for case in cases_of(op):
+        if not all(t.numel() for t in case.wanted):
+            continue
+        memories = [garbage((2, 3 * t.numel() + 3), t.dtype) for t in case.wanted]
+        views = {
+            "none": lambda m, t: m[0, 1:1],
+            "too few": lambda m, t: m[0, 1 : 1 + t.numel() // 2].view((1,) * t.dim() + (-1,)),
+            "with gaps": lambda m, t: m[:, : 2 * t.numel() + 1],
+        }
+        outs = [views[elements](m, t) for m, t in zip(memories, case.wanted)]
+        shapes = [o.shape for o in outs]
+        with pytest.raises(RuntimeError, match=r"^[\w.]+: expected an out of shape .* is a view"):
+            case.into(outs)
+        assert [o.shape for o in outs] == shapes
+        for memory in memories:
+            assert same_bits(memory, garbage(tuple(memory.shape), memory.dtype))
+
+
+def test_an_out_that_is_a_view_may_shrink_into_its_own_place() -> None:
+    s = treadle.zeros(6)
+    out = s[1:5]
+    assert treadle.add(treadle.ones(2), 1, out=out) is out and out.shape == (2,)
+    assert s.tolist() == [0, 2, 2, 0, 0, 0]
+    whole = s.view(2, 3)
+    treadle.add(treadle.ones(8), 1, out=whole)  # nothing lies beside it
+    assert whole.tolist() == [2] * 8 and s.tolist() == [2] * 6
+
+
+def test_an_out_that_is_a_view_and_does_not_fit_says_so() -> None:
+    s = treadle.zeros(6)
+    with pytest.raises(RuntimeError) as info:
+        treadle.add(treadle.ones(4), treadle.ones(4), out=s[:2])
+    assert str(info.value) == (
+        "add: expected an out of shape (4,), for it is a view and may not take in what lies beside "
+        "it, got (2,)"
+    )
+    with pytest.raises(RuntimeError, match=r"^linspace: expected an out of shape \(4,\), for it is"):
+        treadle.linspace(1, 4, 4, out=treadle.zeros(10)[:8].view(2, 4)[:, :2])
+    assert s.tolist() == [0] * 6
+
+
+@pytest.mark.parametrize("op", WITH_OUT, ids=repr)
 def test_an_out_of_the_right_shape_keeps_memory_and_strides(op: Operator) -> None:
     for case in cases_of(op):
         memories, outs = [], []
@@ -147,8 +192,38 @@ def test_an_out_that_is_an_argument_gets_the_result(op: Operator) -> None:
                 assert same_bits(fresh[i], case.wanted[0]), f"argument {i}"
 
 
+Shifted = Callable[[int, treadle.dtype], tuple[treadle.Tensor, treadle.Tensor, treadle.Tensor]]
+
+
+def shifted_views(n: int, dtype: treadle.dtype) -> tuple[treadle.Tensor, ...]:
+    """Memory, and two runs of n elements in it, one element apart."""
+    memory = garbage((n + 1,), dtype)
+    return memory, memory[:n], memory[1:]
+
+
+def shifted_buffers(n: int, dtype: treadle.dtype) -> tuple[treadle.Tensor, ...]:
+    """The same as tensors that know nothing of each other: three storages over one buffer."""
+    item = treadle.zeros(1, dtype=dtype).element_size()
+    buffer = bytearray(item * (n + 1))
+    memory = treadle.frombuffer(buffer, dtype=dtype)
+    memory.copy_(garbage((n + 1,), dtype))
+    return (
+        memory,
+        treadle.frombuffer(buffer, dtype=dtype, count=n),
+        treadle.frombuffer(buffer, dtype=dtype, count=n, offset=item),
+    )
+
+
+def shifted_arrays(n: int, dtype: treadle.dtype) -> tuple[treadle.Tensor, ...]:
+    if dtype == treadle.bfloat16:
+        return shifted_buffers(n, dtype)
+    array = garbage((n + 1,), dtype).numpy().copy()
+    return tuple(treadle.from_numpy(a) for a in (array, array[:-1], array[1:]))
+
+
 @pytest.mark.parametrize("op", WITH_OUT, ids=repr)
-def test_an_out_that_overlaps_an_argument_in_part(op: Operator) -> None:
+@pytest.mark.parametrize("shifted", [shifted_views, shifted_buffers, shifted_arrays])
+def test_an_out_that_overlaps_an_argument_in_part(op: Operator, shifted: Shifted) -> None:
     """Either an exception and nothing written, or the right result; never a mixture."""
     for case in cases_of(op):
         if len(case.wanted) != 1 or case.wanted[0].numel() < 2:
@@ -158,10 +233,10 @@ def test_an_out_that_overlaps_an_argument_in_part(op: Operator) -> None:
         for i, a in enumerate(args):
             if not isinstance(a, treadle.Tensor) or a.dtype != wanted.dtype or a.numel() < 2:
                 continue
-            memory = garbage((max(a.numel(), wanted.numel()) + 1,), a.dtype)
-            given = memory[: a.numel()].copy_(a.reshape(-1)).view(a.shape)
+            memory, first, second = shifted(max(a.numel(), wanted.numel()), a.dtype)
+            given = first[: a.numel()].copy_(a.reshape(-1)).view(a.shape)
             before = memory.clone()
-            out = memory[1 : 1 + wanted.numel()].view(wanted.shape)
+            out = second[: wanted.numel()].view(wanted.shape)
             moved = [*args[:i], given, *args[i + 1 :]]
             try:
                 case.into([out], moved)
@@ -170,6 +245,88 @@ def test_an_out_that_overlaps_an_argument_in_part(op: Operator) -> None:
                 assert same_bits(memory, before)
             else:
                 assert same_bits(out, wanted)
+
+
+INPLACE = [o for o in operators() if in_suite(o) and has_samples(o) and o.has_form("inplace")]
+
+
+@pytest.mark.parametrize("op", INPLACE, ids=repr)
+@pytest.mark.parametrize("shifted", [shifted_views, shifted_buffers, shifted_arrays])
+def test_a_target_that_overlaps_an_argument_in_part(op: Operator, shifted: Shifted) -> None:
+    """The same of the in-place form."""
+    for case in cases_of(op):
+        args, named = case.arguments()
+        target = args[0] if args else None
+        if not isinstance(target, treadle.Tensor) or target.numel() < 2:
+            continue
+        for i, a in enumerate(args[1:], 1):
+            if not isinstance(a, treadle.Tensor) or a.dtype != target.dtype or a.numel() < 2:
+                continue
+            # The two have values in common, which is what both calls start from.
+            memory, first, second = shifted(max(a.numel(), target.numel()), a.dtype)
+            given = first[: a.numel()].copy_(a.reshape(-1)).view(a.shape)
+            written = second[: target.numel()].view(target.shape)
+            before, apart = memory.clone(), written.clone()
+            rest = [*args[1:i], given.clone(), *args[i + 1 :]]
+            try:
+                treadle.manual_seed(0)
+                op.inplace(apart, *rest, **named)
+            except (RuntimeError, IndexError):
+                continue  # the values in common are none that the operator takes
+            rest[i - 1] = given
+            try:
+                treadle.manual_seed(0)
+                op.inplace(written, *rest, **named)
+            except RuntimeError as error:
+                assert "memory" in str(error)
+                assert same_bits(memory, before)
+            else:
+                assert same_bits(written, apart)
+
+
+@pytest.mark.parametrize("make", [shifted_views, shifted_buffers, shifted_arrays])
+def test_an_index_that_is_written_is_checked_as_it_is_read(make: Shifted) -> None:
+    for write in (
+        lambda me, i: me.scatter_(0, i, treadle.full((1000,), 2**40)),
+        lambda me, i: treadle.gather(treadle.full((1000,), 2**40), 0, i, out=me),
+        lambda me, i: me.index_put_((i,), treadle.full((1000,), 2**40)),
+        lambda me, i: me.index_fill_(0, i, 2**40),
+        lambda me, i: me.index_add_(0, i, treadle.full((1000,), 2**40)),
+        lambda me, i: me.index_copy_(0, i, treadle.full((1000,), 2**40)),
+        lambda me, i: me.scatter_add_(0, i, treadle.full((1000,), 2**40)),
+        lambda me, i: treadle.take(treadle.full((1000,), 2**40), i, out=me),
+        lambda me, i: treadle.index_select(treadle.full((1000,), 2**40), 0, i, out=me),
+    ):
+        memory, index, target = make(1000, treadle.int64)
+        memory.zero_()
+        apart, target_apart = index.clone(), target.clone()
+        write(target_apart, apart)
+        write(target, index)
+        assert same_bits(target, target_apart)
+
+
+@pytest.mark.parametrize("make", [shifted_views, shifted_buffers, shifted_arrays])
+@pytest.mark.parametrize("n", [5, 200, 3_000_000])
+def test_a_copy_between_tensors_that_overlap_is_right(make: Shifted, n: int) -> None:
+    memory, first, second = make(n, treadle.float32)
+    memory.copy_(treadle.arange(n + 1))
+    second.copy_(first)
+    assert memory[0].item() == 0 and treadle.equal(second, treadle.arange(n).float())
+    memory.copy_(treadle.arange(n + 1))
+    with pytest.raises(RuntimeError, match="^add_: .*overlap in part"):
+        second.add_(first)
+    assert treadle.equal(memory, treadle.arange(n + 1).float())
+
+
+@pytest.mark.parametrize("make", [shifted_views, shifted_buffers, shifted_arrays])
+def test_lists_whose_tensors_overlap_are_worked_through_in_order(make: Shifted) -> None:
+    memory, first, second = make(50_000, treadle.float32)
+    memory.fill_(1)
+    treadle._foreach_add_([first, second], [treadle.ones(50_000), treadle.ones(50_000)])
+    assert memory[0].item() == 2 and memory[-1].item() == 2 and (memory[1:-1] == 3).all()
+    memory.fill_(1)
+    treadle._foreach_add_([first], [second])
+    assert (first == 2).all() and memory[-1].item() == 1
 
 
 @pytest.mark.parametrize("op", WITH_OUT, ids=repr)
