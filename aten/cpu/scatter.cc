@@ -10,6 +10,7 @@
 #include "aten/cpu/indexed_rows.h"
 #include "aten/cpu/ordered_writes.h"
 #include "aten/cpu/wrapping.h"
+#include "aten/iterator/overlap.h"
 #include "aten/ops/scatter.h"
 #include "aten/ops/scatter_add.h"
 #include "aten/ops/scatter_reduce.h"

@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from . import seeds
+from . import seeds, sequences
 from .process import HANG, Worker, surroundings
 from .runner import Found, Run
 from .script import source
@@ -36,6 +36,10 @@ def add_arguments(out: argparse.ArgumentParser) -> None:
     out.add_argument("--seed", type=int, help="which calls; drawn and printed when not given")
     out.add_argument("--first", type=int, default=0, help="the number of the first call")
     out.add_argument("--op", metavar="NAME", help="this operator only, such as add or add.Tensor")
+    out.add_argument(
+        "--sequences", metavar="N", type=int,
+        help="instead of calls: sequences of calls on tensors that share memory",
+    )  # fmt: skip
     out.add_argument("--minutes", type=float, help="stop after so long")
     out.add_argument("--workers", type=int, help="processes (default: one for each core)")
     out.add_argument("--replay", metavar="FILE", help="run the script of a finding again")
@@ -56,6 +60,8 @@ def main() -> int:
     args = parser().parse_args()
     if args.replay:
         return replay(Path(args.replay), args.hang)
+    if args.sequences is not None:
+        return sequences.main(args)
     if not seeds.targets(args.op):
         print(f"fuzz: expected the name of an operator, got --op {args.op}", file=sys.stderr)
         return 2

@@ -18,6 +18,7 @@ from fuzz.judge import Finding, judge
 from fuzz.memory import Snapshot
 from fuzz.recipe import LAYOUTS, Literal, Recipe, TensorNode, build
 from fuzz.script import source
+from fuzz.sequence import STEPS, sequence
 from fuzz.shrink import candidates
 from fuzz.values import DTYPES, PALETTES, Palette
 
@@ -114,6 +115,51 @@ def test_every_operator(tmp_path: Path) -> None:
     done = run(tmp_path, "--calls", "50000")
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     assert ", 0 findings" in done.stdout
+
+
+def test_sequences(tmp_path: Path) -> None:
+    done = run(tmp_path, "--sequences", "100")
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    assert done.stdout.splitlines()[-1] == "100 sequences, 0 findings"
+
+
+def test_a_sequence_is_always_the_same(tmp_path: Path) -> None:
+    logs = []
+    for _ in range(2):
+        made = sequence(7, 3)
+        assert made.run(STEPS) is None
+        logs.append(made.log)
+    assert logs[0] == logs[1] and len(logs[0]) == STEPS
+
+
+SEQUENCE_FAULTS = {
+    "writes beside": """
+def add_(self, other, right=treadle.Tensor.add_):
+    if self.numel() and self.storage_offset():
+        self.as_strided((1,), (1,), 0).zero_().bitwise_not_()
+    return right(self, other)
+treadle.Tensor.add_ = add_
+""",
+    "dies of SIGSEGV": """
+def resize_(self, shape):
+    ctypes.string_at(8)
+treadle.Tensor.resize_ = resize_
+""",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", SEQUENCE_FAULTS)
+def test_finds_what_is_wrong_in_a_sequence(fault: str, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import ctypes, treadle\n" + SEQUENCE_FAULTS[fault]
+    )
+    done = run(tmp_path, "--sequences", "100", "--seed", "1")
+    assert done.returncode == 1 and fault in done.stdout, done.stdout[-2000:] + done.stderr[-2000:]
+    first = next(line for line in done.stdout.splitlines() if line.startswith("sequence "))
+    number = first.split()[1].rstrip(":")
+    again = run(tmp_path, "--sequences", "1", "--seed", "1", "--first", number)
+    assert again.returncode == 1 and fault in again.stdout
 
 
 @pytest.mark.slow

@@ -321,12 +321,27 @@ def test_a_copy_between_tensors_that_overlap_is_right(make: Shifted, n: int) -> 
 @pytest.mark.parametrize("make", [shifted_views, shifted_buffers, shifted_arrays])
 def test_lists_whose_tensors_overlap_are_worked_through_in_order(make: Shifted) -> None:
     memory, first, second = make(50_000, treadle.float32)
+    def step(params: list[treadle.Tensor], grads: list[treadle.Tensor]) -> None:
+        treadle._C._fused_sgd_(
+            params, grads, [], weight_decay=0.0, momentum=0.0, lr=-1.0, dampening=0.0,
+            nesterov=False, maximize=False, is_first_step=False,
+        )  # fmt: skip
+
     memory.fill_(1)
-    treadle._foreach_add_([first, second], [treadle.ones(50_000), treadle.ones(50_000)])
+    step([first, second], [treadle.ones(50_000), treadle.ones(50_000)])
     assert memory[0].item() == 2 and memory[-1].item() == 2 and (memory[1:-1] == 3).all()
-    memory.fill_(1)
-    treadle._foreach_add_([first], [second])
-    assert (first == 2).all() and memory[-1].item() == 1
+    memory.copy_(treadle.arange(50_001))
+    step([first], [second])
+    wanted = 2 * treadle.arange(50_000) + 1
+    assert treadle.equal(first, wanted.float()) and memory[-1].item() == 50_000
+
+
+def test_a_list_of_tensors_with_gaps_is_written_in_its_elements_only() -> None:
+    base = treadle.zeros(9)
+    p = treadle.nn.Parameter(base.as_strided((3, 3), (2, 2)))  # meeting elements, and odd gaps
+    p.grad = treadle.ones(9).as_strided((3, 3), (2, 2))
+    treadle.optim.SGD([p], lr=1.0).step()
+    assert (base[1::2] == 0).all() and (base[::2] < 0).all()
 
 
 @pytest.mark.parametrize("op", WITH_OUT, ids=repr)

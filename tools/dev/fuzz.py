@@ -15,7 +15,7 @@ import tests
 from ui import ROOT, run
 
 # Options that go to the fuzzer as they are.
-PASSED = ("calls", "seed", "first", "op", "minutes", "workers", "replay", "hang")
+PASSED = ("calls", "seed", "first", "op", "sequences", "minutes", "workers", "replay", "hang")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +23,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", metavar="S", type=int, help="which; drawn if not given")
     parser.add_argument("--first", metavar="N", type=int, help="the number of the first call")
     parser.add_argument("--op", metavar="NAME", help="one operator only")
+    parser.add_argument(
+        "--sequences", metavar="N", type=int,
+        help="instead of calls: sequences of calls on tensors that share memory",
+    )  # fmt: skip
     parser.add_argument("--minutes", metavar="M", type=float, help="stop after so long")
     parser.add_argument("--workers", metavar="N", type=int, help="processes (default: one a core)")
     parser.add_argument("--hang", metavar="S", type=float, help="seconds after which a call hangs")
