@@ -74,3 +74,50 @@ def test_gain():
         nn.init.calculate_gain("cubic")
     with pytest.raises(ValueError, match="fewer than 2 dimensions"):
         nn.init.xavier_uniform_(treadle.empty(3))
+
+
+@pytest.mark.parametrize(
+    "a, b",
+    [
+        (-2, 2),
+        (6, 7),
+        (-7, -6),
+        (50, 51),
+        (-1e5, -9e4),
+        (-math.inf, math.inf),
+        (3, math.inf),
+        (-1e-9, 1e-9),
+    ],
+)
+def test_truncated_normal_within_any_bounds(a: float, b: float) -> None:
+    from scipy import stats
+
+    treadle.manual_seed(0)
+    values = nn.init.trunc_normal_(treadle.empty(20_000, dtype=treadle.float64), 0.0, 1.0, a, b)
+    assert a <= values.min().item() and values.max().item() <= b
+    if abs(a) < 1e3 or math.isinf(a):
+        expected = stats.truncnorm(a, b)
+        assert stats.kstest(values.numpy(), expected.cdf).statistic < 0.02
+
+
+def test_truncated_normal_of_other_means_dtypes_and_mistakes() -> None:
+    for dtype in (treadle.float16, treadle.bfloat16, treadle.float32):
+        values = nn.init.trunc_normal_(treadle.empty(1000, dtype=dtype), 0.0, 0.02, 1.0, 2.0)
+        assert 1.0 <= values.min().item() <= values.max().item() < 1.1
+    generator = treadle.Generator().manual_seed(3)
+    first = nn.init.trunc_normal_(treadle.empty(5), generator=generator)
+    assert treadle.equal(
+        first, nn.init.trunc_normal_(treadle.empty(5), generator=generator.manual_seed(3))
+    )
+    for arguments, message in (
+        ((0, 1, 2, 2), "trunc_normal_: expected a < b, got a = 2, b = 2"),
+        ((0, 0), "trunc_normal_: expected a finite mean and std > 0, got mean = 0, std = 0"),
+    ):
+        with pytest.raises(ValueError) as raised:
+            nn.init.trunc_normal_(treadle.empty(3), *arguments)
+        assert str(raised.value) == message
+    with pytest.raises(ValueError) as raised:
+        nn.init.trunc_normal_(treadle.empty(3, dtype=treadle.int64))
+    assert str(raised.value) == (
+        "trunc_normal_: expected a floating-point tensor, got treadle.int64"
+    )

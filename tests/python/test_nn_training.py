@@ -63,3 +63,50 @@ def test_a_network_learns():
         loss.backward()
         optimizer.step()
     assert (net(points).argmax(1) == labels).to(treadle.float32).mean().item() > 0.95
+
+
+def _with_grads(*grads: treadle.Tensor) -> list:
+    params = [nn.Parameter(treadle.zeros_like(grad)) for grad in grads]
+    for param, grad in zip(params, grads):
+        param.grad = grad
+    return params
+
+
+def test_clipping_of_half_precision_and_complex_gradients() -> None:
+    (half,) = _with_grads(treadle.full((10,), 300.0, dtype=treadle.float16))
+    assert nn.utils.clip_grad_norm_([half], 1.0).item() == 948.5
+    assert half.grad[0].item() == pytest.approx(0.3162, rel=1e-3)
+    complexes = _with_grads(treadle.tensor([3.0 + 0j, 4j]))
+    assert nn.utils.clip_grad_norm_(complexes, 1.0).item() == 5.0
+    assert complexes[0].grad.tolist() == pytest.approx([0.6, 0.8j], abs=1e-5)
+
+
+@pytest.mark.parametrize("norm_type", [0.5, 1, 2, 3, math.inf])
+@pytest.mark.parametrize("foreach", [None, True, False])
+def test_norms_of_tensors_of_several_dtypes(norm_type: float, foreach: bool) -> None:
+    dtypes = (treadle.float64, treadle.float32, treadle.bfloat16)
+    values = [treadle.randn(7, dtype=dtype) for dtype in dtypes]
+    together = treadle.cat([value.double() for value in values])
+    expected = treadle.linalg.vector_norm(together, norm_type).item()
+    found = nn.utils.get_total_norm(values, norm_type, foreach=foreach)
+    assert found.dtype == treadle.float64
+    assert found.item() == pytest.approx(expected, rel=1e-2)
+    assert nn.utils.get_total_norm([]).item() == 0
+
+
+def test_clipping_by_a_known_norm_and_of_a_generator() -> None:
+    params = _with_grads(treadle.tensor([3.0]), treadle.tensor([4.0]))
+    assert nn.utils.clip_grads_with_norm_(params, 1.0, treadle.tensor(10.0)) is None
+    assert [p.grad.item() for p in params] == pytest.approx([0.3, 0.4])
+    assert nn.utils.clip_grad_norm_((p for p in params), 0.25).item() == pytest.approx(0.5)
+    assert [p.grad.item() for p in params] == pytest.approx([0.15, 0.2], rel=1e-4)
+
+
+def test_zero_grad_writes_zeros_into_the_gradient() -> None:
+    layer = nn.Linear(2, 2)
+    layer(treadle.ones(1, 2)).sum().backward(create_graph=True)
+    held = layer.weight.grad
+    layer.zero_grad(set_to_none=False)
+    assert held.tolist() == [[0, 0], [0, 0]] and layer.weight.grad.data_ptr() == held.data_ptr()
+    layer.zero_grad()
+    assert layer.weight.grad is None

@@ -68,21 +68,42 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Optional[Generator] = None,
 ) -> Tensor:
-    """Normal, but only values within [a, b]: those outside are drawn again."""
+    """Normal, restricted to [a, b], which may lie anywhere: drawn by the inverse of the
+    distribution function."""
     if not a < b:
         raise ValueError(f"trunc_normal_: expected a < b, got a = {a}, b = {b}")
-    if not a - 8 * std < mean < b + 8 * std:
+    if not 0 < std < math.inf or not math.isfinite(mean):
         raise ValueError(
-            f"trunc_normal_: expected [a, b] near the mean, got mean = {mean}, a = {a}, b = {b}"
+            f"trunc_normal_: expected a finite mean and std > 0, got mean = {mean}, std = {std}"
         )
+    if not tensor.dtype.is_floating_point:
+        raise ValueError(f"trunc_normal_: expected a floating-point tensor, got {tensor.dtype}")
     with treadle.no_grad():
-        tensor.normal_(mean, std, generator=generator)
-        while True:
-            outside = (tensor < a) | (tensor > b)
-            if not bool(outside.any()):
-                return tensor
-            again = treadle.empty_like(tensor).normal_(mean, std, generator=generator)
-            tensor.copy_(treadle.where(outside, again, tensor))
+        wide = treadle.empty(tensor.shape, dtype=treadle.float64, device=tensor.device)
+        _standard_normal_within(wide, (a - mean) / std, (b - mean) / std, generator)
+        tensor.copy_(wide.mul_(std).add_(mean))
+        return tensor.clamp_(min=a, max=b)
+
+
+# Beyond this many standard deviations the tail's probability is no normal number of float64.
+_FAR = 37.0
+
+
+def _standard_normal_within(
+    out: Tensor, low: float, high: float, generator: Optional[Generator]
+) -> Tensor:
+    """Fill a float64 tensor with standard normal numbers from [low, high]."""
+    if low > 0:
+        # The lower tail, where probabilities keep their digits, is the mirror image of the upper.
+        return _standard_normal_within(out, -high, -low, generator).neg_()
+    if high < -_FAR:
+        # exp(-x * x / 2) is there the density of sqrt(high^2 + 2 e), with e exponential, to 1 / x^2.
+        width = (high - low) * (-high - low) / 2
+        exponential = out.uniform_(0, 1, generator=generator).mul_(math.expm1(-width)).log1p_()
+        return out.copy_(exponential.mul(-2).add_(high * high).sqrt_().neg_())
+    below, above = (math.erfc(-x / math.sqrt(2)) / 2 for x in (low, high))
+    out.uniform_(below, above, generator=generator)
+    return out.copy_(treadle.special.ndtri(out))
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:

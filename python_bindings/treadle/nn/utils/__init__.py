@@ -2,7 +2,12 @@
 sequences of different lengths."""
 
 from . import rnn
-from .clip_grad import clip_grad_norm_, clip_grad_value_, get_total_norm
+from .clip_grad import (
+    clip_grad_norm_,
+    clip_grad_value_,
+    clip_grads_with_norm_,
+    get_total_norm,
+)
 from .convert_parameters import parameters_to_vector, vector_to_parameters
 from .spectral_norm import remove_spectral_norm, spectral_norm
 from .weight_norm import remove_weight_norm, weight_norm
@@ -11,6 +16,7 @@ from . import parametrizations, parametrize  # these need the two above
 __all__ = [
     "clip_grad_norm_",
     "clip_grad_value_",
+    "clip_grads_with_norm_",
     "get_total_norm",
     "parameters_to_vector",
     "parametrizations",

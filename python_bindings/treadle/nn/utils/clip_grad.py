@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Iterable, Optional, Union
 
@@ -21,19 +22,22 @@ def get_total_norm(
     error_if_nonfinite: bool = False,
     foreach: Optional[bool] = None,
 ) -> Tensor:
-    """The norm of all elements of all tensors taken together."""
+    """The norm of all elements of all tensors taken together, on the device of the first.
+
+    Sums are as wide as those of `linalg.vector_norm`: elements of float16 are not squared in
+    float16. `foreach` does not change the result.
+    """
     tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     norm_type = float(norm_type)
     if not tensors:
         return treadle.tensor(0.0)
     with treadle.no_grad():
-        if math.isinf(norm_type):
-            total = treadle.stack([tensor.abs().max() for tensor in tensors]).max()
-        elif norm_type == 2.0:
-            total = treadle.stack([(tensor * tensor).sum() for tensor in tensors]).sum().sqrt()
-        else:
-            powers = [tensor.abs().pow(norm_type).sum() for tensor in tensors]
-            total = treadle.stack(powers).sum().pow(1.0 / norm_type)
+        device = tensors[0].device
+        norms = [treadle.linalg.vector_norm(_values(t), norm_type).to(device) for t in tensors]
+        widest = functools.reduce(treadle.promote_types, (norm.dtype for norm in norms))
+        total = treadle.linalg.vector_norm(
+            treadle.stack([norm.to(widest) for norm in norms]), norm_type
+        )
         if error_if_nonfinite and not math.isfinite(total.item()):
             raise RuntimeError(
                 f"The total norm of order {norm_type} for gradients from `parameters` is "
@@ -41,6 +45,25 @@ def get_total_norm(
                 "gradients by the non-finite norm anyway, set `error_if_nonfinite=False`"
             )
         return total
+
+
+def _values(tensor: Tensor) -> Tensor:
+    """The elements that are stored: all others of a sparse tensor are zero."""
+    return tensor.coalesce().values() if tensor.is_sparse else tensor
+
+
+def clip_grads_with_norm_(
+    parameters: Union[Tensor, Iterable[Tensor]],
+    max_norm: float,
+    total_norm: Tensor,
+    foreach: Optional[bool] = None,
+) -> None:
+    """Scale all gradients by max_norm / total_norm where that is less than one. `foreach` does not
+    change the result."""
+    with treadle.no_grad():
+        scale = treadle.clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
+        for gradient in _gradients(parameters):
+            gradient.mul_(scale.to(gradient.device))
 
 
 def clip_grad_norm_(
@@ -51,20 +74,18 @@ def clip_grad_norm_(
     foreach: Optional[bool] = None,
 ) -> Tensor:
     """Scale all gradients together so that their norm is at most max_norm; returns the norm
-    before."""
-    gradients = _gradients(parameters)
-    total = get_total_norm(gradients, norm_type, error_if_nonfinite)
-    with treadle.no_grad():
-        scale = treadle.clamp(float(max_norm) / (total + 1e-6), max=1.0)
-        for gradient in gradients:
-            gradient.mul_(scale.to(gradient.dtype))
+    before. `foreach` does not change the result."""
+    parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    total = get_total_norm(_gradients(parameters), norm_type, error_if_nonfinite, foreach)
+    clip_grads_with_norm_(parameters, max_norm, total, foreach)
     return total
 
 
 def clip_grad_value_(
     parameters: Union[Tensor, Iterable[Tensor]], clip_value: float, foreach: Optional[bool] = None
 ) -> None:
-    """Bring every element of every gradient within [-clip_value, clip_value]."""
+    """Bring every element of every gradient within [-clip_value, clip_value]. `foreach` does not
+    change the result."""
     clip_value = float(clip_value)
     with treadle.no_grad():
         for gradient in _gradients(parameters):
