@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import copy
 import copyreg
-from typing import Any, Iterator, Optional
+from typing import Any, Callable, Iterator, Optional
 
 import treadle
 
@@ -156,6 +157,13 @@ def base_from_buffer(buffer: Any, dtype: treadle.dtype) -> treadle.Tensor:
     return treadle.frombuffer(buffer, dtype=dtype)
 
 
+def of_class(cls: type, tensor: treadle.Tensor, requires_grad: bool) -> treadle.Tensor:
+    """The tensor as one of a class, which requires grad or not."""
+    if cls is not treadle.Tensor:
+        return treadle.Tensor._make_subclass(cls, tensor, requires_grad)
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
 def _rebuild_from_bytes(
     buffer: Any,
     dtype: treadle.dtype,
@@ -163,19 +171,23 @@ def _rebuild_from_bytes(
     requires_grad: bool,
     cls: type,
     device: str = "cpu",
+    stride: Optional[tuple] = None,
 ) -> treadle.Tensor:
     """The inverse of `reduce_tensor`. A read-only buffer is copied: nobody may write through it."""
     if memoryview(buffer).readonly:
         buffer = bytearray(buffer)
-    size = tuple(size)
-    tensor = base_from_buffer(buffer, dtype).view(size).data
-    if device != "cpu":
-        tensor = tensor.to(device)
-    if cls is not treadle.Tensor:
-        return treadle.Tensor._make_subclass(cls, tensor, requires_grad)
-    if requires_grad:
-        tensor.requires_grad = True
-    return tensor
+    size, base = tuple(size), base_from_buffer(buffer, dtype)
+    tensor = base.view(size).data if stride is None else as_view_of(base, 0, size, tuple(stride))
+    return of_class(cls, tensor if device == "cpu" else tensor.to(device), requires_grad)
+
+
+def rebuild_without_memory(
+    cls: type, dtype: treadle.dtype, size: tuple, stride: tuple, requires_grad: bool
+) -> treadle.Tensor:
+    """The inverse of `reduce_tensor` for the meta device."""
+    return of_class(
+        cls, _rebuild_meta_tensor_no_storage(dtype, size, stride, False), requires_grad
+    )
 
 
 def tensor_bytes(tensor: treadle.Tensor) -> memoryview:
@@ -190,20 +202,47 @@ def tensor_bytes(tensor: treadle.Tensor) -> memoryview:
     ]
 
 
+def reduce_bytes(tensor: treadle.Tensor) -> tuple[memoryview, tuple]:
+    """The elements of `tensor` as bytes, and the other arguments with which `_rebuild_from_bytes`
+    makes it again. Its dimensions keep their order in memory; gaps between elements go."""
+    ordered, stride = tensor, None
+    if not tensor.is_contiguous():
+        order = sorted(range(tensor.dim()), key=tensor.stride, reverse=True)
+        ordered = tensor.detach().permute(order).contiguous()
+        stride = tuple(ordered.stride(order.index(d)) for d in range(tensor.dim()))
+    arguments = (tensor.dtype, tuple(tensor.shape), tensor.requires_grad, type(tensor))
+    return tensor_bytes(ordered), (*arguments, str(tensor.device), stride)
+
+
 def reduce_tensor(tensor: treadle.Tensor) -> tuple:
-    """What `pickle` needs of a tensor: `(function, arguments)`. A result that requires a gradient
-    comes back as a leaf that does, and on its device, which must be there then.
+    """What `pickle` needs of a tensor: `(function, arguments)`, and its attributes if it has some.
+    A result that requires a gradient comes back as a leaf that does, and on its device, which must
+    be there then.
     """
-    arguments = (
-        bytes(tensor_bytes(tensor)),
-        tensor.dtype,
-        tuple(tensor.shape),
-        tensor.requires_grad,
-        type(tensor),
-    )
-    if tensor.device.type != "cpu":
-        return _rebuild_from_bytes, (*arguments, str(tensor.device))
-    return _rebuild_from_bytes, arguments
+    if tensor.device.type == "meta":
+        geometry = (tuple(tensor.shape), tensor.stride(), tensor.requires_grad)
+        return with_attributes(
+            tensor, rebuild_without_memory, (type(tensor), tensor.dtype, *geometry)
+        )
+    data, arguments = reduce_bytes(tensor)
+    return with_attributes(tensor, _rebuild_from_bytes, (bytes(data), *arguments))
+
+
+def with_attributes(tensor: treadle.Tensor, function: Callable, arguments: tuple) -> tuple:
+    """What `__reduce_ex__` returns, with the attributes and slots of the tensor as its state."""
+    attributes, slots = _attributes(tensor), _slots(tensor)
+    if slots:
+        return function, arguments, (attributes, slots)
+    return (function, arguments, attributes) if attributes else (function, arguments)
+
+
+def _attributes(tensor: treadle.Tensor) -> dict:
+    return getattr(tensor, "__dict__", {})
+
+
+def _slots(tensor: treadle.Tensor) -> dict:
+    names = copyreg._slotnames(type(tensor))
+    return {name: getattr(tensor, name) for name in names if hasattr(tensor, name)}
 
 
 def _require_leaf(tensor: treadle.Tensor) -> None:
@@ -215,8 +254,11 @@ def _require_leaf(tensor: treadle.Tensor) -> None:
 
 
 def deepcopy_tensor(tensor: treadle.Tensor, memo: dict) -> treadle.Tensor:
-    """`copy.deepcopy` of a tensor: new memory, same strides as `clone`, same requires_grad and
-    class."""
+    """`copy.deepcopy` of a tensor: of the same class, strides, requires_grad and attributes, over a
+    copy of its memory. What shared memory shares it again.
+
+    A parameter's gradient is not copied: it belongs to the training that goes on.
+    """
     if id(tensor) in memo:
         return memo[id(tensor)]
     if tensor.requires_grad and not tensor.is_leaf:
@@ -224,21 +266,39 @@ def deepcopy_tensor(tensor: treadle.Tensor, memo: dict) -> treadle.Tensor:
             "deepcopy: expected a tensor made by the user (a leaf of the autograd graph), got the "
             "result of an operation that requires grad; call detach() first"
         )
-    with treadle.no_grad():
-        copied = tensor.detach().clone()
-    if type(tensor) is not treadle.Tensor:
-        copied = treadle.Tensor._make_subclass(type(tensor), copied, tensor.requires_grad)
-    elif tensor.requires_grad:
-        copied.requires_grad = True
+    copied = of_class(type(tensor), _over_copied_memory(tensor, memo), tensor.requires_grad)
     memo[id(tensor)] = copied
     # An object that is made anew each time it is asked for, as a gradient is, lives as long as its
     # number in the memo does.
     memo.setdefault(id(memo), []).append(tensor)
-    if tensor.grad is not None:
-        copied.grad = deepcopy_tensor(tensor.grad, memo)
+    if tensor.grad is not None and not isinstance(tensor, treadle.nn.Parameter):
+        copied.grad = copy.deepcopy(tensor.grad, memo)
+    attributes = _attributes(tensor)
+    if attributes:
+        copied.__dict__.update(copy.deepcopy(attributes, memo))
+    for name, value in _slots(tensor).items():
+        setattr(copied, name, copy.deepcopy(value, memo))
     return copied
 
 
-def install() -> None:
-    """Make `pickle` know plain tensors. Subclasses such as Parameter say it themselves."""
-    copyreg.pickle(treadle.Tensor, reduce_tensor)
+def copy_tensor(tensor: treadle.Tensor) -> treadle.Tensor:
+    """`copy.copy` of a tensor: another one over the same memory, with the same attributes."""
+    copied = of_class(type(tensor), tensor.detach().data, tensor.requires_grad)
+    if _attributes(tensor):
+        copied.__dict__.update(_attributes(tensor))
+    for name, value in _slots(tensor).items():
+        setattr(copied, name, value)
+    return copied
+
+
+def _over_copied_memory(tensor: treadle.Tensor, memo: dict) -> treadle.Tensor:
+    """A plain tensor that lies in the copy of a storage as `tensor` does in the storage."""
+    with treadle.no_grad():
+        if tensor.is_meta or tensor.numel() == 0:
+            return tensor.detach().clone().data
+        storage = tensor.untyped_storage()
+        copies = memo.setdefault("treadle.storages", {})
+        if storage not in copies:
+            copies[storage] = storage._as_tensor(treadle.uint8).clone().untyped_storage()
+        base = copies[storage]._as_tensor(tensor.dtype)
+        return base.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset()).data

@@ -4,7 +4,9 @@ what needs a part that this library does not have, which says so.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional, Sequence, Tuple
+import math
+import warnings
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 from treadle import _C, _devices, _legacy_types
 from treadle._C import Tensor
@@ -149,20 +151,59 @@ def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool = True) -> Te
     return self if dtype is None else self.to(dtype)
 
 
-def dim_order(self: Tensor) -> Tuple[int, ...]:
-    """The dimensions from the one with the largest stride to that with the smallest."""
+def dim_order(
+    self: Tensor, *, ambiguity_check: Union[bool, List[_C.memory_format]] = False
+) -> Tuple[int, ...]:
+    """The dimensions from the one with the largest stride to that with the smallest.
+
+    RuntimeError with `ambiguity_check` where the strides allow another order; a list of memory
+    formats is for tensors that are in exactly one of them.
+    """
+    is_list = isinstance(ambiguity_check, list)
+    if not isinstance(ambiguity_check, bool) and not (
+        is_list and all(isinstance(f, _C.memory_format) for f in ambiguity_check)
+    ):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    if ambiguity_check is not False:
+        strides = self.stride()
+        several = 1 in self.shape or any(a == b for a, b in zip(strides, strides[1:]))
+        formats = ambiguity_check if is_list else []
+        if several and sum(self.is_contiguous(memory_format=f) for f in formats) != 1:
+            raise RuntimeError(
+                "The tensor does not have unique dim order, or cannot map to exact one of the "
+                "given memory formats."
+            )
     return tuple(sorted(range(self.dim()), key=lambda d: -self.stride(d)))
 
 
 def resize(self: Tensor, *sizes: Any) -> Tensor:
-    """A tensor of other sizes over the same memory; the older form of `view` and `resize_`."""
+    """The tensor with other sizes, of as many elements; the older form of `reshape`, which warns.
+    RuntimeError for another number of elements."""
+    warnings.warn("non-inplace resize is deprecated", stacklevel=2)
     given = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
-    return self.detach().clone().resize_(given)
+    if math.prod(given) != self.numel():
+        raise RuntimeError(
+            f"resize: expected sizes of {self.numel()} elements, got {tuple(given)}; resize_ "
+            "changes their number"
+        )
+    return self.reshape(given)
 
 
 def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
     """As resize(), with the sizes of another tensor."""
     return resize(self, tuple(tensor.shape))
+
+
+def __copy__(self: Tensor) -> Tensor:
+    """A tensor over the same memory, with the same attributes: what copy.copy() makes."""
+    from treadle._rebuild import copy_tensor
+
+    return copy_tensor(self)
+
+
+def __reversed__(self: Tensor) -> Tensor:
+    """The tensor with its first dimension turned round; of no dimensions, the tensor itself."""
+    return self.flip(0) if self.dim() else self
 
 
 def to_sparse(
@@ -237,7 +278,7 @@ def install() -> None:
     """Adds the methods to Tensor."""
     methods = (
         apply_, map_, map2_, type, set_, pin_memory, is_pinned, share_memory_, is_shared, to_dense,
-        dim_order, record_stream,
+        dim_order, record_stream, __copy__, __reversed__,
         resize, resize_as, to_sparse, to_sparse_coo, sparse_mask, sparse_dim, dense_dim,
     )  # fmt: skip
     set_.__doc__ = f"{_set.__doc__}\n\n{set_.__doc__}"

@@ -213,3 +213,61 @@ def test_no_process_is_left(how, everyone, context, tmp_path):
     assert not any(map(is_running, pids))
     # One traceback at most: workers leave it to the program to speak.
     assert errors.count("Traceback") == (1 if how == signal.SIGINT else 0), errors
+
+
+# ---- what travels, and how a worker ends ---------------------------------------------------------
+
+
+class Marked(treadle.Tensor):
+    """A tensor with an attribute."""
+
+
+class Reduced(treadle.Tensor):
+    """A tensor that says itself how it is pickled."""
+
+    def __reduce_ex__(self, protocol):
+        return _reduced, (self.tolist(), "by its own method")
+
+
+def _reduced(values, label):
+    made = treadle.tensor(values).as_subclass(Reduced)
+    made.label = label
+    return made
+
+
+class Subclasses(Dataset):
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        marked = treadle.full((3, 2), float(index)).t().as_subclass(Marked)
+        marked.format = "xyxy"
+        return marked, treadle.ones(1).as_subclass(Reduced), treadle.empty(2, device="meta")
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_subclasses_keep_what_they_carry(count):
+    loader = DataLoader(Subclasses(), batch_size=None, num_workers=count)
+    for index, (marked, reduced, meta) in enumerate(loader):
+        assert type(marked) is Marked and marked.format == "xyxy"
+        assert marked.tolist() == [[index] * 3] * 2 and marked.stride() == (1, 2)
+        assert type(reduced) is Reduced and meta.is_meta
+        assert count == 0 or reduced.label == "by its own method"
+
+
+ENDINGS = """
+import multiprocessing.util, os, pathlib, sys
+from treadle.utils.data import DataLoader
+
+def start(number):
+    path = pathlib.Path(sys.argv[1]) / str(os.getpid())
+    multiprocessing.util.Finalize(None, path.touch, exitpriority=1)
+
+for _ in range(5):
+    assert len(list(DataLoader(range(40), num_workers=4, worker_init_fn=start))) == 40
+"""
+
+
+def test_what_a_worker_registers_for_its_end_runs(tmp_path):
+    subprocess.run([sys.executable, "-c", ENDINGS, tmp_path], check=True)
+    assert len(list(tmp_path.iterdir())) == 20

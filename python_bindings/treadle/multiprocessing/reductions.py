@@ -23,7 +23,7 @@ from typing import Any, Iterator, Optional
 
 import treadle
 from treadle import Tensor, UntypedStorage
-from treadle._rebuild import _rebuild_meta_tensor_no_storage, as_view_of
+from treadle._rebuild import as_view_of, of_class, rebuild_without_memory
 from treadle.nn.parameter import Buffer, Parameter
 
 
@@ -140,21 +140,7 @@ def rebuild_tensor(
 ) -> Tensor:
     """The inverse of reduce_tensor: a tensor over the same memory."""
     base = _open(handle, nbytes)._as_tensor(dtype)
-    return _of_class(cls, as_view_of(base, offset, size, stride), requires_grad)
-
-
-def rebuild_without_memory(
-    cls: type, dtype: treadle.dtype, size: tuple, stride: tuple, requires_grad: bool
-) -> Tensor:
-    """The inverse of reduce_tensor for the meta device."""
-    tensor = _rebuild_meta_tensor_no_storage(dtype, size, stride, False)
-    return _of_class(cls, tensor, requires_grad)
-
-
-def _of_class(cls: type, tensor: Tensor, requires_grad: bool) -> Tensor:
-    if cls is not Tensor:
-        return Tensor._make_subclass(cls, tensor, requires_grad)
-    return tensor.requires_grad_() if requires_grad else tensor
+    return of_class(cls, as_view_of(base, offset, size, stride), requires_grad)
 
 
 def reduce_tensor(tensor: Tensor) -> tuple:

@@ -13,7 +13,6 @@ from typing import Any, Optional
 
 import treadle
 from treadle import _C, Tensor
-from treadle._rebuild import deepcopy_tensor, reduce_tensor
 
 
 class _ParameterMeta(type):
@@ -57,12 +56,6 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Nothing is left to do: __new__ made the tensor."""
 
-    def __deepcopy__(self, memo: dict) -> "Parameter":
-        return deepcopy_tensor(self, memo)
-
-    def __reduce_ex__(self, protocol: int) -> tuple:
-        return reduce_tensor(self)
-
     def __repr__(self) -> str:
         from treadle._tensor_str import tensor_repr
 
@@ -86,12 +79,3 @@ class Buffer(Tensor):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Nothing is left to do: __new__ made the tensor."""
-
-    def __deepcopy__(self, memo: dict) -> "Buffer":
-        copied = deepcopy_tensor(self, memo)
-        copied.persistent = self.persistent
-        return copied
-
-    def __reduce_ex__(self, protocol: int) -> tuple:
-        function, arguments = reduce_tensor(self)
-        return function, arguments, {"persistent": self.persistent}

@@ -100,8 +100,24 @@ class RNNBase(Module):
         self.reset_parameters()
 
     @property
+    def _flat_weights_names(self) -> list[str]:
+        return [name for names in self._all_weights for name in names]
+
+    @property
     def _flat_weights(self) -> list[Tensor]:
-        return [getattr(self, name) for names in self._all_weights for name in names]
+        return [getattr(self, name) for name in self._flat_weights_names]
+
+    # PyTorch keeps both lists in the module, and looks for them in one that comes out of a file.
+
+    def __getstate__(self) -> dict:
+        state, names = super().__getstate__(), self._flat_weights_names
+        if all(name in self._parameters for name in names):  # none is computed from others
+            state.update(_flat_weights_names=names, _flat_weights=self._flat_weights)
+        return state
+
+    def __setstate__(self, state: dict) -> None:
+        found = {name: value for name, value in state.items() if not name.startswith("_flat_weight")}
+        super().__setstate__(found)
 
     @property
     def all_weights(self) -> list[list[Parameter]]:

@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from treadle import Tensor
-from treadle._rebuild import _rebuild_from_bytes, _require_leaf, tensor_bytes
+from treadle._rebuild import _rebuild_from_bytes, _require_leaf, reduce_bytes, with_attributes
 
 _ALIGNMENT = 64
 _SMALL = 1 << 16
@@ -29,16 +29,15 @@ class _Pickler(pickle.Pickler):
     """Leaves the elements of tensors to the buffers."""
 
     def reducer_override(self, obj: Any) -> Any:
-        if not isinstance(obj, Tensor):
+        # A subclass that says itself how it is pickled is left to do so.
+        if not isinstance(obj, Tensor) or type(obj).__reduce_ex__ is not Tensor.__reduce_ex__:
             return NotImplemented
         _require_leaf(obj)
-        data = pickle.PickleBuffer(tensor_bytes(obj))
-        return _rebuild_from_bytes, (
-            data,
-            obj.dtype,
-            tuple(obj.shape),
-            obj.requires_grad,
-            type(obj),
+        if obj.is_meta:
+            return NotImplemented
+        data, (*arguments, _, stride) = reduce_bytes(obj)
+        return with_attributes(
+            obj, _rebuild_from_bytes, (pickle.PickleBuffer(data), *arguments, "cpu", stride)
         )
 
 

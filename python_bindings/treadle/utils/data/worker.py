@@ -96,7 +96,7 @@ def run(job: WorkerJob, connection: Any, inherited: list) -> None:
         other.close()
     # Threads of the parent do not exist here, and their pool must not be waited for.
     treadle.set_num_threads(1)
-    orders: queue.SimpleQueue = queue.SimpleQueue()
+    orders = _Orders()
     threading.Thread(target=_listen, args=(connection, orders, os.getppid()), daemon=True).start()
     try:
         _serve(job, connection, orders)
@@ -107,7 +107,7 @@ def run(job: WorkerJob, connection: Any, inherited: list) -> None:
         sys.stderr.flush()
 
 
-def _listen(connection: Any, orders: queue.SimpleQueue, parent: int) -> None:
+def _listen(connection: Any, orders: _Orders, parent: int) -> None:
     try:
         while True:
             while not connection.poll(_LOOK_FOR_PARENT_EVERY):
@@ -115,10 +115,40 @@ def _listen(connection: Any, orders: queue.SimpleQueue, parent: int) -> None:
                     os._exit(1)
             orders.put(connection.recv())
     except (EOFError, OSError):
-        os._exit(1)
+        # A worker that was told to end, and has nothing left to do, does so by itself: what it has
+        # registered for its end runs. One that is busy may never come to it.
+        if not orders.is_ending():
+            os._exit(1)
 
 
-def _serve(job: WorkerJob, connection: Any, orders: queue.SimpleQueue) -> None:
+class _Orders:
+    """What the worker was told and has not done yet."""
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue = queue.SimpleQueue()
+        self._left = 0
+        self._last = False
+        self._lock = threading.Lock()
+
+    def put(self, order: Any) -> None:
+        with self._lock:
+            self._last = order is None
+            self._left += order is not None
+        self._queue.put(order)
+
+    def get(self) -> Any:
+        return self._queue.get()
+
+    def done(self) -> None:
+        with self._lock:
+            self._left -= 1
+
+    def is_ending(self) -> bool:
+        with self._lock:
+            return self._last and self._left == 0
+
+
+def _serve(job: WorkerJob, connection: Any, orders: _Orders) -> None:
     fetcher, where = None, f"DataLoader worker process {job.worker_id}"
     failure: Optional[WorkerError] = None
     started = False
@@ -137,6 +167,7 @@ def _serve(job: WorkerJob, connection: Any, orders: queue.SimpleQueue) -> None:
                 fetcher = make_fetcher(job.dataset, job.batched, job.collate, job.drop_last)
             except BaseException as error:
                 failure = WorkerError(error, where)
+            orders.done()
             continue
         answer: tuple = ("end", number, None)
         if failure is not None:
@@ -149,6 +180,7 @@ def _serve(job: WorkerJob, connection: Any, orders: queue.SimpleQueue) -> None:
                     answer = ("error", number, WorkerError(stop, where))
             except BaseException as error:
                 answer = ("error", number, WorkerError(error, where))
+        orders.done()  # before the answer, after which the order to end may come at once
         _answer(connection, answer, job.parent, where)
 
 
