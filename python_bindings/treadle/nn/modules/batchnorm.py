@@ -28,6 +28,8 @@ class _NormBase(Module):
         track_running_stats: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         self.num_features = num_features
@@ -38,9 +40,11 @@ class _NormBase(Module):
         options = {"device": device, "dtype": dtype}
         if affine:
             self.weight = Parameter(treadle.empty((num_features,), **options))
-            self.bias = Parameter(treadle.empty((num_features,), **options))
         else:
             self.register_parameter("weight", None)
+        if affine and bias:
+            self.bias = Parameter(treadle.empty((num_features,), **options))
+        else:
             self.register_parameter("bias", None)
         if track_running_stats:
             self.register_buffer("running_mean", treadle.zeros((num_features,), **options))
@@ -64,7 +68,8 @@ class _NormBase(Module):
         self.reset_running_stats()
         if self.affine:
             init.ones_(self.weight)
-            init.zeros_(self.bias)
+            if self.bias is not None:
+                init.zeros_(self.bias)
 
     def _check_input_dim(self, input: Tensor) -> None:
         raise NotImplementedError
@@ -98,15 +103,14 @@ class _BatchNorm(_NormBase):
                 momentum = 1.0 / self.num_batches_tracked.item()
         use_batch = self.training or (self.running_mean is None and self.running_var is None)
         update = not self.training or self.track_running_stats
+        running = (self.running_mean, self.running_var) if update else (None, None)
+        return self._batch_norm(input, running, use_batch, momentum)
+
+    def _batch_norm(
+        self, input: Tensor, running: tuple, use_batch: bool, momentum: float
+    ) -> Tensor:
         return F.batch_norm(
-            input,
-            self.running_mean if update else None,
-            self.running_var if update else None,
-            self.weight,
-            self.bias,
-            use_batch,
-            momentum,
-            self.eps,
+            input, *running, self.weight, self.bias, use_batch, momentum, self.eps
         )
 
 
@@ -135,7 +139,8 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over one process, whose batch is the whole batch here."""
+    """Batch normalisation whose batch is that of all processes of a group together, of all there
+    are if `process_group` is None. In training every process of the group must call it."""
 
     def __init__(
         self,
@@ -147,13 +152,58 @@ class SyncBatchNorm(_BatchNorm):
         process_group: Any = None,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
+        )
         self.process_group = process_group
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() < 2:
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+
+    def _batch_norm(
+        self, input: Tensor, running: tuple, use_batch: bool, momentum: float
+    ) -> Tensor:
+        if use_batch and self.training and treadle.distributed.is_initialized():
+            group = self.process_group
+            if treadle.distributed.get_world_size(group) > 1:
+                return self._over_processes(input, running, momentum, group)
+        return super()._batch_norm(input, running, use_batch, momentum)
+
+    def _over_processes(
+        self, input: Tensor, running: tuple, momentum: float, group: Any
+    ) -> Tensor:
+        """Two sums go over all processes, that of the elements and that of their squared distances
+        from the mean, so that no digits cancel."""
+        wide = treadle.promote_types(input.dtype, treadle.float32)
+        x = input.to(wide)
+        others = [d for d in range(x.dim()) if d != 1]
+        shape = [1, -1] + [1] * (x.dim() - 2)
+        elements = treadle.full((1,), x.numel() // max(x.shape[1], 1), dtype=wide)
+        sums = _sum_over_processes(treadle.cat([x.sum(others), elements]), group)
+        count = sums[-1].item()
+        if count <= 1:
+            raise ValueError(
+                f"Expected more than 1 value per channel when training, got input size {input.shape}"
+                " in all processes together"
+            )
+        mean = sums[:-1] / count
+        distance = x - mean.view(shape)
+        variance = _sum_over_processes(distance.square().sum(others), group) / count
+        result = distance * (variance + self.eps).rsqrt().view(shape)
+        if self.affine:
+            result = result * self.weight.view(shape)
+        if self.bias is not None:
+            result = result + self.bias.view(shape)
+        with treadle.no_grad():
+            unbiased = variance * (count / (count - 1))
+            for value, new in zip(running, (mean, unbiased)):
+                if value is not None:
+                    value.lerp_(new.to(value.dtype), momentum)
+        return result.to(input.dtype)
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
@@ -167,6 +217,7 @@ class SyncBatchNorm(_BatchNorm):
                 module.affine,
                 module.track_running_stats,
                 process_group,
+                bias=module.bias is not None,
             )
             result.weight, result.bias = module.weight, module.bias
             result.running_mean, result.running_var = module.running_mean, module.running_var
@@ -175,3 +226,32 @@ class SyncBatchNorm(_BatchNorm):
         for name, child in module.named_children():
             result.add_module(name, cls.convert_sync_batchnorm(child, process_group))
         return result
+
+
+def _sum_over_processes(tensor: Tensor, group: Any) -> Tensor:
+    """The sum of the tensors that all processes of the group give, with its derivatives."""
+    return _sum_function().apply(tensor, group)
+
+
+_SUM: list = []
+
+
+def _sum_function() -> Any:
+    """The class, made at first use: few programs have several processes."""
+    if not _SUM:
+
+        class _Sum(treadle.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, tensor: Tensor, group: Any) -> Tensor:
+                ctx.group = group
+                total = tensor.clone()
+                treadle.distributed.all_reduce(total, group=group)
+                return total
+
+            @staticmethod
+            def backward(ctx: Any, grad: Tensor) -> tuple:
+                # Each process's loss depends on the sum, so on what this one gave to it.
+                return _sum_over_processes(grad, ctx.group), None
+
+        _SUM.append(_Sum)
+    return _SUM[0]

@@ -226,6 +226,8 @@ class _LazyNorm(LazyModuleMixin, _NormBase):
         track_running_stats: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__(0, eps, momentum, False, False, device=device, dtype=dtype)
         options = {"device": device, "dtype": dtype}
@@ -233,7 +235,8 @@ class _LazyNorm(LazyModuleMixin, _NormBase):
         self.track_running_stats = track_running_stats
         if affine:
             self.weight = UninitializedParameter(**options)
-            self.bias = UninitializedParameter(**options)
+            if bias:
+                self.bias = UninitializedParameter(**options)
         if track_running_stats:
             import treadle
 
@@ -249,6 +252,7 @@ class _LazyNorm(LazyModuleMixin, _NormBase):
         if self.has_uninitialized_params():
             self.num_features = input.shape[1]
             names = ("weight", "bias") if self.affine else ()
+            names = tuple(name for name in names if getattr(self, name) is not None)
             if self.track_running_stats:
                 names = (*names, "running_mean", "running_var")
             for name in names:
