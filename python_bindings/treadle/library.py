@@ -240,5 +240,9 @@ def register_autocast(
     op: Operator, device_type: str, cast_inputs: _C.dtype, /, *, lib: Optional[Library] = None
 ) -> None:
     """Within autocast on the device the operator is given its floating tensors, but float64 ones,
-    in `cast_inputs`. ValueError for an unknown device."""
-    Casts.of(_qualname("register_autocast", op)).add(device_type, cast_inputs)
+    in `cast_inputs`, for as long as `lib` lives. ValueError for an unknown device."""
+    name = _qualname("register_autocast", op)
+    casts = Casts.of(name)
+    casts.add(device_type, cast_inputs)
+    if lib is not None:
+        lib._undo.append(lambda: casts.remove(device_type, cast_inputs))

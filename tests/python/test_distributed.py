@@ -525,6 +525,25 @@ def test_a_silent_process_is_an_error() -> None:
     assert message == "all_reduce: expected data from rank 1 within 0.3 s, got none"
 
 
+def _late(rank: int, world: int) -> Any:
+    if rank == 1:
+        dist.recv(treadle.zeros(1), 0)
+        dist.send(treadle.full((2,), 5.0), 0)
+        return None
+    got = treadle.zeros(2)
+    work = dist.irecv(got, 1)
+    with pytest.raises(dist.DistNetworkError) as raised:
+        work.wait(timedelta(seconds=0.2))
+    assert not work.is_completed()
+    dist.send(treadle.ones(1), 1)
+    assert work.wait(SOON) and work.wait() and got.tolist() == [5, 5]
+    return str(raised.value)
+
+
+def test_a_receive_may_be_waited_for_again_after_a_timeout() -> None:
+    assert together(2, _late)[0] == "irecv: expected data from rank 1 within 0.2 s, got none"
+
+
 # ---- DistributedDataParallel ----
 
 

@@ -163,6 +163,32 @@ def test_layers_in_between() -> None:
     assert x.grad.dtype == treadle.float32
 
 
+def test_a_cast_lives_as_long_as_its_library() -> None:
+    dtypes = []
+
+    @custom_op("tla_b::cast_for_a_while", mutates_args=())
+    def cast(x: Tensor) -> Tensor:
+        dtypes.append(x.dtype)
+        return x * 2
+
+    def call() -> treadle.dtype:
+        with treadle.autocast("cpu"):
+            cast(treadle.ones(1))
+        return dtypes.pop()
+
+    library = treadle.library.Library("tla_b", "FRAGMENT")
+    name = "tla_b::cast_for_a_while"
+    treadle.library.register_autocast(name, "cpu", treadle.bfloat16, lib=library)
+    assert call() == treadle.bfloat16
+    treadle.library.register_autocast(name, "cpu", treadle.float16)
+    library._destroy()
+    assert call() == treadle.float16  # that of another stays
+    library = treadle.library.Library("tla_b", "FRAGMENT")
+    treadle.library.register_autocast(name, "cpu", treadle.bfloat16, lib=library)
+    library._destroy()
+    assert call() == treadle.float32
+
+
 def test_functional_transforms() -> None:
     grad = treadle.func.grad(lambda x: scale(x, 3.0).sum())(treadle.ones(2))
     assert grad.tolist() == [3, 3]

@@ -575,3 +575,22 @@ def test_processes_end_with_the_one_that_spawned_them() -> None:
     while any(is_running(pid) for pid in pids) and time.monotonic() < end:
         time.sleep(0.02)
     assert not any(is_running(pid) for pid in pids)
+
+
+# ---- what cannot be sent -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["Queue", "JoinableQueue", "SimpleQueue"])
+def test_what_cannot_be_sent_raises_where_it_is_put(kind: str) -> None:
+    queue = getattr(mp, kind)()
+    for item, error in (
+        ([treadle.ones(2, requires_grad=True) * 2], "expected a leaf of the autograd graph"),
+        (lambda: None, "pickle"),
+    ):
+        with pytest.raises((RuntimeError, AttributeError, pickle.PicklingError), match=error):
+            queue.put(item)
+    queue.put(treadle.ones(2))  # it still works
+    assert queue.get().tolist() == [1, 1]
+    if kind != "SimpleQueue":
+        queue.close()
+        queue.join_thread()

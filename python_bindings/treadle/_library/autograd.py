@@ -77,6 +77,16 @@ class Casts:
         if first:
             _C._library_set_layer_function(self.name, "autocast", self, *caller())
 
+    def remove(self, device_type: str, dtype: _C.dtype) -> None:
+        """Take back what add() did, unless the device was given another dtype since."""
+        if self.dtypes.get(device_type) is not dtype:
+            return
+        del self.dtypes[device_type]
+        if not self.dtypes and self._all.get(self.name) is self:
+            del self._all[self.name]
+            if _C._library_has_autocast(self.name):
+                _C._library_clear_layer_function(self.name, "autocast")
+
     def _cast(self, value: Any) -> Any:
         if isinstance(value, (list, tuple)):
             return [self._cast(v) for v in value]

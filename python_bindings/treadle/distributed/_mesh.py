@@ -96,12 +96,18 @@ class Mesh:
         """The first message to come of those that these keys name, for a function that errors name.
         DistNetworkError if their senders are gone, or none comes within `timeout` seconds.
         """
+        with self._changed:
+            key = self.wait(keys, timeout, function)
+            return key, self._came.pop(key)
+
+    def wait(self, keys: Tuple[Key, ...], timeout: float, function: str) -> Key:
+        """As receive(), but the message stays: its key."""
         deadline = time.monotonic() + timeout
         with self._changed:
             while True:
                 for key in keys:
                     if key in self._came:
-                        return key, self._came.pop(key)
+                        return key
                 lost = [key.source for key in keys if key.source in self._gone]
                 if len(lost) == len(keys):
                     raise DistNetworkError(

@@ -89,7 +89,12 @@ def irecv(
     _check("irecv", tensor)
     _check_tag("irecv", tag)
     key = members.announce(_place("irecv", members, "src", src, group_src), tag)
-    return LateWork([tensor], lambda: members.take(key, "irecv", tensor), lambda: members.has(key))
+    return LateWork(
+        [tensor],
+        lambda: members.take(key, "irecv", tensor),
+        lambda: members.has(key),
+        lambda timeout: members.await_message(key, "irecv", timeout),
+    )
 
 
 def _dropped(_: Any) -> None:

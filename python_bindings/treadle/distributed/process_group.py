@@ -144,6 +144,11 @@ class ProcessGroup:
         write(function, key.source, into, content)
         return key.source
 
+    def await_message(self, key: Key, function: str, timeout: timedelta) -> None:
+        """Wait until an announced message is there, and leave it there. DistNetworkError if its
+        sender is gone, or it does not come in time."""
+        self._mesh.wait((key,), timeout.total_seconds(), function)
+
     def has(self, key: Key) -> bool:
         """Whether an announced message is there."""
         return self._mesh.has(key)

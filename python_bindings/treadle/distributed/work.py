@@ -64,19 +64,27 @@ class LateWork(Work):
     """Communication that is done when it is waited for: a receive that was announced."""
 
     def __init__(
-        self, tensors: List[Any], task: Callable[[], None], is_there: Callable[[], bool]
+        self,
+        tensors: List[Any],
+        task: Callable[[], None],
+        is_there: Callable[[], bool],
+        look: Callable[[timedelta], None],
     ) -> None:
         super().__init__(tensors)
         self._task = task
         self._is_there = is_there
+        self._look = look
 
     def is_completed(self) -> bool:
         """Whether the data has come."""
         return self._future.done() or self._is_there()
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
-        """Take the data, as soon as it comes."""
+        """Take the data, as soon as it comes. DistNetworkError after the timeout, that of the group
+        if it is None; a later wait() may still get the data."""
         if not self._future.done():
+            if timeout is not None and not self._is_there():
+                self._look(timeout)  # nothing is taken where it raises
             self.run(self._task)
         return super().wait()
 

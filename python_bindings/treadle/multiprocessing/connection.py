@@ -125,15 +125,16 @@ class _Packed:
 
 
 class Parcel:
-    """An object that a queue of the standard library will pickle, and then send from the same
-    thread."""
+    """An object for a queue of the standard library, which will send it from another thread. It is
+    pickled here: what cannot be sent raises where it is put, and not where nobody sees it."""
 
     def __init__(self, obj: Any) -> None:
-        self.obj = obj
+        payload, self.memories = dumps(obj)
+        self.payload = bytes(payload)
 
     def __reduce__(self) -> tuple:
-        payload, _thread.memories = dumps(self.obj)
-        return _unpack, (bytes(payload),)
+        _thread.memories = self.memories  # go with the message that this thread sends next
+        return _unpack, (self.payload,)
 
 
 def _unpack(payload: bytes) -> Any:

@@ -30,7 +30,7 @@ class _Fed(_Carrying):
         self._reset()
 
     def put(self, obj: Any, block: bool = True, timeout: Optional[float] = None) -> None:
-        """Put an item; tensors in it are shared, not copied."""
+        """Put an item; tensors in it are shared, not copied. What cannot be sent raises here."""
         super().put(Parcel(obj), block, timeout)
 
 
