@@ -25,7 +25,7 @@ class LBFGS(Optimizer):
 
     Liu & Nocedal (1989). A step makes up to `max_iter` iterations and `max_eval` evaluations of the
     closure (default: a quarter more than `max_iter`), and ends when the gradient is below
-    `tolerance_grad` or the change below `tolerance_change`.
+    `tolerance_grad` or the change below `tolerance_change`. `maximize` makes the loss large.
     """
 
     def __init__(
@@ -38,6 +38,8 @@ class LBFGS(Optimizer):
         tolerance_change: float = 1e-9,
         history_size: int = 100,
         line_search_fn: Optional[str] = None,
+        *,
+        maximize: bool = False,
     ) -> None:
         check_lr("LBFGS", lr)
         defaults = {
@@ -48,6 +50,7 @@ class LBFGS(Optimizer):
             "tolerance_change": tolerance_change,
             "history_size": history_size,
             "line_search_fn": line_search_fn,
+            "maximize": maximize,
         }
         super().__init__(params, defaults)
         if len(self.param_groups) != 1:
@@ -59,12 +62,21 @@ class LBFGS(Optimizer):
     def _params(self) -> list[Tensor]:
         return self.param_groups[0]["params"]
 
+    @property
+    def _maximizes(self) -> bool:
+        return self.param_groups[0].get("maximize", False)
+
+    def _loss(self, value: Any) -> float:
+        """What is to become small: the closure's loss, or what is to become large, negated."""
+        return -float(value) if self._maximizes else float(value)
+
     def _flat_grad(self) -> Tensor:
         parts = [
             real(treadle.zeros_like(param) if param.grad is None else param.grad).reshape(-1)
             for param in self._params
         ]
-        return treadle.cat(parts)
+        flat = treadle.cat(parts)
+        return flat.neg_() if self._maximizes else flat
 
     def _move(self, size: float, direction: Tensor) -> None:
         offset = 0
@@ -88,7 +100,7 @@ class LBFGS(Optimizer):
         state.setdefault("n_iter", 0)
 
         first_loss = closure()
-        loss = float(first_loss)
+        loss = self._loss(first_loss)
         evaluations = 1
         state["func_evals"] += 1
         grad = self._flat_grad()
@@ -116,7 +128,7 @@ class LBFGS(Optimizer):
 
                 def evaluate(at: float) -> tuple[float, Tensor]:
                     self._move(at, direction)
-                    value = float(closure())
+                    value = self._loss(closure())
                     there = self._flat_grad()
                     for param, was in zip(self._params, start):
                         param.copy_(was)
@@ -131,7 +143,7 @@ class LBFGS(Optimizer):
                 self._move(size, direction)
                 # Not after the last iteration, as nothing would be done with it.
                 if iterations != max_iter:
-                    loss = float(closure())
+                    loss = self._loss(closure())
                     grad = self._flat_grad()
                     made = 1
             evaluations += made

@@ -7,24 +7,115 @@ its inputs last.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any, Callable, Optional
 
 import treadle
 from treadle import Tensor
+from treadle.utils import hooks
+
+# ---- hooks of all modules ----------------------------------------------------------------------
+
+_global_forward_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
+_global_forward_hooks: OrderedDict[int, Callable] = OrderedDict()
+_global_with_kwargs: OrderedDict[int, bool] = OrderedDict()
+_global_always_called: OrderedDict[int, bool] = OrderedDict()
+_global_backward_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
+_global_backward_hooks: OrderedDict[int, Callable] = OrderedDict()
+# The numbers of all of the above: empty in nearly every program, and looked at by every call.
+_global_calls: OrderedDict[int, bool] = OrderedDict()
+_global_registrations: dict[str, OrderedDict[int, Callable]] = {
+    kind: OrderedDict() for kind in ("parameter", "buffer", "module")
+}
+
+
+def _add_global(holder: OrderedDict, hook: Callable, *flags: OrderedDict) -> hooks.RemovableHandle:
+    every = (_global_calls, _global_with_kwargs, _global_always_called)
+    return hooks.add(holder, hook, (_global_calls, *flags), False, every)
+
+
+def register_module_forward_pre_hook(hook: Callable) -> hooks.RemovableHandle:
+    """`hook(module, args)` runs before the forward of every module, before the module's own."""
+    return _add_global(_global_forward_pre_hooks, hook)
+
+
+def register_module_forward_hook(
+    hook: Callable, *, with_kwargs: bool = False, always_call: bool = False
+) -> hooks.RemovableHandle:
+    """`hook(module, args, output)` runs after the forward of every module, before the module's
+    own."""
+    flags = [_global_with_kwargs] if with_kwargs else []
+    return _add_global(
+        _global_forward_hooks, hook, *flags, *([_global_always_called] if always_call else [])
+    )
+
+
+def register_module_full_backward_pre_hook(hook: Callable) -> hooks.RemovableHandle:
+    """`hook(module, grad_output)` runs before the backward of every module."""
+    return _add_global(_global_backward_pre_hooks, hook)
+
+
+def register_module_full_backward_hook(hook: Callable) -> hooks.RemovableHandle:
+    """`hook(module, grad_input, grad_output)` runs when the gradients of the inputs of any module
+    are known."""
+    return _add_global(_global_backward_hooks, hook)
+
+
+register_module_backward_hook = register_module_full_backward_hook
+
+
+def _add_registration(kind: str, hook: Callable) -> hooks.RemovableHandle:
+    return hooks.add(_global_registrations[kind], hook, (), False)
+
+
+def register_module_parameter_registration_hook(hook: Callable) -> hooks.RemovableHandle:
+    """`hook(module, name, parameter)` runs when any module gets a parameter; what it returns, if
+    anything, is taken in its place."""
+    return _add_registration("parameter", hook)
+
+
+def register_module_buffer_registration_hook(hook: Callable) -> hooks.RemovableHandle:
+    """`hook(module, name, buffer)` runs when any module gets a buffer; what it returns, if
+    anything, is taken in its place."""
+    return _add_registration("buffer", hook)
+
+
+def register_module_module_registration_hook(hook: Callable) -> hooks.RemovableHandle:
+    """`hook(module, name, child)` runs when any module gets a child; what it returns, if anything,
+    is taken in its place."""
+    return _add_registration("module", hook)
+
+
+def registered(kind: str, module: Any, name: str, value: Any) -> Any:
+    """What a module is to keep under a name: the value, or what a hook puts in its place."""
+    for hook in list(_global_registrations[kind].values()):
+        replaced = hook(module, name, value)
+        if replaced is not None:
+            value = replaced
+    return value
+
+
+# ---- a call ------------------------------------------------------------------------------------
 
 
 def call(module: Any, args: tuple, kwargs: dict) -> Any:
     """`module.forward` with its hooks around it."""
     called: set[int] = set()
+    pre_hooks = [*_global_forward_pre_hooks.items(), *module._forward_pre_hooks.items()]
     try:
-        for key, hook in list(module._forward_pre_hooks.items()):
+        for key, hook in pre_hooks:
             args, kwargs = _run_pre_hook(module, key, hook, args, kwargs)
         gates = None
-        if module._backward_hooks or module._backward_pre_hooks:
+        if (
+            module._backward_hooks
+            or module._backward_pre_hooks
+            or _global_backward_hooks
+            or _global_backward_pre_hooks
+        ):
             gates = _BackwardGates(module)
             args = gates.before(args)
         result = module.forward(*args, **kwargs)
-        for key, hook in list(module._forward_hooks.items()):
+        for key, hook in [*_global_forward_hooks.items(), *module._forward_hooks.items()]:
             called.add(key)
             replaced = _run_forward_hook(module, key, hook, args, kwargs, result)
             if replaced is not None:
@@ -32,8 +123,9 @@ def call(module: Any, args: tuple, kwargs: dict) -> Any:
         return gates.after(result) if gates is not None else result
     except Exception:
         # Hooks that asked for it run even when the call fails, and must not hide why it failed.
-        for key, hook in list(module._forward_hooks.items()):
-            if key in module._forward_hooks_always_called and key not in called:
+        always = {*_global_always_called, *module._forward_hooks_always_called}
+        for key, hook in [*_global_forward_hooks.items(), *module._forward_hooks.items()]:
+            if key in always and key not in called:
                 try:
                     _run_forward_hook(module, key, hook, args, kwargs, None)
                 except Exception:
@@ -63,7 +155,7 @@ def _run_pre_hook(
 def _run_forward_hook(
     module: Any, key: int, hook: Callable, args: tuple, kwargs: dict, result: Any
 ) -> Any:
-    if key in module._forward_hooks_with_kwargs:
+    if key in module._forward_hooks_with_kwargs or key in _global_with_kwargs:
         return hook(module, args, kwargs, result)
     return hook(module, args, result)
 
@@ -73,8 +165,11 @@ class _BackwardGates:
 
     def __init__(self, module: Any) -> None:
         self.module = module
-        self.hooks = list(module._backward_hooks.values())
-        self.pre_hooks = list(module._backward_pre_hooks.values())
+        self.hooks = [*_global_backward_hooks.values(), *module._backward_hooks.values()]
+        self.pre_hooks = [
+            *_global_backward_pre_hooks.values(),
+            *module._backward_pre_hooks.values(),
+        ]
         self.grad_output: Optional[tuple] = None
         self.has_input_gate = False
         self.input_places: list[int] = []

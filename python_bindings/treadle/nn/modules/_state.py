@@ -11,6 +11,7 @@ A subclass may override `_save_to_state_dict`, `_load_from_state_dict`, `get_ext
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections import OrderedDict, namedtuple
 from typing import Any, Callable, Mapping, Optional
 
@@ -262,6 +263,14 @@ def _load_one(
         return (
             f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, "
             f"the shape in current model is {target.shape}."
+        )
+    if target.is_meta and not value.is_meta and not assign:
+        warnings.warn(
+            f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter "
+            "in the current model, which is a no-op. (Did you mean to pass `assign=True` to assign "
+            "items in the state dictionary to their corresponding key in the module instead of "
+            "copying them in place?)",
+            stacklevel=4,
         )
     try:
         if not assign:

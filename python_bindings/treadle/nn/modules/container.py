@@ -62,6 +62,29 @@ class Sequential(Module):
             return NotImplemented
         return Sequential(*self, *other)
 
+    def __iadd__(self, other: "Sequential") -> "Sequential":
+        if not isinstance(other, Sequential):
+            return NotImplemented
+        return self.extend(other)
+
+    def _check_times(self, times: Any) -> None:
+        if not isinstance(times, int):
+            raise TypeError(
+                f"unsupported operand type(s) for *: {type(self)} and {type(times)}"
+            )
+        if times <= 0:
+            raise ValueError(f"Non-positive multiplication factor {times} for {type(self)}")
+
+    def __mul__(self, times: int) -> "Sequential":
+        self._check_times(times)
+        return Sequential(*(list(self) * times))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, times: int) -> "Sequential":
+        self._check_times(times)
+        return self.extend(list(self) * (times - 1))
+
     def append(self, module: Module) -> "Sequential":
         """Add a module at the end."""
         self.add_module(str(len(self)), module)

@@ -25,6 +25,23 @@ from treadle.utils import hooks
 
 from ..parameter import Buffer, Parameter
 from . import _hooks
+from ._hooks import _global_calls
+from ._hooks import register_module_backward_hook as register_module_backward_hook
+from ._hooks import (
+    register_module_buffer_registration_hook as register_module_buffer_registration_hook,
+)
+from ._hooks import register_module_forward_hook as register_module_forward_hook
+from ._hooks import register_module_forward_pre_hook as register_module_forward_pre_hook
+from ._hooks import register_module_full_backward_hook as register_module_full_backward_hook
+from ._hooks import (
+    register_module_full_backward_pre_hook as register_module_full_backward_pre_hook,
+)
+from ._hooks import (
+    register_module_module_registration_hook as register_module_module_registration_hook,
+)
+from ._hooks import (
+    register_module_parameter_registration_hook as register_module_parameter_registration_hook,
+)
 from ._state import StateDictMixin
 
 # The attributes every Module has besides its own, and how each starts.
@@ -84,6 +101,7 @@ class Module(StateDictMixin):
             or self._forward_hooks
             or self._backward_hooks
             or self._backward_pre_hooks
+            or _global_calls
         ):
             return _hooks.call(self, args, kwargs)
         return self.forward(*args, **kwargs)
@@ -161,7 +179,7 @@ class Module(StateDictMixin):
                 f"cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be "
                 "created explicitly: keep a Parameter and compute the value from it in forward()"
             )
-        self._parameters[name] = param
+        self._parameters[name] = _hooks.registered("parameter", self, name, param)
 
     def register_buffer(self, name: str, tensor: Optional[Tensor], persistent: bool = True) -> None:
         """Add state that moves with the module and (if persistent) is saved with it, but is not
@@ -172,7 +190,7 @@ class Module(StateDictMixin):
                 f"cannot assign '{_type_name(tensor)}' object to buffer '{name}' (Tensor or None "
                 "required)"
             )
-        self._buffers[name] = tensor
+        self._buffers[name] = _hooks.registered("buffer", self, name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -183,7 +201,7 @@ class Module(StateDictMixin):
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{_type_name(module)} is not a Module subclass")
         self._check_name("module", name, self.__dict__.get("_modules", {}))
-        self._modules[name] = module
+        self._modules[name] = _hooks.registered("module", self, name, module)
 
     register_module = add_module
 
@@ -206,7 +224,7 @@ class Module(StateDictMixin):
             if own.get("_modules") is None:
                 raise AttributeError("cannot assign module before Module.__init__() call")
             self._forget(name, keep="_modules")
-            self._modules[name] = value
+            self._modules[name] = _hooks.registered("module", self, name, value)
         elif name in own.get("_modules", ()):
             if value is not None:
                 raise TypeError(
@@ -226,7 +244,7 @@ class Module(StateDictMixin):
                 self._forget(name, keep="_buffers")
                 self.register_buffer(name, value, value.persistent)
             else:
-                own["_buffers"][name] = value
+                own["_buffers"][name] = _hooks.registered("buffer", self, name, value)
         else:
             object.__setattr__(self, name, value)
 
@@ -286,9 +304,9 @@ class Module(StateDictMixin):
                     memo, f"{prefix}.{name}" if prefix else name, remove_duplicate
                 )
 
-    def modules(self) -> Iterator["Module"]:
-        """This module and everything below it, each once."""
-        for _, module in self.named_modules():
+    def modules(self, remove_duplicate: bool = True) -> Iterator["Module"]:
+        """This module and everything below it, each once; or as often as it is reached."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_children(self) -> Iterator[tuple[str, "Module"]]:
@@ -409,16 +427,26 @@ class Module(StateDictMixin):
         """Move to a device and, for floating-point parameters and buffers, change the dtype; in
         place.
 
-        Called as `to(device, dtype, non_blocking)`, `to(dtype)` or `to(tensor)`.
+        Called as `to(device, dtype, non_blocking)`, `to(dtype)` or `to(tensor)`. `memory_format`
+        is how parameters and buffers of four dimensions (channels_last_3d: five) are to lie in
+        memory.
         """
-        device, dtype = _parse_to(*args, **kwargs)
+        device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(f"Module.to: expected a floating-point or complex dtype, got {dtype}")
 
         def convert(tensor: Tensor) -> Tensor:
             changes = tensor.dtype.is_floating_point or tensor.dtype.is_complex
             wanted = dtype if dtype is not None and changes else tensor.dtype
-            return tensor.to(device=tensor.device if device is None else device, dtype=wanted)
+            where = tensor.device if device is None else device
+            if tensor.dim() not in _RANKS.get(memory_format, ()):
+                return tensor.to(device=where, dtype=wanted, non_blocking=non_blocking)
+            return tensor.to(
+                device=where,
+                dtype=wanted,
+                non_blocking=non_blocking,
+                memory_format=memory_format,
+            )
 
         return self._apply(convert)
 
@@ -489,8 +517,13 @@ class Module(StateDictMixin):
                 continue
             if set_to_none:
                 parameter.grad = None
+                continue
+            # In place: whoever holds the gradient is to see the zeros.
+            if parameter.grad.grad_fn is not None:
+                parameter.grad.detach_()
             else:
-                parameter.grad = treadle.zeros_like(parameter.grad.detach())
+                parameter.grad.requires_grad_(False)
+            parameter.grad.zero_()
 
     def share_memory(self) -> "Module":
         """Move all parameters and buffers to shared memory."""
@@ -521,11 +554,21 @@ def _indent(text: str) -> str:
     return text.replace("\n", "\n  ")
 
 
-def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Optional[treadle.dtype]]:
-    """The device and dtype meant by the arguments of `Module.to`; None where one is to stay."""
+# The dimensions of the tensors that a memory format is for.
+_RANKS = {
+    treadle.channels_last: (4,),
+    treadle.channels_last_3d: (5,),
+    treadle.contiguous_format: (4, 5),
+    treadle.preserve_format: (4, 5),
+}
+
+
+def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Optional[treadle.dtype], bool, Any]:
+    """The device, dtype, non_blocking and memory format meant by the arguments of `Module.to`; None
+    where one is to stay."""
     device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
-    kwargs.pop("non_blocking", None)
-    kwargs.pop("memory_format", None)
+    non_blocking = bool(kwargs.pop("non_blocking", False))
+    memory_format = kwargs.pop("memory_format", None)
     if "tensor" in kwargs:
         args = (kwargs.pop("tensor"), *args)
     if kwargs:
@@ -537,11 +580,17 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Optional[treadle.dtype]]:
             dtype = value
         elif isinstance(value, (str, int, treadle.device)) and not isinstance(value, bool):
             device = value
-        elif value is not None and not isinstance(value, bool):
+        elif isinstance(value, bool):
+            non_blocking = value
+        elif value is not None:
             raise TypeError(
                 f"Module.to: expected a device, a dtype or a Tensor, got {_type_name(value)}"
             )
-    return device, dtype
+    if memory_format is not None and not isinstance(memory_format, treadle.memory_format):
+        raise TypeError(
+            f"Module.to: expected a memory format, got {_type_name(memory_format)}"
+        )
+    return device, dtype, non_blocking, memory_format
 
 
 if treadle._C._backends():

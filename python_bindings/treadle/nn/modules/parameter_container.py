@@ -122,6 +122,46 @@ class ParameterDict(Module):
     def __contains__(self, key: object) -> bool:
         return key in self._keys
 
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(self._keys)
+
+    def copy(self) -> "ParameterDict":
+        """A dictionary of the same parameters."""
+        return ParameterDict(self.items())
+
+    def __or__(self, other: Any) -> "ParameterDict":
+        if not isinstance(other, (Mapping, ParameterDict)):
+            return NotImplemented
+        joined = self.copy()
+        joined.update(other)
+        return joined
+
+    def __ror__(self, other: Any) -> "ParameterDict":
+        if not isinstance(other, (Mapping, ParameterDict)):
+            return NotImplemented
+        joined = ParameterDict(other)
+        joined.update(self)
+        return joined
+
+    def __ior__(self, other: Any) -> "ParameterDict":
+        self.update(other)
+        return self
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """The parameter, which is put in where there is none."""
+        if key not in self._keys:
+            self[key] = default
+        return self[key]
+
+    def popitem(self) -> tuple[str, Any]:
+        """Take the parameter that was put in last out; gives its key and it."""
+        key = next(reversed(self._keys))
+        return key, self.pop(key)
+
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> "ParameterDict":
+        """A dictionary with the same value for all keys."""
+        return ParameterDict((key, default) for key in keys)
+
     def keys(self) -> Iterable[str]:
         """The keys."""
         return self._keys.keys()
