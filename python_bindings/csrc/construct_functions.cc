@@ -30,8 +30,12 @@ PyObject* tensor(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObje
     if (call.overridden()) return call.result();
     const Device device = call.device_of_new(2).value_or(
         is_tensor(call.object(0)) ? unwrap(call.object(0)).device() : kCPU);
-    return wrap(with_requires_grad(tensor_from_data(call.object(0), call.maybe_dtype(1), device),
-                                   call.boolean(3)));
+    Tensor made = tensor_from_data(call.object(0), call.maybe_dtype(1), device);
+    if (call.boolean(4)) {
+      const Object unpinned(wrap(made));
+      made = unwrap(Object(PyObject_CallMethod(unpinned.get(), "pin_memory", nullptr)).get());
+    }
+    return wrap(with_requires_grad(made, call.boolean(3)));
   });
 }
 

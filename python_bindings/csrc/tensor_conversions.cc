@@ -80,6 +80,12 @@ const Param format_params[] = {
 };
 const Signature format_signature[] = {{format_params, 2, 1, 0, false}};
 
+Tensor converted(const Tensor& t, std::optional<ScalarType> dtype, std::optional<Device> device,
+                 std::optional<MemoryFormat> format, bool non_blocking = false) {
+  if (!format && !non_blocking) return convert_to(t, dtype, device);
+  return aten::to(t, dtype, std::nullopt, device, std::nullopt, non_blocking, false, format);
+}
+
 // x.float(), x.long(), ...: one function for each dtype.
 template <MethodName name, ScalarType dtype>
 PyObject* as_dtype_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
@@ -89,7 +95,7 @@ PyObject* as_dtype_method(PyObject* self, PyObject* const* arguments, Py_ssize_t
       [&] {
         Call<2> call(function, self, arguments, count, names);
         if (call.overridden()) return call.result();
-        return wrap(convert_to(call.tensor(0), dtype, std::nullopt));
+        return wrap(converted(call.tensor(0), dtype, std::nullopt, call.maybe_memory_format(1)));
       },
       name.text);
 }
@@ -104,7 +110,7 @@ PyObject* cpu(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyOb
       [&] {
         Call<2> call(function, self, arguments, count, names);
         if (call.overridden()) return call.result();
-        return wrap(convert_to(call.tensor(0), std::nullopt, kCPU));
+        return wrap(converted(call.tensor(0), std::nullopt, kCPU, call.maybe_memory_format(1)));
       },
       "cpu");
 }
@@ -113,17 +119,19 @@ const Param cuda_params[] = {
     {"self", Kind::Tensor},
     {"device", Kind::Device, kOptional, 0, "None"},
     {"non_blocking", Kind::Bool, kDefault, 0, "False"},
+    {"memory_format", Kind::MemoryFormat, kOptional | kKeyword, 0, "None"},
 };
-const Signature cuda_signature[] = {{cuda_params, 3, 3, 0, false}};
+const Signature cuda_signature[] = {{cuda_params, 4, 3, 0, false}};
 Function cuda_function = {"cuda", cuda_signature, 1};
 
 PyObject* cuda(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded(
       [&] {
-        Call<3> call(cuda_function, self, arguments, count, names);
+        Call<4> call(cuda_function, self, arguments, count, names);
         if (call.overridden()) return call.result();
-        return wrap(convert_to(call.tensor(0), std::nullopt,
-                               call.maybe_device(1).value_or(device_from_string("cuda"))));
+        return wrap(converted(call.tensor(0), std::nullopt,
+                              call.maybe_device(1).value_or(device_from_string("cuda")),
+                              call.maybe_memory_format(3), call.boolean(2)));
       },
       "cuda");
 }

@@ -75,6 +75,7 @@ from treadle.autograd.grad_mode import enable_grad, inference_mode, no_grad, set
 from treadle.backends._discovery import autoload as _autoload_backends
 from treadle.functional import (
     _assert,
+    from_dlpack,
     histogramdd,
     is_complex,
     is_conj,
@@ -89,6 +90,7 @@ from treadle.functional import (
     nonzero,
     norm,
     numel,
+    split,
     typename,
     unique,
     unique_consecutive,

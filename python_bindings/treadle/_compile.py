@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Optional, Union
 
+from treadle import _as_written
 from treadle._dynamo.backends import check_backend
 from treadle._dynamo.eval_frame import optimized
 
@@ -21,8 +22,9 @@ def compile(  # noqa: A001
     disable: bool = False,
 ) -> Any:
     """A module or function that computes what the given one does; also `@compile` and
-    `@compile(...)`. Nothing is compiled: the arguments are checked and have no effect, and a
-    function given as `backend` is not called, as there are no graphs to give to it.
+    `@compile(...)`. Nothing is compiled, which the first call in a process warns of: the arguments
+    are checked and have no effect, and a function given as `backend` is not called, as there are no
+    graphs to give to it.
 
     A module comes back in a wrapper that holds it as `_orig_mod`, and whose state_dict() has keys
     that begin so. RuntimeError for a mode or a backend that is not known.
@@ -45,4 +47,12 @@ def compile(  # noqa: A001
     if mode is not None and mode not in _MODES:
         raise RuntimeError(f"compile: expected mode to be one of {', '.join(_MODES)}, got {mode}")
     check_backend(backend)
-    return model if disable else optimized(model)
+    if disable:
+        return model
+    details = ""
+    if callable(backend):
+        details = f"; {getattr(backend, '__name__', type(backend).__name__)} is not called"
+    elif fullgraph:
+        details = "; fullgraph=True finds no breaks"
+    _as_written.warn("compile", details)
+    return optimized(model)

@@ -93,16 +93,26 @@ def _contiguous(size: Sequence[int]) -> Tuple[int, ...]:
 
 
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
-    """A copy in memory of the CPU from which a device copies faster; the tensor itself where there
-    is no such memory, or where it lies in it already. `device` is the kind of device, that of the
-    only backend if it is None. RuntimeError for a tensor that is not on the CPU."""
+    """A copy in memory of the CPU from which a device copies faster; the tensor itself where the
+    device's backend has no such memory, or where it lies in it already. `device` is the kind of
+    device, that of the only backend if it is None. RuntimeError where there is no such device, and
+    for a tensor that is not on the CPU."""
     if self.device.type != "cpu":
         raise RuntimeError(f"pin_memory: expected a tensor on the cpu, got one on {self.device}")
     name = _devices.only_backend() if device is None else _C.device(device).type
-    if name not in _C._backends() or _C._backend_is_pinned(self):
+    if name not in _C._backends():
+        raise RuntimeError(
+            f"pin_memory: expected a device that copies from the memory of the CPU, got "
+            f"{name or _how_many(len(_C._backends()))}"
+        )
+    if _C._backend_is_pinned(self):
         return self
     pinned = _C._backend_empty_pinned(name, tuple(self.shape), self.dtype)
     return self if pinned is None else pinned.copy_(self)
+
+
+def _how_many(backends: int) -> str:
+    return f"{backends} of them and no `device`" if backends else "none"
 
 
 def is_pinned(self: Tensor, device: Any = None) -> bool:
@@ -274,6 +284,21 @@ def _names(self: Tensor) -> Tuple[None, ...]:
     return (None,) * self.dim()
 
 
+_no_dispatch = "_disabled_torch_dispatch_impl"
+
+
+def _init_subclass(cls: Any, **kwargs: Any) -> None:
+    """Warn of a method that PyTorch would call and that is never called here."""
+    super(Tensor, cls).__init_subclass__(**kwargs)
+    method = cls.__dict__.get("__torch_dispatch__")
+    if method is not None and getattr(method, "__name__", "") != _no_dispatch:
+        warnings.warn(
+            f"{cls.__name__}.__torch_dispatch__ is never called: operators ask __torch_function__ "
+            "alone",
+            stacklevel=2,
+        )
+
+
 def install() -> None:
     """Adds the methods to Tensor."""
     methods = (
@@ -290,3 +315,4 @@ def install() -> None:
     for name in _OTHER_LAYOUTS.split():
         setattr(Tensor, name, _not_there(name))
     Tensor.names = property(_names)
+    Tensor.__init_subclass__ = classmethod(_init_subclass)

@@ -94,6 +94,28 @@ def _asked_for(
     return values if len(results) == 1 else tuple(results)
 
 
+def split(
+    tensor: Tensor, split_size_or_sections: Union[int, Sequence[int]], dim: int = 0
+) -> Tuple[Tensor, ...]:
+    """Views of pieces along `dim`: of so many entries each, or of each of the sizes in a list."""
+    return tensor.split(split_size_or_sections, dim)
+
+
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: Optional[bool] = None) -> Tensor:
+    """A tensor over the memory of another library's, through DLPack; on `device`, if one is given.
+    With `copy=True` it is over memory of its own; BufferError with `copy=False` where the device
+    takes a copy."""
+    taken = _C.from_dlpack(ext_tensor)
+    where = taken.device if device is None else _C.device(device)
+    if where.type != taken.device.type or where.index not in (None, taken.device.index):
+        if copy is False:
+            raise BufferError(
+                f"from_dlpack: expected device {taken.device} without a copy, got {where}"
+            )
+        return taken.to(where)
+    return taken.clone() if copy else taken
+
+
 def histogramdd(
     input: Tensor,
     bins: Any,
@@ -106,9 +128,11 @@ def histogramdd(
     their number, a number for each dimension, or the edges for each."""
     if isinstance(bins, int):
         bins = [bins] * input.shape[-1] if input.dim() else [bins]
+    from treadle._ops import ops  # the operators that have no name of their own in Python
+
     if not all(isinstance(b, Tensor) for b in bins):
-        bins = _C._histogramdd_edges(input, bins, range=range)
-    hist = _C._histogramdd_hist(input, list(bins), weight=weight, density=density)
+        bins = ops.aten._histogramdd_edges(input, list(bins), range=range)
+    hist = ops.aten._histogramdd_hist(input, list(bins), weight=weight, density=density)
     return _HistogramDD(hist, tuple(bins))
 
 
@@ -211,6 +235,6 @@ def _install_methods() -> None:
 _make_overridable(
     __name__,
     """histogramdd is_complex is_conj is_floating_point is_neg is_nonzero is_same_size is_signed
-    nonzero norm numel unique unique_consecutive unravel_index""".split(),
+    nonzero norm numel split unique unique_consecutive unravel_index""".split(),
 )
 _install_methods()

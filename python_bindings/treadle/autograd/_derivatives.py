@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Callable, Iterator, List, Optional, Sequence, Tuple
 
 from treadle import _C
+from treadle.autograd import function
 from treadle.autograd.grad_mode import enable_grad
 
 Tensor = _C.Tensor
@@ -85,7 +86,8 @@ class Pushforward:
             self.starts = tuple(
                 _C.zeros_like(o).requires_grad_(is_differentiable(o)) for o in self.outputs
             )
-            self.pulled = gradients(self.outputs, inputs, self.starts, create_graph=True)
+            with function.in_forward_mode():
+                self.pulled = gradients(self.outputs, inputs, self.starts, create_graph=True)
 
     def along(
         self, direction: Sequence[Optional[Tensor]], create_graph: bool = False

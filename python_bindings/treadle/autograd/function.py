@@ -17,12 +17,21 @@ y = Exp.apply(x)
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import threading
 import warnings
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 from treadle import _C
 from treadle.autograd.grad_mode import no_grad
+
+
+class _InVmap(threading.local):
+    depth = 0
+
+
+in_vmap = _InVmap()
 
 
 class FunctionCtx(_C._FunctionContext):
@@ -39,13 +48,15 @@ class FunctionCtx(_C._FunctionContext):
 
     @property
     def saved_tensors(self) -> tuple:
-        """The tensors given to save_for_backward()."""
+        """The tensors given to save_for_backward(); inside jvp, to save_for_forward()."""
+        if _forward_mode.in_jvp and "saved_for_forward" in self.__dict__:
+            return self.saved_for_forward
         saved = super().saved_tensors
         rebuild = self.__dict__.get("_rebuild_saved")
         return saved if rebuild is None else rebuild(saved)
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """Keep tensors for forward-mode differentiation; they are the same as for backward here."""
+        """Keep tensors for jvp, where they are ctx.saved_tensors."""
         self.saved_for_forward = tensors
 
 
@@ -58,6 +69,78 @@ def _refuse_both(name: str) -> Callable:
     return backward
 
 
+# ---- forward mode --------------------------------------------------------------------------------
+#
+# It goes through backward twice (_derivatives.py): what backward makes of w, J^T w, is linear in w,
+# and its derivative by w along u is J u. Where a class says itself what that is, in jvp, a gate takes
+# the place of its backward: a node whose own backward is jvp. No value of J^T w is looked at.
+
+
+class _ForwardMode(threading.local):
+    on = False  # backward runs for forward mode
+    in_jvp = False
+
+
+_forward_mode = _ForwardMode()
+
+
+@contextlib.contextmanager
+def in_forward_mode() -> Iterator[None]:
+    """In the block backward runs for forward mode: custom functions use their jvp."""
+    before, _forward_mode.on = _forward_mode.on, True
+    try:
+        yield
+    finally:
+        _forward_mode.on = before
+
+
+def _or_jvp(function: type, backward: Callable) -> Callable:
+    """The backward of a class with a jvp."""
+
+    @functools.wraps(backward)
+    def chosen(ctx: Any, *grads: Any) -> Any:
+        if not _forward_mode.on:
+            return backward(ctx, *grads)
+        return _gate().apply(function, ctx, *grads)
+
+    return chosen
+
+
+def _through_jvp(function: Any, ctx: Any, tangents: tuple) -> tuple:
+    before = _forward_mode.on, _forward_mode.in_jvp
+    _forward_mode.on, _forward_mode.in_jvp = False, True
+    try:
+        found = function.jvp(ctx, *tangents)
+    finally:
+        _forward_mode.on, _forward_mode.in_jvp = before
+    return found if isinstance(found, tuple) else (found,)
+
+
+@functools.lru_cache(maxsize=None)
+def _gate() -> Any:
+    class _Gate(Function):
+        @staticmethod
+        def forward(ctx: Any, function: Any, inner: Any, *grads: Any) -> tuple:
+            ctx.function, ctx.inner = function, inner
+            return tuple(
+                None if like is None else _C.zeros(like[0], dtype=like[1], device=like[2])
+                for like in inner._inputs_like
+            )
+
+        @staticmethod
+        def backward(ctx: Any, *tangents: Any) -> tuple:
+            return (None, None, *_through_jvp(ctx.function, ctx.inner, tangents))
+
+    return _Gate
+
+
+def _like(value: Any) -> Any:
+    is_differentiable = isinstance(value, _C.Tensor) and (
+        value.dtype.is_floating_point or value.dtype.is_complex
+    )
+    return (tuple(value.shape), value.dtype, value.device) if is_differentiable else None
+
+
 class _FunctionMeta(type):
     """Says for each class how its forward wants to be called, once."""
 
@@ -68,6 +151,10 @@ class _FunctionMeta(type):
         if bases and cls.vjp is not Function.vjp:
             both = "backward" in namespace
             cls.backward = staticmethod(_refuse_both(name) if both else cls.vjp)
+        cls._has_jvp = bool(bases) and cls.jvp is not Function.jvp
+        if cls._has_jvp and ("backward" in namespace or "vjp" in namespace or "jvp" in namespace):
+            cls.backward = staticmethod(_or_jvp(cls, cls.backward))
+        cls._has_vmap = bool(bases) and cls.vmap is not Function.vmap
 
 
 class Function(metaclass=_FunctionMeta):
@@ -104,18 +191,31 @@ class Function(metaclass=_FunctionMeta):
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """The derivative along a direction, for forward mode; here it is found from backward."""
+        """The derivative of each output along a direction, given as one tangent for each argument
+        of forward (None for one that is no tensor): what forward mode uses. Without it that is
+        found from backward."""
         raise NotImplementedError("a custom function must define jvp for forward mode")
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple, *args: Any) -> Any:
-        """The function over a batch; here each sample is computed by forward."""
+        """The function over a batch. It is not called: each sample is computed by forward, and the
+        first of a class that has it warns."""
         raise NotImplementedError("a custom function must define vmap to be called on a batch")
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Call the function."""
-        return _C._apply_function(cls, FunctionCtx(), cls._node_name, cls._separate_setup, args)
+        ctx = FunctionCtx()
+        if cls._has_jvp:
+            ctx._inputs_like = [_like(arg) for arg in args]
+        if cls._has_vmap and in_vmap.depth:
+            cls._has_vmap = False
+            warnings.warn(
+                f"{cls.__name__}.vmap is not called: vmap computes each sample by forward (this is "
+                "said once)",
+                stacklevel=2,
+            )
+        return _C._apply_function(cls, ctx, cls._node_name, cls._separate_setup, args)
 
 
 class InplaceFunction(Function):

@@ -15,6 +15,7 @@ from typing import Any, Callable, Optional, Sequence, Union
 import numpy as np
 import treadle
 from treadle import Tensor
+from treadle.autograd import forward_ad
 
 _Inputs = Union[Tensor, Sequence[Any]]
 
@@ -41,18 +42,41 @@ def gradcheck(
     fast_mode: bool = False,
     masked: Optional[bool] = None,
 ) -> bool:
-    """Whether backward through `func` agrees with central differences of step `eps`.
+    """Whether derivatives of `func` agree with central differences of step `eps`: those of backward
+    with `check_backward_ad`, those of forward mode with `check_forward_ad`.
 
     All inputs that require grad are checked, against all outputs, element by element (in
-    `fast_mode` too). Twice the same backward must give the same result up to nondet_tol. Returns
-    True, or raises GradcheckError (False instead, if not raise_exception).
+    `fast_mode` too). Twice the same backward must give the same result up to nondet_tol. With
+    `check_batched_grad` (or `check_batched_forward_grad`) a batch of gradients (or directions) must
+    give what each of them gives. Returns True, or raises GradcheckError (False instead, if not
+    raise_exception). ValueError for options that leave nothing to check, and NotImplementedError
+    for sparse inputs, `masked` or not.
     """
     inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    for needed, given, what in (
+        (True, check_forward_ad or check_backward_ad, "check_forward_ad or check_backward_ad"),
+        (check_batched_grad, check_backward_ad, "check_backward_ad beside check_batched_grad"),
+        (
+            check_batched_forward_grad,
+            check_forward_ad,
+            "check_forward_ad beside check_batched_forward_grad",
+        ),
+    ):
+        if needed and not given:
+            raise ValueError(f"gradcheck: expected {what} to be True, got False")
+    if any(isinstance(value, Tensor) and value.is_sparse for value in inputs):
+        raise NotImplementedError(
+            f"gradcheck: expected strided inputs, got a sparse one (masked = {masked}); check a "
+            "function of its values()"
+        )
     try:
         _check_inputs(inputs)
-        _Check(func, inputs, eps, atol, rtol, nondet_tol).run(
-            check_grad_dtypes, check_undefined_grad
-        )
+        check = _Check(func, inputs, eps, atol, rtol, nondet_tol)
+        check.run(check_backward_ad, check_forward_ad, check_grad_dtypes, check_undefined_grad)
+        if check_batched_grad:
+            check.batched_gradients()
+        if check_batched_forward_grad:
+            check.batched_directions()
     except GradcheckError:
         if raise_exception:
             raise
@@ -80,7 +104,7 @@ def gradgradcheck(
     masked: bool = False,
 ) -> bool:
     """`gradcheck` of backward itself, as a function of the inputs and of the gradients handed to
-    it."""
+    it: of its backward with `check_rev_over_rev`, of its forward mode with `check_fwd_over_rev`."""
     inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     if grad_outputs is None:
         outputs = _differentiable(_as_tuple(func(*inputs)))
@@ -114,6 +138,11 @@ def gradgradcheck(
         nondet_tol=nondet_tol,
         check_undefined_grad=check_undefined_grad,
         check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
+        fast_mode=fast_mode,
+        masked=masked,
     )
 
 
@@ -209,7 +238,9 @@ class _Check:
         self.nondet_tol = nondet_tol
         self.checked = [(place, value) for place, value in enumerate(inputs) if _is_checked(value)]
 
-    def run(self, check_dtypes: bool, check_undefined: bool) -> None:
+    def run(
+        self, backward: bool, forward: bool, check_dtypes: bool, check_undefined: bool
+    ) -> None:
         """Compare; GradcheckError at the first disagreement."""
         outputs = _as_tuple(self.func(*self.inputs))
         numbers = [number for number, output in enumerate(outputs) if _is_checked(output)]
@@ -217,6 +248,13 @@ class _Check:
             self._check_constant(outputs)
             return
         numeric = self._numeric(numbers)
+        if forward:
+            for row, (place, value) in enumerate(self.checked):
+                found = self._forward(place, value, numbers)
+                for column, number in enumerate(numbers):
+                    self._compare(numeric[row][column], found[column], number, place, "forward")
+        if not backward:
+            return
         for column, number in enumerate(numbers):
             first = self._analytic(number, check_dtypes)
             second = self._analytic(number, check_dtypes)
@@ -302,12 +340,90 @@ class _Check:
                 f"gradient for input {place} has dtype {grad.dtype}, expected {value.dtype}"
             )
 
-    def _compare(self, numeric: np.ndarray, analytic: np.ndarray, output: int, place: int) -> None:
+    def _tangents(
+        self, place: int, value: Tensor, direction: Tensor, numbers: Sequence[int]
+    ) -> list[Tensor]:
+        """The derivatives of outputs along a direction of one input, in forward mode."""
+        with forward_ad.dual_level():
+            dual = forward_ad.make_dual(value, direction)
+            inputs = (*self.inputs[:place], dual, *self.inputs[place + 1 :])
+            outputs = _as_tuple(self.func(*inputs))
+            found = []
+            for number in numbers:
+                primal, tangent = forward_ad.unpack_dual(outputs[number])
+                found.append(treadle.zeros_like(primal) if tangent is None else tangent.detach())
+        return found
+
+    def _forward(self, place: int, value: Tensor, numbers: Sequence[int]) -> list[np.ndarray]:
+        """For each output, the Jacobian by one input in forward mode: a row per element of it."""
+        rows: list[list[np.ndarray]] = [[] for _ in numbers]
+        for element in range(value.numel()):
+            for unit in (1.0, 1.0j) if value.dtype.is_complex else (1.0,):
+                direction = treadle.zeros((value.numel(),), dtype=value.dtype, device=value.device)
+                direction[element] = unit
+                direction = direction.view(value.shape)
+                found = self._tangents(place, value, direction, numbers)
+                for row, tangent in zip(rows, found):
+                    row.append(_as_reals(tangent, tangent))
+        outputs = _as_tuple(self.func(*self.inputs)) if value.numel() == 0 else ()
+        return [
+            np.array(row) if row else np.zeros((0, _as_reals(None, outputs[number]).size))
+            for row, number in zip(rows, numbers)
+        ]
+
+    def batched_gradients(self) -> None:
+        """A batch of gradients must give what each of them gives."""
+        wanted = [value for _, value in self.checked]
+        for number, output in enumerate(_as_tuple(self.func(*self.inputs))):
+            if not _is_checked(output):
+                continue
+            batch = treadle.stack([treadle.randn_like(output.detach()) for _ in range(2)])
+            options = {"retain_graph": True, "allow_unused": True}
+            together = treadle.autograd.grad(
+                [output], wanted, [batch], is_grads_batched=True, **options
+            )
+            for i in range(2):
+                alone = treadle.autograd.grad([output], wanted, [batch[i]], **options)
+                for (place, value), one, many in zip(self.checked, alone, together):
+                    part = None if many is None else many[i]
+                    self._compare_batch(_as_reals(one, value), _as_reals(part, value), number, place)
+
+    def batched_directions(self) -> None:
+        """A batch of directions must give what each of them gives."""
+        outputs = _as_tuple(self.func(*self.inputs))
+        numbers = [number for number, output in enumerate(outputs) if _is_checked(output)]
+        for place, value in self.checked:
+            batch = treadle.stack([treadle.randn_like(value.detach()) for _ in range(2)])
+
+            def along(direction: Tensor, place: int = place, value: Tensor = value) -> tuple:
+                return tuple(self._tangents(place, value, direction, numbers))
+
+            together = treadle.vmap(along)(batch)
+            for i in range(2):
+                for number, one, many in zip(numbers, along(batch[i]), together):
+                    self._compare_batch(_as_reals(one, one), _as_reals(many[i], one), number, place)
+
+    def _compare_batch(self, alone: np.ndarray, batch: np.ndarray, output: int, place: int) -> None:
+        if not np.allclose(alone, batch, rtol=self.rtol, atol=self.atol, equal_nan=True):
+            raise GradcheckError(
+                f"a batch gives other derivatives of output {output} with respect to input {place} "
+                f"than its parts,\nalone:{alone}\nbatch:{batch}\n"
+            )
+
+    def _compare(
+        self,
+        numeric: np.ndarray,
+        analytic: np.ndarray,
+        output: int,
+        place: int,
+        mode: str = "backward",
+    ) -> None:
         numeric = numeric.reshape(analytic.shape)
         if np.allclose(analytic, numeric, rtol=self.rtol, atol=self.atol, equal_nan=True):
             return
+        by = "" if mode == "backward" else f" in {mode} mode"
         raise GradcheckError(
-            f"Jacobian mismatch for output {output} with respect to input {place},\n"
+            f"Jacobian mismatch{by} for output {output} with respect to input {place},\n"
             f"numerical:{numeric}\nanalytical:{analytic}\n"
         )
 

@@ -56,7 +56,9 @@ class save_on_cpu(saved_tensors_hooks):
         def pack(tensor: _C.Tensor) -> Tuple[Any, _C.Tensor]:
             # An alias: the tensor itself may be an output of the node that is to hold it.
             kept = tensor.detach() if tensor.device.type == "cpu" else tensor.detach().cpu()
-            return tensor.device, kept.pin_memory() if pin_memory else kept
+            if pin_memory and tensor.device.type != "cpu":
+                kept = kept.pin_memory(tensor.device.type)
+            return tensor.device, kept
 
         def unpack(packed: Tuple[Any, _C.Tensor]) -> _C.Tensor:
             device, kept = packed

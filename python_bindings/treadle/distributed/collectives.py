@@ -413,13 +413,14 @@ def barrier(group: Group = None, async_op: bool = False, device_ids: Any = None)
 def monitored_barrier(
     group: Group = None, timeout: Any = None, wait_all_ranks: bool = False
 ) -> None:
-    """As barrier(). DistNetworkError names the process that does not come in time."""
+    """As barrier(). DistNetworkError names the process that does not come in time; of the first
+    process, with `wait_all_ranks`, all that do not."""
     members = group_of(group)
     if members is None:
         return
     usual = members.timeout
     members.timeout = timeout or usual
     try:
-        barrier(members)
+        members.meet(members.call("barrier"), names_all=wait_all_ranks)
     finally:
         members.timeout = usual

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import queue
 import threading
+import time
 from collections import defaultdict
 from datetime import timedelta
 from typing import Any, Callable, DefaultDict, Iterator, List, Optional, Sequence, Tuple
@@ -16,7 +17,7 @@ from typing import Any, Callable, DefaultDict, Iterator, List, Optional, Sequenc
 import treadle
 from treadle._C import Tensor
 from treadle.distributed._mesh import Key, Mesh
-from treadle.distributed.errors import DistBackendError
+from treadle.distributed.errors import DistBackendError, DistNetworkError
 from treadle.distributed.work import Work
 
 # The functions that exchange messages; a message says which one it is of.
@@ -95,14 +96,30 @@ class ProcessGroup:
         self._tasks.put((work, task))
         return work
 
-    def meet(self, call: Call, between: Callable[[], None] = lambda: None) -> None:
-        """Return when all members have come; the first one does `between` before any returns."""
+    def meet(
+        self, call: Call, between: Callable[[], None] = lambda: None, names_all: bool = False
+    ) -> None:
+        """Return when all members have come; the first one does `between` before any returns. With
+        `names_all` its error names all members that are missing, and not the first alone."""
         if self._me:
             call.send(0, b"")
             call.receive(0, step=1)
             return
+        missing, deadline = [], time.monotonic() + self.timeout.total_seconds()
         for other in call.others():
-            call.receive(other)
+            if not names_all:
+                call.receive(other)
+                continue
+            try:
+                call.receive(other, seconds=max(deadline - time.monotonic(), 0))
+            except DistNetworkError:
+                missing.append(self.members[other])
+        if missing:
+            ranks = ", ".join(map(str, missing))
+            raise DistNetworkError(
+                f"{call.function}: expected rank {ranks} to come within "
+                f"{self.timeout.total_seconds():g} s, got nothing"
+            )
         between()
         for other in call.others():
             call.send(other, b"", step=1)
@@ -170,11 +187,14 @@ class Call:
         key = Key(group.members[to], group._channel, -1 - step, self._number)
         group._mesh.send(key, kind, content, self.function)
 
-    def receive(self, source: int, step: int = 0) -> bytearray:
+    def receive(
+        self, source: int, step: int = 0, seconds: Optional[float] = None
+    ) -> bytearray:
         """What a member sent. DistBackendError if it called another function."""
         group = self.group
         key = Key(group.members[source], group._channel, -1 - step, self._number)
-        seconds = group.timeout.total_seconds()
+        if seconds is None:
+            seconds = group.timeout.total_seconds()
         _, (kind, content) = group._mesh.receive((key,), seconds, self.function)
         if KINDS[kind] != self.function:
             raise DistBackendError(

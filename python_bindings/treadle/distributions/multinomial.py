@@ -15,6 +15,10 @@ from treadle.distributions.utils import broadcast_all
 __all__ = ["Multinomial"]
 
 
+# Up to so many draws are made one by one.
+_MANY = 10_000
+
+
 class Multinomial(Distribution):
     """How often each of K classes comes up in `total_count` draws of a Categorical.
 
@@ -87,12 +91,27 @@ class Multinomial(Distribution):
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         sample_shape = Size(sample_shape)
+        if self.total_count > _MANY:
+            return self._sample_many(sample_shape)
         drawn = self._categorical.sample(Size((self.total_count,)) + sample_shape)
         # The draws, last; each adds one to its class.
         drawn = drawn.permute(*range(1, drawn.dim()), 0)
         counts = self.probs.new_zeros(self._extended_shape(sample_shape))
         counts.scatter_add_(-1, drawn, _t.ones_like(drawn, dtype=counts.dtype))
         return counts
+
+    def _sample_many(self, sample_shape: Size) -> Tensor:
+        """Class by class: of the draws that are left each class gets a binomial number."""
+        shape = self._extended_shape(sample_shape)
+        probs = self.probs.detach().to(_t.float64).expand(shape)
+        share = probs / probs.flip(-1).cumsum(-1).flip(-1)  # of the class and those after it
+        left = _t.full(shape[:-1], float(self.total_count), dtype=_t.float64, device=probs.device)
+        counts = []
+        for place in range(shape[-1]):
+            p = share.select(-1, place).nan_to_num(0.0).clamp(0, 1)
+            counts.append(left if place == shape[-1] - 1 else _t.binomial(left, p))
+            left = left - counts[-1]
+        return _t.stack(counts, -1).to(self.probs.dtype)
 
     def entropy(self) -> Tensor:
         # n times a draw's, less the logarithm of the number of orders of the draws: n! over the

@@ -16,6 +16,7 @@ from typing import Any, Callable, List, Optional
 from treadle import _C
 from treadle.autograd._derivatives import jacobian_columns, jacobian_rows
 from treadle.func._levels import Argnums, Arguments, Level, flat_outputs, split_aux
+from treadle.func._vmap import Randomness
 
 Tensor = _C.Tensor
 
@@ -75,12 +76,21 @@ def jacfwd(
     """A function that returns the Jacobian of `func` by its arguments `argnums`, computed along one
     direction for each element of the arguments.
 
-    With `has_aux`, `func` returns (output, aux), and the result is (Jacobian, aux).
+    With `has_aux`, `func` returns (output, aux), and the result is (Jacobian, aux). `randomness`:
+    "error" forbids random operators, "same" allows them. NotImplementedError for "different": the
+    function is called once for all directions.
     """
+    if randomness == "different":
+        raise NotImplementedError(
+            "jacfwd: expected randomness to be 'error' or 'same', got 'different': the function is "
+            "called once for all directions"
+        )
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        draws = Randomness("jacfwd", randomness)
         problem = _Problem("jacfwd", func, argnums, has_aux, args, kwargs)
+        draws.after_sample()
         return problem.result(
             jacobian_columns(problem.outputs, problem.level.inputs, problem.recorded)
         )

@@ -14,6 +14,7 @@ from typing import Any, Callable, List, Optional, Tuple, Union
 
 import treadle
 from treadle import _C, random
+from treadle.autograd.function import in_vmap
 from treadle.utils._pytree import (
     TreeSpec,
     _broadcast_to_and_flatten,
@@ -185,15 +186,15 @@ class _Collector:
 # ---- random numbers ----
 
 
-class _Randomness:
+class Randomness:
     """What random operators do in the samples: are an error, draw the same numbers, or others."""
 
-    def __init__(self, mode: str) -> None:
+    def __init__(self, op: str, mode: str) -> None:
         if mode not in ("error", "different", "same"):
             raise RuntimeError(
-                f"vmap: expected randomness to be 'error', 'different' or 'same', got {mode!r}"
+                f"{op}: expected randomness to be 'error', 'different' or 'same', got {mode!r}"
             )
-        self.mode = mode
+        self.op, self.mode = op, mode
         self.state = None if mode == "different" else random.get_rng_state()
 
     def before_sample(self) -> None:
@@ -203,8 +204,8 @@ class _Randomness:
     def after_sample(self) -> None:
         if self.mode == "error" and not treadle.equal(random.get_rng_state(), self.state):
             raise RuntimeError(
-                "vmap: called random operation while in randomness error mode; use the 'same' or "
-                "'different' randomness, or draw the numbers outside of vmap"
+                f"{self.op}: called random operation while in randomness error mode; use another "
+                f"randomness, or draw the numbers outside of {self.op}"
             )
 
 
@@ -229,7 +230,7 @@ def vmap(
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        draws = _Randomness(randomness)
+        draws = Randomness("vmap", randomness)
         batch, outputs = _Batch(func, in_dims, args), _Collector(func, out_dims)
         if batch.size == 0:
             with treadle.no_grad():
@@ -237,7 +238,11 @@ def vmap(
             return outputs.result(0)
         for sample in batch.samples():
             draws.before_sample()
-            outputs.add(func(*sample, **kwargs))
+            in_vmap.depth += 1
+            try:
+                outputs.add(func(*sample, **kwargs))
+            finally:
+                in_vmap.depth -= 1
             draws.after_sample()
         return outputs.result(batch.size)
 

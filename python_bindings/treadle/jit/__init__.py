@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Final, NamedTuple, Optional, Tuple, TypeVar
 
 import treadle
-from treadle import _names
+from treadle import _as_written, _names, nn
 from treadle.futures import Future
 from treadle.jit._files import load, save
 from treadle.jit._modules import (
@@ -34,6 +34,8 @@ from treadle.jit._settings import (
 from treadle.jit._types import isinstance
 
 T = TypeVar("T")
+
+_NO_FORM = ", and what comes back is what was given, without save(), code and graph"
 F = TypeVar("F", bound=Callable[..., Any])
 
 _is_tracing = False
@@ -68,7 +70,10 @@ def script(
     _rcb: Any = None,
     example_inputs: Any = None,
 ) -> T:
-    """A module, function or class, as it is."""
+    """A module, function or class, as it is; the first call in a process warns of that."""
+    _as_written.warn("jit.script", _NO_FORM)
+    if treadle.jit.isinstance(obj, nn.Module):
+        _as_written.mark_scripted(obj)
     return obj
 
 
@@ -96,7 +101,10 @@ def trace(
     """
     if example_inputs is None and example_kwarg_inputs is None:
         raise RuntimeError("trace: expected example_inputs or example_kwarg_inputs, got neither")
+    _as_written.warn("jit.trace", _NO_FORM + "; both ways of an `if` stay")
     _call_traced(func, example_inputs, example_kwarg_inputs)
+    if treadle.jit.isinstance(func, nn.Module):
+        _as_written.mark_scripted(func)
     return func
 
 

@@ -16,6 +16,12 @@ class Error(RuntimeError):
 class ScriptModule(nn.Module):
     """A module, from which programs derive theirs to have them compiled; it runs as written."""
 
+    def save(self, f: Any, _extra_files: Any = None) -> None:
+        """As jit.save()."""
+        from treadle.jit._files import save
+
+        save(self, f, _extra_files)
+
 
 class RecursiveScriptModule(ScriptModule):
     """What script() makes of a module elsewhere. No module here is one."""

@@ -21,7 +21,9 @@ their history cannot go with them. The queues of `multiprocessing` itself share 
 from __future__ import annotations
 
 import multiprocessing as _multiprocessing
+import resource as _resource
 import sys as _sys
+import warnings as _warnings
 from multiprocessing import *  # noqa: F401,F403
 from typing import Any, Callable, Iterable, Optional
 
@@ -83,7 +85,8 @@ def Pool(  # noqa: N802
 
 
 # Programs set a strategy to get round the limits of one of them. Here there is one way, which has
-# neither the names of the one nor the need of the other that the sender lives.
+# neither the names of the one nor the need of the other that the sender lives; but each memory is an
+# open file, of which a process may have so many.
 _STRATEGIES = {"file_descriptor", "file_system"} if _sys.platform == "linux" else {"file_system"}
 _strategy = "file_descriptor"
 
@@ -99,10 +102,29 @@ def get_sharing_strategy() -> str:
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Set the name of the way in which memory is shared; it is shared in the same way by any."""
+    """Memory is shared in the same way by any name. "file_system" is set by programs that share more
+    tensors than they may open files: it raises the limit of this process and of those it starts as
+    far as the system allows, and warns where that is not far."""
     global _strategy
     if new_strategy not in _STRATEGIES:
         raise AssertionError(
             f"expected one of {', '.join(sorted(_STRATEGIES))}, got {new_strategy!r}"
         )
+    if new_strategy == "file_system":
+        _allow_many_files()
     _strategy = new_strategy
+
+
+_FEW_FILES = 4096
+
+
+def _allow_many_files() -> None:
+    soft, hard = _resource.getrlimit(_resource.RLIMIT_NOFILE)
+    if soft != hard:
+        _resource.setrlimit(_resource.RLIMIT_NOFILE, (hard, hard))
+    if 0 <= hard < _FEW_FILES:
+        _warnings.warn(
+            f"set_sharing_strategy: each shared tensor is an open file here, and this process may "
+            f"have {hard} of them; raise the limit with `ulimit -Hn`",
+            stacklevel=3,
+        )

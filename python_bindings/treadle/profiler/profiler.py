@@ -131,6 +131,18 @@ class profile:  # noqa: N801  PyTorch's name
         use_cuda: Optional[bool] = None,
         custom_trace_id_callback: Optional[Callable] = None,
     ) -> None:
+        for name, value in (
+            ("experimental_config", experimental_config),
+            ("execution_trace_observer", execution_trace_observer),
+            ("custom_trace_id_callback", custom_trace_id_callback),
+        ):
+            if value is not None:
+                raise NotImplementedError(
+                    f"profile: expected {name} = None, got {type(value).__name__}: what it asks for "
+                    "is not recorded"
+                )
+        if use_cuda:
+            activities = {*(activities or {ProfilerActivity.CPU}), ProfilerActivity.CUDA}
         self.activities = set(activities) if activities else supported_activities()
         self.schedule = schedule or _record_always
         self.record_steps = schedule is not None

@@ -285,7 +285,13 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def set_checkpoint_debug_enabled(enabled: Optional[bool]) -> Iterator[None]:
-    """Accepted; errors always say what differs."""
+    """None and False, which change nothing. NotImplementedError for True: what operators the two
+    runs called is not recorded; errors always say which tensors differ."""
+    if enabled:
+        raise NotImplementedError(
+            "set_checkpoint_debug_enabled: expected False or None, got True: the operators of the "
+            "two runs are not recorded"
+        )
     yield
 
 
@@ -355,6 +361,11 @@ def checkpoint(
     is "none". With `early_stop` it ends as soon as it has computed what backward needs.
     """
     preserve = kwargs.pop("preserve_rng_state", True)
+    if debug and use_reentrant is False:
+        raise NotImplementedError(
+            "checkpoint: expected debug=False, got True: the operators of the two runs are not "
+            "recorded; errors name the tensors that differ"
+        )
     if not _reentrant("checkpoint", use_reentrant):
         return _without_reentrance(
             function, args, kwargs, preserve, context_fn, determinism_check, early_stop

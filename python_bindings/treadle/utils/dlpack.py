@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from treadle._C import Tensor, from_dlpack
+from treadle._C import Tensor
+from treadle.functional import from_dlpack
 
 
 def to_dlpack(tensor: Tensor) -> Any:

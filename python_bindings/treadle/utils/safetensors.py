@@ -162,6 +162,8 @@ class safe_open:  # noqa: N801  a name of the safetensors package
     ) -> None:
         if framework not in ("pt", "torch", "pytorch"):
             raise SafetensorError(f"safe_open: expected framework = 'pt', got {framework!r}")
+        if backend != "mmap":
+            raise SafetensorError(f"safe_open: expected backend = 'mmap', got {backend!r}")
         file = open(filename, "rb")
         try:
             self._open(file, file.seek(0, os.SEEK_END), device)

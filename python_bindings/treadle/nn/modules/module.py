@@ -20,7 +20,7 @@ from collections import OrderedDict
 from typing import Any, Callable, Iterator, Mapping, Optional, Union
 
 import treadle
-from treadle import Tensor
+from treadle import Tensor, _as_written
 from treadle.utils import hooks
 
 from ..parameter import Buffer, Parameter
@@ -262,7 +262,8 @@ class Module(StateDictMixin):
             found = own.get(holder)
             if found is not None and name in found:
                 return found[name]
-        raise AttributeError(f"'{_type_name(self)}' object has no attribute '{name}'")
+        missing = _as_written.missing_of(self, name)
+        raise AttributeError(f"'{_type_name(self)}' object has no attribute '{name}'{missing}")
 
     def __delattr__(self, name: str) -> None:
         for holder in (self._parameters, self._buffers, self._modules):

@@ -99,7 +99,8 @@ class DistributedDataParallel(Module):
     Gradients are averaged while backward() runs, in parts of `bucket_cap_mb` megabytes. A parameter
     that takes no part in the result is an error of the next forward(), unless
     `find_unused_parameters` is set; then its gradient is that of the processes that used it.
-    `broadcast_buffers` takes buffers from the first process before each forward().
+    `static_graph` allows the same. `broadcast_buffers` takes buffers from the first process before
+    each forward().
 
     ValueError before init_process_group(); RuntimeError for a module without parameters to train,
     or with others than the first process has.
@@ -125,6 +126,11 @@ class DistributedDataParallel(Module):
             raise ValueError(
                 "DistributedDataParallel: expected no device_ids for a module on the cpu, got "
                 f"{list(device_ids)}"
+            )
+        if output_device is not None:
+            raise ValueError(
+                "DistributedDataParallel: expected no output_device for a module on the cpu, got "
+                f"{output_device}"
             )
         self.module = module
         self.process_group = process_group
@@ -230,7 +236,7 @@ class DistributedDataParallel(Module):
         """Wait for the gradients of all parameters that the outputs depend on."""
         everything = {id(p) for p in self._trained}
         self._used = everything
-        if self.find_unused_parameters:
+        if self.find_unused_parameters or self.static_graph:
             self._used = _reached_from(outputs) & everything
         self._next_part, self._is_waiting, self._in_backward = 0, True, False
         for part in self._parts:
@@ -255,7 +261,8 @@ class DistributedDataParallel(Module):
         if self._next_part < len(self._parts):
             return  # forward() reports it
         self._is_waiting = False
-        skipped = self._used_by_nobody() if self.find_unused_parameters else set()
+        may_skip = self.find_unused_parameters or self.static_graph
+        skipped = self._used_by_nobody() if may_skip else set()
         with treadle.no_grad():
             for part in self._parts:
                 part.finish(skipped)

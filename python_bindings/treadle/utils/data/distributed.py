@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Iterator, List, Optional
+from typing import Any, Iterator, Optional, Sequence
 
 import treadle
 
@@ -49,13 +49,13 @@ class DistributedSampler(Sampler[int]):
 
     def __iter__(self) -> Iterator[int]:
         count = len(self.dataset)
-        order: List[int] = list(range(count))
+        order: Sequence[int] = range(count)
         if self.shuffle:
             generator = treadle.Generator().manual_seed(self.seed + self.epoch)
             order = treadle.randperm(count, generator=generator).tolist()
-        if count:
-            order *= math.ceil(self.total_size / count)
-        return iter(order[self.rank : self.total_size : self.num_replicas])
+        places = range(self.rank, self.total_size if count else 0, self.num_replicas)
+        # From the beginning again where shares are not equal.
+        return (order[place % count] for place in places)
 
     def __len__(self) -> int:
         return self.num_samples

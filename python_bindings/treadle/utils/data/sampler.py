@@ -16,6 +16,19 @@ def draw_seed(generator: Optional[Generator]) -> int:
     return int(treadle.randint(0, 2**62, (1,), dtype=treadle.int64, generator=generator).item())
 
 
+# Numbers that are drawn independently are drawn when they are needed: so many in one call, as PyTorch
+# does, or so many where a call has to look at all weights.
+_AT_ONCE = 32
+_MANY = 1 << 16
+
+
+def _parts(count: int, size: int) -> Iterator[int]:
+    """Sizes of parts, at most `size` each, that sum to `count`."""
+    while count > 0:
+        yield min(size, count)
+        count -= size
+
+
 class Sampler(Generic[T_co]):
     """Base of samplers: `__iter__` gives indices (or lists of them, for a batch sampler)."""
 
@@ -80,9 +93,10 @@ class RandomSampler(Sampler[int]):
             generator = Generator()
             generator.manual_seed(draw_seed(None))
         if self.replacement:
-            yield from treadle.randint(
-                0, count, (wanted,), dtype=treadle.int64, generator=generator
-            ).tolist()
+            for part in _parts(wanted, _AT_ONCE):
+                yield from treadle.randint(
+                    0, count, (part,), dtype=treadle.int64, generator=generator
+                ).tolist()
             return
         while wanted > 0:
             order = treadle.randperm(count, generator=generator).tolist()
@@ -135,10 +149,13 @@ class WeightedRandomSampler(Sampler[int]):
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        drawn = treadle.multinomial(
-            self.weights, self.num_samples, self.replacement, generator=self.generator
-        )
-        yield from drawn.tolist()
+        # What is drawn without replacement depends on all that was drawn before.
+        size = _MANY if self.replacement else self.num_samples
+        for part in _parts(self.num_samples, size):
+            drawn = treadle.multinomial(
+                self.weights, part, self.replacement, generator=self.generator
+            )
+            yield from drawn.tolist()
 
     def __len__(self) -> int:
         return self.num_samples

@@ -204,7 +204,8 @@ def _end(connections: list, processes: list, owner: int) -> None:
 class MultiprocessIterator:
     """One epoch over the batches that workers make.
 
-    At most prefetch_factor batches per worker are under way. The pool ends with the epoch, unless
+    At most prefetch_factor batches per worker are under way; of a large number so many come to be
+    while batches are taken. The pool ends with the epoch, unless
     `keep`.
     """
 
@@ -223,7 +224,8 @@ class MultiprocessIterator:
         self._active = list(range(pool.count))
         self._turn = 0
         self._epoch = pool.start_epoch(draw_seed(loader.generator), loader.timeout)
-        for _ in range(loader.prefetch_factor * pool.count):
+        self._most = loader.prefetch_factor * pool.count
+        for _ in range(min(self._most, _AT_FIRST * pool.count)):
             self._order_one()
 
     def __iter__(self) -> "MultiprocessIterator":
@@ -265,6 +267,8 @@ class MultiprocessIterator:
                 self._active.remove(who)
             # Without an order to keep, a quick worker gets more to do.
             self._order_one(None if self._in_order else who)
+            if len(self._order) < self._most:
+                self._order_one()
             if kind == "error":
                 value.reraise()
             if kind == "batch":
@@ -275,3 +279,4 @@ class MultiprocessIterator:
 
 
 _NOTHING = object()
+_AT_FIRST = 16  # batches per worker that are ordered before the first is taken

@@ -1,0 +1,125 @@
+"""No argument is taken and ignored: a parameter of a public function that its body never reads is
+in the table of docs/arguments-without-effect.md, with the reason, and nothing else is."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Dict, Iterator, List, Set, Tuple, Union
+
+import treadle
+from treadle import _C
+
+ROOT = Path(treadle.__file__).parent
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "arguments-without-effect.md"
+# The operators' tests, and the caller's side of names that Python itself calls.
+LEFT_OUT = ("testing/operators",)
+CALLED_BY_USERS = {"__init__", "__new__", "__call__"}
+
+Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
+
+
+def sources() -> Iterator[Tuple[str, ast.Module]]:
+    """The name of each module without its private parts, and its tree."""
+    for path in sorted(ROOT.rglob("*.py")):
+        place = path.relative_to(ROOT).as_posix()
+        if not place.startswith(LEFT_OUT):
+            parts = place[: -len(".py")].split("/")
+            public = [part for part in parts if not part.startswith("_")]
+            yield ".".join(public), ast.parse(path.read_text())
+
+
+def functions(tree: ast.AST, prefix: str) -> Iterator[Tuple[str, Function]]:
+    """The functions of modules and classes. Those inside of functions are nobody's to call."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield f"{prefix}{node.name}", node
+        elif isinstance(node, ast.ClassDef):
+            yield from functions(node, f"{prefix}{node.name}.")
+        elif isinstance(node, (ast.If, ast.Try)):
+            yield from functions(node, prefix)
+
+
+def statements(function: Function) -> List[ast.stmt]:
+    """The body without the docstring."""
+    body = function.body
+    is_text = isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
+    return body[is_text:]
+
+
+def refuses(function: Function) -> bool:
+    """Whether it only raises: nothing is ignored then."""
+    body = statements(function)
+    return len(body) == 1 and isinstance(body[0], ast.Raise)
+
+
+def unread(function: Function) -> List[str]:
+    arguments = function.args
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    every += [a for a in (arguments.vararg, arguments.kwarg) if a]
+    read = {
+        node.id
+        for statement in function.body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Load, ast.Del))
+    }
+    names = (a.arg for a in every)
+    return [n for n in names if n not in read and n not in ("self", "cls") and n[0] != "_"]
+
+
+def is_public(qualified: str) -> bool:
+    parts = qualified.split(".")
+    last = parts[-1]
+    is_named_by_python = last.startswith("__") and last.endswith("__")
+    if is_named_by_python and last not in CALLED_BY_USERS:
+        return False  # its parameters are Python's
+    return not any(part.startswith("_") for part in (parts[:-1] if is_named_by_python else parts))
+
+
+def found() -> Dict[str, List[str]]:
+    trees = list(sources())
+    # Methods that a class leaves to its subclasses say which parameters those have.
+    abstract: Set[str] = set()
+    for _, tree in trees:
+        for name, function in functions(tree, ""):
+            if "." in name and (refuses(function) or not statements(function)):
+                abstract.add(name.split(".")[-1])
+    result: Dict[str, List[str]] = {}
+    for module, tree in trees:
+        for name, function in functions(tree, ""):
+            last = name.split(".")[-1]
+            inherits = "." in name and last in abstract and last not in CALLED_BY_USERS
+            if is_public(name) and not refuses(function) and not (inherits and statements(function)):
+                names = unread(function)
+                if names and not any("overload" in ast.dump(d) for d in function.decorator_list):
+                    result[f"{module}.{name}".lstrip(".")] = names
+    return result
+
+
+def table() -> Dict[str, List[str]]:
+    rows = [line for line in PAGE.read_text().splitlines() if line.startswith("| `")]
+    result = {}
+    for row in rows:
+        names, arguments, reason = (cell.strip() for cell in row.strip("|").split(" | "))
+        assert reason, f"a reason for {names}"
+        for name in names.split(", "):
+            assert name not in result, f"{name} has two rows"
+            result[name.strip("`")] = [a.strip("`") for a in arguments.split(", ")]
+    return result
+
+
+def test_the_page_has_every_argument_without_effect_and_no_other() -> None:
+    read, written = found(), table()
+    assert {n: a for n, a in read.items() if written.get(n) != a} == {}, "not in the table so"
+    assert sorted(set(written) - set(read)) == [], "read after all, or gone"
+
+
+def test_names_of_the_extension_module_exist() -> None:
+    """A name that the package looks up only when a function runs."""
+    missing = []
+    for module, tree in sources():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                if node.value.id == "_C" and not hasattr(_C, node.attr):
+                    missing.append(f"{module}:{node.lineno}: _C.{node.attr}")
+    assert missing == []
