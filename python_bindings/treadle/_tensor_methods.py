@@ -51,7 +51,7 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any]
     return _written(self, [callable(*v) for v in zip(self.reshape(-1).tolist(), *lists)])
 
 
-def type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
+def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The name of the tensor's type; or the tensor as another: a dtype, FloatTensor, or its
     name."""
     if dtype is None:
@@ -157,7 +157,8 @@ def is_shared(self: Tensor) -> bool:
 
 
 def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool = True) -> Tensor:
-    """The tensor itself, as every tensor is dense; converted if a dtype is given."""
+    """The tensor itself, as every tensor is dense; converted if a dtype is given. `masked_grad` is of
+    sparse tensors."""
     return self if dtype is None else self.to(dtype)
 
 

@@ -4,6 +4,7 @@ in the table of docs/arguments-without-effect.md, with the reason, and nothing e
 from __future__ import annotations
 
 import ast
+import functools
 from pathlib import Path
 from typing import Dict, Iterator, List, Set, Tuple, Union
 
@@ -12,21 +13,25 @@ from treadle import _C
 
 ROOT = Path(treadle.__file__).parent
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "arguments-without-effect.md"
-# The operators' tests, and the caller's side of names that Python itself calls.
-LEFT_OUT = ("testing/operators",)
+# The operators' tests, and the parts of load and save, which nobody else calls.
+LEFT_OUT = ("testing/operators", "_checkpoint_")
+# Of the names that Python itself calls, those whose parameters are the caller's.
 CALLED_BY_USERS = {"__init__", "__new__", "__call__"}
 
 Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 
 
-def sources() -> Iterator[Tuple[str, ast.Module]]:
+@functools.lru_cache(maxsize=None)
+def sources() -> List[Tuple[str, ast.Module]]:
     """The name of each module without its private parts, and its tree."""
+    made = []
     for path in sorted(ROOT.rglob("*.py")):
         place = path.relative_to(ROOT).as_posix()
         if not place.startswith(LEFT_OUT):
             parts = place[: -len(".py")].split("/")
             public = [part for part in parts if not part.startswith("_")]
-            yield ".".join(public), ast.parse(path.read_text())
+            made.append((".".join(public), ast.parse(path.read_text())))
+    return made
 
 
 def functions(tree: ast.AST, prefix: str) -> Iterator[Tuple[str, Function]]:
@@ -77,7 +82,7 @@ def is_public(qualified: str) -> bool:
 
 
 def found() -> Dict[str, List[str]]:
-    trees = list(sources())
+    trees = sources()
     # Methods that a class leaves to its subclasses say which parameters those have.
     abstract: Set[str] = set()
     for _, tree in trees:

@@ -50,7 +50,13 @@ def exit_dual_level(*, level: Optional[int] = None) -> None:
     """Close the level; its tensors lose their tangents. RuntimeError outside of one."""
     if _state.duals is None:
         raise RuntimeError("exit_dual_level: expected a level to be open, got none")
+    _check_level("exit_dual_level", level)
     _state.duals = None
+
+
+def _check_level(name: str, level: Optional[int]) -> None:
+    if level not in (None, 0):
+        raise ValueError(f"{name}: expected level 0, the only one, or None, got {level}")
 
 
 class dual_level(_Mode):
@@ -68,6 +74,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: Optional[int] = None) -
     dtype."""
     if _state.duals is None:
         raise RuntimeError("make_dual: expected to be called inside dual_level()")
+    _check_level("make_dual", level)
     for name, value in (("tensor", tensor), ("tangent", tangent)):
         if not (value.dtype.is_floating_point or value.dtype.is_complex):
             raise ValueError(
@@ -87,6 +94,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: Optional[int] = None) -
 def unpack_dual(tensor: Tensor, *, level: Optional[int] = None) -> UnpackedDualTensor:
     """The values, and the derivative along the tangents of the level's tensors; None for what does
     not depend on them, and outside of a level."""
+    _check_level("unpack_dual", level)
     duals = _state.duals or []
     for dual, tangent in duals:
         if tensor is dual:

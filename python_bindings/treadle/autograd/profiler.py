@@ -97,6 +97,15 @@ class profile:  # noqa: N801  PyTorch's name
         acc_events: bool = False,
         custom_trace_id_callback: Optional[Callable] = None,
     ) -> None:
+        for name, value in (
+            ("experimental_config", experimental_config),
+            ("custom_trace_id_callback", custom_trace_id_callback),
+        ):
+            if value is not None:
+                raise NotImplementedError(
+                    f"profile: expected {name} = None, got {type(value).__name__}: what it asks for "
+                    "is not recorded"
+                )
         self.enabled = enabled
         self.entered = False
         self.use_device = "cuda" if use_cuda and use_device is None else use_device
@@ -176,7 +185,9 @@ class profile:  # noqa: N801  PyTorch's name
         group_by_overload_name: bool = False,
     ) -> EventList:
         """Events of one name added up; see `EventList.key_averages`."""
-        return self.function_events.key_averages(group_by_input_shape, group_by_stack_n)
+        return self.function_events.key_averages(
+            group_by_input_shape, group_by_stack_n, group_by_overload_name
+        )
 
     def total_average(self) -> FunctionEventAvg:
         """All events added up."""

@@ -274,6 +274,11 @@ class EventList(list):
     ) -> "EventList":
         """Events of one name added up: by the shapes of their arguments too if that is asked for,
         and by the `group_by_stack_n` innermost lines of the program that called them."""
+        if group_by_overload_name:
+            raise NotImplementedError(
+                "key_averages: expected group_by_overload_name=False, got True: events have the "
+                "names of operators without their overloads"
+            )
         groups: dict[tuple, FunctionEventAvg] = {}
         for event in self:
             key = [event.key, event.is_user_annotation, event.device_type]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from datetime import timedelta
-from typing import Any, List, Optional, Sequence, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
+from treadle import _C
 from treadle.distributed._mesh import Mesh, connect_all
 from treadle.distributed.process_group import ProcessGroup
 from treadle.distributed.rendezvous import rendezvous
@@ -47,6 +49,7 @@ class _World:
         self.mesh: Optional[Mesh] = None
         self.groups: List[ProcessGroup] = []
         self.channels = 0
+        self.local: Dict[Tuple[int, ...], int] = {}
 
 
 _world = _World()
@@ -104,6 +107,22 @@ def _transport(function: str, backend: Optional[str]) -> None:
             raise ValueError(f"{function}: expected backend 'gloo', got {backend!r}")
 
 
+def _no_options(function: str, pg_options: Any, device_id: Any) -> None:
+    """ValueError for options of transports that are not there, and for a device of its own."""
+    if pg_options is not None:
+        kind = type(pg_options).__name__
+        raise ValueError(f"{function}: expected no pg_options, as gloo has none, got {kind}")
+    if device_id is not None and _C.device(device_id).type != "cpu":
+        raise ValueError(f"{function}: expected device_id on the cpu or None, got {device_id}")
+
+
+def _local_channel(ranks: Tuple[int, ...]) -> int:
+    """The number of a group that its members make alone: they count the groups of these ranks."""
+    count = _world.local[ranks] = _world.local.get(ranks, 0) + 1
+    digest = hashlib.sha256(repr((ranks, count)).encode()).digest()
+    return int.from_bytes(digest[:8], "big") | 1 << 63
+
+
 def init_process_group(
     backend: Optional[str] = None,
     init_method: Optional[str] = None,
@@ -125,6 +144,7 @@ def init_process_group(
     if is_initialized():
         raise ValueError("trying to initialize the default process group twice!")
     _transport("init_process_group", backend)
+    _no_options("init_process_group", pg_options, device_id)
     limit = timeout or default_pg_timeout
     if store is None:
         found, rank, world_size = rendezvous(init_method or "env://", rank, world_size, limit)
@@ -162,19 +182,24 @@ def new_group(
     device_id: Any = None,
 ) -> Any:
     """A group of the processes with these ranks, by default all. All processes call it, in the same
-    order; the others get GroupMember.NON_GROUP_MEMBER."""
+    order, or with `use_local_synchronization` the members alone; the others get
+    GroupMember.NON_GROUP_MEMBER."""
     whole = _default()
     _transport("new_group", backend)
+    _no_options("new_group", pg_options, device_id)
     wanted = sorted(range(whole.size()) if ranks is None else ranks)
     if len(set(wanted)) != len(wanted):
         raise ValueError(f"new_group: expected different ranks, got {list(wanted)}")
     for rank in wanted:
         whole.member("new_group", rank)
-    _world.channels += 1
+    if use_local_synchronization:
+        channel = _local_channel(tuple(wanted))
+    else:
+        channel = _world.channels = _world.channels + 1
     if whole.rank() not in wanted:
         return GroupMember.NON_GROUP_MEMBER
     assert _world.mesh is not None
-    made = ProcessGroup(_world.mesh, _world.channels, wanted, timeout or whole.timeout)
+    made = ProcessGroup(_world.mesh, channel, wanted, timeout or whole.timeout)
     _world.groups.append(made)
     return made
 
@@ -194,7 +219,7 @@ def destroy_process_group(group: AnyGroup = None) -> None:
     assert _world.mesh is not None
     _world.mesh.close()
     _world.default = _world.mesh = GroupMember.WORLD = None
-    _world.groups = []
+    _world.groups, _world.local = [], {}
 
 
 # ---- Questions ----

@@ -261,7 +261,9 @@ class profile:  # noqa: N801  PyTorch's name
         group_by_overload_name: bool = False,
     ) -> EventList:
         """Events of one name added up; see `EventList.key_averages`."""
-        return self._recorded().key_averages(group_by_input_shape, group_by_stack_n)
+        return self._recorded().key_averages(
+            group_by_input_shape, group_by_stack_n, group_by_overload_name
+        )
 
     def export_chrome_trace(self, path: str) -> None:
         """Write the events in the format that chrome://tracing and Perfetto show; compressed if the

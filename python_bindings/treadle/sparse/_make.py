@@ -34,6 +34,8 @@ def sparse_coo_tensor(
     checked whatever `check_invariants` says.
     """
     name = "sparse_coo_tensor"
+    if pin_memory:
+        raise NotImplementedError(f"{name}: expected pin_memory=False, got True")
     if values is None:
         return empty(_sizes(name, indices if size is None else size), dtype, device, requires_grad)
     values = _values(values, dtype, device)
@@ -121,6 +123,9 @@ def from_dense(
 ) -> Any:
     """The tensor with its nonzero elements alone kept; with `sparse_dim`, its nonzero parts along
     the first so many dimensions. It is coalesced; gradients flow back to the elements kept."""
+    if any(value is not None for value in blocks.values()):
+        names = ", ".join(blocks)
+        raise NotImplementedError(f"to_sparse: expected no {names}, which sparse_coo has not")
     if layout is not None and layout is not sparse_coo and layout is not treadle.strided:
         raise NotImplementedError(f"to_sparse: expected the layout sparse_coo, got {layout}")
     if layout is treadle.strided:

@@ -226,6 +226,10 @@ class SparseTensor:
 
     def to_dense(self, dtype: Any = None, *, masked_grad: bool = True) -> Tensor:
         """The strided tensor of the same elements."""
+        if masked_grad is False and self.requires_grad:
+            raise NotImplementedError(
+                "to_dense: expected masked_grad=True, got False: gradients flow to entries alone"
+            )
         if dtype is not None:
             raise RuntimeError(f"to_dense: expected no dtype for a sparse tensor, got {dtype}")
         zeros = treadle.zeros(self._size, dtype=self.dtype, device=self.device)
