@@ -682,6 +682,12 @@ def block_types(e: Entry) -> list[str]:
     return out
 
 
+def multiplies(e: Entry) -> bool:
+    """Whether a reduction joins partial results by multiplying them."""
+    tree = e.reduce["combine"].tree if e.reduce else {}
+    return tree.get("op") == "binary" and tree["operator"] == "*"
+
+
 def row_cells(e: Entry) -> list[bool]:
     """For each ScalarType in order, whether the entry has a generated kernel."""
     have = computed_dtypes(e)

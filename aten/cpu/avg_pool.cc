@@ -3,6 +3,7 @@
 // The rows under a window are added up, all columns at once, then the columns of each window.
 #include <optional>
 
+#include "aten/cpu/long_sums.h"
 #include "aten/cpu/pool_windows.h"
 #include "aten/ops/_adaptive_avg_pool_backward.h"
 #include "aten/ops/_avg_pool_backward.h"
@@ -47,21 +48,24 @@ void avg_pool(const Tensor& self, const PoolPlanes& p, const PoolAxes& axes, con
   const Tensor input = aten::contiguous(self);
   const int64_t width = p.in[2];
   p.for_each([&](int64_t begin, int64_t end) {
-    std::vector<C> columns(static_cast<size_t>(width));
+    ColumnSums<C> rows(width);
+    std::vector<wide_type<C>> columns(static_cast<size_t>(width));
     for (int64_t n = begin; n < end; ++n) {
       const T* plane = input.data_as<T>() + n * p.in_size();
       T* to = out.data_as<T>() + n * p.out_size();
       for (int64_t z = 0; z < p.out[0]; ++z) {
         for (int64_t y = 0; y < p.out[1]; ++y, to += p.out[2]) {
-          std::fill(columns.begin(), columns.end(), C(0));
-          for_rows(p, axes, z, y, [&, sums = columns.data()](int64_t row) {
+          for_rows(p, axes, z, y, [&](int64_t row) {
             const T* from = plane + row * width;
-            for (int64_t x = 0; x < width; ++x) sums[x] += static_cast<C>(from[x]);
+            rows.add_row([&](C* sums) {
+              for (int64_t x = 0; x < width; ++x) sums[x] += static_cast<C>(from[x]);
+            });
           });
+          rows.take([&](int64_t x, wide_type<C> sum) { columns[x] = sum; });
           for (int64_t x = 0; x < p.out[2]; ++x) {
-            C sum = 0;
+            wide_type<C> sum = 0;
             for (int64_t k = axes[2].begin[x]; k < axes[2].end[x]; ++k) sum += columns[k];
-            to[x] = static_cast<T>(sum / static_cast<C>(divisor.at(axes, z, y, x)));
+            to[x] = static_cast<T>(static_cast<C>(sum / divisor.at(axes, z, y, x)));
           }
         }
       }
@@ -76,15 +80,17 @@ void avg_pool_grad(const Tensor& grad, const PoolPlanes& p, const PoolAxes& axes
   const Tensor g = aten::contiguous(grad);
   const int64_t width = p.in[2];
   p.for_each([&](int64_t begin, int64_t end) {
-    std::vector<C> columns(static_cast<size_t>(width)), sums(static_cast<size_t>(p.in_size()));
+    // An element may be in as many windows as there are.
+    std::vector<wide_type<C>> columns(static_cast<size_t>(width)),
+        sums(static_cast<size_t>(p.in_size()));
     for (int64_t n = begin; n < end; ++n) {
       const T* from = g.data_as<T>() + n * p.out_size();
-      std::fill(sums.begin(), sums.end(), C(0));
+      std::fill(sums.begin(), sums.end(), 0);
       for (int64_t z = 0; z < p.out[0]; ++z) {
         for (int64_t y = 0; y < p.out[1]; ++y, from += p.out[2]) {
-          std::fill(columns.begin(), columns.end(), C(0));
+          std::fill(columns.begin(), columns.end(), 0);
           for (int64_t x = 0; x < p.out[2]; ++x) {
-            const C share = static_cast<C>(from[x]) / static_cast<C>(divisor.at(axes, z, y, x));
+            const auto share = static_cast<C>(from[x]) / divisor.at(axes, z, y, x);
             for (int64_t k = axes[2].begin[x]; k < axes[2].end[x]; ++k) columns[k] += share;
           }
           for_rows(p, axes, z, y, [&, to = sums.data()](int64_t row) {
@@ -92,7 +98,8 @@ void avg_pool_grad(const Tensor& grad, const PoolPlanes& p, const PoolAxes& axes
           });
         }
       }
-      std::copy(sums.begin(), sums.end(), out.data_as<T>() + n * p.in_size());
+      std::transform(sums.begin(), sums.end(), out.data_as<T>() + n * p.in_size(),
+                     [](wide_type<C> sum) { return static_cast<T>(static_cast<C>(sum)); });
     }
   });
 }

@@ -2,6 +2,7 @@
 #include "aten/ops/embedding.h"
 #include "aten/cpu/element_bits.h"
 #include "aten/cpu/index_plan.h"
+#include "aten/cpu/long_sums.h"
 #include "aten/ops/embedding_dense_backward.h"
 
 namespace treadle::cpu {
@@ -50,17 +51,21 @@ void embedding_dense_backward_cpu(const Tensor& grad_output, const Tensor& indic
   T* const to = out.data_as<T>();
   const int64_t work = width * (1 + count / std::max<int64_t>(1, num_weights));
   parallel_for(num_weights, grain_for(work), [&](int64_t begin, int64_t end) {
-    std::vector<C> sums(width);
+    ColumnSums<C> sums(width);
     for (int64_t row = begin; row < end; ++row) {
       const int64_t first = uses.starts[row];
       const int64_t last = row == padding_idx ? first : uses.starts[row + 1];
-      std::fill(sums.begin(), sums.end(), C(0));
       for (int64_t u = first; u < last; ++u) {
         const T* g = from + uses.positions[u] * width;
-        for (int64_t k = 0; k < width; ++k) sums[k] += static_cast<C>(g[k]);
+        sums.add_row([&](C* sum) {
+          for (int64_t k = 0; k < width; ++k) sum[k] += static_cast<C>(g[k]);
+        });
       }
-      const C divisor = scale_grad_by_freq && last > first ? static_cast<C>(last - first) : C(1);
-      for (int64_t k = 0; k < width; ++k) to[row * width + k] = static_cast<T>(sums[k] / divisor);
+      const auto divisor =
+          static_cast<wide_type<C>>(scale_grad_by_freq && last > first ? last - first : 1);
+      sums.take([&, of_row = to + row * width](int64_t k, wide_type<C> sum) {
+        of_row[k] = static_cast<T>(static_cast<C>(sum / divisor));
+      });
     }
   });
 }

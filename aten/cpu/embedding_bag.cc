@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "aten/cpu/dim_slices.h"
+#include "aten/cpu/long_sums.h"
 #include "aten/ops/_embedding_bag.h"
 #include "aten/ops/contiguous.h"
 #include "core/error.h"
@@ -50,9 +51,10 @@ void embedding_bag_cpu(const Tensor& weight, const Tensor& indices, const Tensor
   parallel_for(
       bags, grain_for(width * (1 + count / std::max<int64_t>(1, bags))),
       [&](int64_t begin, int64_t end) {
-        std::vector<C> sums(static_cast<size_t>(width));
+        ColumnSums<C> sums(width);
+        std::vector<C> most(static_cast<size_t>(mode == kMax ? width : 0));
         for (int64_t bag = begin; bag < end; ++bag) {
-          std::fill(sums.begin(), sums.end(), C(0));
+          std::fill(most.begin(), most.end(), C(0));
           int64_t* from = mode == kMax ? max_indices.data_as<int64_t>() + bag * width : nullptr;
           if (from) std::fill_n(from, width, int64_t{-1});
           int64_t used = 0;
@@ -61,21 +63,34 @@ void embedding_bag_cpu(const Tensor& weight, const Tensor& indices, const Tensor
             if (named[i] == padding_idx) continue;
             const T* row = weight.data_as<T>() + named[i] * row_stride;
             const C factor = factors.defined() ? static_cast<C>(factors.data_as<T>()[i]) : C(1);
-            for (int64_t k = 0; k < width; ++k) {
-              const C value = static_cast<C>(row[k * stride]);
-              if (mode != kMax) {
-                sums[k] += factors.defined() ? value * factor : value;
-              } else if (used == 0 || value > sums[k] || value != value) {
-                sums[k] = value;
-                from[k] = named[i];
+            if (mode != kMax) {
+              sums.add_row([&](C* sum) {
+                for (int64_t k = 0; k < width; ++k) {
+                  const C value = static_cast<C>(row[k * stride]);
+                  sum[k] += factors.defined() ? value * factor : value;
+                }
+              });
+            } else {
+              for (int64_t k = 0; k < width; ++k) {
+                const C value = static_cast<C>(row[k * stride]);
+                if (used == 0 || value > most[k] || value != value) {
+                  most[k] = value;
+                  from[k] = named[i];
+                }
               }
             }
             ++used;
           }
           bag_size.data_as<int64_t>()[bag] = used;
-          const C divisor = mode == kMean && used > 0 ? static_cast<C>(used) : C(1);
           T* to = out.data_as<T>() + bag * width;
-          for (int64_t k = 0; k < width; ++k) to[k] = static_cast<T>(sums[k] / divisor);
+          if (mode == kMax) {
+            for (int64_t k = 0; k < width; ++k) to[k] = static_cast<T>(most[k]);
+            continue;
+          }
+          const auto divisor = static_cast<wide_type<C>>(mode == kMean && used > 0 ? used : 1);
+          sums.take([&](int64_t k, wide_type<C> sum) {
+            to[k] = static_cast<T>(static_cast<C>(sum / divisor));
+          });
         }
       });
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "aten/cpu/long_sums.h"
 #include "core/parallel.h"
 
 namespace treadle::cpu {
@@ -69,6 +70,30 @@ void blas_call(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k, T al
 constexpr int64_t kTileWork = int64_t{1} << 22;  // multiplications in a tile, at least
 constexpr int64_t kMinTileRows = 128, kMaxTileRows = 512, kTiles = 16;
 
+// Longer sums of products are cut into pieces, which are added up in double: BLAS adds up all of
+// them in the type of the elements.
+constexpr int64_t kLongProduct = 16384, kProductPiece = 4096;
+
+// alpha A B + beta C, as one tile: what `a` and `b` are for a piece of the sum, from `at` on.
+template <class T, class Call>
+void sum_pieces(int64_t rows, int64_t columns, int64_t length, T alpha, T beta, T* c, int64_t ldc,
+                Call product) {
+  using W = wide_type<T>;
+  std::vector<T> piece(static_cast<size_t>(rows * columns));
+  std::vector<W> sums(piece.size(), W(0));
+  for (int64_t at = 0; at < length; at += kProductPiece) {
+    product(at, std::min(kProductPiece, length - at), piece.data());
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<W>(piece[i]);
+  }
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) {
+      const W sum = static_cast<W>(alpha) * sums[i * columns + j];
+      T& to = c[i * ldc + j];
+      to = static_cast<T>(beta == T(0) ? sum : sum + static_cast<W>(beta) * static_cast<W>(to));
+    }
+  }
+}
+
 template <class T>
 void blas_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t ldc, T alpha, T beta) {
   Operand oa, ob;
@@ -97,11 +122,20 @@ void blas_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t ldc
     const int64_t r1 = column_tiles > 1 ? a.rows : a.rows * (t + 1) / row_tiles;
     const int64_t c0 = column_tiles > 1 ? b.cols * t / column_tiles : 0;
     const int64_t c1 = column_tiles > 1 ? b.cols * (t + 1) / column_tiles : b.cols;
-    single_threaded([&] {
+    const auto product = [&](int64_t at, int64_t length, T factor, T old, T* to, int64_t ldto) {
       blas_call<T>(oa.transpose, ob.transpose, static_cast<int>(r1 - r0), static_cast<int>(c1 - c0),
-                   static_cast<int>(a.cols), alpha, a.data + r0 * a.row_stride,
-                   static_cast<int>(oa.leading), b.data + c0 * b.col_stride,
-                   static_cast<int>(ob.leading), beta, c + r0 * ldc + c0, static_cast<int>(ldc));
+                   static_cast<int>(length), factor, a.data + r0 * a.row_stride + at * a.col_stride,
+                   static_cast<int>(oa.leading), b.data + at * b.row_stride + c0 * b.col_stride,
+                   static_cast<int>(ob.leading), old, to, static_cast<int>(ldto));
+    };
+    single_threaded([&] {
+      T* const to = c + r0 * ldc + c0;
+      if (a.cols <= kLongProduct || std::is_same_v<T, wide_type<T>>)
+        return product(0, a.cols, alpha, beta, to, ldc);
+      sum_pieces<T>(r1 - r0, c1 - c0, a.cols, alpha, beta, to, ldc,
+                    [&](int64_t at, int64_t length, T* piece) {
+                      product(at, length, T(1), T(0), piece, c1 - c0);
+                    });
     });
   };
   parallel_chunks(std::max(row_tiles, column_tiles), tile);

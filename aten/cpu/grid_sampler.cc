@@ -2,6 +2,7 @@
 // Where the points lie is in aten/grid_sampling.h.
 #include <vector>
 
+#include "aten/cpu/long_sums.h"
 #include "aten/grid_sampling.h"
 #include "aten/ops/_grid_sampler_backward.h"
 #include "aten/ops/contiguous.h"
@@ -60,7 +61,7 @@ void grid_sampler_backward_cpu(const Tensor& grad, const Tensor& input, const Te
   // An image at a time: its points add to the same elements.
   parallel_chunks(s.batch, [&](int64_t image) {
     Neighbours<C> n[3];
-    std::vector<C> sums(static_cast<size_t>(s.channels * s.in_size()), C(0));
+    std::vector<wide_type<C>> sums(static_cast<size_t>(s.channels * s.in_size()), 0);
     for (int64_t p = 0; p < s.points; ++p) {
       const int64_t at_grid = (image * s.points + p) * s.coordinates;
       s.find<C>(reader(g.data_as<T>() + at_grid), n);
@@ -81,7 +82,9 @@ void grid_sampler_backward_cpu(const Tensor& grad, const Tensor& input, const Te
       for (int64_t c = 0; c < s.coordinates; ++c)
         grad_grid.data_as<T>()[at_grid + c] = static_cast<T>(slope[2 - c]);
     }
-    std::copy(sums.begin(), sums.end(), grad_input.data_as<T>() + image * s.channels * s.in_size());
+    std::transform(sums.begin(), sums.end(),
+                   grad_input.data_as<T>() + image * s.channels * s.in_size(),
+                   [](wide_type<C> sum) { return static_cast<T>(static_cast<C>(sum)); });
   });
 }
 

@@ -2,6 +2,7 @@
 // anything is computed.
 #include <vector>
 
+#include "aten/cpu/long_sums.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/nll_loss_backward.h"
 #include "aten/ops/nll_loss_forward.h"
@@ -32,7 +33,7 @@ void nll_loss_forward_cpu(const Tensor& self, const Tensor& target, const Tensor
   const std::vector<int64_t> index = classes(target, self.sizes()[1], ignore_index);
   const Tensor w = weight.defined() ? aten::contiguous(weight) : weight;
   const T* x = self.data_as<T>();
-  C sum = 0, total = 0;
+  wide_type<C> sum = 0, total = 0;
   for (size_t n = 0; n < index.size(); ++n) {
     const bool counts = index[n] != ignore_index;
     const C factor = !counts ? C(0) : w.defined() ? static_cast<C>(w.data_as<T>()[index[n]]) : C(1);
@@ -46,9 +47,9 @@ void nll_loss_forward_cpu(const Tensor& self, const Tensor& target, const Tensor
     sum += loss;
     total += factor;
   }
-  *total_weight.data_as<T>() = static_cast<T>(total);
+  *total_weight.data_as<T>() = static_cast<T>(static_cast<C>(total));
   if (reduction != kNone)
-    *output.data_as<T>() = static_cast<T>(reduction == kMean ? sum / total : sum);
+    *output.data_as<T>() = static_cast<T>(static_cast<C>(reduction == kMean ? sum / total : sum));
 }
 
 template <class T>

@@ -4,6 +4,7 @@
 // An index is the place of a value within its plane. A window is searched in two steps: the rows
 // under it, all columns at once, then the columns. Of equal values the first in the order of the
 // plane counts; of several NaN, the last.
+#include "aten/cpu/long_sums.h"
 #include "aten/cpu/pool_windows.h"
 #include "aten/ops/_max_pool_backward.h"
 #include "aten/ops/_max_pool_gather.h"
@@ -138,13 +139,17 @@ void max_pool_backward_cpu(const Tensor& grad, const Tensor& indices, IntList in
   if (grad.numel() == 0) return;
   const PoolPlanes p(input_size, grad.sizes(), static_cast<size_t>(spatial));
   const Tensor g = aten::contiguous(grad);
-  // 16-bit floats are added up in float.
-  std::vector<C> wide(std::is_same_v<T, C> ? 0 : static_cast<size_t>(out.numel()));
-  C* const to = std::is_same_v<T, C> ? static_cast<C*>(out.data()) : wide.data();
+  // An element may be the largest of as many windows as there are.
+  using W = wide_type<T>;
+  std::vector<W> wide(std::is_same_v<T, W> ? 0 : static_cast<size_t>(out.numel()));
+  W* const to = std::is_same_v<T, W> ? static_cast<W*>(out.data()) : wide.data();
   for_indices("_max_pool_backward", p, indices, [&](int64_t n, int64_t i, int64_t o) {
     to[n * p.in_size() + i] += static_cast<C>(g.data_as<T>()[n * p.out_size() + o]);
   });
-  if constexpr (!std::is_same_v<T, C>) std::copy(wide.begin(), wide.end(), out.data_as<T>());
+  if constexpr (!std::is_same_v<T, W>) {
+    std::transform(wide.begin(), wide.end(), out.data_as<T>(),
+                   [](W sum) { return static_cast<T>(static_cast<C>(sum)); });
+  }
 }
 
 template <class T>

@@ -1,7 +1,7 @@
 // Batch and layer normalisation with their gradients, each in one or two passes over the data.
 //
 // Ioffe & Szegedy, "Batch normalization" (2015); Ba et al., "Layer normalization" (2016). Sums run
-// in compute_type in a fixed order: per plane or row first, then over planes or pieces of rows.
+// in a fixed order: per plane or row first, then over planes or pieces of rows.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -28,13 +28,13 @@ struct Channels {
 
 // Sum over the batch and plane of one channel; term(offset of the plane, index inside it).
 template <class C, class F>
-C channel_sum(const Channels& s, int64_t c, F&& term) {
+wide_type<C> channel_sum(const Channels& s, int64_t c, F&& term) {
   if (s.plane == 1)
-    return sum_of<C>(s.batch, [&](int64_t n) { return term(n * s.channels + c, 0); });
-  C total = 0;
+    return long_sum<C>(s.batch, [&](int64_t n) { return term(n * s.channels + c, 0); });
+  wide_type<C> total = 0;
   for (int64_t n = 0; n < s.batch; ++n) {
     const int64_t base = (n * s.channels + c) * s.plane;
-    total += sum_of<C>(s.plane, [&](int64_t i) { return term(base, i); });
+    total += long_sum<C>(s.plane, [&](int64_t i) { return term(base, i); });
   }
   return total;
 }
@@ -49,16 +49,17 @@ void batch_norm_train_cpu(const Tensor& input, const Tensor& weight, const Tenso
   T* y = out.data_as<T>();
   parallel_for(s.channels, s.grain(), [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
-      const C n = static_cast<C>(s.count());
-      const C m = channel_sum<C>(
-                      s, c, [&](int64_t base, int64_t i) { return static_cast<C>(x[base + i]); }) /
-                  n;
-      const C v = channel_sum<C>(s, c,
-                                 [&](int64_t base, int64_t i) {
-                                   const C d = static_cast<C>(x[base + i]) - m;
-                                   return d * d;
-                                 }) /
-                  n;
+      const auto n = static_cast<wide_type<C>>(s.count());
+      const C m = static_cast<C>(
+          channel_sum<C>(s, c,
+                         [&](int64_t base, int64_t i) { return static_cast<C>(x[base + i]); }) /
+          n);
+      const C v = static_cast<C>(channel_sum<C>(s, c,
+                                                [&](int64_t base, int64_t i) {
+                                                  const C d = static_cast<C>(x[base + i]) - m;
+                                                  return d * d;
+                                                }) /
+                                 n);
       mean.data_as<C>()[c] = m;
       var.data_as<C>()[c] = v;
       const C scale = parameter<T>(w, c, C(1)) / std::sqrt(v + static_cast<C>(eps));
@@ -90,14 +91,14 @@ void batch_norm_backward_cpu(const Tensor& grad, const Tensor& input, const Tens
     for (int64_t c = begin; c < end; ++c) {
       const C m = mu.data_as<C>()[c];
       const C rstd = C(1) / std::sqrt(sigma.data_as<C>()[c] + static_cast<C>(eps));
-      const C sum = channel_sum<C>(
-          s, c, [&](int64_t base, int64_t i) { return static_cast<C>(g[base + i]); });
-      const C dot =
-          channel_sum<C>(s, c,
-                         [&](int64_t base, int64_t i) {
-                           return static_cast<C>(g[base + i]) * (static_cast<C>(x[base + i]) - m);
-                         }) *
-          rstd;
+      const C sum = static_cast<C>(channel_sum<C>(
+          s, c, [&](int64_t base, int64_t i) { return static_cast<C>(g[base + i]); }));
+      const C dot = static_cast<C>(channel_sum<C>(s, c,
+                                                  [&](int64_t base, int64_t i) {
+                                                    return static_cast<C>(g[base + i]) *
+                                                           (static_cast<C>(x[base + i]) - m);
+                                                  }) *
+                                   rstd);
       grad_weight.data_as<T>()[c] = static_cast<T>(dot);
       grad_bias.data_as<T>()[c] = static_cast<T>(sum);
       const C n = static_cast<C>(s.count());
@@ -147,14 +148,15 @@ void layer_norm_cpu(const Tensor& input, IntList normalized_shape, const Tensor&
   const auto normalize = [&](const T* x, int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r, x += s.length) {
       T* y = out.data_as<T>() + r * s.length;
-      const C m = sum_of<C>(s.length, [&](int64_t i) { return static_cast<C>(x[i]); }) /
-                  static_cast<C>(s.length);
-      const C v = sum_of<C>(s.length,
-                            [&](int64_t i) {
-                              const C d = static_cast<C>(x[i]) - m;
-                              return d * d;
-                            }) /
-                  static_cast<C>(s.length);
+      const auto n = static_cast<wide_type<C>>(s.length);
+      const C m = static_cast<C>(
+          long_sum<C>(s.length, [&](int64_t i) { return static_cast<C>(x[i]); }) / n);
+      const C v = static_cast<C>(long_sum<C>(s.length,
+                                             [&](int64_t i) {
+                                               const C d = static_cast<C>(x[i]) - m;
+                                               return d * d;
+                                             }) /
+                                 n);
       const C scale = C(1) / std::sqrt(v + static_cast<C>(eps));
       mean.data_as<C>()[r] = m;
       rstd.data_as<C>()[r] = scale;
@@ -196,29 +198,37 @@ void layer_norm_backward_cpu(const Tensor& grad, const Tensor& input, IntList no
       T* gx = grad_input.data_as<T>() + r * s.length;
       const C m = mu.data_as<C>()[r], scale = sigma.data_as<C>()[r];
       const auto h = [&](int64_t i) { return static_cast<C>(g[i]) * parameter<T>(w, i, C(1)); };
-      const C mean_h = sum_of<C>(s.length, h) / static_cast<C>(s.length);
-      const C slope =
-          sum_of<C>(s.length, [&](int64_t i) { return h(i) * (static_cast<C>(x[i]) - m); }) *
-          scale * scale / static_cast<C>(s.length);
+      const auto n = static_cast<wide_type<C>>(s.length);
+      const C mean_h = static_cast<C>(long_sum<C>(s.length, h) / n);
+      const C slope = static_cast<C>(
+          long_sum<C>(s.length, [&](int64_t i) { return h(i) * (static_cast<C>(x[i]) - m); }) *
+          scale * scale / n);
       for (int64_t i = 0; i < s.length; ++i)
         gx[i] = static_cast<T>(scale * (h(i) - mean_h - (static_cast<C>(x[i]) - m) * slope));
     }
   });
   // Parameters: pieces of columns, every row in order.
   parallel_for(s.length, 256, [&](int64_t begin, int64_t end) {
-    std::vector<C> gw(static_cast<size_t>(end - begin), C(0)),
-        gb(static_cast<size_t>(end - begin), C(0));
+    ColumnSums<C> weight_sums(end - begin), bias_sums(end - begin);
     for (int64_t r = 0; r < s.rows; ++r) {
-      const T* g = gr.data_as<T>() + r * s.length;
-      const T* x = in.data_as<T>() + r * s.length;
+      const T* g = gr.data_as<T>() + r * s.length + begin;
+      const T* x = in.data_as<T>() + r * s.length + begin;
       const C m = mu.data_as<C>()[r], scale = sigma.data_as<C>()[r];
-      for (int64_t i = begin; i < end; ++i) {
-        gw[i - begin] += static_cast<C>(g[i]) * (static_cast<C>(x[i]) - m) * scale;
-        gb[i - begin] += static_cast<C>(g[i]);
-      }
+      weight_sums.add_row([&](C* gw) {
+        bias_sums.add_row([&](C* gb) {
+          for (int64_t i = 0; i < end - begin; ++i) {
+            gw[i] += static_cast<C>(g[i]) * (static_cast<C>(x[i]) - m) * scale;
+            gb[i] += static_cast<C>(g[i]);
+          }
+        });
+      });
     }
-    std::copy(gw.begin(), gw.end(), grad_weight.data_as<T>() + begin);
-    std::copy(gb.begin(), gb.end(), grad_bias.data_as<T>() + begin);
+    weight_sums.take([to = grad_weight.data_as<T>() + begin](int64_t i, wide_type<C> sum) {
+      to[i] = static_cast<T>(static_cast<C>(sum));
+    });
+    bias_sums.take([to = grad_bias.data_as<T>() + begin](int64_t i, wide_type<C> sum) {
+      to[i] = static_cast<T>(static_cast<C>(sum));
+    });
   });
 }
 

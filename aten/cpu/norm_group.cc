@@ -2,8 +2,7 @@
 //
 // Wu & He, "Group normalization" (2018); Zhang & Sennrich, "Root mean square layer normalization"
 // (2019). A group of channels of one sample is a run of elements, so both work on rows: the group's
-// weight changes with the channel, the other's with the element. Sums run in compute_type over
-// lanes of a fixed number.
+// weight changes with the channel, the other's with the element. Sums run in a fixed order.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -29,14 +28,15 @@ void group_norm_cpu(const Tensor& input, const Tensor& weight, const Tensor& bia
     for (int64_t row = begin; row < end; ++row) {
       const T* x = in.data_as<T>() + row * length;
       T* y = out.data_as<T>() + row * length;
-      const C n = static_cast<C>(length);
-      const C m = sum_of<C>(length, [&](int64_t i) { return static_cast<C>(x[i]); }) / n;
-      const C v = sum_of<C>(length,
-                            [&](int64_t i) {
-                              const C d = static_cast<C>(x[i]) - m;
-                              return d * d;
-                            }) /
-                  n;
+      const auto n = static_cast<wide_type<C>>(length);
+      const C m =
+          static_cast<C>(long_sum<C>(length, [&](int64_t i) { return static_cast<C>(x[i]); }) / n);
+      const C v = static_cast<C>(long_sum<C>(length,
+                                             [&](int64_t i) {
+                                               const C d = static_cast<C>(x[i]) - m;
+                                               return d * d;
+                                             }) /
+                                 n);
       const C r = C(1) / std::sqrt(v + static_cast<C>(eps));
       mean.data_as<C>()[row] = m;
       rstd.data_as<C>()[row] = r;
@@ -62,31 +62,32 @@ void group_norm_backward_cpu(const Tensor& grad, const Tensor& input, const Tens
   const Tensor gr = dense(grad), in = dense(input), w = dense(weight), mu = dense(mean),
                sigma = dense(rstd);
   const int64_t per_group = channels / groups, length = per_group * plane;
+  using W = wide_type<C>;
   // Of each channel of each sample: the sums of g and of g * xhat.
-  std::vector<C> sums(static_cast<size_t>(samples * channels)), dots(sums.size());
+  std::vector<W> sums(static_cast<size_t>(samples * channels)), dots(sums.size());
   parallel_for(samples * groups, grain_of(length), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const T* g = gr.data_as<T>() + row * length;
       const T* x = in.data_as<T>() + row * length;
       T* gx = grad_input.data_as<T>() + row * length;
       const C m = mu.data_as<C>()[row], r = sigma.data_as<C>()[row];
-      C mean_h = 0, slope = 0;
+      W mean_of_h = 0, mean_of_dot = 0;
       for (int64_t k = 0; k < per_group; ++k) {
         const T *gk = g + k * plane, *xk = x + k * plane;
-        const C sum = sum_of<C>(plane, [&](int64_t i) { return static_cast<C>(gk[i]); });
-        const C dot = sum_of<C>(plane,
-                                [&](int64_t i) {
-                                  return static_cast<C>(gk[i]) * (static_cast<C>(xk[i]) - m);
-                                }) *
+        const W sum = long_sum<C>(plane, [&](int64_t i) { return static_cast<C>(gk[i]); });
+        const W dot = long_sum<C>(plane,
+                                  [&](int64_t i) {
+                                    return static_cast<C>(gk[i]) * (static_cast<C>(xk[i]) - m);
+                                  }) *
                       r;
         sums[row * per_group + k] = sum;
         dots[row * per_group + k] = dot;
         const C scale = parameter<T>(w, row % groups * per_group + k, C(1));
-        mean_h += scale * sum;
-        slope += scale * dot;
+        mean_of_h += scale * sum;
+        mean_of_dot += scale * dot;
       }
-      mean_h /= static_cast<C>(length);
-      slope *= r / static_cast<C>(length);
+      const C mean_h = static_cast<C>(mean_of_h / static_cast<W>(length));
+      const C slope = static_cast<C>(mean_of_dot * r / static_cast<W>(length));
       for (int64_t k = 0; k < per_group; ++k) {
         const C scale = parameter<T>(w, row % groups * per_group + k, C(1));
         for (int64_t i = k * plane; i < (k + 1) * plane; ++i) {
@@ -97,13 +98,13 @@ void group_norm_backward_cpu(const Tensor& grad, const Tensor& input, const Tens
     }
   });
   for (int64_t c = 0; c < channels; ++c) {
-    C weight_sum = 0, bias_sum = 0;
+    W weight_sum = 0, bias_sum = 0;
     for (int64_t n = 0; n < samples; ++n) {
       weight_sum += dots[n * channels + c];
       bias_sum += sums[n * channels + c];
     }
-    grad_weight.data_as<T>()[c] = static_cast<T>(weight_sum);
-    grad_bias.data_as<T>()[c] = static_cast<T>(bias_sum);
+    grad_weight.data_as<T>()[c] = static_cast<T>(static_cast<C>(weight_sum));
+    grad_bias.data_as<T>()[c] = static_cast<T>(static_cast<C>(bias_sum));
   }
 }
 
@@ -125,12 +126,12 @@ void rms_norm_cpu(const Tensor& input, IntList normalized_shape, const Tensor& w
     for (int64_t row = begin; row < end; ++row) {
       const T* x = in.data_as<T>() + row * s.length;
       T* y = out.data_as<T>() + row * s.length;
-      const C square = sum_of<C>(s.length,
-                                 [&](int64_t i) {
-                                   const C v = static_cast<C>(x[i]);
-                                   return v * v;
-                                 }) /
-                       static_cast<C>(s.length);
+      const C square = static_cast<C>(long_sum<C>(s.length,
+                                                  [&](int64_t i) {
+                                                    const C v = static_cast<C>(x[i]);
+                                                    return v * v;
+                                                  }) /
+                                      static_cast<wide_type<C>>(s.length));
       const C r = C(1) / std::sqrt(square + static_cast<C>(eps));
       rstd.data_as<C>()[row] = r;
       if (w.defined()) {
@@ -160,23 +161,28 @@ void rms_norm_backward_cpu(const Tensor& grad, const Tensor& input, IntList norm
       T* gx = grad_input.data_as<T>() + row * s.length;
       const C r = sigma.data_as<C>()[row];
       const auto h = [&](int64_t i) { return static_cast<C>(g[i]) * parameter<T>(w, i, C(1)); };
-      const C slope = sum_of<C>(s.length, [&](int64_t i) { return h(i) * static_cast<C>(x[i]); }) *
-                      r * r / static_cast<C>(s.length);
+      const C slope = static_cast<C>(
+          long_sum<C>(s.length, [&](int64_t i) { return h(i) * static_cast<C>(x[i]); }) * r * r /
+          static_cast<wide_type<C>>(s.length));
       for (int64_t i = 0; i < s.length; ++i)
         gx[i] = static_cast<T>(r * (h(i) - static_cast<C>(x[i]) * slope));
     }
   });
   // The weight: pieces of columns, every row in order.
   parallel_for(s.length, 256, [&](int64_t begin, int64_t end) {
-    std::vector<C> sums(static_cast<size_t>(end - begin), C(0));
+    ColumnSums<C> sums(end - begin);
     for (int64_t row = 0; row < s.rows; ++row) {
-      const T* g = gr.data_as<T>() + row * s.length;
-      const T* x = in.data_as<T>() + row * s.length;
+      const T* g = gr.data_as<T>() + row * s.length + begin;
+      const T* x = in.data_as<T>() + row * s.length + begin;
       const C r = sigma.data_as<C>()[row];
-      for (int64_t i = begin; i < end; ++i)
-        sums[i - begin] += static_cast<C>(g[i]) * static_cast<C>(x[i]) * r;
+      sums.add_row([&](C* sum) {
+        for (int64_t i = 0; i < end - begin; ++i)
+          sum[i] += static_cast<C>(g[i]) * static_cast<C>(x[i]) * r;
+      });
     }
-    std::copy(sums.begin(), sums.end(), grad_weight.data_as<T>() + begin);
+    sums.take([to = grad_weight.data_as<T>() + begin](int64_t i, wide_type<C> sum) {
+      to[i] = static_cast<T>(static_cast<C>(sum));
+    });
   });
 }
 

@@ -347,13 +347,34 @@ class Reduction {
 
 }  // namespace
 
-void run_reduce(const ReduceCall& call, const ReduceTargets& targets) {
-  const ReduceFunctions* f = nullptr;
-  for (int t = chosen_target; f == nullptr && t >= 0; --t) {
+namespace {
+
+// The functions of this machine's target, or of one before it; null where no target has any.
+const ReduceFunctions* functions_for(ScalarType compute, const ReduceTargets& targets) {
+  for (int t = chosen_target; t >= 0; --t) {
     const ReduceFunctions& candidate =
-        targets[static_cast<size_t>(t)]->by_dtype[static_cast<size_t>(call.compute)];
-    if (candidate.inner != nullptr) f = &candidate;
+        targets[static_cast<size_t>(t)]->by_dtype[static_cast<size_t>(compute)];
+    if (candidate.inner != nullptr) return &candidate;
   }
+  return nullptr;
+}
+
+ScalarType wider(ScalarType t) {
+  return t == ScalarType::Float32     ? ScalarType::Float64
+         : t == ScalarType::Complex64 ? ScalarType::Complex128
+                                      : t;
+}
+
+}  // namespace
+
+void run_reduce(const ReduceCall& call, const ReduceTargets& targets) {
+  if (targets[0]->widens && wider(call.compute) != call.compute) {
+    ReduceCall wide = call;
+    wide.compute = wider(call.compute);
+    if (const ReduceFunctions* f = functions_for(wide.compute, targets))
+      return Reduction(wide, *f).run();
+  }
+  const ReduceFunctions* const f = functions_for(call.compute, targets);
   check_internal(f != nullptr, "a reduction kernel was called for a dtype it has no loop for");
   Reduction(call, *f).run();
 }

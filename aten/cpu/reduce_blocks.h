@@ -28,6 +28,8 @@ struct ReduceFunctions {
 };
 struct ReduceBlocks {
   std::array<ReduceFunctions, kNumScalarTypes> by_dtype{};
+  // Whether float is folded in double: each factor's rounding is in a product, however it is cut.
+  bool widens = false;
 };
 using ReduceTargets = std::array<const ReduceBlocks*, kTargets>;
 

@@ -4,6 +4,7 @@
 // with the table of weights transposed.
 #include <vector>
 
+#include "aten/cpu/long_sums.h"
 #include "aten/ops/_resample.h"
 #include "aten/ops/_resample_backward.h"
 #include "aten/ops/contiguous.h"
@@ -68,25 +69,28 @@ void apply(const Taps& taps, const Tensor& self, int64_t dim, const Tensor& out)
   // One element at a time where the dimension is the last, else whole rows of `inner` elements.
   const int64_t grain = std::max<int64_t>(1, 32768 / inner);
   parallel_for(outer * rows, grain, [&](int64_t begin, int64_t end) {
-    std::vector<C> sums(static_cast<size_t>(inner));
+    ColumnSums<C> sums(inner);
     for (int64_t r = begin; r < end; ++r) {
       const int64_t o = r % rows;
       const T* plane = from + r / rows * in * inner;
       if (inner == 1) {
-        C sum = 0;
-        for (int64_t i = taps.start[o]; i < taps.start[o + 1]; ++i)
-          sum += weight[i] * static_cast<C>(plane[taps.index[i]]);
-        to[r] = static_cast<T>(sum);
+        const int64_t first = taps.start[o];
+        to[r] =
+            static_cast<T>(static_cast<C>(long_sum<C>(taps.start[o + 1] - first, [&](int64_t i) {
+              return weight[first + i] * static_cast<C>(plane[taps.index[first + i]]);
+            })));
         continue;
       }
-      std::fill(sums.begin(), sums.end(), C(0));
       for (int64_t i = taps.start[o]; i < taps.start[o + 1]; ++i) {
         const T* row = plane + taps.index[i] * inner;
         const C w = weight[i];
-        C* const s = sums.data();
-        for (int64_t x = 0; x < inner; ++x) s[x] += w * static_cast<C>(row[x]);
+        sums.add_row([&](C* s) {
+          for (int64_t x = 0; x < inner; ++x) s[x] += w * static_cast<C>(row[x]);
+        });
       }
-      for (int64_t x = 0; x < inner; ++x) to[r * inner + x] = static_cast<T>(sums[x]);
+      sums.take([of_row = to + r * inner](int64_t x, wide_type<C> sum) {
+        of_row[x] = static_cast<T>(static_cast<C>(sum));
+      });
     }
   });
 }

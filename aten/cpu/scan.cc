@@ -1,5 +1,6 @@
 // cumsum and cumprod: running sums and products along a dimension.
 #include "aten/cpu/dim_slices.h"
+#include "aten/cpu/long_sums.h"
 #include "aten/cpu/wrapping.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/cumprod.h"
@@ -8,24 +9,6 @@
 
 namespace treadle::cpu {
 namespace {
-
-// What a running value is kept in: wider than the elements where they are floating.
-template <class T>
-struct Running {
-  using type = T;
-};
-template <>
-struct Running<Half> {
-  using type = float;
-};
-template <>
-struct Running<BFloat16> {
-  using type = float;
-};
-template <>
-struct Running<float> {
-  using type = double;
-};
 
 struct SumOf {
   template <class R>
@@ -42,7 +25,7 @@ struct ProductOf {
 
 template <class T, class Combine>
 void scan(const Tensor& input, int64_t dim, Combine combine, const Tensor& out) {
-  using R = typename Running<T>::type;
+  using R = wide_type<T>;
   const DimSlices s = dim_slices(input.sizes(), dim);
   const T* const from = input.data_as<T>();
   T* const to = out.data_as<T>();

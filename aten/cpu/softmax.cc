@@ -106,6 +106,24 @@ struct SoftmaxTarget {
     }
   }
 
+  // Sums of columns: of rows of terms in runs, whose totals are doubles. Calls add(row, sums).
+  template <class F>
+  static HWY_INLINE void sum_columns(int64_t size, int64_t columns, T* sums, F add) {
+    std::fill_n(sums, columns, T(0));
+    if (size <= kFoldRun) {
+      for (int64_t j = 0; j < size; ++j) add(j, sums);
+      return;
+    }
+    HWY_ALIGN double totals[cpu::kColumns];
+    std::fill_n(totals, columns, 0.0);
+    for (int64_t j = 0; j < size;) {
+      for (const int64_t end = std::min(size, j + kFoldRun); j < end; ++j) add(j, sums);
+      for (int64_t k = 0; k < columns; ++k) totals[k] += static_cast<double>(sums[k]);
+      std::fill_n(sums, columns, T(0));
+    }
+    for (int64_t k = 0; k < columns; ++k) sums[k] = static_cast<T>(totals[k]);
+  }
+
   static void forward_columns(const T* x, T* y, int64_t size, int64_t stride, int64_t columns,
                               bool log) {
     HWY_ALIGN T most[cpu::kColumns];
@@ -113,7 +131,6 @@ struct SoftmaxTarget {
     HWY_ALIGN T sums[cpu::kColumns];
     std::fill_n(most, columns, -std::numeric_limits<T>::infinity());
     std::fill_n(odd, columns, T(0));
-    std::fill_n(sums, columns, T(0));
     for (int64_t j = 0; j < size; ++j) {
       for_vectors(x + j * stride, columns, [&](int64_t k, V v, int64_t lanes) {
         const V m = load_lanes(most + k, lanes);
@@ -127,13 +144,13 @@ struct SoftmaxTarget {
         odd[k] = kNan;
       }
     }
-    for (int64_t j = 0; j < size; ++j) {
-      for_vectors(x + j * stride, columns, [&](int64_t k, V v, int64_t lanes) {
+    sum_columns(size, columns, sums, [&](int64_t j, T* to) HWY_ATTR {
+      for_vectors(x + j * stride, columns, [&](int64_t k, V v, int64_t lanes) HWY_ATTR {
         const V e = exp(v - load_lanes(most + k, lanes));
-        store_lanes(load_lanes(sums + k, lanes) + e, sums + k, lanes);
+        store_lanes(load_lanes(to + k, lanes) + e, to + k, lanes);
         if (!log) store_lanes(e, y + j * stride + k, lanes);
       });
-    }
+    });
     for (int64_t k = 0; k < columns; ++k)
       sums[k] = odd[k] != odd[k] ? kNan : log ? most[k] + std::log(sums[k]) : sums[k];
     for (int64_t j = 0; j < size; ++j) {
@@ -162,13 +179,12 @@ struct SoftmaxTarget {
   static void backward_columns(const T* grad, const T* y, T* out, int64_t size, int64_t stride,
                                int64_t columns, bool log) {
     HWY_ALIGN T sums[cpu::kColumns];
-    std::fill_n(sums, columns, T(0));
-    for (int64_t j = 0; j < size; ++j) {
-      for_vectors(grad + j * stride, columns, [&](int64_t k, V g, int64_t lanes) {
+    sum_columns(size, columns, sums, [&](int64_t j, T* to) HWY_ATTR {
+      for_vectors(grad + j * stride, columns, [&](int64_t k, V g, int64_t lanes) HWY_ATTR {
         const V term = log ? g : g * load_lanes(y + j * stride + k, lanes);
-        store_lanes(load_lanes(sums + k, lanes) + term, sums + k, lanes);
+        store_lanes(load_lanes(to + k, lanes) + term, to + k, lanes);
       });
-    }
+    });
     for (int64_t j = 0; j < size; ++j) {
       for_vectors(grad + j * stride, columns, [&](int64_t k, V g, int64_t lanes) {
         const V p = load_lanes(y + j * stride + k, lanes);

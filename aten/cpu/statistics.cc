@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "aten/cpu/dim_slices.h"
+#include "aten/cpu/long_sums.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/permute.h"
 #include "aten/ops/std.h"
@@ -10,16 +11,6 @@
 
 namespace treadle::cpu {
 namespace {
-
-// The type that means are computed in.
-template <class T>
-struct WideType {
-  using type = double;
-};
-template <class R>
-struct WideType<std::complex<R>> {
-  using type = std::complex<double>;
-};
 
 template <class Mean>
 struct Moments {
@@ -32,8 +23,8 @@ inline double squared(double v) { return v * v; }
 inline double squared(std::complex<double> v) { return v.real() * v.real() + v.imag() * v.imag(); }
 
 template <class T>
-Moments<typename WideType<T>::type> moments_of(const T* values, int64_t count) {
-  using Mean = typename WideType<T>::type;
+Moments<wide_type<T>> moments_of(const T* values, int64_t count) {
+  using Mean = wide_type<T>;
   using C = compute_type<T>;
   constexpr int kLanes = 8;
   const auto folded = [&](auto zero, auto&& term) {
@@ -68,8 +59,8 @@ Moments<Mean> joined(const Moments<Mean>& a, const Moments<Mean>& b) {
 // each kind of sum in an array of its own so that vectors add to it.
 template <class T>
 void column_moments(const T* values, int64_t rows, int64_t stride, int64_t columns,
-                    Moments<typename WideType<T>::type>* out) {
-  using Mean = typename WideType<T>::type;
+                    Moments<wide_type<T>>* out) {
+  using Mean = wide_type<T>;
   using C = compute_type<T>;
   Mean mean[kColumns];
   double squares[kColumns];
@@ -125,7 +116,7 @@ DimSlices reduced_slices(const DimVector& reduced, Tensor& input) {
 template <class T>
 void variance(const Tensor& self, OptionalIntList dims, const std::optional<Scalar>& correction,
               bool root, const Tensor& out) {
-  using Mean = typename WideType<T>::type;
+  using Mean = wide_type<T>;
   using R = real_type<T>;
   if (out.numel() == 0) return;
   Tensor input = self;

@@ -1,5 +1,6 @@
 // bincount: how often each integer occurs, or the sum of weights there.
 #include <algorithm>
+#include <vector>
 
 #include "aten/histogram_bins.h"
 #include "aten/ops/bincount.h"
@@ -11,11 +12,11 @@ namespace {
 
 template <class W>
 Tensor weighted(const int64_t* values, int64_t count, const Tensor& weights, int64_t bins) {
-  const Tensor out = empty_cpu({bins}, scalar_type_of<W>);
-  W* const sums = out.data_as<W>();
-  std::fill(sums, sums + bins, W(0));
+  std::vector<double> sums(static_cast<size_t>(bins), 0.0);
   const W* const weight = weights.data_as<W>();
-  for (int64_t i = 0; i < count; ++i) sums[values[i]] += weight[i];
+  for (int64_t i = 0; i < count; ++i) sums[values[i]] += static_cast<double>(weight[i]);
+  const Tensor out = empty_cpu({bins}, scalar_type_of<W>);
+  std::copy(sums.begin(), sums.end(), out.data_as<W>());
   return out;
 }
 

@@ -213,9 +213,25 @@ template <class T>
 HWY_INLINE Vec<T> log(Vec<T> x) {
   return at_log_ends(x, {hn::Log(Tag<T>(), x.raw)});
 }
+// `y`, or k where x is 2^k: the logarithm of a power of two has no error.
+template <class T>
+HWY_INLINE Vec<T> at_powers_of_two(Vec<T> x, Vec<T> y) {
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  constexpr int kDigits = std::numeric_limits<T>::digits - 1;
+  // An integer below 2^kDigits in the lowest bits of this number is added to it.
+  constexpr T kShift = T(Bits(1) << kDigits), kBias = T(std::numeric_limits<T>::max_exponent - 1);
+  const Tag<Bits> d;
+  const auto bits = hn::BitCast(d, x.raw);
+  const auto fraction = hn::And(bits, hn::Set(d, (Bits(1) << kDigits) - 1));
+  const auto shifted =
+      hn::Or(hn::ShiftRight<kDigits>(bits), hn::BitCast(d, hn::Set(Tag<T>(), kShift)));
+  const Vec<T> exponent = {
+      hn::Sub(hn::BitCast(Tag<T>(), shifted), hn::Set(Tag<T>(), kShift + kBias))};
+  return where(Mask<T>{hn::RebindMask(Tag<T>(), hn::Eq(fraction, hn::Zero(d)))}, exponent, y);
+}
 template <class T>
 HWY_INLINE Vec<T> log2(Vec<T> x) {
-  return at_log_ends(x, {hn::Log2(Tag<T>(), x.raw)});
+  return at_log_ends(x, at_powers_of_two(x, {hn::Log2(Tag<T>(), x.raw)}));
 }
 template <class T>
 HWY_INLINE Vec<T> log10(Vec<T> x) {
@@ -270,7 +286,11 @@ HWY_INLINE Vec<T> sin(Vec<T> x) {
 }
 template <class T>
 HWY_INLINE Vec<T> cos(Vec<T> x) {
-  return or_lanes(x, kTrigLimit<T>, {hn::Cos(Tag<T>(), x.raw)}, [](T v) { return std::cos(v); });
+  const Vec<T> y =
+      or_lanes(x, kTrigLimit<T>, {hn::Cos(Tag<T>(), x.raw)}, [](T v) { return std::cos(v); });
+  // Where x^2 / 2 is less than half of what 1 can lose.
+  const Mask<T> flat = abs(x) < set(sizeof(T) == 4 ? T(0x1p-12) : T(1.0536e-8));
+  return where(flat, set(T(1)), y);
 }
 template <class T>
 HWY_INLINE Vec<T> tan(Vec<T> x) {

@@ -189,8 +189,9 @@ struct ReduceLoops {
 
 // Ts: the types that the reduction accumulates in.
 template <class Fn, class... Ts>
-constexpr ReduceBlocks reduce_blocks() {
+constexpr ReduceBlocks reduce_blocks(bool widens = false) {
   ReduceBlocks blocks;
+  blocks.widens = widens;
   (
       [&] {
         if constexpr (HWY_TARGET != HWY_AVX3 || is_vec<typename ValueOf<Ts>::type>) {

@@ -1,0 +1,122 @@
+// Sums of any number of terms that lose no more than sums of a few dozen do.
+//
+//   wide_type<C> s = long_sum<C>(n, [&](int64_t i) { return x[i] * y[i]; });
+//
+// Terms of float are added in lanes, which the compiler vectorises, for a run of kSumRun terms
+// each; runs are added in double. What is added to what depends on the number of terms alone.
+#pragma once
+
+#include <algorithm>
+#include <complex>
+#include <cstdint>
+#include <vector>
+
+#include "core/scalar_type.h"
+
+namespace treadle::cpu {
+
+inline constexpr int64_t kSumLanes = 8;
+inline constexpr int64_t kSumRun = 16;
+
+// What sums of many elements of T are kept in.
+template <class T>
+struct WideType {
+  using type = T;
+};
+template <>
+struct WideType<Half> {
+  using type = double;
+};
+template <>
+struct WideType<BFloat16> {
+  using type = double;
+};
+template <>
+struct WideType<float> {
+  using type = double;
+};
+template <>
+struct WideType<std::complex<float>> {
+  using type = std::complex<double>;
+};
+template <class T>
+using wide_type = typename WideType<T>::type;
+
+// The sum of term(0), ..., term(n - 1), which are of C.
+template <class C, class F>
+inline wide_type<C> long_sum(int64_t n, F&& term) {
+  using W = wide_type<C>;
+  if (n <= kSumRun) {
+    C sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += term(i);
+    return static_cast<W>(sum);
+  }
+  W total[kSumLanes] = {};
+  int64_t i = 0;
+  for (constexpr int64_t kBlock = kSumLanes * kSumRun; i + kBlock <= n;) {
+    C lanes[kSumLanes] = {};
+    for (const int64_t end = i + kBlock; i < end; i += kSumLanes) {
+      for (int64_t l = 0; l < kSumLanes; ++l) lanes[l] += term(i + l);
+    }
+    for (int64_t l = 0; l < kSumLanes; ++l) total[l] += static_cast<W>(lanes[l]);
+  }
+  C lanes[kSumLanes] = {};
+  for (; i + kSumLanes <= n; i += kSumLanes) {
+    for (int64_t l = 0; l < kSumLanes; ++l) lanes[l] += term(i + l);
+  }
+  for (int64_t l = 0; i < n; ++i, ++l) lanes[l] += term(i);
+  for (int64_t l = 0; l < kSumLanes; ++l) total[l] += static_cast<W>(lanes[l]);
+  return ((total[0] + total[1]) + (total[2] + total[3])) +
+         ((total[4] + total[5]) + (total[6] + total[7]));
+}
+
+// Rows of terms, added column by column:
+//
+//   ColumnSums<C> sums(width);
+//   for (...) sums.add_row([&](C* sum) { for (int64_t k = 0; k < width; ++k) sum[k] += row[k]; });
+//   sums.take([&](int64_t k, wide_type<C> sum) { out[k] = sum; });    // and begins anew
+template <class C>
+class ColumnSums {
+  using W = wide_type<C>;
+
+ public:
+  explicit ColumnSums(int64_t width) : run_(static_cast<size_t>(width), C(0)) {}
+
+  template <class F>
+  void add_row(F&& add) {
+    if (rows_ == kSumRun) end_run();
+    add(run_.data());
+    ++rows_;
+  }
+
+  template <class F>
+  void take(F&& put) {
+    const size_t width = run_.size();
+    if (many_) {
+      for (size_t k = 0; k < width; ++k)
+        put(static_cast<int64_t>(k), total_[k] + static_cast<W>(run_[k]));
+      std::fill(total_.begin(), total_.end(), W(0));
+    } else {
+      for (size_t k = 0; k < width; ++k) put(static_cast<int64_t>(k), static_cast<W>(run_[k]));
+    }
+    std::fill(run_.begin(), run_.end(), C(0));
+    rows_ = 0;
+    many_ = false;
+  }
+
+ private:
+  void end_run() {
+    if (total_.empty()) total_.assign(run_.size(), W(0));
+    for (size_t k = 0; k < run_.size(); ++k) total_[k] += static_cast<W>(run_[k]);
+    std::fill(run_.begin(), run_.end(), C(0));
+    rows_ = 0;
+    many_ = true;
+  }
+
+  std::vector<C> run_;
+  std::vector<W> total_;
+  int64_t rows_ = 0;
+  bool many_ = false;
+};
+
+}  // namespace treadle::cpu
