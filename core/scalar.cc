@@ -11,8 +11,7 @@ namespace treadle {
 namespace {
 
 // Whether the value lies in T's range once its fraction is cut off. Unsigned types take the
-// negative of what they hold, which wraps (-1 is 255). NaN fits no integer, but has a defined
-// result: the smallest.
+// negative of what they hold, which wraps (-1 is 255). NaN fits no integer.
 template <class T>
 bool fits(double v) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -20,7 +19,6 @@ bool fits(double v) {
   } else if constexpr (std::is_integral_v<T>) {
     const double limit = std::ldexp(1.0, std::numeric_limits<T>::digits);
     const double low = sizeof(T) == 8 ? -0x1p63 : std::is_signed_v<T> ? -limit - 1.0 : -limit;
-    if (std::isnan(v)) return true;
     return v < limit && (sizeof(T) < 8 && std::is_signed_v<T> ? v > low : v >= low);
   } else {
     return true;

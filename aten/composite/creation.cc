@@ -125,7 +125,8 @@ Tensor full_like(const Tensor& self, const Scalar& fill_value, OptDtype dtype, O
 
 Tensor scalar_tensor(const Scalar& s, OptDtype dtype, OptLayout layout, OptDevice device,
                      OptBool pin_memory) {
-  const FactoryOptions options("scalar_tensor", dtype, layout, device, pin_memory, s.type());
+  const FactoryOptions options("scalar_tensor", dtype, layout, device, pin_memory,
+                               s.is_complex() ? s.type() : default_dtype());
   const Tensor t = options.empty({});
   if (!t.is_cpu()) return fresh(aten::_fill_(t, s));
   visit_type(AllTypes(), t.dtype(),

@@ -166,10 +166,8 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
   check<ErrorKind::Runtime>(self.dim() > 0,
                             "slice: expected at least one dimension, got a 0-dim tensor");
   const size_t d = static_cast<size_t>(wrap_dim("slice", dim, self.dim()));
-  const int64_t size = self.sizes()[d];
-  const int64_t first = shape::clamped(start.value_or(0), size);
   ViewGeometry geometry(self);
-  geometry.slice(d, first, std::max(first, shape::clamped(end.value_or(size), size)), step);
+  geometry.slice(d, shape::slice_range(start, end, step, self.sizes()[d]));
   return geometry.over(self);
 }
 

@@ -1,10 +1,12 @@
 // ViewGeometry: where the elements of a view lie, as dimensions are cut, dropped or added.
 //
 //   ViewGeometry g(x);           // x of shape (4, 5)
-//   g.slice(1, 0, 5, 2);         // x[:, ::2], shape (4, 3)
+//   g.slice(1, {0, 3, 2});       // x[:, ::2], shape (4, 3)
 //   g.select(0, 3);              // x[3, ::2], shape (3,)
 //   g.over(x);                   // the view
 #pragma once
+
+#include <optional>
 
 #include "core/checked.h"
 #include "core/tensor.h"
@@ -18,6 +20,28 @@ inline int64_t times(int64_t stride, int64_t factor) {
 }
 inline int64_t moved(int64_t offset, int64_t steps, int64_t stride) {
   return (Checked(steps) * stride + offset).value_or(offset);
+}
+
+// The indices first, first + step, ..., `length` of them.
+struct SliceRange {
+  int64_t first, length, step;
+};
+// Those that start, end and step != 0 name in a dimension of `size`, as in Python: negative ones
+// count from the end, what lies outside is cut off, and a negative step goes back.
+inline SliceRange slice_range(std::optional<int64_t> start, std::optional<int64_t> end,
+                              int64_t step, int64_t size) {
+  const bool back = step < 0;
+  const int64_t low = back ? -1 : 0, high = back ? size - 1 : size;
+  const auto bound = [&](int64_t index) {
+    if (index < 0) index += size;
+    return index < low ? low : index > high ? high : index;
+  };
+  const int64_t first = start ? bound(*start) : back ? high : low;
+  const int64_t last = end ? bound(*end) : back ? low : high;
+  const int64_t apart = back ? first - last : last - first;
+  if (apart <= 0) return {back && first < 0 ? 0 : first, 0, step};
+  const uint64_t by = back ? -static_cast<uint64_t>(step) : static_cast<uint64_t>(step);
+  return {first, static_cast<int64_t>(static_cast<uint64_t>(apart - 1) / by) + 1, step};
 }
 
 class ViewGeometry {
@@ -42,15 +66,12 @@ class ViewGeometry {
     sizes_.erase(d);
     strides_.erase(d);
   }
-  // Every `step`-th index from `first` to before `last`; 0 <= first <= last <= size, step > 0.
-  void slice(size_t d, int64_t first, int64_t last, int64_t step) {
-    const int64_t count = last - first;
-    const int64_t length = step == 1 || count == 0 ? count : (count - 1) / step + 1;
-    sizes_[d] = length;
-    empty_ |= length == 0;
-    move(first, strides_[d]);
+  void slice(size_t d, const SliceRange& range) {
+    sizes_[d] = range.length;
+    empty_ |= range.length == 0;
+    move(range.first, strides_[d]);
     // A step beyond the end is never taken, whatever it is.
-    if (length > 1) strides_[d] = times(strides_[d], step);
+    if (range.length > 1) strides_[d] = times(strides_[d], range.step);
   }
   // A new dimension of size 1 before dimension `d`.
   void unsqueeze(size_t d) {
@@ -70,11 +91,5 @@ class ViewGeometry {
   int64_t offset_;
   bool empty_;
 };
-
-// Where an index that may be negative lies, cut off at the ends: in [0, size].
-inline int64_t clamped(int64_t index, int64_t size) {
-  if (index < 0) index += size;
-  return index < 0 ? 0 : index > size ? size : index;
-}
 
 }  // namespace treadle::shape

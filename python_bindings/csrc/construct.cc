@@ -47,7 +47,10 @@ class Inference {
     if (PyFloat_CheckExact(o) || PyLong_CheckExact(o)) {
       leaf(depth);
       combine(PyFloat_CheckExact(o) ? default_dtype() : ScalarType::Int64);
-    } else if (is_array(o) && !PyFloat_Check(o)) {
+    } else if (PyFloat_Check(o) && is_numpy_scalar(o)) {  // a float64 is a Python float, too
+      leaf(depth);
+      combine(ScalarType::Float64);
+    } else if (is_array(o)) {
       const Tensor t = array_tensor(o);
       for (const int64_t n : t.sizes()) level(depth++, n);
       leaf(depth);
@@ -172,8 +175,7 @@ Tensor convert_to(const Tensor& t, std::optional<ScalarType> dtype, std::optiona
 }
 
 Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype, Device device) {
-  if (is_array(data) && !PyFloat_Check(data))
-    return detached_copy(array_tensor(data), dtype, device);
+  if (is_array(data)) return detached_copy(array_tensor(data), dtype, device);
   const Inference inferred(data);
   const ScalarType type = dtype.value_or(inferred.dtype());
   Tensor out = empty_cpu(inferred.sizes(), type);

@@ -213,7 +213,10 @@ PyObject* new_tensor_object(PyTypeObject* type, PyObject* args, PyObject* kwargs
           "Tensor: expected no keyword arguments but device; use treadle.tensor(data, dtype=...)");
       device = to_device(given);
     }
-    Tensor t = construct(args, default_dtype(), device);
+    // A tensor stays what it is; what may be converted is the data of the others.
+    const bool from_tensor = PyTuple_GET_SIZE(args) == 1 && is_tensor(PyTuple_GET_ITEM(args, 0));
+    Tensor t = from_tensor ? fresh_alias(unwrap(PyTuple_GET_ITEM(args, 0)))
+                           : construct(args, default_dtype(), device);
     return type == tensor_type ? wrap(std::move(t)) : wrap_as(type, std::move(t));
   });
 }

@@ -83,7 +83,8 @@ bool is_int(PyObject* o) {
 
 bool is_bool(PyObject* o) {
   static PyTypeObject* cache = nullptr;
-  return PyBool_Check(o) || (!is_tensor(o) && is_numpy(o, "bool", cache));
+  // The one name that every NumPy has: `numpy.bool` is not there, or is Python's, before 2.0.
+  return PyBool_Check(o) || (!is_tensor(o) && is_numpy(o, "bool_", cache));
 }
 
 bool is_real(PyObject* o) {

@@ -35,14 +35,23 @@ bool is_mask(const Tensor& t) {
   return t.dtype() == ScalarType::Bool || t.dtype() == ScalarType::UInt8;
 }
 
-// A list that holds slices, None or Ellipsis is read as a tuple of indices; any other list is one
-// index.
+// A list that holds slices, None, Ellipsis, tensors or lists is read as a tuple of indices, as
+// PyTorch reads those of less than 32 items; any other list is one index.
 bool is_index_list(PyObject* o) {
   if (!PyList_Check(o)) return PyTuple_Check(o);
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); ++i) {
+  const Py_ssize_t size = PyList_GET_SIZE(o);
+  for (Py_ssize_t i = 0; i < size; ++i) {
     PyObject* item = PyList_GET_ITEM(o, i);
     if (PySlice_Check(item) || item == Py_None || item == Py_Ellipsis) return true;
     if (is_tensor(item) && unwrap(item).dim() > 0) return true;
+    if (size < 32 && (PyList_Check(item) || PyTuple_Check(item))) {
+      // NumPy reads it as one index.
+      checked(PyErr_WarnEx(PyExc_UserWarning,
+                           "index: a list of lists is read as a tuple of indices; write "
+                           "x[tuple(index)] for that, or x[treadle.tensor(index)] for one index",
+                           1));
+      return true;
+    }
   }
   return false;
 }
@@ -166,16 +175,12 @@ class Selector {
     Py_ssize_t start, stop, step;
     if (has_bad_bound(item)) [[unlikely]]
       fail<ErrorKind::Type>("index: expected a slice of ints, got ", slice_text(item));
-    checked(PySlice_Unpack(item, &start, &stop, &step));
-    check<ErrorKind::Value>(step > 0,
-                            "index: expected a slice with step > 0, got step = ", int64_t{step});
+    checked(PySlice_Unpack(item, &start, &stop, &step));  // refuses a step of 0
     const int64_t size = geometry_.sizes()[dim()];
     if (start != 0 || stop < size || step != 1) {
-      const int64_t first = shape::clamped(start, size);
-      const int64_t last = std::max(first, shape::clamped(stop, size));
-      geometry_.slice(dim(), first, last, step);
+      geometry_.slice(dim(), shape::slice_range(start, stop, step, size));
       changed_ = true;
-      if (!at_once_) selection_.view = aten::slice(selection_.view, dim_, first, last, step);
+      if (!at_once_) selection_.view = aten::slice(selection_.view, dim_, start, stop, step);
     }
     ++dim_;
   }

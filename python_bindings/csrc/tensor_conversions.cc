@@ -220,12 +220,19 @@ PyObject* array(PyObject* self, PyObject* const* arguments, Py_ssize_t count, Py
     Call<3> call(array_function, self, arguments, count, names);
     if (call.overridden()) return call.result();
     Object shared(tensor_to_numpy(call.tensor(0), false));
-    const bool copy = call.maybe_boolean(2).value_or(false);
+    const std::optional<bool> asked = call.maybe_boolean(2);
+    const bool copy = asked.value_or(false);
     if (call.has(1)) {
       Object keywords(Py_BuildValue("{s:O}", "copy", copy ? Py_True : Py_False));
       Object astype = attribute(shared.get(), "astype");
       Object args(PyTuple_Pack(1, call.object(1)));
-      return Object(PyObject_Call(astype.get(), args.get(), keywords.get())).release();
+      Object result(PyObject_Call(astype.get(), args.get(), keywords.get()));
+      const bool copied = result.get() != shared.get();
+      check<ErrorKind::Value>(
+          !asked || copy || !copied, "__array__: expected dtype ", call.tensor(0).dtype(),
+          " with copy=False, as another needs a copy, got ",
+          utf8(Object(PyObject_Str(attribute(result.get(), "dtype").get())).get()));
+      return result.release();
     }
     return copy ? Object(PyObject_CallMethod(shared.get(), "copy", nullptr)).release()
                 : shared.release();

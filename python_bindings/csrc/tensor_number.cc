@@ -143,12 +143,16 @@ int truth(PyObject* self) {
   });
 }
 
+// An integer or a truth value as an int.
+PyObject* python_int(const Scalar& value) {
+  return value.kind() == Scalar::Kind::Bool ? wrap(value.to<int64_t>()) : wrap(value);
+}
 PyObject* to_python_int(PyObject* self) {
   return guarded([&] {
     const Scalar value = element("int", unwrap(self));
     check<ErrorKind::Type>(!value.is_complex(), "int: expected a real tensor, got a complex one");
     if (value.is_floating()) return Object(PyLong_FromDouble(value.to<double>())).release();
-    return wrap(value.to<int64_t>());
+    return python_int(value);
   });
 }
 PyObject* to_python_float(PyObject* self) {
@@ -159,7 +163,7 @@ PyObject* to_index(PyObject* self) {
     const Tensor& t = unwrap(self);
     check<ErrorKind::Type>(is_integral(t.dtype(), true) && t.numel() == 1,
                            "index: expected an integer tensor of one element, got ", t);
-    return wrap(element("index", t).to<int64_t>());
+    return python_int(element("index", t));
   });
 }
 
