@@ -213,7 +213,9 @@ class Selector {
     check<ErrorKind::Index>(is_integral(dtype, true),
                             "index: expected a tensor of ints or bools, got one of dtype ", dtype);
     if (index.dim() > 0) {
-      if (is_mask(index) && index.dim() > 1)
+      if (is_mask(index) && index.numel() == 0 && names_nothing(index))
+        for (int64_t d = 0; d < index.dim(); ++d) look_up(empty_cpu({0}, ScalarType::Int64));
+      else if (is_mask(index) && index.dim() > 1)
         look_up_mask(index);
       else
         look_up(index);
@@ -224,6 +226,15 @@ class Selector {
     } else {
       select(element("index", index).to<int64_t>());
     }
+  }
+
+  // Whether an empty mask has, in each dimension, the size of that which it selects from, or none.
+  bool names_nothing(const Tensor& mask) const {
+    for (int64_t d = 0; d < mask.dim(); ++d) {
+      const int64_t size = mask.sizes()[static_cast<size_t>(d)];
+      if (size != 0 && size != geometry_.sizes()[dim() + static_cast<size_t>(d)]) return false;
+    }
+    return true;
   }
 
   // A mask over several dimensions is the list of its true positions in each of them.

@@ -7,6 +7,7 @@ from typing import Any, List, Optional, Tuple, Union
 
 import treadle
 from treadle import Tensor, _C
+from treadle.array_api._array import as_array
 from treadle.array_api._dtypes import Dtype, Number
 
 __all__ = [
@@ -41,8 +42,8 @@ def arange(
     """Numbers from `start` (0 where only one is given) to before `stop`, perhaps none."""
     start, stop = (0, start) if stop is None else (start, stop)
     if step != 0 and (stop - start) * step < 0:
-        start = stop
-    return _C.arange(start, stop, step, dtype=dtype, device=device)
+        stop = start  # none, of the dtype that the three say
+    return as_array(_C.arange(start, stop, step, dtype=dtype, device=device))
 
 
 def asarray(
@@ -57,7 +58,7 @@ def asarray(
     buffer = _buffer_of(obj)
     if buffer is not None:
         obj = _from_buffer(buffer, copy)
-    return _C.asarray(obj, dtype=dtype, device=device, copy=copy)
+    return as_array(_C.asarray(obj, dtype=dtype, device=device, copy=copy))
 
 
 def _buffer_of(obj: Any) -> Optional[memoryview]:
@@ -98,29 +99,29 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Optional[builtins.bool] 
         raise ValueError(
             f"from_dlpack: expected device {array.device} without a copy, got {target}"
         )
-    return array.to(device=target, dtype=array.dtype, copy=builtins.bool(copy))
+    return as_array(array.to(device=target, dtype=array.dtype, copy=builtins.bool(copy)))
 
 
 def empty(shape: Shape, *, dtype: Optional[Dtype] = None, device: Any = None) -> Tensor:
     """An array whose values are whatever the memory holds."""
-    return _C.empty(_sizes(shape), dtype=dtype, device=device)
+    return as_array(_C.empty(_sizes(shape), dtype=dtype, device=device))
 
 
 def zeros(shape: Shape, *, dtype: Optional[Dtype] = None, device: Any = None) -> Tensor:
     """An array of zeros."""
-    return _C.zeros(_sizes(shape), dtype=dtype, device=device)
+    return as_array(_C.zeros(_sizes(shape), dtype=dtype, device=device))
 
 
 def ones(shape: Shape, *, dtype: Optional[Dtype] = None, device: Any = None) -> Tensor:
     """An array of ones."""
-    return _C.ones(_sizes(shape), dtype=dtype, device=device)
+    return as_array(_C.ones(_sizes(shape), dtype=dtype, device=device))
 
 
 def full(
     shape: Shape, fill_value: Number, *, dtype: Optional[Dtype] = None, device: Any = None
 ) -> Tensor:
     """An array of one value, which also says the dtype unless it is given."""
-    return _C.full(_sizes(shape), fill_value, dtype=dtype, device=device)
+    return as_array(_C.full(_sizes(shape), fill_value, dtype=dtype, device=device))
 
 
 def empty_like(x: Tensor, /, *, dtype: Optional[Dtype] = None, device: Any = None) -> Tensor:
@@ -157,11 +158,11 @@ def eye(
     """A matrix with ones on diagonal `k`: above the main one where it is positive."""
     n_cols = n_rows if n_cols is None else n_cols
     if k == 0:
-        return _C.eye(n_rows, n_cols, dtype=dtype, device=device)
+        return as_array(_C.eye(n_rows, n_cols, dtype=dtype, device=device))
     matrix = _C.zeros((n_rows, n_cols), dtype=dtype, device=device)
     if -n_rows < k < n_cols:
         _C.diagonal(matrix, k).fill_(1)
-    return matrix
+    return as_array(matrix)
 
 
 def linspace(
@@ -176,7 +177,7 @@ def linspace(
 ) -> Tensor:
     """Exactly `num` numbers equally far apart, the last of them `stop` or the one before."""
     points = _C.linspace(start, stop, num if endpoint else num + 1, dtype=dtype, device=device)
-    return points if endpoint else points[:-1]
+    return as_array(points if endpoint else points[:-1])
 
 
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> List[Tensor]:

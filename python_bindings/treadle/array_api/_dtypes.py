@@ -102,6 +102,8 @@ def astype(
 def can_cast(from_: Union[Dtype, Tensor], to: Dtype, /) -> builtins.bool:
     """Whether promotion leads from one dtype to the other."""
     dtype = from_.dtype if isinstance(from_, Tensor) else from_
+    if dtype == _C.uint64 and to in _SIGNED or to == _C.uint64 and dtype in _SIGNED:
+        return False  # no dtype holds both
     return _C.promote_types(dtype, to) == to
 
 

@@ -64,6 +64,31 @@ def _by_parts(operator: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor,
     return apply
 
 
+def _floor_divide(a: Tensor, b: Tensor) -> Tensor:
+    """With an infinity, the quotient itself: the operator takes the rest off first, which is
+    NaN.
+    """
+    whole = _C.floor_divide(a, b)
+    if not a.dtype.is_floating_point:
+        return whole
+    return _C.where(_C.isinf(a) | _C.isinf(b), a / b, whole)
+
+
+def _expm1(x: Tensor) -> Tensor:
+    """A complex zero has a real part without a sign."""
+    y = _C.expm1(x)
+    return _C.complex(y.real + 0, y.imag) if x.dtype.is_complex else y
+
+
+def _tanh(x: Tensor) -> Tensor:
+    """At an infinite real part the imaginary one is a zero with the sign of that of `x`."""
+    y = _C.tanh(x)
+    if not x.dtype.is_complex:
+        return y
+    far = _C.isinf(x.real) & _C.isfinite(x.imag)
+    return _C.complex(y.real, _C.where(far, _C.copysign(_C.zeros_like(y.imag), x.imag), y.imag))
+
+
 abs = _unary("abs")
 acos = _unary("acos")
 acosh = _unary("acosh")
@@ -87,9 +112,9 @@ cosh = _unary("cosh")
 divide = _binary("divide")
 equal = _binary("equal", _C.eq)
 exp = _unary("exp")
-expm1 = _unary("expm1")
+expm1 = _unary("expm1", _expm1)
 floor = _unary("floor")
-floor_divide = _binary("floor_divide")
+floor_divide = _binary("floor_divide", _floor_divide)
 greater = _binary("greater")
 greater_equal = _binary("greater_equal")
 hypot = _binary("hypot")
@@ -128,7 +153,7 @@ sqrt = _unary("sqrt")
 square = _unary("square")
 subtract = _binary("subtract", _by_parts(_C.subtract))
 tan = _unary("tan")
-tanh = _unary("tanh")
+tanh = _unary("tanh", _tanh)
 trunc = _unary("trunc")
 
 

@@ -6,6 +6,7 @@ from typing import Any, Optional, Sequence, Union
 
 from treadle import Tensor
 from treadle import fft as _fft
+from treadle.array_api._array import as_array
 from treadle.array_api._dtypes import Dtype
 
 
@@ -56,14 +57,14 @@ def fftfreq(
     n: int, /, *, d: float = 1.0, dtype: Optional[Dtype] = None, device: Any = None
 ) -> Tensor:
     """The frequencies of the points of `fft`."""
-    return _fft.fftfreq(n, d, dtype=dtype, device=device)
+    return as_array(_fft.fftfreq(n, d, dtype=dtype, device=device))
 
 
 def rfftfreq(
     n: int, /, *, d: float = 1.0, dtype: Optional[Dtype] = None, device: Any = None
 ) -> Tensor:
     """The frequencies of the points of `rfft`."""
-    return _fft.rfftfreq(n, d, dtype=dtype, device=device)
+    return as_array(_fft.rfftfreq(n, d, dtype=dtype, device=device))
 
 
 def fftshift(x: Tensor, /, *, axes: Optional[Union[int, Sequence[int]]] = None) -> Tensor:
