@@ -209,8 +209,8 @@ struct Assign {
   }
 };
 
-template <class T, class Write>
-void write_run(T* target, const T* source, int64_t count, RowAhead ahead, Write write) {
+template <class T, class S, class Write>
+void write_run(T* target, const S* source, int64_t count, RowAhead ahead, Write write) {
   if constexpr (std::is_same_v<Write, Assign>) {
     if (count >= 16) {
       StreamedWrites::copy_row(target, source, count * int64_t{sizeof(T)}, ahead);
@@ -225,8 +225,8 @@ void write_run(T* target, const T* source, int64_t count, RowAhead ahead, Write 
 // threads: only columns and outer dimensions run in parallel, or runs of single elements. `source`
 // has the plan's elements in order, or one for all if not `many`. `data` has `span` elements side
 // by side.
-template <class T, class Write>
-void write_plan(const IndexPlan& plan, T* data, int64_t span, const T* source, bool many,
+template <class T, class S, class Write>
+void write_plan(const IndexPlan& plan, T* data, int64_t span, const S* source, bool many,
                 Write write) {
   if (plan.direct.values) {
     const DirectIndex& index = plan.direct;
@@ -283,7 +283,7 @@ void write_plan(const IndexPlan& plan, T* data, int64_t span, const T* source, b
                    const int64_t first = rows > 1 ? 0 : column * width;
                    const int64_t last = rows > 1 ? plan.run : std::min(plan.run, first + width);
                    T* const target = data + plan.outer[o] + plan.inner[q];
-                   const T* from = many ? source + o * entries * slice + q * plan.run : source;
+                   const S* from = many ? source + o * entries * slice + q * plan.run : source;
                    for (int64_t e = 0; e < entries; ++e) {
                      T* const to = target + plan.index[e];
                      if (e + kAhead < entries)
@@ -292,7 +292,7 @@ void write_plan(const IndexPlan& plan, T* data, int64_t span, const T* source, b
                        RowAhead ahead;
                        if (e + 2 < entries)
                          ahead = {(plan.index[e + 2] - plan.index[e]) * int64_t{sizeof(T)},
-                                  2 * slice * int64_t{sizeof(T)}};
+                                  2 * slice * int64_t{sizeof(S)}};
                        write_run(to + first, from + first, last - first, ahead, write);
                        from += slice;
                      } else {

@@ -2,6 +2,7 @@
 // index_select, index_add, ...
 #include "aten/cpu/element_bits.h"
 #include "aten/cpu/index_plan.h"
+#include "aten/cpu/long_sums.h"
 #include "aten/cpu/wrapping.h"
 #include "aten/ops/_index_integer.h"
 #include "aten/ops/_index_put_integer.h"
@@ -32,6 +33,20 @@ void index_integer_cpu(const Tensor& self, TensorList indices, const Tensor& out
   read<bits_of<T>>(advanced_plan("index", self, indices, PlanFor::Reading, out), self, out);
 }
 
+// Adds term(source element) to the elements of the plan; `terms` of them, or more.
+template <class T, class Term>
+void add_plan(const IndexPlan& plan, const Tensor& out, const Tensor& source, bool many,
+              int64_t terms, Term term) {
+  const auto add = [&]<class To>(To* to) {
+    write_plan(plan, to, out.numel(), source.data_as<T>(), many,
+               [=](To& target, T value) { target = sum_of(target, static_cast<To>(term(value))); });
+  };
+  if (worth_wide_sums<T>(terms, out.numel()))
+    with_wide_sums(out.data_as<T>(), out.numel(), add);
+  else
+    add(out.data_as<T>());
+}
+
 // `values` with one for each entry of the indices, or but one for all.
 Tensor spread(const Tensor& values, const Tensor& out, TensorList indices) {
   if (values.numel() == 1 || (out.dim() == 1 && values.sizes() == indices[0].sizes()))
@@ -46,8 +61,9 @@ void index_put_integer_cpu(const Tensor& /*self*/, TensorList indices, const Ten
   const bool many = values.numel() != 1;
   const Tensor source = apart_from(spread(values, out, indices), out);
   if (!accumulate) return assign<bits_of<T>>(plan, out, source.data(), many);
-  write_plan(plan, out.data_as<T>(), out.numel(), source.data_as<T>(), many,
-             [](T& target, T value) { target = sum_of(target, value); });
+  // The number of places, however many values there are for them.
+  const int64_t terms = indices[0].numel();
+  add_plan<T>(plan, out, source, many, terms, [](auto value) { return value; });
 }
 
 template <class T>
@@ -64,8 +80,8 @@ void index_add_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, con
       dim_plan("index_add", out, dim, index, NegativeIndex::Refused, PlanFor::Writing, out);
   const Tensor from = apart_from(source, out);
   const T factor = alpha.to<T>();
-  write_plan(plan, out.data_as<T>(), out.numel(), from.data_as<T>(), true,
-             [=](T& target, T value) { target = sum_of(target, product_of(factor, value)); });
+  add_plan<T>(plan, out, from, true, from.numel(),
+              [=](T value) { return product_of(factor, value); });
 }
 
 template <class T>

@@ -119,4 +119,26 @@ class ColumnSums {
   bool many_ = false;
 };
 
+// Whether elements of T are added to so often, on average, that their sums are kept in a wider
+// type.
+template <class T>
+bool worth_wide_sums(int64_t terms, int64_t elements) {
+  return !std::is_same_v<T, wide_type<T>> && terms / 4 >= elements;
+}
+
+// add(sums), which adds to `count` elements of wide_type<T> that start at those of `out`; `out` is
+// the sums at the end.
+template <class T, class F>
+void with_wide_sums(T* out, int64_t count, F&& add) {
+  using W = wide_type<T>;
+  if constexpr (!std::is_same_v<T, W>) {
+    std::vector<W> sums(out, out + count);
+    add(sums.data());
+    std::transform(sums.begin(), sums.end(), out,
+                   [](W sum) { return static_cast<T>(static_cast<compute_type<T>>(sum)); });
+  } else {
+    add(out);
+  }
+}
+
 }  // namespace treadle::cpu

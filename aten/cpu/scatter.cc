@@ -8,6 +8,7 @@
 #include "aten/cpu/element_bits.h"
 #include "aten/cpu/index_plan.h"
 #include "aten/cpu/indexed_rows.h"
+#include "aten/cpu/long_sums.h"
 #include "aten/cpu/ordered_writes.h"
 #include "aten/cpu/wrapping.h"
 #include "aten/iterator/overlap.h"
@@ -36,9 +37,10 @@ ScatterSource<T> one_value(const T& value, const Tensor& index) {
   return {&value, DimVector(at_least_1d(index.sizes()).size(), 0)};
 }
 
-template <class T, class Write>
-void scatter_rows(const Tensor& out, int64_t dim, const Tensor& index,
-                  const ScatterSource<T>& source, Write write) {
+// `target` has the geometry of `out`, and may be of another type.
+template <class T, class To, class Write>
+void scatter_rows_to(To* target, const Tensor& out, int64_t dim, const Tensor& index,
+                     const ScatterSource<T>& source, Write write) {
   const DimVector sizes = at_least_1d(index.sizes());
   const DimVector strides = at_least_1d(out.strides());
   const int64_t last = static_cast<int64_t>(sizes.size()) - 1;
@@ -47,7 +49,6 @@ void scatter_rows(const Tensor& out, int64_t dim, const Tensor& index,
   const int64_t across = dim == last ? 0 : strides.back();
   const int64_t source_across = source.strides.back();
   const int64_t* const entries = index.data_as<int64_t>();
-  T* const target = static_cast<T*>(out.data());
   if (sizes.size() == 1) {
     ordered_writes(
         width, out.numel(), [&](int64_t k) { return entries[k] * step; },
@@ -74,7 +75,7 @@ void scatter_rows(const Tensor& out, int64_t dim, const Tensor& index,
       from_rows.seek(first_row);
       for (int64_t row = first_row; row < first_row + rows_in_group;
            ++row, to_rows.next(), from_rows.next()) {
-        T* to = target + to_rows.offset();
+        To* to = target + to_rows.offset();
         const T* from = source.data + from_rows.offset();
         const int64_t* entry = entries + row * width;
         for (int64_t k = first; k < stop; ++k)
@@ -82,6 +83,22 @@ void scatter_rows(const Tensor& out, int64_t dim, const Tensor& index,
       }
     }
   });
+}
+
+template <class T, class Write>
+void scatter_rows(const Tensor& out, int64_t dim, const Tensor& index,
+                  const ScatterSource<T>& source, Write write) {
+  scatter_rows_to(static_cast<T*>(out.data()), out, dim, index, source, write);
+}
+
+// The same for sums and products.
+template <class T, class Write>
+void fold_rows(const Tensor& out, int64_t dim, const Tensor& index, const ScatterSource<T>& source,
+               Write write) {
+  if (!worth_wide_sums<T>(index.numel(), out.numel()))
+    return scatter_rows(out, dim, index, source, write);
+  with_wide_sums(out.data_as<T>(), out.numel(),
+                 [&](wide_type<T>* to) { scatter_rows_to(to, out, dim, index, source, write); });
 }
 
 // Bounds are checked and copies made before anything is written. f(dim, index) does the writing.
@@ -105,15 +122,15 @@ struct Replace {
   }
 };
 struct Add {
-  template <class T>
-  void operator()(T& target, const T& value) const {
-    target = sum_of(target, value);
+  template <class To, class T>
+  void operator()(To& target, const T& value) const {
+    target = sum_of(target, static_cast<To>(value));
   }
 };
 struct Multiply {
-  template <class T>
-  void operator()(T& target, const T& value) const {
-    target = product_of(target, value);
+  template <class To, class T>
+  void operator()(To& target, const T& value) const {
+    target = product_of(target, static_cast<To>(value));
   }
 };
 template <class T>
@@ -159,17 +176,17 @@ void scatter_add_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, c
                      const Tensor& out) {
   with_index("scatter_add", dim, index, out, [&](int64_t d, const Tensor& entries) {
     const Tensor from = source_for(src, out);
-    scatter_rows(out, d, entries, elements_of<T>(from), Add());
+    fold_rows(out, d, entries, elements_of<T>(from), Add());
   });
 }
 
 template <class T>
 void add_or_multiply(const Tensor& out, int64_t dim, const Tensor& index,
                      const ScatterSource<T>& source, std::string_view reduce) {
-  if (reduce == "add") return scatter_rows(out, dim, index, source, Add());
+  if (reduce == "add") return fold_rows(out, dim, index, source, Add());
   check<ErrorKind::Runtime>(reduce == "multiply",
                             "scatter: expected reduce 'add' or 'multiply', got '", reduce, "'");
-  scatter_rows(out, dim, index, source, Multiply());
+  fold_rows(out, dim, index, source, Multiply());
 }
 
 template <class T>
@@ -225,10 +242,10 @@ void scatter_reduce_two_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& i
       const T identity = static_cast<T>(reduce == "prod" ? 1 : 0);
       scatter_rows(out, d, entries, one_value(identity, entries), Replace());
     }
-    if (reduce == "prod") return scatter_rows(out, d, entries, source, Multiply());
+    if (reduce == "prod") return fold_rows(out, d, entries, source, Multiply());
     if (reduce == "amax") return scatter_rows(out, d, entries, source, Largest());
     if (reduce == "amin") return scatter_rows(out, d, entries, source, Smallest());
-    scatter_rows(out, d, entries, source, Add());
+    fold_rows(out, d, entries, source, Add());
     if (reduce == "sum") return;
     const Tensor counts = empty_cpu(out.sizes(), ScalarType::Int64);
     int64_t* const count = counts.data_as<int64_t>();
