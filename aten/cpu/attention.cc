@@ -19,6 +19,7 @@
 
 #include "aten/cpu/exp_rows.h"
 #include "aten/cpu/gemm.h"
+#include "aten/cpu/long_sums.h"
 #include "aten/cpu/random_blocks.h"
 #include "aten/ops/_attention.h"
 #include "aten/ops/_attention_backward.h"
@@ -181,15 +182,18 @@ void attention_cpu(const Tensor& query, const Tensor& key, const Tensor& value, 
                    double dropout_p, bool is_causal, double scale, int64_t seed, const Tensor& out,
                    const Tensor& logsumexp) {
   using C = compute_type<T>;
+  using W = wide_type<C>;
   const Attention<T> a(query, key, value, mask, dropout_p, is_causal, scale, seed);
   const int64_t blocks = a.query_blocks(), width = a.value_width;
   parallel_chunks(a.batches.count * blocks, [&](int64_t chunk) {
     const int64_t batch = chunk / blocks, q0 = chunk % blocks * kQuery;
     const int64_t q1 = std::min(a.length, q0 + kQuery), rows = q1 - q0;
     Room<T> q_room, k_room, v_room;
-    std::vector<C> s(static_cast<size_t>(rows * kKeys)), o(static_cast<size_t>(rows * width), C(0));
+    // Each block of keys has its sums in C; those of all are wider.
+    std::vector<C> s(static_cast<size_t>(rows * kKeys)), part(static_cast<size_t>(rows * width));
+    std::vector<W> o(static_cast<size_t>(rows * width), W(0));
     std::vector<C> most(static_cast<size_t>(rows), -std::numeric_limits<C>::infinity());
-    std::vector<C> total(static_cast<size_t>(rows), C(0));
+    std::vector<W> total(static_cast<size_t>(rows), W(0));
     const auto q = a.rows(query, batch, q0, q1, q_room);
     for (int64_t k0 = 0; k0 < a.keys_for(q1); k0 += kKeys) {
       const int64_t k1 = std::min(a.keys_for(q1), k0 + kKeys);
@@ -208,20 +212,48 @@ void attention_cpu(const Tensor& query, const Tensor& key, const Tensor& value, 
         if (a.dropout.active())
           a.dropout.apply(row, batch * a.length + q0 + i, a.source, k0, k1 - k0);
       }
-      gemm<C>({s.data(), rows, k1 - k0, kKeys, 1}, a.rows(value, batch, k0, k1, v_room), o.data(),
-              width, C(1), C(1));
+      gemm<C>({s.data(), rows, k1 - k0, kKeys, 1}, a.rows(value, batch, k0, k1, v_room),
+              part.data(), width, C(1), C(0));
+      for (size_t i = 0; i < o.size(); ++i) o[i] += static_cast<W>(part[i]);
     }
     T* y = out.data_as<T>() + (batch * a.length + q0) * width;
     C* lse = logsumexp.data_as<C>() + batch * a.length + q0;
     for (int64_t i = 0; i < rows; ++i) {
-      const bool none = total[i] == C(0);
-      lse[i] = none ? -std::numeric_limits<C>::infinity() : most[i] + std::log(total[i]);
+      const bool none = total[i] == W(0);
+      lse[i] =
+          none ? -std::numeric_limits<C>::infinity() : static_cast<C>(most[i] + std::log(total[i]));
       for (int64_t e = 0; e < width; ++e)
         y[i * width + e] =
-            none ? static_cast<T>(C(0)) : static_cast<T>(o[i * width + e] / total[i]);
+            static_cast<T>(none ? C(0) : static_cast<C>(o[i * width + e] / total[i]));
     }
   });
 }
+
+// Numbers to which blocks add, kSumRun of them in C and all of those in a wider type.
+template <class C>
+class BlockSums {
+  using W = wide_type<C>;
+
+ public:
+  explicit BlockSums(int64_t size) : run_(static_cast<size_t>(size), C(0)) {}
+  // What the next block adds to.
+  C* next() {
+    if (blocks_++ == kSumRun) {
+      if (total_.empty()) total_.assign(run_.size(), W(0));
+      for (size_t i = 0; i < run_.size(); ++i) total_[i] += static_cast<W>(run_[i]);
+      std::fill(run_.begin(), run_.end(), C(0));
+      blocks_ = 1;
+    }
+    return run_.data();
+  }
+  size_t size() const { return run_.size(); }
+  W sum(size_t i) const { return static_cast<W>(run_[i]) + (total_.empty() ? W(0) : total_[i]); }
+
+ private:
+  std::vector<C> run_;
+  std::vector<W> total_;
+  int64_t blocks_ = 0;
+};
 
 // One block of backward: probabilities (after dropout) in p, dS in ds.
 template <class T>
@@ -286,19 +318,18 @@ void attention_backward_cpu(const Tensor& grad, const Tensor& query, const Tenso
   using C = compute_type<T>;
   const Attention<T> a(query, key, value, mask, dropout_p, is_causal, scale, seed);
   const Tensor out = aten::contiguous(output), lse = aten::contiguous(logsumexp);
-  const auto put = [](const std::vector<C>& from, const Tensor& to, int64_t first) {
+  const auto put = [](const BlockSums<C>& from, const Tensor& to, int64_t first) {
     T* at = to.data_as<T>() + first;
-    for (size_t i = 0; i < from.size(); ++i) at[i] = static_cast<T>(from[i]);
+    for (size_t i = 0; i < from.size(); ++i) at[i] = static_cast<T>(static_cast<C>(from.sum(i)));
   };
   // dK and dV of one block of keys; with `dq` (of the whole batch) that as well.
   const auto key_block = [&](BackwardBlock<T>& block, int64_t batch, int64_t k0, C* dq) {
     const int64_t k1 = std::min(a.source, k0 + kKeys);
-    std::vector<C> dk(static_cast<size_t>((k1 - k0) * a.width), C(0));
-    std::vector<C> dv(static_cast<size_t>((k1 - k0) * a.value_width), C(0));
+    BlockSums<C> dk((k1 - k0) * a.width), dv((k1 - k0) * a.value_width);
     const int64_t first = a.causal ? k0 / kQuery * kQuery : 0;  // earlier rows do not see the block
     for (int64_t q0 = first; q0 < a.length; q0 += kQuery) {
       const int64_t q1 = std::min(a.length, q0 + kQuery);
-      block.run(batch, q0, q1, k0, k1, dq ? dq + q0 * a.width : nullptr, dk.data(), dv.data());
+      block.run(batch, q0, q1, k0, k1, dq ? dq + q0 * a.width : nullptr, dk.next(), dv.next());
     }
     put(dk, grad_key, (batch * a.source + k0) * a.width);
     put(dv, grad_value, (batch * a.source + k0) * a.value_width);
@@ -306,8 +337,8 @@ void attention_backward_cpu(const Tensor& grad, const Tensor& query, const Tenso
   if (a.batches.count >= kManyBatches) {
     parallel_chunks(a.batches.count, [&](int64_t batch) {
       BackwardBlock<T> block{a, grad, out, lse};
-      std::vector<C> dq(static_cast<size_t>(a.length * a.width), C(0));
-      for (int64_t k0 = 0; k0 < a.source; k0 += kKeys) key_block(block, batch, k0, dq.data());
+      BlockSums<C> dq(a.length * a.width);
+      for (int64_t k0 = 0; k0 < a.source; k0 += kKeys) key_block(block, batch, k0, dq.next());
       put(dq, grad_query, batch * a.length * a.width);
     });
     return;
@@ -317,9 +348,9 @@ void attention_backward_cpu(const Tensor& grad, const Tensor& query, const Tenso
     BackwardBlock<T> block{a, grad, out, lse};
     const int64_t batch = chunk / q_blocks, q0 = chunk % q_blocks * kQuery;
     const int64_t q1 = std::min(a.length, q0 + kQuery);
-    std::vector<C> dq(static_cast<size_t>((q1 - q0) * a.width), C(0));
+    BlockSums<C> dq((q1 - q0) * a.width);
     for (int64_t k0 = 0; k0 < a.keys_for(q1); k0 += kKeys)
-      block.run(batch, q0, q1, k0, std::min(a.source, k0 + kKeys), dq.data(), nullptr, nullptr);
+      block.run(batch, q0, q1, k0, std::min(a.source, k0 + kKeys), dq.next(), nullptr, nullptr);
     put(dq, grad_query, (batch * a.length + q0) * a.width);
   });
   parallel_chunks(a.batches.count * k_blocks, [&](int64_t chunk) {

@@ -302,8 +302,26 @@ bool conv_grad_input_onednn(const ConvGeometry& g, const float* grad, const floa
 bool conv_grad_weight_onednn(const ConvGeometry& g, const float* grad, const float* input,
                              float* grad_weight) {
   constexpr int arguments[] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST};
-  float* const data[] = {const_cast<float*>(input), grad_weight, const_cast<float*>(grad)};
-  return run(Task::GradWeight, g, 1, arguments, data, nullptr);
+  const auto from_images = [&](const ConvGeometry& some, int64_t first, float* result) {
+    float* const data[] = {const_cast<float*>(input) + first * g.in_image(), result,
+                           const_cast<float*>(grad) + first * g.out_image()};
+    return run(Task::GradWeight, some, 1, arguments, data, nullptr);
+  };
+  // oneDNN adds up all positions in float: so many of them go in parts, whose sums are doubles.
+  constexpr int64_t kTerms = 32768, kManyTerms = 8 * kTerms;
+  const int64_t images = std::max<int64_t>(1, kTerms / g.out_positions());
+  if (g.batch * g.out_positions() <= kManyTerms || images >= g.batch)
+    return from_images(g, 0, grad_weight);
+  std::vector<float> part(static_cast<size_t>(g.weight_elements()));
+  std::vector<double> sums(part.size(), 0.0);
+  ConvGeometry some = g;
+  for (int64_t first = 0; first < g.batch; first += images) {
+    some.batch = std::min(images, g.batch - first);
+    if (!from_images(some, first, part.data())) return false;
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<double>(part[i]);
+  }
+  std::copy(sums.begin(), sums.end(), grad_weight);
+  return true;
 }
 
 }  // namespace treadle::cpu

@@ -24,6 +24,7 @@ from accuracy.measure import (
 )
 from accuracy.on_a_line import ON_A_LINE
 from accuracy.page import PAGE, REAL, name, render, without_measurements
+from accuracy.sums import COUNTS, SUMS
 from accuracy.transcendental import transcendental
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,6 +79,7 @@ def test_a_number_is_as_good_as_a_tensor(operator: str) -> None:
 def test_the_page_shows_the_table() -> None:
     page = PAGE.read_text()
     none = {(o, d): 0.0 for o in BOUNDS for d in (*REAL, *COMPLEX)}
+    none |= {(kernel, str(count)): 0.0 for kernel in SUMS for count in COUNTS}
     assert without_measurements(page) == without_measurements(render(none)), "run write_page.py"
 
 

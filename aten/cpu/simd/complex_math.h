@@ -87,10 +87,11 @@ inline Cplx<R> exp2(Cplx<R> z) {
   using W = Wider<R>;
   if (!std::isfinite(z.re) || !std::isfinite(z.im))
     return exp(Cplx<R>{z.re * std::numbers::ln2_v<R>, z.im * std::numbers::ln2_v<R>});
+  if (z.im == 0) return {std::exp2(z.re), z.im};  // exact where z is an integer
   const R angle =
       static_cast<R>(std::remainder(W(z.im) * std::numbers::ln2_v<W>, 2 * std::numbers::pi_v<W>));
   const R root = std::exp2(z.re / 2);  // of the modulus, which may overflow before its parts do
-  return {root * std::cos(angle) * root, z.im == 0 ? z.im : root * std::sin(angle) * root};
+  return {root * std::cos(angle) * root, root * std::sin(angle) * root};
 }
 template <class R>
 inline Cplx<R> expm1(Cplx<R> z) {

@@ -42,7 +42,8 @@ def arange(
     """Numbers from `start` (0 where only one is given) to before `stop`, perhaps none."""
     start, stop = (0, start) if stop is None else (start, stop)
     if step != 0 and (stop - start) * step < 0:
-        stop = start  # none, of the dtype that the three say
+        floating = builtins.any(isinstance(v, float) for v in (start, stop, step))
+        start = stop = float(stop) if floating else stop  # none, of the dtype that the three say
     return as_array(_C.arange(start, stop, step, dtype=dtype, device=device))
 
 
@@ -121,6 +122,11 @@ def full(
     shape: Shape, fill_value: Number, *, dtype: Optional[Dtype] = None, device: Any = None
 ) -> Tensor:
     """An array of one value, which also says the dtype unless it is given."""
+    if isinstance(fill_value, complex):  # a part beyond the range becomes infinite
+        dtype = dtype or _C.get_default_dtype().to_complex()
+        return as_array(
+            _C.full(_sizes(shape), fill_value, dtype=_C.complex128, device=device).to(dtype)
+        )
     return as_array(_C.full(_sizes(shape), fill_value, dtype=dtype, device=device))
 
 

@@ -11,6 +11,7 @@ from typing import Mapping
 
 from .bounds import BOUNDS, OF_16_BITS, Bound
 from .measure import COMPLEX, measure
+from .sums import BOUND, COUNTS, OTHERS, SUMS, error
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "accuracy.md"
 REAL = ("float32", "float64")
@@ -36,6 +37,16 @@ def _rows(types: tuple[str, str], measured: dict[tuple[str, str], float]) -> str
         unit = bound.unit_of(types[0])
         cells += ["f" if unit is None else unit.text, bound.range]
         lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
+    return "\n".join(lines)
+
+
+def _sum_rows(measured: dict[tuple[str, str], float]) -> str:
+    lines = ["| kernel | 10⁶ terms | measured | 10⁷ terms | measured |", "|---|---|---|---|---|"]
+    for kernel in SUMS:
+        cells = [kernel]
+        for count in COUNTS:
+            cells += [f"{BOUND:.0e}", f"{measured[kernel, str(count)]:.1e}"]
+        lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
@@ -70,7 +81,29 @@ The error is the distance in the plane, in ULP of the modulus: one part may have
 its own where the other is much larger.
 
 {_rows(COMPLEX, measured)}
+
+## Long sums
+
+A sum of many float32 numbers is made of short ones, which are added up in pairs or in double: its
+error does not grow with the number of terms. What is added to what depends on sizes alone, not on
+threads. The bounds are for a million and for ten million terms in each value of the result, or of
+a gradient: the distance from float64's value, as a part of the largest value; where signs mix, as
+a part of the sum of the magnitudes. They are tested by `tests/python/test_long_sums.py` for each
+kernel that adds or multiplies; what is made of other operators adds by means of these. Elements at
+named places (`index_add`, `scatter_add`, `index_put` with `accumulate`) are kept in double where
+there are four times as many to add as places.
+
+{_sum_rows(measured)}
+
+A product of matrices with more than 16384 terms is made of such pieces, too. Other kernels have
+no long sums: {_others()}.
 """
+
+
+def _others() -> str:
+    return "; ".join(
+        f"{', '.join(f'`{n}`' for n in names.split())} {why}" for why, names in OTHERS.items()
+    )
 
 
 def without_measurements(page: str) -> list[str]:
@@ -82,7 +115,8 @@ def without_measurements(page: str) -> list[str]:
 
 
 def largest(bounds: Mapping[str, Bound]) -> dict[tuple[str, str], float]:
-    return {
+    sums = {(kernel, str(count)): error(kernel, count) for kernel in SUMS for count in COUNTS}
+    return sums | {
         (operator, dtype): measure(operator, dtype, bound.unit_of(dtype), bound.inside).ulps
         for operator, bound in bounds.items()
         for dtype in (*REAL, *COMPLEX)
