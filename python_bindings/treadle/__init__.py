@@ -108,7 +108,7 @@ e = _math.e
 newaxis = None
 
 # What is standard among the names here, and all of the standard in array_api.
-__array_api_version__ = "2024.12"
+__array_api_version__ = "2025.12"
 
 # Names imported at their first use, beside the modules of the package.
 _LAZY = {

@@ -16,8 +16,9 @@ from typing import Any, Optional
 from treadle import _C
 from treadle._C import Tensor
 
-# Everything that is called the same in these meets the version before it.
-VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+# Everything that is called the same in these meets the version before it, but for lists that
+# became tuples in 2025.12.
+VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
 def _array_namespace(self: Tensor, /, *, api_version: Optional[str] = None) -> ModuleType:

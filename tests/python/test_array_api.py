@@ -15,7 +15,7 @@ import treadle
 
 xp = treadle.array_api
 
-# The standard's signatures, version 2024.12.
+# The standard's signatures, version 2025.12.
 UNARY = (
     "abs acos acosh asin asinh atan atanh bitwise_invert ceil conj cos cosh exp expm1 floor imag "
     "isfinite isinf isnan log log10 log1p log2 logical_not negative positive real reciprocal round "
@@ -37,6 +37,7 @@ argsort(x, /, *, axis=-1, descending=False, stable=True)
 asarray(obj, /, *, dtype=None, device=None, copy=None)
 astype(x, dtype, /, *, copy=True, device=None)
 broadcast_arrays(*arrays)
+broadcast_shapes(*shapes)
 broadcast_to(x, /, shape)
 can_cast(from_, to, /)
 clip(x, /, min=None, max=None)
@@ -56,6 +57,7 @@ full(shape, fill_value, *, dtype=None, device=None)
 full_like(x, /, fill_value, *, dtype=None, device=None)
 iinfo(type, /)
 isdtype(dtype, kind)
+isin(x1, x2, /, *, invert=False)
 linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True)
 matmul(x1, x2, /)
 matrix_transpose(x, /)
@@ -99,7 +101,9 @@ linalg.cholesky(x, /, *, upper=False)
 linalg.cross(x1, x2, /, *, axis=-1)
 linalg.det(x, /)
 linalg.diagonal(x, /, *, offset=0)
+linalg.eig(x, /)
 linalg.eigh(x, /)
+linalg.eigvals(x, /)
 linalg.eigvalsh(x, /)
 linalg.inv(x, /)
 linalg.matmul(x1, x2, /)
@@ -173,8 +177,8 @@ def test_constants() -> None:
 
 
 def test_version() -> None:
-    assert xp.__array_api_version__ == "2024.12"
-    assert treadle.__array_api_version__ == "2024.12"
+    assert xp.__array_api_version__ == "2025.12"
+    assert treadle.__array_api_version__ == "2025.12"
 
 
 # ---- dtypes ----
@@ -570,3 +574,73 @@ def test_indexing() -> None:
     assert int(xp.min(x[0])) == 7
     with pytest.raises(IndexError):
         x[2]
+
+
+def test_the_operators_of_an_array_are_the_standards() -> None:
+    x, wide = xp.ones(2), xp.asarray(1.0, dtype=xp.float64)
+    for result in (x + wide, wide + x, x - wide, x / wide, xp.asarray(2, dtype=xp.int8) ** x):
+        assert result.dtype in (xp.float64, xp.float32)
+    assert (x + wide).dtype == (wide * x).dtype == xp.float64
+    small, large = xp.ones(2, dtype=xp.int8), xp.asarray(1, dtype=xp.int32)
+    assert (small & large).dtype == (small << large).dtype == xp.int32
+    assert (x + 1).dtype == (2.0 * x).dtype == xp.float32
+    assert xp.all((x == 1) & (x >= wide)) and hash(x) == id(x)
+    inf = xp.asarray(xp.inf)
+    assert float(inf // 1.0) == xp.inf and str(float(xp.asarray(1.0) // -inf)) == "-0.0"
+
+
+def test_an_operator_in_place_keeps_the_dtype() -> None:
+    x = xp.ones(2)
+    alias = x
+    x += xp.asarray(2.0)
+    x //= 2.0
+    assert x is alias and x.tolist() == [1, 1]
+    with pytest.raises(TypeError, match="__iadd__: expected a result of dtype treadle.float32 and"):
+        x += xp.asarray(1.0, dtype=xp.float64)
+    with pytest.raises(TypeError):
+        x + "1"
+
+
+def test_what_is_made_and_computed_is_an_array() -> None:
+    made = (
+        xp.arange(3.0), xp.asarray([1.0]), xp.empty(2), xp.eye(2), xp.full((2,), 1.0),
+        xp.linspace(0, 1, 3), xp.ones(2), xp.zeros(2), xp.from_dlpack(np.ones(2)),
+        xp.eye(2, k=1), xp.fft.fftfreq(4), xp.fft.rfftfreq(4),
+    )  # fmt: skip
+    for x in made:
+        assert type(x) is type(xp.ones(1)) and isinstance(x, treadle.Tensor)
+        assert type(xp.exp(x)) is type(x[:1]) is type(xp.sum(x)) is type(x)
+    assert type(xp.exp(treadle.ones(2))) is treadle.Tensor
+
+
+def test_steps_go_back() -> None:
+    x = xp.reshape(xp.arange(12), (3, 4))
+    a = np.arange(12).reshape(3, 4)
+    for key in (np.s_[::-1], np.s_[:, ::-2], np.s_[2:0:-1, 3:-5:-1], np.s_[..., 1::-1], np.s_[5:9:-1]):
+        assert xp.asarray(x[key]).tolist() == a[key].tolist()
+    x[::-1, 0] = xp.asarray([7, 8, 9])
+    assert x[:, 0].tolist() == [9, 8, 7]
+
+
+def test_edges_of_creation_and_casts() -> None:
+    for args in ((1.0, 0, 1), (1, 0.0, 1), (1, 0, 1.0)):
+        assert xp.arange(*args).dtype == xp.float32 and xp.arange(*args).shape == (0,)
+    assert xp.arange(1, 0, 1).dtype == xp.int64
+    assert not xp.can_cast(xp.uint64, xp.int8) and not xp.can_cast(xp.int8, xp.uint64)
+    assert xp.can_cast(xp.uint8, xp.uint64) and xp.can_cast(xp.uint32, xp.int64)
+    assert xp.full((), 1e39j).imag == xp.inf
+
+
+def test_an_empty_mask_names_nothing() -> None:
+    x = xp.ones((2, 3))
+    for mask, shape in (((0,), (0, 3)), ((0, 3), (0,)), ((2, 0), (0,)), ((0, 0), (0,))):
+        assert x[xp.zeros(mask, dtype=xp.bool)].shape == shape
+    with pytest.raises(IndexError):
+        x[xp.zeros((0, 4), dtype=xp.bool)]
+
+
+def test_zeros_of_complex_functions() -> None:
+    y = xp.expm1(xp.asarray(complex(-0.0, 0.0)))
+    assert str(float(y.real)) == "0.0"
+    y = xp.tanh(xp.asarray(complex(xp.inf, 2.0)))
+    assert str(complex(y)) == "(1+0j)"

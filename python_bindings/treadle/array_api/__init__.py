@@ -1,4 +1,4 @@
-"""The Python array API standard, version 2024.12: what `x.__array_namespace__()` returns.
+"""The Python array API standard, version 2025.12: what `x.__array_namespace__()` returns.
 
     xp = x.__array_namespace__()
     xp.sum(x, axis=(0, 2), keepdims=True)
@@ -24,7 +24,7 @@ from treadle.array_api._products import matmul, matrix_transpose, tensordot, vec
 from treadle.array_api._reductions import *
 from treadle.array_api._searching import *
 
-__array_api_version__ = "2024.12"
+__array_api_version__ = "2025.12"
 
 bool = _C.bool
 int8, int16, int32, int64 = _C.int8, _C.int16, _C.int32, _C.int64

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any, List, Optional, Tuple, Union
+from typing import Any, Optional, Tuple, Union
 
 import treadle
 from treadle import Tensor, _C
@@ -186,11 +186,11 @@ def linspace(
     return as_array(points if endpoint else points[:-1])
 
 
-def meshgrid(*arrays: Tensor, indexing: str = "xy") -> List[Tensor]:
+def meshgrid(*arrays: Tensor, indexing: str = "xy") -> Tuple[Tensor, ...]:
     """The values of 1-dim arrays along one dimension each of a common grid."""
     if len({a.dtype for a in arrays}) > 1:
         raise ValueError(f"meshgrid: expected arrays of one dtype, got {[a.dtype for a in arrays]}")
-    return list(_C.meshgrid(list(arrays), indexing=indexing)) if arrays else []
+    return tuple(_C.meshgrid(list(arrays), indexing=indexing)) if arrays else ()
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Optional, Tuple
 
 from treadle import _C
 from treadle.array_api._dtypes import Dtype, Kind, isdtype
@@ -38,9 +38,9 @@ class Info:
             "indexing": _C.int64,
         }
 
-    def devices(self) -> List[_C.device]:
+    def devices(self) -> Tuple[_C.device, ...]:
         """Every device that arrays can be on."""
-        return [_C.device("cpu")]
+        return (_C.device("cpu"),)
 
     def dtypes(self, *, device: Any = None, kind: Optional[Kind] = None) -> Dict[str, Dtype]:
         """The standard's dtypes, of a kind if one is named."""

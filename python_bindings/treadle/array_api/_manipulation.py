@@ -5,10 +5,11 @@ from __future__ import annotations
 import builtins
 from typing import List, Optional, Tuple, Union
 
+import treadle
 from treadle import Tensor, _C
 
 __all__ = [
-    "broadcast_arrays", "broadcast_to", "concat", "expand_dims", "flip", "moveaxis",
+    "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims", "flip", "moveaxis",
     "permute_dims", "repeat", "reshape", "roll", "squeeze", "stack", "take", "take_along_axis",
     "tile", "unstack",
 ]  # fmt: skip
@@ -20,9 +21,19 @@ def _tuple(axis: Axes) -> Tuple[int, ...]:
     return (axis,) if isinstance(axis, int) else tuple(axis)
 
 
-def broadcast_arrays(*arrays: Tensor) -> List[Tensor]:
+def broadcast_arrays(*arrays: Tensor) -> Tuple[Tensor, ...]:
     """The arrays, each in the shape to which all broadcast."""
-    return list(_C.broadcast_tensors(list(arrays))) if arrays else []
+    return tuple(_C.broadcast_tensors(list(arrays))) if arrays else ()
+
+
+def broadcast_shapes(*shapes: Tuple[int, ...]) -> Tuple[int, ...]:
+    """The shape to which all broadcast."""
+    try:
+        return tuple(treadle.broadcast_shapes(*shapes)) if shapes else ()
+    except RuntimeError as error:
+        raise ValueError(
+            f"broadcast_shapes: expected shapes that broadcast, got {shapes}"
+        ) from error
 
 
 def broadcast_to(x: Tensor, /, shape: Tuple[int, ...]) -> Tensor:
@@ -42,13 +53,19 @@ def concat(
     return _C.cat(arrays, axis)
 
 
-def expand_dims(x: Tensor, /, axis: int = 0) -> Tensor:
-    """`x` with a new dimension of size 1.
+def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
+    """`x` with new dimensions of size 1, at these places of the result.
 
     The standard first had `axis` as a keyword with a default, then as an argument without one; this
     takes both.
     """
-    return _C.unsqueeze(x, axis)
+    axes = _tuple(axis)
+    rank = x.ndim + len(axes)
+    if not builtins.all(-rank <= a < rank for a in axes) or len({a % rank for a in axes}) < len(axes):
+        raise ValueError(f"expand_dims: expected different axes in [{-rank}, {rank - 1}], got {axis}")
+    for a in sorted(a % rank for a in axes):
+        x = _C.unsqueeze(x, a)
+    return x
 
 
 def flip(x: Tensor, /, *, axis: Optional[Axes] = None) -> Tensor:

@@ -9,7 +9,7 @@ from treadle import Tensor, _C
 from treadle.array_api._dtypes import Array, together
 
 __all__ = [
-    "argmax", "argmin", "argsort", "nonzero", "searchsorted", "sort", "unique_all",
+    "argmax", "argmin", "argsort", "isin", "nonzero", "searchsorted", "sort", "unique_all",
     "unique_counts", "unique_inverse", "unique_values", "where",
 ]  # fmt: skip
 
@@ -35,8 +35,13 @@ def nonzero(x: Tensor, /) -> Tuple[Tensor, ...]:
     return tuple(_C.nonzero_numpy(x))
 
 
+def isin(x1: Array, x2: Array, /, *, invert: builtins.bool = False) -> Tensor:
+    """Whether each element of `x1` is one of `x2`; with invert=True, whether it is none."""
+    return _C.isin(*together("isin", x1, x2), invert=invert)
+
+
 def searchsorted(
-    x1: Tensor, x2: Tensor, /, *, side: str = "left", sorter: Optional[Tensor] = None
+    x1: Tensor, x2: Array, /, *, side: str = "left", sorter: Optional[Tensor] = None
 ) -> Tensor:
     """Where in sorted `x1` the values `x2` belong: before equal ones, with side="right" after."""
     sequence, values = together("searchsorted", x1, x2)

@@ -12,10 +12,17 @@ from treadle.array_api._dtypes import Dtype, together
 from treadle.array_api._products import matmul, matrix_transpose, tensordot, vecdot
 
 __all__ = [
-    "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm",
+    "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matmul", "matrix_norm",
     "matrix_power", "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve",
     "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
+
+
+class EigResult(NamedTuple):
+    """What eig returns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
 
 
 class EighResult(NamedTuple):
@@ -72,6 +79,16 @@ def det(x: Tensor, /) -> Tensor:
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     """The diagonals of matrices."""
     return _C.diagonal(x, offset, -2, -1)
+
+
+def eig(x: Tensor, /) -> EigResult:
+    """Eigenvalues and eigenvectors of square matrices, complex ones always."""
+    return EigResult(*_linalg.eig(x))
+
+
+def eigvals(x: Tensor, /) -> Tensor:
+    """The eigenvalues that `eig` gives."""
+    return _linalg.eigvals(x)
 
 
 def eigh(x: Tensor, /) -> EighResult:

@@ -135,6 +135,8 @@ def scalar_tensor(make: Maker) -> Iterator[Sample]:
         dtype=_dtype(make),
         expect=lambda v, dtype: np.asarray(v, dtype=NUMPY_TYPES[make.dtype]),
     )
+    if make.dtype == "float32":
+        yield Sample(2, expect=lambda v: np.float32(v))
 
 
 def _arange(make: Maker, *bounds: Any) -> Sample:

@@ -258,6 +258,9 @@ samples("slice.Tensor", "slice_copy.Tensor")(
         ((5, 4), 0, -9, 9, 3),
         ((7,), 0, 1, None, 3),
         ((0, 4), 0, 0, 2),
+        ((5, 4), 0, None, None, -1),
+        ((5, 4), 1, 2, None, -2),
+        ((7,), 0, 9, 1, -3),
     )
 )
 DIAGONALS = (

@@ -63,6 +63,9 @@ samples("slice_scatter")(
         ((5, 4), 0, 4, 2),
         ((7,), 0, -9, 9, 3),
         ((0, 4), 1, 1, 2),
+        ((5, 4), 0, None, None, -1),
+        ((5, 4), 1, 2, None, -2),
+        ((7,), 0, 9, 1, -3),
     )
 )
 samples("diagonal_scatter")(
