@@ -373,3 +373,58 @@ def test_gradients_of_reading_and_writing(name: str) -> None:
             return y
 
         assert treadle.autograd.gradcheck(write, (x, value))
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_slices_go_back(grad: bool) -> None:
+    a = np.arange(24.0).reshape(4, 6)
+    x = treadle.from_numpy(a.copy()).requires_grad_(grad)
+    keys = (
+        np.s_[::-1], np.s_[:, ::-1], np.s_[::-1, ::-2], np.s_[3:0:-2, 1], np.s_[:, -2:-9:-3],
+        np.s_[1:3:-1], np.s_[9::-1], np.s_[None, ..., 4:1:-1], np.s_[:: -(2**62)], np.s_[0:0][::-1],
+        np.s_[2::-1, [1, 3]],
+    )  # fmt: skip
+    for key in keys:
+        np.testing.assert_array_equal(x[key].detach().numpy(), a[key])
+    view = x.detach()[::-1]
+    assert view.stride(0) == -6 and view.data_ptr() != x.data_ptr()
+    view[0] = 0
+    assert x[3].tolist() == [0] * 6
+
+
+def test_a_view_that_goes_back_has_a_gradient() -> None:
+    x = treadle.arange(5.0).requires_grad_()
+    (x[::-2] * treadle.tensor([1.0, 2.0, 3.0])).sum().backward()
+    assert x.grad.tolist() == [3, 0, 2, 0, 1]
+    y = treadle.zeros(4, requires_grad=True) * 1
+    y[::-1] += treadle.tensor([1.0, 2.0, 3.0, 4.0])
+    y[:2][::-1].sum().backward()
+    assert y.tolist() == [4, 3, 2, 1]
+
+
+def test_operators_take_views_that_go_back() -> None:
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((6, 5)).astype(np.float32)
+    x, back = treadle.from_numpy(a)[::-1, ::-1], np.ascontiguousarray(a[::-1, ::-1])
+    y = treadle.from_numpy(back)
+    calls = (
+        lambda t: t.exp(), lambda t: t.sum(0), lambda t: t.sum(), lambda t: t @ t.t(),
+        lambda t: t.softmax(1), lambda t: t.sort(1)[0], lambda t: t.cumsum(0), lambda t: t.clone(),
+        lambda t: t.reshape(-1), lambda t: t.t().contiguous(), lambda t: treadle.cat([t, t]),
+        lambda t: t[treadle.tensor([2, 0])], lambda t: t.gather(0, treadle.zeros(2, 5).long()),
+        lambda t: t.max(0)[1], lambda t: t.argmax(), lambda t: treadle.conv1d(t[None], t[None]),
+        lambda t: t.view(2, 3, 5), lambda t: t.unfold(0, 2, 2), lambda t: treadle.empty_like(t) * 0,
+        lambda t: t.clone().add_(t), lambda t: t.topk(2)[0], lambda t: t.var(0), lambda t: t + t[:1],
+    )  # fmt: skip
+    for i, call in enumerate(calls):
+        np.testing.assert_array_equal(call(x).numpy(), call(y).numpy(), err_msg=str(i))
+
+
+def test_a_list_of_lists_is_a_tuple_of_indices() -> None:
+    x = treadle.arange(9).reshape(3, 3)
+    with pytest.warns(UserWarning, match="index: a list of lists is read as a tuple of indices"):
+        assert x[[[0, 1], [1, 0]]].tolist() == [1, 3]
+    with pytest.warns(UserWarning, match="write x.tuple.index.. for that"):
+        x[[[0, 1], [1, 0]]] = 0
+    assert x[0, 1] == 0 and x[1, 0] == 0
+    assert x[treadle.tensor([[0, 1], [1, 0]])].shape == (2, 2, 3)

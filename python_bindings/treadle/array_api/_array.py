@@ -64,10 +64,14 @@ def _in_place(name: str, function: Callable[..., Tensor]) -> Callable[..., Any]:
         if not isinstance(y, _NUMBERS):
             return NotImplemented
         result = function(x, y)
-        if result.dtype != x.dtype or result.shape != x.shape:
+        if result.dtype != x.dtype:
             raise TypeError(
-                f"{name}: expected a result of dtype {x.dtype} and shape {tuple(x.shape)}, got "
-                f"{result.dtype} and {tuple(result.shape)}"
+                f"{name}: expected a result of dtype {x.dtype}, got one of {result.dtype}"
+            )
+        if result.shape != x.shape:
+            kind = "product" if function is _products.matmul else "result"
+            raise ValueError(
+                f"{name}: expected a {kind} of shape {tuple(x.shape)}, got {tuple(result.shape)}"
             )
         return x.copy_(result)
 
