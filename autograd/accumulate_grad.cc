@@ -1,31 +1,58 @@
 // Adding up gradients at leaves.
 #include "autograd/accumulate_grad.h"
 
-#include <thread>
+#include <array>
+#include <mutex>
 
 #include "aten/ops/add.h"
 #include "aten/ops/clone.h"
+#include "aten/ops/copy_.h"
+#include "aten/shape/views.h"
+#include "autograd/visit.h"
 
 namespace treadle::autograd {
 namespace {
 
-// Guards AutogradMeta::grad_accumulator; held for a few instructions.
-class MetaLock {
- public:
-  explicit MetaLock(AutogradMeta& meta) : meta_(meta) {
-    while (meta_.lock.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
-  }
-  ~MetaLock() { meta_.lock.clear(std::memory_order_release); }
-  MetaLock(const MetaLock&) = delete;
-  MetaLock& operator=(const MetaLock&) = delete;
+// Who adds to the gradient of a tensor: one backward pass at a time. An operator may run code of the
+// program's, which may go backward itself, so the lock may be taken again by the same thread.
+std::recursive_mutex& adding_to(const Tensor& t) {
+  static std::array<std::recursive_mutex, 64> all;
+  return all[reinterpret_cast<uintptr_t>(t.impl()) / alignof(std::max_align_t) % all.size()];
+}
 
- private:
-  AutogradMeta& meta_;
-};
+// Puts `now` in the place of `before`; false when somebody has set another gradient meanwhile.
+bool replace_grad(AutogradMeta& meta, const Tensor& before, Tensor now) {
+  const std::lock_guard lock(meta.lock);
+  if (!meta.grad.is_same(before)) return false;
+  std::swap(meta.grad, now);
+  return true;
+}
 
 // Whether nobody else can see the values of `t`.
 bool is_sole_owner(const Tensor& t) {
   return t.impl()->use_count() == 1 && t.storage()->use_count() == 1 && t.storage()->owns_memory();
+}
+
+// Whether `grad` lies in memory as a gradient of `t` should: as `t` does where its elements fill
+// their memory, else in order.
+bool is_laid_out(const Tensor& grad, const Tensor& t) {
+  if (t.is_contiguous() || !shape::is_dense(t)) return grad.is_contiguous();
+  for (int64_t d = 0; d < t.dim(); ++d) {
+    if (t.sizes()[d] != 1 && grad.strides()[d] != t.strides()[d]) return false;
+  }
+  return true;
+}
+
+// The first gradient of `t`: what came, where nobody else has it and it lies in memory as `t` does,
+// else a copy that does. So `t.grad.view(-1)` works where `t.view(-1)` does.
+Tensor as_gradient_of(const Tensor& t, Tensor& grad) {
+  if (is_laid_out(grad, t)) {
+    return !grad_enabled() && is_sole_owner(grad) ? std::move(grad) : aten::clone(grad);
+  }
+  const DimVector strides =
+      shape::is_dense(t) ? DimVector(t.strides()) : contiguous_strides(t.sizes());
+  return aten::copy_(empty_strided_tensor(grad.sizes(), strides, grad.dtype(), grad.device()),
+                     grad);
 }
 
 }  // namespace
@@ -36,13 +63,15 @@ AccumulateGrad::AccumulateGrad(Tensor leaf) : Node(kFirstInQueue), leaf_(std::mo
 
 AccumulateGrad::~AccumulateGrad() = default;
 
+void AccumulateGrad::visit_held(OwnedWalk& walk) const { walk.tensor(leaf_); }
+
 // The leaf knows its accumulator without owning it, so another thread may take a reference until
 // the entry is cleared.
 void AccumulateGrad::destroy() {
   if (AutogradMeta* meta = meta_of(leaf_)) {
     bool taken;
     {
-      MetaLock lock(*meta);
+      const std::lock_guard lock(meta->lock);
       // The count stays at one when the last owner lets go without contention.
       taken = use_count() > 1;
       if (!taken && meta->grad_accumulator == this) meta->grad_accumulator = nullptr;
@@ -58,12 +87,12 @@ void AccumulateGrad::destroy() {
 NodePtr grad_accumulator(const Tensor& leaf) {
   AutogradMeta& meta = ensure_meta(leaf);
   {
-    MetaLock lock(meta);
+    const std::lock_guard lock(meta.lock);
     if (meta.grad_accumulator && meta.grad_accumulator->try_retain())
       return NodePtr::adopt(meta.grad_accumulator);
   }
   NodePtr made = make_intrusive<AccumulateGrad>(leaf);
-  MetaLock lock(meta);
+  const std::lock_guard lock(meta.lock);
   if (meta.grad_accumulator && meta.grad_accumulator->try_retain())
     return NodePtr::adopt(meta.grad_accumulator);
   meta.grad_accumulator = made.get();
@@ -72,36 +101,37 @@ NodePtr grad_accumulator(const Tensor& leaf) {
 
 void accumulate_into(const Tensor& t, Tensor grad) {
   AutogradMeta& meta = ensure_meta(t);
-  if (grad_enabled()) {
-    // create_graph: .grad is part of a graph itself, so nothing is changed in place.
-    meta.grad = meta.grad.defined() ? aten::add(meta.grad, grad) : aten::clone(grad);
-    return;
+  const std::lock_guard adding(adding_to(t));
+  for (;;) {
+    const Tensor before = grad_of(t);
+    if (!before.defined()) {
+      if (replace_grad(meta, before, as_gradient_of(t, grad))) return;
+      continue;
+    }
+    // In place, but where .grad is part of a graph itself (create_graph) or has a history that an
+    // in-place change would spoil.
+    if (!grad_enabled() && !before.requires_grad()) {
+      aten::add_(before, grad);
+      return;
+    }
+    if (replace_grad(meta, before, aten::add(before, grad))) return;
   }
-  if (meta.grad.defined()) {
-    // Out of place where the old gradient has a history that an in-place change would spoil.
-    if (meta.grad.requires_grad())
-      meta.grad = aten::add(meta.grad, grad);
-    else
-      aten::add_(meta.grad, grad);
-    return;
-  }
-  // An expanded gradient has fewer bytes than elements: it cannot be added to.
-  const bool same_layout =
-      grad.is_contiguous() || (grad.strides() == t.strides() &&
-                               grad.storage()->nbytes() >= static_cast<size_t>(grad.nbytes()));
-  meta.grad = same_layout && is_sole_owner(grad) ? std::move(grad) : aten::clone(grad);
 }
 
 Grads AccumulateGrad::apply(Grads&& grads) {
   Tensor grad = std::move(grads[0]);
   if (!grad.defined()) return {};
   const AutogradMeta* meta = meta_of(leaf_);
+  if (const NodePtr maker = grad_fn(leaf_)) {
+    fail<ErrorKind::Runtime>("AccumulateGrad: expected a leaf, got a tensor that was made the result "
+                             "of ",
+                             maker->name(), " by an in-place operation after it was used");
+  }
   // The leaf may have been frozen since.
   if (!leaf_.requires_grad()) return {};
-  const std::lock_guard<std::mutex> guard(mutex_);
   accumulate_into(leaf_, std::move(grad));
-  if (meta->hooks) {
-    for (const auto& [id, hook] : meta->hooks->post_accumulate.snapshot()) (*hook)(leaf_);
+  if (const LeafHooks* hooks = meta->hooks.get()) {
+    for (const auto& entry : hooks->post_accumulate.snapshot()) (*entry.hook)(leaf_);
   }
   return {};
 }

@@ -2,8 +2,6 @@
 // buffer when nobody else has it.
 #pragma once
 
-#include <mutex>
-
 #include "autograd/meta.h"
 
 namespace treadle::autograd {
@@ -18,13 +16,14 @@ class AccumulateGrad final : public Node {
 
  protected:
   void destroy() override;
+  void visit_held(OwnedWalk& walk) const override;
 
  private:
   Tensor leaf_;
-  std::mutex mutex_;  // two backward passes may meet here
 };
 
-// Adds `grad` to `t.grad`.
+// Adds `grad` to `t.grad`. Two backward passes may meet here, and the program may set another
+// gradient meanwhile.
 void accumulate_into(const Tensor& t, Tensor grad);
 
 // The accumulator of a leaf, made if there is none.

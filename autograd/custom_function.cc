@@ -6,12 +6,24 @@
 
 #include "autograd/record.h"
 #include "autograd/view.h"
+#include "autograd/visit.h"
 
 namespace treadle::autograd {
 namespace {
 
 bool contains(TensorList list, const Tensor& t) {
   return std::any_of(list.begin(), list.end(), [&](const Tensor& x) { return x.is_same(t); });
+}
+
+// The edge of `node` through which the gradient of its argument `t` goes; none of them where the
+// argument has no gradient.
+size_t edge_of(const Node& node, const Tensor& t) {
+  const Edge edge = gradient_edge(t);
+  size_t i = 0;
+  while (i < node.num_outputs() && !(edge.valid() && node.edge(i).node == edge.node &&
+                                     node.edge(i).input_nr == edge.input_nr))
+    ++i;
+  return i;
 }
 
 bool is_recorded(const Node& node) {
@@ -25,6 +37,8 @@ std::vector<Tensor> FunctionContext::saved_tensors() const {
   check<ErrorKind::Runtime>(node_ != nullptr, "saved_tensors: expected to be called in backward");
   return saved_.unpack(*node_, "a tensor given to save_for_backward");
 }
+
+void FunctionNode::visit_held(OwnedWalk& walk) const { walk.saved(context.saved_); }
 
 Grads FunctionNode::apply(Grads&& grads) {
   if (context.materialize_grads_) {
@@ -84,7 +98,7 @@ std::vector<Tensor> finish_function(FunctionNode* node, TensorList inputs,
       check<ErrorKind::Runtime>(
           !view_of(output) || outputs.size() == 1, node->name(),
           ": a view can be modified in place only by a Function with one output");
-      rebase_history(output, owner);
+      rebase_history(output, owner, edge_of(*node, output));
     } else if (is_input) {
       output = as_view(
           output,

@@ -64,6 +64,7 @@ class FunctionNode : public Node {
   FunctionNode() { context.node_ = this; }
   Grads apply(Grads&& grads) final;
   void release_saved() override { context.saved_.release(); }
+  void visit_held(OwnedWalk& walk) const override;
   virtual Grads call_backward(const Grads& grads) = 0;
 
   FunctionContext context;

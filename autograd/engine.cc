@@ -16,7 +16,8 @@ namespace {
 
 thread_local constinit GraphTask* current_task = nullptr;
 
-// The layers and modes of a backward do not depend on where it is called from.
+// The modes of a backward, and the layers that are left out, do not depend on where it is called from.
+// Layers that a region adds stay: a backward inside autocast runs in its dtypes.
 class BackwardScope {
  public:
   BackwardScope(GraphTask& task, bool create_graph)
@@ -77,16 +78,17 @@ void run_tensor_hooks(Node& node, Grads& grads) {
   if (const auto* leaf =
           node.sequence_nr() == kFirstInQueue ? dynamic_cast<AccumulateGrad*>(&node) : nullptr) {
     const AutogradMeta* meta = meta_of(leaf->leaf());
-    if (!meta || !meta->hooks || !grads[0].defined()) return;
-    for (const auto& [id, hook] : meta->hooks->tensor.snapshot())
-      apply_tensor_hook(*hook, node, grads[0]);
+    const LeafHooks* hooks = meta ? meta->hooks.get() : nullptr;
+    if (!hooks || !grads[0].defined()) return;
+    for (const auto& entry : hooks->tensor.snapshot())
+      apply_tensor_hook(*entry.hook, node, grads[0]);
     return;
   }
   if (!node.hooks()) return;
-  const auto run = [&](std::vector<NodeHooks::OnTensor> list) {
-    for (const NodeHooks::OnTensor& h : list) {
-      if (h.input_nr < grads.size() && grads[h.input_nr].defined()) {
-        apply_tensor_hook(*h.hook, node, grads[h.input_nr]);
+  const auto run = [&](const HookList<TensorHook>& list) {
+    for (const auto& entry : list.snapshot()) {
+      if (entry.input_nr < grads.size() && grads[entry.input_nr].defined()) {
+        apply_tensor_hook(*entry.hook, node, grads[entry.input_nr]);
       }
     }
   };
@@ -105,8 +107,8 @@ Grads call_node(Node& node, Grads grads) {
                                  [&] { return profiled_name(node); });
   if (!node.hooks() || (node.hooks()->pre.empty() && node.hooks()->post.empty()))
     return node.apply(std::move(grads));
-  for (const auto& [id, hook] : node.hooks()->pre.snapshot()) {
-    Grads replaced = (*hook)(grads);
+  for (const auto& entry : node.hooks()->pre.snapshot()) {
+    Grads replaced = (*entry.hook)(grads);
     if (replaced.empty()) continue;
     check<ErrorKind::Runtime>(replaced.size() == grads.size(), node.name(),
                               ": a pre-hook expected to return ", grads.size(), " gradients, got ",
@@ -115,8 +117,8 @@ Grads call_node(Node& node, Grads grads) {
   }
   const Grads given = grads;
   Grads result = node.apply(std::move(grads));
-  for (const auto& [id, hook] : node.hooks()->post.snapshot()) {
-    Grads replaced = (*hook)(result, given);
+  for (const auto& entry : node.hooks()->post.snapshot()) {
+    Grads replaced = (*entry.hook)(result, given);
     if (replaced.empty()) continue;
     check<ErrorKind::Runtime>(replaced.size() == result.size(), node.name(),
                               ": a hook expected to return ", result.size(), " gradients, got ",
@@ -131,7 +133,7 @@ bool fits(const InputMetadata& expected, const Tensor& grad) {
          grad.device() == expected.device;
 }
 
-void run_node(GraphTask& task, ReadyQueue& ready, uint32_t index, const WalkOptions& options) {
+void run_node(GraphTask& task, ReadyQueue& ready, uint32_t index) {
   // Exploring is over, so the reference stays good.
   GraphTask::State& state = task.state(index);
   Node& node = *state.node;
@@ -280,7 +282,7 @@ std::vector<Tensor> run_backward(ArrayRef<Edge> roots, Grads gradients, ArrayRef
       if (--state.dependencies == 0) ready.push(state.node->sequence_nr(), index);
     }
     gradients.clear();
-    while (!ready.empty()) run_node(task, ready, ready.pop(), options);
+    while (!ready.empty()) run_node(task, ready, ready.pop());
   }
   for (size_t i = 0; i < task.callbacks.size(); ++i) task.callbacks[i]();
   return std::move(task.results);

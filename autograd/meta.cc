@@ -9,34 +9,68 @@ namespace treadle::autograd {
 namespace {
 
 // The hook behind retain_grad(): it must not keep the tensor alive.
-void install_retain_hook(const Tensor& t, AutogradMeta& meta) {
+void install_retain_hook(const Tensor& t, AutogradMeta& meta, const Edge& maker) {
   if (!meta.weak) meta.weak = std::make_shared<WeakTensor>(t.impl());
   auto store = [weak = meta.weak](const Tensor& grad) {
     if (!grad.defined()) return Tensor();
     if (const Tensor self = weak->lock(); self.defined()) accumulate_into(self, grad);
     return Tensor();
   };
-  meta.grad_fn->ensure_hooks().retains_grad.push_back(
-      {meta.output_nr, next_hook_id(), std::make_shared<TensorHook>(std::move(store))});
+  maker.node->ensure_hooks().retains_grad.add(next_hook_id(), std::move(store), nullptr,
+                                              maker.input_nr);
 }
 
-void remove_retain_hook(AutogradMeta& meta) {
-  if (!meta.grad_fn || !meta.grad_fn->hooks()) return;
-  std::erase_if(meta.grad_fn->hooks()->retains_grad,
-                [&](const NodeHooks::OnTensor& h) { return h.input_nr == meta.output_nr; });
+void remove_retain_hook(const Edge& maker) {
+  if (!maker.valid() || !maker.node->hooks()) return;
+  maker.node->hooks()->retains_grad.remove_if(
+      [&](const HookList<TensorHook>::Entry& e) { return e.input_nr == maker.input_nr; });
 }
 
-void set_grad_fn(const Tensor& t, AutogradMeta& meta, NodePtr node, uint32_t output_nr) {
-  if (meta.retains_grad) remove_retain_hook(meta);
-  meta.grad_fn = std::move(node);
-  meta.output_nr = output_nr;
-  if (meta.retains_grad && meta.grad_fn) install_retain_hook(t, meta);
+// What made the tensor, as the meta says it now.
+Edge maker_in(const AutogradMeta& meta) {
+  const std::lock_guard lock(meta.lock);
+  return {meta.grad_fn, meta.output_nr};
+}
+
+// Puts `maker` in place, unless `still` says, under the lock, that it is not wanted any more.
+template <class Still>
+void set_maker(const Tensor& t, AutogradMeta& meta, Edge maker, Still&& still) {
+  {
+    const std::lock_guard lock(meta.lock);
+    if (!still()) return;
+    std::swap(meta.grad_fn, maker.node);
+    std::swap(meta.output_nr, maker.input_nr);
+  }
+  if (!meta.retains_grad) return;
+  remove_retain_hook(maker);
+  if (const Edge now = maker_in(meta); now.valid()) install_retain_hook(t, meta, now);
+}
+void set_maker(const Tensor& t, AutogradMeta& meta, Edge maker) {
+  set_maker(t, meta, std::move(maker), [] { return true; });
+}
+
+// The base was changed in place: the view gets a new node, which takes its gradient to the base.
+void renew(const Tensor& t, ViewMeta& view) {
+  const uint32_t history = meta_of(view.base)->history;
+  NodePtr node = view_node(t, view);
+  const uint32_t nr = node->add_input(t);
+  set_maker(t, view, {std::move(node), nr}, [&] {
+    // Another thread may have been faster.
+    return view.base_history.exchange(history) != history;
+  });
+}
+
+// The node that made `t`, brought up to date, and which of its outputs `t` is.
+Edge maker_of(const Tensor& t, AutogradMeta& meta) {
+  if (ViewMeta* view = meta.view(); view && view->stale() && view->base.requires_grad())
+    renew(t, *view);
+  return maker_in(meta);
 }
 
 }  // namespace
 
 AutogradMeta::~AutogradMeta() {
-  if (retains_grad) remove_retain_hook(*this);
+  if (retains_grad) remove_retain_hook({grad_fn, output_nr});
 }
 
 bool ViewMeta::stale() const {
@@ -64,24 +98,15 @@ void update_layer(const Tensor& t) {
 
 NodePtr grad_fn(const Tensor& t) {
   AutogradMeta* meta = meta_of(t);
-  if (!meta) return nullptr;
-  if (ViewMeta* view = meta->view(); view && view->stale() && view->base.requires_grad()) {
-    NodePtr node = view_node(t, *view);
-    const uint32_t nr = node->add_input(t);
-    set_grad_fn(t, *meta, std::move(node), nr);
-    view->base_history = meta_of(view->base)->history;
-  }
-  return meta->grad_fn;
+  return meta ? maker_of(t, *meta).node : nullptr;
 }
 
 Edge gradient_edge(const Tensor& t) {
   AutogradMeta* meta = meta_of(t);
   if (!meta) return {};
-  // grad_fn() only differs from the field for a view.
-  if (meta->view()) grad_fn(t);
-  if (meta->grad_fn) return {meta->grad_fn, meta->output_nr};
-  if (meta->leaf_requires_grad) return {grad_accumulator(t), 0};
-  return {};
+  Edge edge = maker_of(t, *meta);
+  if (!edge.valid() && meta->leaf_requires_grad) return {grad_accumulator(t), 0};
+  return edge;
 }
 
 void set_requires_grad(const Tensor& t, bool value) {
@@ -110,12 +135,23 @@ void retain_grad(const Tensor& t) {
   AutogradMeta& meta = ensure_meta(t);
   if (meta.retains_grad) return;
   meta.retains_grad = true;
-  install_retain_hook(t, meta);
+  install_retain_hook(t, maker_in(meta));
+}
+
+Tensor grad_of(const Tensor& t) {
+  const AutogradMeta* meta = meta_of(t);
+  if (!meta) return Tensor();
+  const std::lock_guard lock(meta->lock);
+  return meta->grad;
 }
 
 void set_grad(const Tensor& t, const Tensor& grad) {
+  const auto put = [](AutogradMeta& meta, Tensor value) {
+    const std::lock_guard lock(meta.lock);
+    std::swap(meta.grad, value);  // what was there goes after the lock is open
+  };
   if (!grad.defined()) {
-    if (AutogradMeta* meta = meta_of(t)) meta->grad.reset();
+    if (AutogradMeta* meta = meta_of(t)) put(*meta, Tensor());
     return;
   }
   check<ErrorKind::Runtime>(!grad.is_same(t), "grad: can't assign a Tensor as its own gradient");
@@ -125,7 +161,7 @@ void set_grad(const Tensor& t, const Tensor& grad) {
                             t.dtype(), ", got ", grad.dtype());
   check<ErrorKind::Runtime>(grad.device() == t.device(), "grad: expected a gradient on device ",
                             t.device(), ", got ", grad.device());
-  ensure_meta(t).grad = grad;
+  put(ensure_meta(t), grad);
 }
 
 void detach_in_place(const Tensor& t) {
@@ -134,38 +170,41 @@ void detach_in_place(const Tensor& t) {
   check<ErrorKind::Runtime>(!meta->view(),
                             "detach_: can't detach views in-place; use detach() instead, or "
                             "detach() and then view again");
-  set_grad_fn(t, *meta, nullptr, 0);
+  set_maker(t, *meta, {});
+  ++meta->history;
   meta->retains_grad = false;
   meta->leaf_requires_grad = false;
   update_layer(t);
 }
 
-HookId add_hook(const Tensor& t, TensorHook hook) {
+HookId add_hook(const Tensor& t, TensorHook hook, void* held) {
   check<ErrorKind::Runtime>(
       t.requires_grad(),
       "register_hook: cannot register a hook on a tensor that doesn't require gradient");
-  if (const NodePtr node = grad_fn(t))
-    return node->add_tensor_hook(meta_of(t)->output_nr, std::move(hook));
   AutogradMeta& meta = ensure_meta(t);
-  if (!meta.hooks) meta.hooks = std::make_unique<LeafHooks>();
-  return meta.hooks->tensor.add(next_hook_id(), std::move(hook));
+  if (const Edge maker = maker_of(t, meta); maker.valid())
+    return maker.node->add_tensor_hook(maker.input_nr, std::move(hook), held);
+  const HookId id = next_hook_id();
+  meta.hooks.ensure().tensor.add(id, std::move(hook), held);
+  return id;
 }
 
-HookId add_post_accumulate_hook(const Tensor& t, std::function<void(const Tensor&)> hook) {
+HookId add_post_accumulate_hook(const Tensor& t, std::function<void(const Tensor&)> hook,
+                                void* held) {
   check<ErrorKind::Runtime>(
       t.requires_grad() && is_leaf(t),
       "register_post_accumulate_grad_hook: expected a leaf that requires gradient");
-  AutogradMeta& meta = ensure_meta(t);
-  if (!meta.hooks) meta.hooks = std::make_unique<LeafHooks>();
-  return meta.hooks->post_accumulate.add(next_hook_id(), std::move(hook));
+  const HookId id = next_hook_id();
+  ensure_meta(t).hooks.ensure().post_accumulate.add(id, std::move(hook), held);
+  return id;
 }
 
 void remove_hook(const Tensor& t, HookId id) {
   AutogradMeta* meta = meta_of(t);
   if (!meta) return;
-  if (meta->hooks && (meta->hooks->tensor.remove(id) || meta->hooks->post_accumulate.remove(id)))
-    return;
-  if (meta->grad_fn) meta->grad_fn->remove_hook(id);
+  LeafHooks* leaf = meta->hooks.get();
+  if (leaf && (leaf->tensor.remove(id) || leaf->post_accumulate.remove(id))) return;
+  if (const Edge maker = maker_in(*meta); maker.valid()) maker.node->remove_hook(id);
 }
 
 void set_history(const Tensor& output, const NodePtr& node) {
@@ -177,7 +216,9 @@ void set_history(const Tensor& output, const NodePtr& node) {
   AutogradMeta& meta = ensure_meta(output);
   check_internal(!meta.requires_grad(),
                  "an operator returned one of its arguments as a new tensor");
-  set_grad_fn(output, meta, node, nr);
+  // Nobody else knows the tensor yet.
+  meta.grad_fn = node;
+  meta.output_nr = nr;
   output.impl()->set_layer(Layer::Autograd, true);
 }
 
@@ -191,20 +232,20 @@ void add_edges(Node& node, TensorList list) {
   for (const Tensor& t : list) node.add_edge(gradient_edge(t));
 }
 
-void rebase_history(const Tensor& self, NodePtr node) {
+void rebase_history(const Tensor& self, NodePtr node, size_t edge) {
   const uint32_t nr = node->add_input(self);
   AutogradMeta& meta = ensure_meta(self);
   if (ViewMeta* view = meta.view()) {
     // The base takes in the change; the view's own node is made from the base when it is asked for.
     const Tensor base = view->base;
-    NodePtr slices = copy_slices(base, self, std::move(node));
+    NodePtr slices = copy_slices(base, self, std::move(node), edge);
     AutogradMeta& base_meta = ensure_meta(base);
     const uint32_t base_nr = slices->add_input(base);
-    set_grad_fn(base, base_meta, std::move(slices), base_nr);
+    set_maker(base, base_meta, {std::move(slices), base_nr});
     ++base_meta.history;
     update_layer(base);
   } else {
-    set_grad_fn(self, meta, std::move(node), nr);
+    set_maker(self, meta, {std::move(node), nr});
     ++meta.history;
   }
   update_layer(self);

@@ -27,16 +27,17 @@ struct AutogradMeta : AutogradMetaBase {
   bool requires_grad() const override { return leaf_requires_grad || grad_fn; }
   virtual ViewMeta* view() { return nullptr; }
 
-  Tensor grad;
-  NodePtr grad_fn;                   // of a view: may be out of date, see grad_fn(t)
+  Tensor grad;                       // under `lock`: see grad_of(), set_grad()
+  NodePtr grad_fn;                   // under `lock`; of a view: may be out of date, see grad_fn(t)
   Node* grad_accumulator = nullptr;  // not owned; under `lock`
-  std::unique_ptr<LeafHooks> hooks;
-  uint32_t output_nr = 0;  // which output of grad_fn
-  uint32_t history =
-      0;  // how often an operator changed the tensor in place and rebased its history
+  MadeOnce<LeafHooks> hooks;
+  uint32_t output_nr = 0;  // which output of grad_fn; under `lock`
+  // How often the history was rebased by an in-place operator, or cut off by detach_().
+  std::atomic<uint32_t> history{0};
   bool leaf_requires_grad = false;
   bool retains_grad = false;
-  std::atomic_flag lock = ATOMIC_FLAG_INIT;
+  // Other threads may go backward through the tensor, or read its gradient, at any time.
+  mutable SpinLock lock;
 };
 
 // How a view came to be, which decides whether it may be changed in place.
@@ -52,7 +53,7 @@ struct ViewMeta final : AutogradMeta {
 
   Tensor base;  // never a view itself
   ViewCreation creation;
-  uint32_t base_history;
+  std::atomic<uint32_t> base_history;
 };
 
 // Null when the tensor has none.
@@ -89,19 +90,20 @@ Edge gradient_edge(const Tensor& t);
 void set_requires_grad(const Tensor& t, bool value);
 // Keeps .grad of a non-leaf. RuntimeError when `t` does not require grad.
 void retain_grad(const Tensor& t);
-inline Tensor grad_of(const Tensor& t) { return meta_of(t) ? meta_of(t)->grad : Tensor(); }
-void set_grad(const Tensor& t,
-              const Tensor& grad);  // checks shape, dtype and device; undefined clears
+Tensor grad_of(const Tensor& t);
+// Checks shape, dtype and device; an undefined tensor clears.
+void set_grad(const Tensor& t, const Tensor& grad);
 // Cuts `t` off its history, in place. RuntimeError for a view.
 void detach_in_place(const Tensor& t);
 // The tensor `t` views, or undefined.
 inline Tensor base_of(const Tensor& t) { return view_of(t) ? view_of(t)->base : Tensor(); }
 
 // Runs when the gradient of `t` is known, and may replace it. RuntimeError when `t` does not
-// require grad.
-HookId add_hook(const Tensor& t, TensorHook hook);
+// require grad. `held` is the object that the hook keeps alive, if any: see visit.h.
+HookId add_hook(const Tensor& t, TensorHook hook, void* held = nullptr);
 // Runs after the gradient of the leaf `t` was added to its .grad.
-HookId add_post_accumulate_hook(const Tensor& t, std::function<void(const Tensor&)> hook);
+HookId add_post_accumulate_hook(const Tensor& t, std::function<void(const Tensor&)> hook,
+                                void* held = nullptr);
 void remove_hook(const Tensor& t, HookId id);
 
 // Makes `node` the maker of `output`, a new tensor. Undefined outputs and those of a dtype without

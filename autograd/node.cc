@@ -39,27 +39,28 @@ void Node::destroy() {
   list.running = false;
 }
 
-HookId Node::add_tensor_hook(uint32_t input_nr, TensorHook hook) {
+HookId Node::add_tensor_hook(uint32_t input_nr, TensorHook hook, void* held) {
   const HookId id = next_hook_id();
-  ensure_hooks().tensor.push_back({input_nr, id, std::make_shared<TensorHook>(std::move(hook))});
+  ensure_hooks().tensor.add(id, std::move(hook), held, input_nr);
   return id;
 }
 
-HookId Node::add_pre_hook(PreHook hook) {
-  return ensure_hooks().pre.add(next_hook_id(), std::move(hook));
+HookId Node::add_pre_hook(PreHook hook, void* held) {
+  const HookId id = next_hook_id();
+  ensure_hooks().pre.add(id, std::move(hook), held);
+  return id;
 }
 
-HookId Node::add_post_hook(PostHook hook) {
-  return ensure_hooks().post.add(next_hook_id(), std::move(hook));
+HookId Node::add_post_hook(PostHook hook, void* held) {
+  const HookId id = next_hook_id();
+  ensure_hooks().post.add(id, std::move(hook), held);
+  return id;
 }
 
 bool Node::remove_hook(HookId id) {
-  if (!hooks_) return false;
-  const auto erase_from = [&](std::vector<NodeHooks::OnTensor>& list) {
-    return std::erase_if(list, [&](const NodeHooks::OnTensor& h) { return h.id == id; }) > 0;
-  };
-  return erase_from(hooks_->tensor) || erase_from(hooks_->retains_grad) || hooks_->pre.remove(id) ||
-         hooks_->post.remove(id);
+  NodeHooks* all = hooks();
+  return all && (all->tensor.remove(id) || all->retains_grad.remove(id) || all->pre.remove(id) ||
+                 all->post.remove(id));
 }
 
 Grads UndifferentiableNode::apply(Grads&&) {

@@ -15,11 +15,13 @@
 #include <vector>
 
 #include "autograd/inline_vector.h"
+#include "autograd/spin_lock.h"
 #include "core/tensor.h"
 
 namespace treadle::autograd {
 
 class Node;
+class OwnedWalk;
 class SavedVisitor;
 using NodePtr = IntrusivePtr<Node>;
 
@@ -47,28 +49,53 @@ using PreHook = std::function<Grads(const Grads& grads)>;
 using PostHook = std::function<Grads(const Grads& grad_inputs, const Grads& grad_outputs)>;
 using HookId = uint64_t;
 
-// Hooks by id, run in the order they were added.
+// Hooks by id, run in the order they were added. Threads may add, remove and run at the same time.
 template <class Hook>
 class HookList {
  public:
-  HookId add(HookId id, Hook hook) {
-    hooks_.emplace_back(id, std::make_shared<Hook>(std::move(hook)));
-    return id;
+  struct Entry {
+    HookId id;
+    std::shared_ptr<const Hook> hook;
+    void* held;         // the object that the hook keeps alive, for visit.h; null for none
+    uint32_t input_nr;  // of a hook on a gradient: which input of the node it is
+  };
+  void add(HookId id, Hook hook, void* held = nullptr, uint32_t input_nr = 0) {
+    Entry entry{id, std::make_shared<const Hook>(std::move(hook)), held, input_nr};
+    const std::lock_guard lock(mutex_);
+    entries_.push_back(std::move(entry));
   }
   bool remove(HookId id) {
-    for (auto it = hooks_.begin(); it != hooks_.end(); ++it) {
-      if (it->first != id) continue;
-      hooks_.erase(it);
-      return true;
-    }
-    return false;
+    return remove_if([&](const Entry& e) { return e.id == id; });
   }
-  bool empty() const { return hooks_.empty(); }
+  template <class Which>
+  bool remove_if(Which&& which) {
+    std::vector<Entry> removed;  // destroyed after the lock is open
+    const std::lock_guard lock(mutex_);
+    for (size_t i = 0; i < entries_.size();) {
+      if (!which(std::as_const(entries_[i]))) {
+        ++i;
+        continue;
+      }
+      removed.push_back(std::move(entries_[i]));
+      entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    return !removed.empty();
+  }
+  bool empty() const {
+    const std::lock_guard lock(mutex_);
+    return entries_.empty();
+  }
   // A copy: a hook may add or remove hooks while the list runs.
-  std::vector<std::pair<HookId, std::shared_ptr<Hook>>> snapshot() const { return hooks_; }
+  std::vector<Entry> snapshot() const {
+    const std::lock_guard lock(mutex_);
+    return entries_;
+  }
+  // For the only owner of the list.
+  const std::vector<Entry>& entries() const { return entries_; }
 
  private:
-  std::vector<std::pair<HookId, std::shared_ptr<Hook>>> hooks_;
+  mutable std::mutex mutex_;
+  std::vector<Entry> entries_;
 };
 // Ids are unique in the process, so that a handle can be removed without knowing where its hook
 // went.
@@ -78,13 +105,8 @@ HookId next_hook_id();
 extern std::atomic<bool> watching_nodes;
 
 struct NodeHooks {
-  struct OnTensor {
-    uint32_t input_nr;
-    HookId id;
-    std::shared_ptr<TensorHook> hook;
-  };
-  std::vector<OnTensor> tensor;        // on the gradient of one output, as Tensor.register_hook
-  std::vector<OnTensor> retains_grad;  // after those: what fills .grad of a non-leaf
+  HookList<TensorHook> tensor;        // on the gradient of one output, as Tensor.register_hook
+  HookList<TensorHook> retains_grad;  // after those: what fills .grad of a non-leaf
   HookList<PreHook> pre;
   HookList<PostHook> post;
   std::shared_ptr<void> notes;  // what somebody outside keeps with the node
@@ -111,6 +133,8 @@ class Node : public RefCounted {
   virtual void release_saved() {}
   // Shows what was saved, by name.
   virtual void show_saved(SavedVisitor&) const {}
+  // Tells what the node holds besides its edges, its hooks and what show_saved() shows: see visit.h.
+  virtual void visit_held(OwnedWalk&) const {}
 
   uint64_t sequence_nr() const { return sequence_nr_; }
 
@@ -156,13 +180,11 @@ class Node : public RefCounted {
   }
 
   NodeHooks* hooks() const { return hooks_.get(); }
-  NodeHooks& ensure_hooks() {
-    if (!hooks_) hooks_ = std::make_unique<NodeHooks>();
-    return *hooks_;
-  }
-  HookId add_tensor_hook(uint32_t input_nr, TensorHook hook);
-  HookId add_pre_hook(PreHook hook);
-  HookId add_post_hook(PostHook hook);
+  NodeHooks& ensure_hooks() { return hooks_.ensure(); }
+  // `held`: see HookList.
+  HookId add_tensor_hook(uint32_t input_nr, TensorHook hook, void* held = nullptr);
+  HookId add_pre_hook(PreHook hook, void* held = nullptr);
+  HookId add_post_hook(PostHook hook, void* held = nullptr);
   bool remove_hook(HookId id);
 
   // For each edge of the node being applied on this thread, whether its gradient is wanted; null:
@@ -179,7 +201,7 @@ class Node : public RefCounted {
   uint64_t sequence_nr_;
   InlineVector<Edge, 2> edges_;
   InlineVector<InputMetadata, 1> inputs_;
-  std::unique_ptr<NodeHooks> hooks_;
+  MadeOnce<NodeHooks> hooks_;
   Node* next_to_destroy_ = nullptr;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "autograd/saved_visitor.h"
+#include "autograd/visit.h"
 
 namespace treadle::autograd {
 
@@ -12,14 +13,14 @@ thread_local constinit bool SavedTensor::any_hooks_ __attribute__((tls_model("in
 
 // What hooks made of the tensor, and what it takes to give the result of unpack() the tensor's
 // place in the graph.
-struct SavedTensor::Packed {
+struct SavedTensor::Packed final : RefCounted {
+  Packed(std::shared_ptr<SavedTensorHooks> hooks, Edge edge, bool is_output)
+      : hooks(std::move(hooks)), edge(std::move(edge)), is_output(is_output) {}
   std::shared_ptr<SavedTensorHooks> hooks;
   std::shared_ptr<void> value;
   Edge edge;  // invalid for an output
-  bool is_output = false;
+  bool is_output;
 };
-
-void SavedTensor::DeletePacked::operator()(Packed* p) const { delete p; }
 
 std::vector<std::shared_ptr<SavedTensorHooks>>& saved_tensor_hooks() {
   thread_local std::vector<std::shared_ptr<SavedTensorHooks>> hooks;
@@ -56,21 +57,21 @@ void SavedTensor::save_slowly(const Tensor& t, bool is_output, uint32_t output_n
                             "with clone() first and use "
                             "that in autograd");
   if (!any_hooks_) {
-    tensor_ = t;
-    version_ = t.version();
-    state_ = State::Input;
+    save_input(t);
     return;
   }
   const auto hooks = saved_tensor_hooks().back();
   const NoGrad no_grad;
   const uint32_t version = t.version();
-  packed_.reset(new Packed{hooks, hooks->pack(is_output ? alias_without_history(t) : t),
-                           is_output ? Edge() : gradient_edge(t), is_output});
+  state_ = State::Lost;
+  auto packed = make_intrusive<Packed>(hooks, is_output ? Edge() : gradient_edge(t), is_output);
+  packed->value = hooks->pack(is_output ? alias_without_history(t) : t);
   check<ErrorKind::Runtime>(t.version() == version,
                             "a pack hook of saved tensors expected to leave its argument as it is, "
                             "but it is modifying it in place");
+  packed_ = std::move(packed);
   output_nr_ = output_nr;
-  state_ = State::Packed;
+  hold(State::Packed);
 }
 
 void SavedTensor::save_output(const Tensor& t, uint32_t output_nr) {
@@ -89,7 +90,7 @@ void SavedTensor::save_output(const Tensor& t, uint32_t output_nr) {
   tensor_ = alias_without_history(t);
   version_ = t.version();
   output_nr_ = output_nr;
-  state_ = State::Output;
+  hold(State::Output);
 }
 
 void fail_released(const Node& node) {
@@ -100,7 +101,17 @@ void fail_released(const Node& node) {
 }
 
 Tensor SavedTensor::unpack(const Node& node, const char* what) const {
-  switch (state_) {
+  // Another thread may go backward through the node, and release what it saved, meanwhile.
+  Tensor tensor;
+  IntrusivePtr<RefCounted> held;
+  State state;
+  {
+    const std::lock_guard lock(lock_);
+    tensor = tensor_;
+    held = packed_;
+    state = state_;
+  }
+  switch (state) {
     case State::Undefined:
       return Tensor();
     case State::Released:
@@ -108,28 +119,39 @@ Tensor SavedTensor::unpack(const Node& node, const char* what) const {
     case State::Unset:
       fail<ErrorKind::Internal>("internal error, please report it: ", node.name(), " did not save ",
                                 what);
+    case State::Lost:
+      fail<ErrorKind::Runtime>(node.name(), ": expected ", what,
+                               " to be saved for backward, but a pack hook of saved tensors raised "
+                               "when it was given it");
     case State::Packed:
       break;
     case State::Input:
     case State::Output:
-      if (const uint32_t now = tensor_.version(); now != version_) [[unlikely]] {
+      if (const uint32_t now = tensor.version(); now != version_) [[unlikely]] {
         fail<ErrorKind::Runtime>(node.name(), ": expected ", what, " at version ", version_,
                                  ", got version ", now,
                                  ": it was changed in place (modified by an inplace operation) "
                                  "after being saved for backward");
       }
-      if (state_ == State::Input) return tensor_;
       break;
   }
   // The tensor's place in the graph matters only while a graph is being made of this backward.
-  if (state_ == State::Output && !grad_enabled()) return tensor_;
-  Tensor value = alias_without_history(
-      state_ == State::Packed ? packed_->hooks->unpack(packed_->value) : tensor_);
+  if (state != State::Packed && !grad_enabled()) return tensor;
+  if (state == State::Input) {
+    const AutogradMeta* meta = meta_of(tensor);
+    check<ErrorKind::Runtime>((meta ? meta->history.load() : 0) == output_nr_, node.name(),
+                              ": expected ", what,
+                              " with the history that it was saved with, got a tensor that detach_() "
+                              "cut off from it; use detach(), which leaves the tensor as it is");
+    return tensor;
+  }
+  const auto* const packed = static_cast<const Packed*>(held.get());
+  Tensor value = alias_without_history(packed ? packed->hooks->unpack(packed->value) : tensor);
   Edge edge;
-  if (state_ == State::Output || packed_->is_output)
+  if (!packed || packed->is_output)
     edge = {NodePtr(const_cast<Node*>(&node)), output_nr_};
   else
-    edge = packed_->edge;
+    edge = packed->edge;
   if (!edge.valid()) return value;
   AutogradMeta& meta = ensure_meta(value);
   // For a leaf the edge is its accumulator: a stand-in whose gradient still goes to the leaf.
@@ -137,6 +159,14 @@ Tensor SavedTensor::unpack(const Node& node, const char* what) const {
   meta.output_nr = edge.input_nr;
   update_layer(value);
   return value;
+}
+
+void SavedTensor::visit(OwnedWalk& walk) const {
+  walk.tensor(tensor_);
+  if (const auto* packed = static_cast<const Packed*>(packed_.get())) {
+    walk.node(packed->edge.node);
+    if (packed->value) walk.kept(packed->value);
+  }
 }
 
 Value SavedVisitor::value_of(const Node& node, const char* name, const SavedTensor& saved) {
@@ -156,6 +186,10 @@ void SavedTensorList::save_for_function(TensorList list, TensorList outputs) {
     else
       saved_.back().save_output(t, static_cast<uint32_t>(output - outputs.begin()));
   }
+}
+
+void SavedTensorList::visit(OwnedWalk& walk) const {
+  for (const SavedTensor& s : saved_) s.visit(walk);
 }
 
 std::vector<Tensor> SavedTensorList::unpack(const Node& node, const char* what) const {

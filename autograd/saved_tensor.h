@@ -40,36 +40,51 @@ class SavedTensor {
       save_slowly(t, false);
       return;
     }
-    tensor_ = t;
-    version_ = t.version();
-    state_ = State::Input;
+    save_input(t);
   }
   // For output `output_nr` of the node that saves it.
   void save_output(const Tensor& t, uint32_t output_nr);
   // `node` is the one that saved; `what` names the value in messages.
   Tensor unpack(const Node& node, const char* what) const;
+  // Another thread may be going backward through the same node.
   void release() {
-    tensor_.reset();
-    packed_.reset();
+    if (!holds_) return;
+    Tensor tensor;
+    IntrusivePtr<RefCounted> packed;
+    const std::lock_guard lock(lock_);
+    std::swap(tensor, tensor_);  // destroyed after the lock is open
+    std::swap(packed, packed_);
     state_ = State::Released;
   }
-  bool is_saved() const { return state_ != State::Unset; }
+  bool is_saved() const { return holds_ || state_ == State::Undefined; }
+  void visit(OwnedWalk& walk) const;
 
  private:
-  enum class State : uint8_t { Unset, Undefined, Input, Output, Packed, Released };
+  // Lost: a pack hook raised, when the operator had changed its argument in place already.
+  enum class State : uint8_t { Unset, Undefined, Input, Output, Packed, Released, Lost };
   struct Packed;
-  struct DeletePacked {
-    void operator()(Packed* p) const;
-  };
+  void hold(State state) {
+    state_ = state;
+    holds_ = true;
+  }
+  void save_input(const Tensor& t) {
+    tensor_ = t;
+    version_ = t.version();
+    const AutogradMeta* meta = meta_of(t);
+    output_nr_ = meta ? meta->history.load(std::memory_order_relaxed) : 0;
+    hold(State::Input);
+  }
   void save_slowly(const Tensor& t, bool is_output, uint32_t output_nr = 0);
   friend class SavedTensorHooksScope;
   static thread_local constinit bool any_hooks_ __attribute__((tls_model("initial-exec")));
 
   Tensor tensor_;  // Output: an alias without history
-  std::unique_ptr<Packed, DeletePacked> packed_;
+  IntrusivePtr<RefCounted> packed_;  // a Packed
   uint32_t version_ = 0;
-  uint32_t output_nr_ = 0;
+  uint32_t output_nr_ = 0;  // Input: the history that the tensor had
   State state_ = State::Unset;
+  bool holds_ = false;  // something was saved, though it may be released by now
+  mutable SpinLock lock_;
 };
 
 // Puts hooks in force on this thread.
@@ -101,13 +116,14 @@ class SavedTensorList {
   void save_for_function(TensorList list, TensorList outputs);
   std::vector<Tensor> unpack(const Node& node, const char* what) const;
   void release() {
-    saved_.clear();
+    for (SavedTensor& s : saved_) s.release();
     released_ = true;
   }
+  void visit(OwnedWalk& walk) const;
 
  private:
-  std::vector<SavedTensor> saved_;
-  bool released_ = false;
+  std::vector<SavedTensor> saved_;  // as long as the list of tensors, released or not
+  std::atomic<bool> released_{false};
 };
 
 // Raised when a graph is walked again after its saved values were freed.

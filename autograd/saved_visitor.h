@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "autograd/saved_tensor.h"
@@ -20,10 +21,17 @@ class SavedVisitor {
   // Asked for each name; a value is only made when the answer is yes.
   virtual bool wants(const char* name) = 0;
   virtual void take(Value value) = 0;
+  // A slot for tensors that is not asked for.
+  virtual void pass(const SavedTensor&) {}
+  virtual void pass(const SavedTensorList&) {}
 
   template <class T>
   void show(const Node& node, const char* name, const T& saved) {
-    if (wants(name)) take(value_of(node, name, saved));
+    if (wants(name)) {
+      take(value_of(node, name, saved));
+    } else if constexpr (std::is_same_v<T, SavedTensor> || std::is_same_v<T, SavedTensorList>) {
+      pass(saved);
+    }
   }
 
  private:

@@ -9,6 +9,7 @@
 #include "aten/ops/clone.h"
 #include "aten/ops/copy_.h"
 #include "aten/ops/fill_.h"
+#include "autograd/visit.h"
 
 namespace treadle::autograd {
 namespace {
@@ -42,16 +43,18 @@ class AsStridedBackward final : public Node {
 
 class CopySlices final : public Node {
  public:
-  CopySlices(const Tensor& base, const Tensor& view, NodePtr node)
-      : base_(base), view_(view), node_(std::move(node)) {
+  CopySlices(const Tensor& base, const Tensor& view, NodePtr node, size_t self)
+      : base_(base), view_(view), self_(self), node_(std::move(node)) {
     add_edge(gradient_edge(base));
-    for (size_t i = 1; i < node_->num_outputs(); ++i) add_edge(node_->edge(i));
+    for (size_t i = 0; i < node_->num_outputs(); ++i) {
+      if (i != self_) add_edge(node_->edge(i));
+    }
   }
 
   Grads apply(Grads&& grads) override {
     Grads out(num_outputs());
     if (!grads[0].defined()) return out;
-    const NodePtr node = node_;
+    const NodePtr node = inner();
     check<ErrorKind::Runtime>(
         static_cast<bool>(node),
         "CopySlices: Trying to backward through the graph a second time, but what it "
@@ -62,13 +65,15 @@ class CopySlices final : public Node {
     grads[0].reset();
     const Tensor slice =
         aten::as_strided(whole, view_.sizes, view_.strides, view_.offset - base_.offset);
-    Grads inner = node->apply({aten::clone(slice)});
-    for (size_t i = 1; i < inner.size() && i < out.size(); ++i) {
-      if (should_compute(i)) out[i] = std::move(inner[i]);
+    Grads inner = apply_inner(*node, aten::clone(slice));
+    for (size_t i = 0, at = 1; i < inner.size() && at < out.size(); ++i) {
+      if (i == self_) continue;
+      if (should_compute(at)) out[at] = std::move(inner[i]);
+      ++at;
     }
     if (should_compute(0)) {
-      if (!inner.empty() && inner[0].defined())
-        aten::copy_(slice, inner[0]);
+      if (self_ < inner.size() && inner[self_].defined())
+        aten::copy_(slice, inner[self_]);
       else
         aten::fill_(slice, 0);
       out[0] = whole;
@@ -76,14 +81,40 @@ class CopySlices final : public Node {
     return out;
   }
   std::string name() const override { return "CopySlices"; }
+  // Where the operator saved its result, its node may stand in a graph itself, as what made that
+  // result. Then what it saved goes when its own turn comes.
   void release_saved() override {
-    if (node_) node_->release_saved();
-    node_.reset();
+    NodePtr node;
+    const std::lock_guard lock(lock_);
+    std::swap(node, node_);  // destroyed after the lock is open
   }
+  void visit_held(OwnedWalk& walk) const override { walk.node(node_); }
 
  private:
+  NodePtr inner() const {
+    const std::lock_guard lock(lock_);
+    return node_;
+  }
+  // The operator's node asks for its own edges which gradients are wanted.
+  Grads apply_inner(Node& node, Tensor grad) {
+    std::vector<uint8_t> wanted(node.num_outputs() + 1, 1);
+    for (size_t i = 0, at = 1; i < node.num_outputs(); ++i)
+      wanted[i] = should_compute(i == self_ ? 0 : at++);
+    const uint8_t* const outer = std::exchange(Node::wanted_edges(), wanted.data());
+    try {
+      Grads grads = node.apply({std::move(grad)});
+      Node::wanted_edges() = outer;
+      return grads;
+    } catch (...) {
+      Node::wanted_edges() = outer;
+      throw;
+    }
+  }
+
   Geometry base_, view_;
+  size_t self_;  // which edge of the node is the view's
   NodePtr node_;
+  mutable SpinLock lock_;
 };
 
 // Why the view may not be changed in place (or be used after its base was), or null.
@@ -122,7 +153,7 @@ Tensor as_view(const Tensor& self, Tensor view, ViewCreation creation) {
     if (creation == ViewCreation::Normal) creation = parent->creation;
   }
   const AutogradMeta* base_meta = meta_of(base);
-  const uint32_t history = base_meta ? base_meta->history : 0;
+  const uint32_t history = base_meta ? base_meta->history.load() : 0;
   TensorImpl* impl = view.impl();
   impl->set_autograd_meta(std::make_unique<ViewMeta>(std::move(base), creation, history));
   impl->set_layer(Layer::Autograd, true);
@@ -153,12 +184,8 @@ NodePtr view_node(const Tensor& t, const ViewMeta& view) {
   return make_intrusive<AsStridedBackward>(view.base, t);
 }
 
-NodePtr copy_slices(const Tensor& base, const Tensor& view, NodePtr node) {
-  check<ErrorKind::NotImplemented>(view.dtype() == base.dtype() && !any_negative(base.strides()),
-                                   "a view of another dtype than its base, or of a base with "
-                                   "negative strides, cannot be modified inplace while gradients "
-                                   "are recorded; use an out-of-place operation");
-  return make_intrusive<CopySlices>(base, view, std::move(node));
+NodePtr copy_slices(const Tensor& base, const Tensor& view, NodePtr node, size_t self) {
+  return make_intrusive<CopySlices>(base, view, std::move(node), self);
 }
 
 void check_in_place(const char* op, const Tensor& self, bool recorded) {
@@ -169,6 +196,10 @@ void check_in_place(const char* op, const Tensor& self, bool recorded) {
   if (!recorded) return;
   if (const ViewMeta* view = view_of(self)) {
     if (const char* why = forbidden(view->creation)) fail<ErrorKind::Runtime>(op, ": ", why);
+    check<ErrorKind::NotImplemented>(
+        self.dtype() == view->base.dtype() && !any_negative(view->base.strides()), op,
+        ": a view of another dtype than its base, or of a base with negative strides, cannot be "
+        "modified inplace while gradients are recorded; use an out-of-place operation");
     check<ErrorKind::Runtime>(
         !(view->base.requires_grad() && is_leaf(view->base)), op,
         ": a view of a leaf Variable that requires grad is being used in an in-place operation");

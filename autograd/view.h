@@ -21,12 +21,14 @@ inline void check_in_place(const char* op, TensorList written, bool recorded) {
 // Raises RuntimeError when an argument of an out= form requires grad.
 [[noreturn]] void reject_out(const char* op);
 
-// Makes `node`, which has recorded an in-place change, the maker of `self`.
-void rebase_history(const Tensor& self, NodePtr node);
+// Makes `node`, which has recorded an in-place change, the maker of `self`, to whose history before
+// the change edge `edge` of the node leads; any other number where none does.
+void rebase_history(const Tensor& self, NodePtr node, size_t edge = 0);
 
 // A node that takes the gradient of a view to its base.
 NodePtr view_node(const Tensor& t, const ViewMeta& view);
-// A node that takes the gradient of `base` apart after `node` changed its view `view` in place.
-NodePtr copy_slices(const Tensor& base, const Tensor& view, NodePtr node);
+// A node that takes the gradient of `base` apart after `node` changed its view `view` in place; edge
+// `self` of the node is the view's.
+NodePtr copy_slices(const Tensor& base, const Tensor& view, NodePtr node, size_t self);
 
 }  // namespace treadle::autograd

@@ -1,0 +1,55 @@
+// SpinLock: a lock of one byte, for what is held for a few instructions: to copy a pointer and count
+// the reference, or to swap one. Nothing is destroyed, allocated or called under it.
+//
+//   const std::lock_guard lock(meta.lock);
+#pragma once
+
+#include <atomic>
+#include <mutex>
+
+namespace treadle::autograd {
+
+class SpinLock {
+ public:
+  SpinLock() = default;
+  // What contains a lock may be moved while nobody else knows it; the lock stays behind.
+  SpinLock(SpinLock&&) noexcept {}
+  SpinLock& operator=(SpinLock&&) noexcept { return *this; }
+
+  void lock() noexcept {
+    if (taken_.exchange(true, std::memory_order_acquire)) [[unlikely]]
+      wait();
+  }
+  void unlock() noexcept { taken_.store(false, std::memory_order_release); }
+
+ private:
+  void wait() noexcept;
+
+  std::atomic<bool> taken_{false};
+};
+
+// A T that is made when it is first asked for, by whichever thread comes first, and then stays.
+template <class T>
+class MadeOnce {
+ public:
+  MadeOnce() = default;
+  MadeOnce(const MadeOnce&) = delete;
+  MadeOnce& operator=(const MadeOnce&) = delete;
+  ~MadeOnce() { delete made_.load(std::memory_order_relaxed); }
+
+  // Null before it is made.
+  T* get() const { return made_.load(std::memory_order_acquire); }
+  T& ensure() {
+    if (T* made = get()) return *made;
+    auto* const made = new T();
+    T* first = nullptr;
+    if (made_.compare_exchange_strong(first, made, std::memory_order_acq_rel)) return *made;
+    delete made;
+    return *first;
+  }
+
+ private:
+  std::atomic<T*> made_{nullptr};
+};
+
+}  // namespace treadle::autograd
