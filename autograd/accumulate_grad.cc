@@ -13,8 +13,8 @@
 namespace treadle::autograd {
 namespace {
 
-// Who adds to the gradient of a tensor: one backward pass at a time. An operator may run code of the
-// program's, which may go backward itself, so the lock may be taken again by the same thread.
+// Who adds to the gradient of a tensor: one backward pass at a time. An operator may run code of
+// the program's, which may go backward itself, so the lock may be taken again by the same thread.
 std::recursive_mutex& adding_to(const Tensor& t) {
   static std::array<std::recursive_mutex, 64> all;
   return all[reinterpret_cast<uintptr_t>(t.impl()) / alignof(std::max_align_t) % all.size()];
@@ -123,9 +123,10 @@ Grads AccumulateGrad::apply(Grads&& grads) {
   if (!grad.defined()) return {};
   const AutogradMeta* meta = meta_of(leaf_);
   if (const NodePtr maker = grad_fn(leaf_)) {
-    fail<ErrorKind::Runtime>("AccumulateGrad: expected a leaf, got a tensor that was made the result "
-                             "of ",
-                             maker->name(), " by an in-place operation after it was used");
+    fail<ErrorKind::Runtime>(
+        "AccumulateGrad: expected a leaf, got a tensor that was made the result "
+        "of ",
+        maker->name(), " by an in-place operation after it was used");
   }
   // The leaf may have been frozen since.
   if (!leaf_.requires_grad()) return {};

@@ -63,6 +63,7 @@ class FunctionNode : public Node {
  public:
   FunctionNode() { context.node_ = this; }
   Grads apply(Grads&& grads) final;
+  bool broadcasts() const override { return true; }
   void release_saved() override { context.saved_.release(); }
   void visit_held(OwnedWalk& walk) const override;
   virtual Grads call_backward(const Grads& grads) = 0;

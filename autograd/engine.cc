@@ -9,6 +9,7 @@
 #include "autograd/anomaly.h"
 #include "autograd/formulas_shape.h"
 #include "autograd/graph_task.h"
+#include "autograd/nesting.h"
 #include "core/profiler.h"
 
 namespace treadle::autograd {
@@ -16,8 +17,8 @@ namespace {
 
 thread_local constinit GraphTask* current_task = nullptr;
 
-// The modes of a backward, and the layers that are left out, do not depend on where it is called from.
-// Layers that a region adds stay: a backward inside autocast runs in its dtypes.
+// The modes of a backward, and the layers that are left out, do not depend on where it is called
+// from. Layers that a region adds stay: a backward inside autocast runs in its dtypes.
 class BackwardScope {
  public:
   BackwardScope(GraphTask& task, bool create_graph)
@@ -171,7 +172,7 @@ void run_node(GraphTask& task, ReadyQueue& ready, uint32_t index) {
       if (next.gradients.empty()) next.gradients.resize(next.node->num_inputs());
       const InputMetadata& expected = next.node->input(nr);
       if (!fits(expected, grads[i])) {
-        grads[i] = fit_gradient(expected, std::move(grads[i]),
+        grads[i] = fit_gradient(expected, std::move(grads[i]), node.broadcasts(),
                                 node.name() + ": gradient " + std::to_string(i));
       }
       add_to(next.gradients[nr], std::move(grads[i]));
@@ -252,11 +253,13 @@ std::vector<Edge> input_edges(const char* op, TensorList inputs) {
 
 }  // namespace
 
-Tensor fit_gradient(const InputMetadata& expected, Tensor grad, const std::string& where) {
+Tensor fit_gradient(const InputMetadata& expected, Tensor grad, bool broadcasts,
+                    const std::string& where) {
   if (fits(expected, grad)) return grad;
   const IntList sizes = expected.sizes;
-  check<ErrorKind::Runtime>(is_expandable_to(sizes, grad.sizes()), where,
-                            ": expected a gradient of shape ", sizes, ", got ", grad.sizes());
+  check<ErrorKind::Runtime>(
+      sizes == grad.sizes() || (broadcasts && is_expandable_to(sizes, grad.sizes())), where,
+      ": expected a gradient of shape ", sizes, ", got ", grad.sizes());
   check<ErrorKind::Runtime>(grad.device() == expected.device || grad.dim() == 0, where,
                             ": expected a gradient on device ", expected.device, ", got one on ",
                             grad.device());
@@ -265,6 +268,7 @@ Tensor fit_gradient(const InputMetadata& expected, Tensor grad, const std::strin
 
 std::vector<Tensor> run_backward(ArrayRef<Edge> roots, Grads gradients, ArrayRef<Edge> captures,
                                  WalkOptions options) {
+  if (current_task) require_stack();
   GraphTask task(roots);
   task.keep_graph = options.keep_graph;
   if (!captures.empty()) task.restrict_to(captures, options.accumulate);
@@ -276,9 +280,9 @@ std::vector<Tensor> run_backward(ArrayRef<Edge> roots, Grads gradients, ArrayRef
       GraphTask::State& state = task.state(index);
       if (state.gradients.empty()) state.gradients.resize(state.node->num_inputs());
       const InputMetadata& expected = state.node->input(roots[i].input_nr);
-      add_to(
-          state.gradients[roots[i].input_nr],
-          fit_gradient(expected, std::move(gradients[i]), "backward: output " + std::to_string(i)));
+      add_to(state.gradients[roots[i].input_nr],
+             fit_gradient(expected, std::move(gradients[i]), false,
+                          "backward: output " + std::to_string(i)));
       if (--state.dependencies == 0) ready.push(state.node->sequence_nr(), index);
     }
     gradients.clear();

@@ -38,9 +38,11 @@ struct WalkOptions {
 std::vector<Tensor> run_backward(ArrayRef<Edge> roots, Grads gradients, ArrayRef<Edge> captures,
                                  WalkOptions options);
 
-// Makes `grad` fit what it is the gradient of: sums broadcast dimensions, converts the dtype.
-// RuntimeError when the shapes do not fit; `where` begins the message.
-Tensor fit_gradient(const InputMetadata& expected, Tensor grad, const std::string& where);
+// Makes `grad` fit what it is the gradient of: converts the dtype and, where `broadcasts`, sums
+// over the dimensions that were broadcast. RuntimeError when the shapes do not fit; `where` begins
+// the message.
+Tensor fit_gradient(const InputMetadata& expected, Tensor grad, bool broadcasts,
+                    const std::string& where);
 
 // The backward that runs on this thread: a number no other one has, or -1 for none.
 int64_t current_backward();

@@ -129,11 +129,15 @@ class Node : public RefCounted {
   virtual Grads apply(Grads&& grads) = 0;
   // As Python shows it: "MulBackward0".
   virtual std::string name() const = 0;
+  // Whether a gradient may have the shape that arguments were broadcast to: the engine sums it up
+  // to the argument's. A gradient of any other shape than its argument's is an error.
+  virtual bool broadcasts() const { return false; }
   // Drops what was saved for backward; a later apply() raises RuntimeError.
   virtual void release_saved() {}
   // Shows what was saved, by name.
   virtual void show_saved(SavedVisitor&) const {}
-  // Tells what the node holds besides its edges, its hooks and what show_saved() shows: see visit.h.
+  // Tells what the node holds besides its edges, its hooks and what show_saved() shows: see
+  // visit.h.
   virtual void visit_held(OwnedWalk&) const {}
 
   uint64_t sequence_nr() const { return sequence_nr_; }

@@ -78,7 +78,7 @@ class SavedTensor {
   friend class SavedTensorHooksScope;
   static thread_local constinit bool any_hooks_ __attribute__((tls_model("initial-exec")));
 
-  Tensor tensor_;  // Output: an alias without history
+  Tensor tensor_;                    // Output: an alias without history
   IntrusivePtr<RefCounted> packed_;  // a Packed
   uint32_t version_ = 0;
   uint32_t output_nr_ = 0;  // Input: the history that the tensor had

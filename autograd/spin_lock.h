@@ -1,5 +1,5 @@
-// SpinLock: a lock of one byte, for what is held for a few instructions: to copy a pointer and count
-// the reference, or to swap one. Nothing is destroyed, allocated or called under it.
+// SpinLock: a lock of one byte, for what is held for a few instructions: to copy a pointer and
+// count the reference, or to swap one. Nothing is destroyed, allocated or called under it.
 //
 //   const std::lock_guard lock(meta.lock);
 #pragma once

@@ -27,8 +27,8 @@ void rebase_history(const Tensor& self, NodePtr node, size_t edge = 0);
 
 // A node that takes the gradient of a view to its base.
 NodePtr view_node(const Tensor& t, const ViewMeta& view);
-// A node that takes the gradient of `base` apart after `node` changed its view `view` in place; edge
-// `self` of the node is the view's.
+// A node that takes the gradient of `base` apart after `node` changed its view `view` in place;
+// edge `self` of the node is the view's.
 NodePtr copy_slices(const Tensor& base, const Tensor& view, NodePtr node, size_t self);
 
 }  // namespace treadle::autograd

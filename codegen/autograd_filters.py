@@ -80,6 +80,12 @@ class NodeClass:
     materialise: tuple[int, ...]  # gradients that become zeros when undefined
 
     @property
+    def broadcasts(self) -> bool:
+        """Whether its operator broadcasts its arguments, so that formulas leave the sum over what was
+        broadcast to the engine."""
+        return self.entry.kind == "pointwise"
+
+    @property
     def releases(self) -> tuple[str, ...]:
         return tuple(s.member for s in self.slots if s.is_tensor)
 

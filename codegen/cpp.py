@@ -544,6 +544,25 @@ def written_lists(e: Entry) -> list[str]:
     return [cpp_name(a.name) for a in e.args if a.type.is_tensor_list and a.type.writes]
 
 
+def is_composed_in_place(e: Entry, form: Form) -> bool:
+    """Whether the form writes to `self` what the operators that make up the functional form
+    compute."""
+    return form.form == "inplace" and linked_kernel(e) is not None and not e.args[0].type.writes
+
+
+def composes_in_place(shard: Shard) -> bool:
+    return any(is_composed_in_place(e, f) for e in shard.entries for f in e.forms)
+
+
+def arguments_before_change(e: Entry) -> str:
+    """The arguments of such a form, with `before` in the place of what is changed."""
+    changed, *others = [cpp_name(a.name) for a in e.args]
+    replaced = tensors(e)
+    return ", ".join(
+        ["before"] + [f"{n}.is_same({changed}) ? before : {n}" if n in replaced else n for n in others]
+    )
+
+
 def numbers(e: Entry) -> list[Arg]:
     """The number arguments of a pointwise entry, in order: what its expression may name beside
     tensors."""

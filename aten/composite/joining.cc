@@ -41,8 +41,16 @@ Tensor cat(TensorList tensors, int64_t dim) {
   const TensorSpec spec = shape::cat("cat", tensors, dim);
   std::vector<Tensor> parts;
   parts.reserve(tensors.size());
+  const bool recorded = grad_enabled() && !inference_enabled();
   for (const Tensor& t : tensors) {
-    if (!shape::cat_skips(t)) parts.push_back(in_dtype(t, spec.dtype));
+    if (!shape::cat_skips(t)) {
+      parts.push_back(in_dtype(t, spec.dtype));
+    } else if (recorded && t.requires_grad()) {
+      // It adds nothing, and has a gradient nonetheless.
+      DimVector nothing(spec.sizes);
+      nothing[static_cast<size_t>(wrap_dim("cat", dim, static_cast<int64_t>(nothing.size())))] = 0;
+      parts.push_back(aten::reshape(in_dtype(t, spec.dtype), nothing));
+    }
   }
   if (parts.empty()) return aten::new_zeros(tensors[0], spec.sizes, spec.dtype);
   dim = wrap_dim("cat", dim, parts[0].dim());

@@ -1,6 +1,7 @@
 // Operators that change the geometry of a tensor itself, not its values.
 //
 // A recorded graph knows tensors by their shapes, so they are for tensors that do not require grad.
+// One that was saved for backward is not what it was: the change is counted as one of values is.
 
 #include "aten/composite/named_errors.h"
 #include "aten/composite/renamed_errors.h"
@@ -28,7 +29,15 @@ void require_plain(const char* op, const Tensor& self) {
 Tensor take_geometry(const char* op, const Tensor& self, const Tensor& view) {
   require_plain(op, self);
   self.impl()->set_geometry(view.sizes(), view.strides(), view.storage_offset());
+  self.impl()->bump_version();
   return self;
+}
+
+// After the change of storage: the count is the storage's own, and may be any. It must be above all
+// that the tensor had.
+void raise_version_above(const Tensor& self, uint32_t before) {
+  self.impl()->bump_version();
+  if (self.version() <= before) self.storage()->version() = before + 1;
 }
 
 }  // namespace
@@ -47,7 +56,7 @@ Tensor transpose_(const Tensor& self, int64_t dim0, int64_t dim1) {
                        }));
 }
 Tensor t_(const Tensor& self) {
-  return self.dim() < 2 ? self : take_geometry("t_", self, views::transpose(self, 0, 1));
+  return take_geometry("t_", self, self.dim() < 2 ? self : views::transpose(self, 0, 1));
 }
 Tensor squeeze_(const Tensor& self) {
   return take_geometry("squeeze_", self, views::squeeze(self));
@@ -79,7 +88,9 @@ Tensor resize_(const Tensor& self, IntList size, std::optional<MemoryFormat> mem
   if (bytes > 0 && static_cast<size_t>(needed) > self.storage()->nbytes()) {
     named("resize_", [&] { self.storage()->resize(static_cast<size_t>(needed)); });
   }
+  if (self.sizes() == size && self.strides() == IntList(strides)) return self;
   self.impl()->set_geometry(size, strides, self.storage_offset());
+  self.impl()->bump_version();
   return self;
 }
 
@@ -93,7 +104,9 @@ Tensor set_(const Tensor& self, const Tensor& source) {
   check<ErrorKind::Runtime>(self.dtype() == source.dtype() && self.device() == source.device(),
                             "set_: expected a source of ", self.dtype(), " on ", self.device(),
                             ", got ", source.dtype(), " on ", source.device());
+  const uint32_t before = self.version();
   self.impl()->set_storage(source.storage(), source.dtype());
+  raise_version_above(self, before);
   self.impl()->set_geometry(source.sizes(), source.strides(), source.storage_offset());
   return self;
 }

@@ -318,6 +318,105 @@ def second_gradients(op: Operator, dtype: str) -> None:
             assert "derivative is not implemented" in str(error)
 
 
+class _Place:
+    """Where the tensor lies that an in-place form changes: `make` gives the tensor and all that is to
+    be looked at afterwards."""
+
+    def __init__(self, make: Callable[[treadle.Tensor], tuple[treadle.Tensor, treadle.Tensor]]):
+        self.make = make
+
+    def __call__(self, op: Operator, times: int) -> Any:
+        def function(x: treadle.Tensor, *args: Any, **kwargs: Any) -> treadle.Tensor:
+            changed, whole = self.make(x)
+            for _ in range(times):
+                op.inplace(changed, *args, **kwargs)
+            return whole
+
+        return _Called(function)
+
+
+class _Called:
+    def __init__(self, function: Callable[..., Any]):
+        self.function = function
+
+
+def _alone(x: treadle.Tensor) -> tuple[treadle.Tensor, treadle.Tensor]:
+    y = x.clone()
+    return y, y
+
+
+def _on_a_view(x: treadle.Tensor) -> tuple[treadle.Tensor, treadle.Tensor]:
+    base = treadle.stack([x * 3, x])
+    return base[1], base
+
+
+def _on_a_transposed_view(x: treadle.Tensor) -> tuple[treadle.Tensor, treadle.Tensor]:
+    if x.dim() == 0:
+        return _on_a_view(x)[0], x
+    base = treadle.stack([x.movedim(0, -1), x.movedim(0, -1) * 2])
+    return base[0].movedim(-1, 0), base[0].movedim(-1, 0)
+
+
+def in_place_gradients(op: Operator, dtype: str) -> None:
+    """The in-place form, alone, on a view, on a transposed view and twice, has the gradients, first
+    and second, of the functional form."""
+
+    def functional(times: int, beside: bool) -> Any:
+        def function(x: treadle.Tensor, *args: Any, **kwargs: Any) -> treadle.Tensor:
+            y = x
+            for _ in range(times):
+                y = op.function(y, *args, **kwargs)
+            return treadle.stack([x * 3, y]) if beside else y
+
+        return _Called(function)
+
+    def found(called: Any, leaves: list[treadle.Tensor], call: Any) -> list[treadle.Tensor]:
+        (output,) = call(called, *leaves)
+        weight = treadle.linspace(0.5, 1.5, output.numel(), dtype=treadle.float64)
+        grads = treadle.autograd.grad(
+            output, leaves, weight.reshape(output.shape).to(output.dtype),
+            create_graph=True, allow_unused=True,
+        )  # fmt: skip
+        result = [treadle.zeros_like(x) if g is None else g for x, g in zip(leaves, grads)]
+        total = sum(g.abs().square().sum() for g in result if g.requires_grad)
+        if isinstance(total, treadle.Tensor):
+            try:
+                second = treadle.autograd.grad(total, leaves, allow_unused=True)
+            except NotImplementedError:
+                second = ()
+            result += [treadle.zeros_like(x) if g is None else g for x, g in zip(leaves, second)]
+        return result
+
+    for sample in samples_of(op, dtype):
+        if not sample.grad or op.random or sample.settle is not None:
+            continue
+        leaves, call = leaves_and_call(sample, dtype)
+        if not leaves or sum(t.numel() for t in leaves) > 80:
+            continue
+        results = call(op, *leaves)
+        first = map_arrays(sample.args, lambda a: to_tensor(a, dtype))[0]
+        if (
+            len(results) != 1
+            or not results[0].requires_grad
+            or not (first.is_floating_point() or first.is_complex())
+            or results[0].shape != first.shape
+            or results[0].dtype != first.dtype
+        ):
+            continue
+        for name, place, times, beside in (
+            ("alone", _alone, 1, False),
+            ("on a view", _on_a_view, 1, True),
+            ("on a transposed view", _on_a_transposed_view, 1, False),
+            ("twice", _alone, 2, False),
+        ):
+            want = found(functional(times, beside), leaves, call)
+            got = found(_Place(place)(op, times), leaves, call)
+            for g, w in zip(got, want):
+                treadle.testing.assert_close(
+                    g, w, equal_nan=True, msg=lambda m: f"{op.id} in place, {name}: {m}"
+                )
+
+
 def gradients_have_the_same_bits(op: Operator, dtype: str) -> None:
     threads = treadle.get_num_threads()
     try:

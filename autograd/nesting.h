@@ -1,0 +1,11 @@
+// How deep backward passes stand in one another: a hook, or the backward of a function, may go
+// backward itself, on the same stack.
+#pragma once
+
+namespace treadle::autograd {
+
+// RuntimeError when what is left of this thread's stack does not suffice for one more backward in
+// the backward that runs.
+void require_stack();
+
+}  // namespace treadle::autograd
