@@ -83,7 +83,7 @@ class NodeClass:
     def broadcasts(self) -> bool:
         """Whether its operator broadcasts its arguments, so that formulas leave the sum over what was
         broadcast to the engine."""
-        return self.entry.kind == "pointwise"
+        return self.entry.kind == "pointwise" and len(self.entry.tensor_args) > 1
 
     @property
     def releases(self) -> tuple[str, ...]:

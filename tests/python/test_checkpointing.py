@@ -420,3 +420,12 @@ def test_checkpoint_sequential(reentrant: bool) -> None:
         checkpoint_sequential(layers, 2, x, use_reentrant=reentrant, other=1)
     with pytest.warns(UserWarning, match="checkpoint_sequential: the use_reentrant"):
         checkpoint_sequential(layers, 2, x)
+
+
+def test_a_look_outside_of_backward_keeps_nothing() -> None:
+    x = leaf(10_000)
+    y = checkpoint(lambda t: t.exp().sin(), x, use_reentrant=False)
+    before = memory()
+    assert treadle.equal(y.grad_fn._saved_self, x.exp())
+    assert memory() == before
+    y.sum().backward()

@@ -258,12 +258,18 @@ class _Frame:
 def _value(slot: _Slot) -> Tensor:
     """What the slot stands for, in the backward that runs, or for a look at it outside of one."""
     frame, number = slot.frame, _C._current_backward()
+    if number < 0:
+        # Nothing will say that the look is over, so nothing is kept for another.
+        try:
+            frame.run_again(number)
+            return slot.values[number]
+        finally:
+            frame.forget(number)
     if number not in frame.filled:
-        if number >= 0:
-            frame.filled.add(number)
-            # Not to keep the frame until the end of backward.
-            alive = weakref.ref(frame)
-            _C._queue_callback(lambda: alive() and alive().forget(number))
+        frame.filled.add(number)
+        # Not to keep the frame until the end of backward.
+        alive = weakref.ref(frame)
+        _C._queue_callback(lambda: alive() and alive().forget(number))
         frame.run_again(number)
     return slot.values[number]
 
