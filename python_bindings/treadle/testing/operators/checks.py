@@ -318,26 +318,14 @@ def second_gradients(op: Operator, dtype: str) -> None:
             assert "derivative is not implemented" in str(error)
 
 
-class _Place:
-    """Where the tensor lies that an in-place form changes: `make` gives the tensor and all that is to
-    be looked at afterwards."""
-
-    def __init__(self, make: Callable[[treadle.Tensor], tuple[treadle.Tensor, treadle.Tensor]]):
-        self.make = make
-
-    def __call__(self, op: Operator, times: int) -> Any:
-        def function(x: treadle.Tensor, *args: Any, **kwargs: Any) -> treadle.Tensor:
-            changed, whole = self.make(x)
-            for _ in range(times):
-                op.inplace(changed, *args, **kwargs)
-            return whole
-
-        return _Called(function)
-
-
 class _Called:
+    """What leaves_and_call() calls in the place of an operator."""
+
     def __init__(self, function: Callable[..., Any]):
         self.function = function
+
+
+# Where the tensor lies that an in-place form changes: the tensor, and all that is looked at after.
 
 
 def _alone(x: treadle.Tensor) -> tuple[treadle.Tensor, treadle.Tensor]:
@@ -351,15 +339,24 @@ def _on_a_view(x: treadle.Tensor) -> tuple[treadle.Tensor, treadle.Tensor]:
 
 
 def _on_a_transposed_view(x: treadle.Tensor) -> tuple[treadle.Tensor, treadle.Tensor]:
-    if x.dim() == 0:
-        return _on_a_view(x)[0], x
-    base = treadle.stack([x.movedim(0, -1), x.movedim(0, -1) * 2])
-    return base[0].movedim(-1, 0), base[0].movedim(-1, 0)
+    moved = x.movedim(0, -1) if x.dim() else x
+    view = treadle.stack([moved, moved * 2])[0]
+    view = view.movedim(-1, 0) if x.dim() else view
+    return view, view
 
 
 def in_place_gradients(op: Operator, dtype: str) -> None:
     """The in-place form, alone, on a view, on a transposed view and twice, has the gradients, first
     and second, of the functional form."""
+
+    def in_place(place: Callable[..., Any], times: int) -> Any:
+        def function(x: treadle.Tensor, *args: Any, **kwargs: Any) -> treadle.Tensor:
+            changed, whole = place(x)
+            for _ in range(times):
+                op.inplace(changed, *args, **kwargs)
+            return whole
+
+        return _Called(function)
 
     def functional(times: int, beside: bool) -> Any:
         def function(x: treadle.Tensor, *args: Any, **kwargs: Any) -> treadle.Tensor:
@@ -410,7 +407,7 @@ def in_place_gradients(op: Operator, dtype: str) -> None:
             ("twice", _alone, 2, False),
         ):
             want = found(functional(times, beside), leaves, call)
-            got = found(_Place(place)(op, times), leaves, call)
+            got = found(in_place(place, times), leaves, call)
             for g, w in zip(got, want):
                 treadle.testing.assert_close(
                     g, w, equal_nan=True, msg=lambda m: f"{op.id} in place, {name}: {m}"
