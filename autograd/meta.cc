@@ -171,7 +171,6 @@ void detach_in_place(const Tensor& t) {
                             "detach_: can't detach views in-place; use detach() instead, or "
                             "detach() and then view again");
   set_maker(t, *meta, {});
-  ++meta->history;
   meta->retains_grad = false;
   meta->leaf_requires_grad = false;
   update_layer(t);

@@ -32,7 +32,7 @@ struct AutogradMeta : AutogradMetaBase {
   Node* grad_accumulator = nullptr;  // not owned; under `lock`
   MadeOnce<LeafHooks> hooks;
   uint32_t output_nr = 0;  // which output of grad_fn; under `lock`
-  // How often the history was rebased by an in-place operator, or cut off by detach_().
+  // How often an operator changed the tensor in place and rebased its history.
   std::atomic<uint32_t> history{0};
   bool leaf_requires_grad = false;
   bool retains_grad = false;

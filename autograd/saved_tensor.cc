@@ -138,11 +138,11 @@ Tensor SavedTensor::unpack(const Node& node, const char* what) const {
   // The tensor's place in the graph matters only while a graph is being made of this backward.
   if (state != State::Packed && !grad_enabled()) return tensor;
   if (state == State::Input) {
-    const AutogradMeta* meta = meta_of(tensor);
-    check<ErrorKind::Runtime>(
-        (meta ? meta->history.load() : 0) == output_nr_, node.name(), ": expected ", what,
-        " with the history that it was saved with, got a tensor that detach_() "
-        "cut off from it; use detach(), which leaves the tensor as it is");
+    check<ErrorKind::Runtime>(!has_maker_ || meta_of(tensor)->grad_fn, node.name(), ": expected ",
+                              what,
+                              " with the history that it was saved with, got a tensor that "
+                              "detach_() cut off from it; use "
+                              "detach(), which leaves the tensor as it is");
     return tensor;
   }
   const auto* const packed = static_cast<const Packed*>(held.get());

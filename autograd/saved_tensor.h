@@ -71,7 +71,7 @@ class SavedTensor {
     tensor_ = t;
     version_ = t.version();
     const AutogradMeta* meta = meta_of(t);
-    output_nr_ = meta ? meta->history.load(std::memory_order_relaxed) : 0;
+    has_maker_ = meta && meta->grad_fn;
     hold(State::Input);
   }
   void save_slowly(const Tensor& t, bool is_output, uint32_t output_nr = 0);
@@ -81,9 +81,10 @@ class SavedTensor {
   Tensor tensor_;                    // Output: an alias without history
   IntrusivePtr<RefCounted> packed_;  // a Packed
   uint32_t version_ = 0;
-  uint32_t output_nr_ = 0;  // Input: the history that the tensor had
+  uint32_t output_nr_ = 0;
   State state_ = State::Unset;
-  bool holds_ = false;  // something was saved, though it may be released by now
+  bool holds_ = false;      // something was saved, though it may be released by now
+  bool has_maker_ = false;  // Input: it was the result of an operator
   mutable SpinLock lock_;
 };
 
