@@ -135,7 +135,7 @@ void retain_grad(const Tensor& t) {
   AutogradMeta& meta = ensure_meta(t);
   if (meta.retains_grad) return;
   meta.retains_grad = true;
-  install_retain_hook(t, maker_in(meta));
+  install_retain_hook(t, meta, maker_in(meta));
 }
 
 Tensor grad_of(const Tensor& t) {
