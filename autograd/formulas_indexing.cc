@@ -64,29 +64,32 @@ Tensor shared_among_equals(const Tensor& grad, const Tensor& self, int64_t dim, 
   return aten::div(grad, aten::masked_fill(counts, aten::eq(counts, 0), 1));
 }
 
-// prod: for each result the number of zeros among its factors, and the product of the others.
+// prod: for each result the number of zeros among its factors, their sum, and the product of the
+// others. The sum is 0 too, but not to autograd: where one factor is 0, it stands for it.
 struct ProductParts {
-  Tensor zeros, product;
+  Tensor zeros, sum, product;
 };
 ProductParts product_parts(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                            bool include_self) {
-  const Tensor own_zeros =
-      include_self ? as_dtype_of(aten::eq(self, 0), self) : aten::zeros_like(self);
-  const Tensor factors = aten::masked_fill(src, aten::eq(src, 0), 1);
-  Tensor start = aten::masked_fill(self, aten::eq(self, 0), 1);
-  if (!include_self) start = aten::scatter(start, dim, index, 1);
-  return {aten::scatter_add(own_zeros, dim, index, as_dtype_of(aten::eq(src, 0), src)),
-          aten::scatter(start, dim, index, factors, "multiply")};
+  const Tensor own = include_self ? self : aten::scatter(self, dim, index, 1);
+  const Tensor own_zero = aten::eq(own, 0), src_zero = aten::eq(src, 0);
+  const auto added = [&](const Tensor& to, const Tensor& from) {
+    return aten::scatter_add(to, dim, index, from);
+  };
+  return {added(as_dtype_of(own_zero, self), as_dtype_of(src_zero, src)),
+          added(aten::where(own_zero, own, Scalar(0)), aten::where(src_zero, src, Scalar(0))),
+          aten::scatter(aten::masked_fill(own, own_zero, 1), dim, index,
+                        aten::masked_fill(src, src_zero, 1), "multiply")};
 }
 
-// The product of all factors but `factor`, from the number of zeros among all and the product of
-// the others.
-Tensor product_without(const Tensor& factor, const Tensor& zeros, const Tensor& product) {
+// The product of all factors but `factor`. Its first derivative is right at zeros too.
+Tensor product_without(const Tensor& factor, const ProductParts& all) {
   const Tensor is_zero = aten::eq(factor, 0);
-  const Tensor for_zero = aten::masked_fill(product, aten::ne(zeros, 1), 0);
-  const Tensor for_others = aten::masked_fill(
-      aten::div(product, aten::masked_fill(factor, is_zero, 1)), aten::ne(zeros, 0), 0);
-  return aten::where(is_zero, for_zero, for_others);
+  const Tensor zeros = aten::sub(all.zeros, as_dtype_of(is_zero, all.zeros));
+  const Tensor sum = aten::sub(all.sum, aten::where(is_zero, factor, Scalar(0)));
+  const Tensor product = aten::div(all.product, aten::masked_fill(factor, is_zero, 1));
+  return aten::where(aten::eq(zeros, 0), product,
+                     aten::where(aten::eq(zeros, 1), aten::mul(sum, product), Scalar(0)));
 }
 
 // 0, 1, 2, ... in a tensor of such sizes.
@@ -146,8 +149,9 @@ Tensor product_src_backward(const Tensor& grad, const Tensor& self, int64_t dim,
                             const Tensor& index, const Tensor& src, bool include_self) {
   const Tensor part = covered_by(src, index.sizes());
   const ProductParts parts = product_parts(self, dim, index, part, include_self);
-  const Tensor others = product_without(part, aten::gather(parts.zeros, dim, index),
-                                        aten::gather(parts.product, dim, index));
+  const auto of_factors = [&](const Tensor& t) { return aten::gather(t, dim, index); };
+  const Tensor others = product_without(
+      part, {of_factors(parts.zeros), of_factors(parts.sum), of_factors(parts.product)});
   return padded_to(aten::mul(aten::gather(grad, dim, index), aten::conj(others)), src.sizes());
 }
 
@@ -213,7 +217,7 @@ Tensor scatter_reduce_self_backward(const Tensor& grad, const Tensor& self, int6
   if (reduce == "add" || index.numel() == 0) return grad;
   const Tensor part = covered_by(src, index.sizes());
   const ProductParts parts = product_parts(self, dim, index, part, true);
-  return aten::mul(grad, aten::conj(product_without(self, parts.zeros, parts.product)));
+  return aten::mul(grad, aten::conj(product_without(self, parts)));
 }
 
 Tensor scatter_reduce_src_backward(const Tensor& grad, const Tensor& self, int64_t dim,
@@ -242,7 +246,7 @@ Tensor scatter_reduce_two_self_backward(const Tensor& grad, const Tensor& self, 
   if (reduce == "mean") return aten::div(grad, mean_counts(grad, dim, index, part, true));
   if (reduce == "prod") {
     const ProductParts parts = product_parts(self, dim, index, part, true);
-    return aten::mul(grad, product_without(self, parts.zeros, parts.product));
+    return aten::mul(grad, aten::conj(product_without(self, parts)));
   }
   const Tensor share = shared_among_equals(grad, self, dim, index, part, true, result);
   return aten::mul(as_dtype_of(aten::eq(self, result), grad), share);

@@ -1,4 +1,5 @@
 // Derivatives of determinants, eigenvalues, singular values, the exponential and distances.
+#include <algorithm>
 #include <limits>
 
 #include "aten/ops/abs.h"
@@ -15,6 +16,7 @@
 #include "aten/ops/eye.h"
 #include "aten/ops/imag.h"
 #include "aten/ops/item.h"
+#include "aten/ops/le.h"
 #include "aten/ops/linalg_det.h"
 #include "aten/ops/linalg_eig.h"
 #include "aten/ops/linalg_eigh.h"
@@ -27,6 +29,7 @@
 #include "aten/ops/mean.h"
 #include "aten/ops/mul.h"
 #include "aten/ops/narrow.h"
+#include "aten/ops/neg.h"
 #include "aten/ops/ones_like.h"
 #include "aten/ops/real.h"
 #include "aten/ops/reciprocal.h"
@@ -35,6 +38,7 @@
 #include "aten/ops/transpose.h"
 #include "aten/ops/unsqueeze.h"
 #include "aten/ops/zeros_like.h"
+#include "autograd/engine.h"
 #include "autograd/formulas_linalg.h"
 #include "autograd/formulas_reduction.h"
 #include "autograd/formulas_shape.h"
@@ -76,6 +80,54 @@ void require_no_phase(const char* op, const Tensor& products) {
                             turn);
 }
 
+// The determinant as a polynomial of the elements (Faddeev and LeVerrier): for small matrices, also
+// of zeros.
+Tensor det_of_polynomial(const Tensor& a) {
+  const int64_t n = a.size(-1);
+  const Tensor unit = aten::eye(n, a.dtype(), std::nullopt, a.device());
+  Tensor product = a, coefficient;
+  for (int64_t k = 1; k <= n; ++k) {
+    if (k > 1)
+      product = aten::matmul(a, aten::add(product, aten::mul(as_matrix(coefficient), unit)));
+    coefficient = aten::div(aten::sum(diagonal(product), OptionalIntList({-1})),
+                            Scalar(-static_cast<double>(k)));
+  }
+  return n % 2 == 0 ? coefficient : aten::neg(coefficient);
+}
+
+// The determinants of matrices some of which are singular, for derivatives of every order: between
+// its singular vectors, as constants, a matrix is [B C; D E] where B has full rank, and its
+// determinant is det(B) det(E - D B^-1 C), up to the phase of the vectors.
+Tensor det_of_parts(const Tensor& a) {
+  Tensor uh, v, phase;
+  int64_t lost = 1;  // the rows that E has
+  {
+    const NoGrad guard;
+    const auto [u, s, vh] = aten::linalg_svd(a, false);
+    const bool single = to_real(a.dtype()) == ScalarType::Float32;
+    const double unit =
+        single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
+    const Tensor least = aten::mul(aten::amax(s, IntList({-1}), true),
+                                   Scalar(static_cast<double>(a.size(-1)) * unit));
+    const Tensor counts = aten::sum(aten::le(s, least), OptionalIntList({-1}));
+    lost = std::max(lost, aten::item(aten::amax(counts)).to<int64_t>());
+    uh = aten::adjoint(u);
+    v = aten::adjoint(vh);
+    phase = aten::mul(aten::linalg_det(u), aten::linalg_det(vh));
+  }
+  const int64_t rank = a.size(-1) - lost;
+  const Tensor turned = aten::matmul(uh, aten::matmul(a, v));
+  const auto part = [&](int64_t row, int64_t rows, int64_t column, int64_t columns) {
+    return aten::narrow(aten::narrow(turned, -2, row, rows), -1, column, columns);
+  };
+  Tensor rest = part(rank, lost, rank, lost);
+  if (rank == 0) return aten::mul(phase, det_of_polynomial(rest));
+  const Tensor b = part(0, rank, 0, rank);
+  rest = aten::sub(rest, aten::matmul(part(rank, lost, 0, rank),
+                                      aten::linalg_solve(b, part(0, rank, rank, lost))));
+  return aten::mul(phase, aten::mul(aten::linalg_det(b), det_of_polynomial(rest)));
+}
+
 }  // namespace
 
 Tensor det_backward(const Tensor& grad, const Tensor& a, const Tensor& det) {
@@ -89,6 +141,8 @@ Tensor det_backward(const Tensor& grad, const Tensor& a, const Tensor& det) {
     const auto [inverse, info] = aten::linalg_inv_ex(a, false);
     return aten::mul(as_matrix(aten::mul(grad, aten::conj(det))), aten::adjoint(inverse));
   }
+  if (grad_enabled() && a.requires_grad())
+    return autograd::grad({det_of_parts(a)}, {a}, {grad}, true, true)[0];
   // By the adjugate, that of diag(s) between the vectors: the product of all other values.
   const auto [u, s, vh] = aten::linalg_svd(a, false);
   const Tensor others = prod_backward(aten::ones_like(s), s, -1, true);

@@ -9,8 +9,9 @@
 
 namespace treadle::autograd {
 
-// Gradients of input, weight and bias, those that `mask` asks for.
-std::tuple<Tensor, Tensor, Tensor> group_norm_backward(const Tensor& grad, const Tensor& input,
+// Gradients of input, weight and bias, those that `mask` asks for, by those of the output, the mean
+// and the reciprocal standard deviation.
+std::tuple<Tensor, Tensor, Tensor> group_norm_backward(TensorList grads, const Tensor& input,
                                                        const Tensor& weight, const Tensor& mean,
                                                        const Tensor& rstd, int64_t samples,
                                                        int64_t channels, int64_t plane,

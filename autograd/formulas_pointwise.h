@@ -3,6 +3,8 @@
 // can be differentiated again.
 #pragma once
 
+#include <optional>
+
 #include "core/tensor.h"
 
 namespace treadle::autograd {
@@ -18,6 +20,9 @@ Tensor pow_backward_exponent(const Tensor& grad, const Tensor& base, const Tenso
                              const Tensor& result);
 Tensor scalar_pow_backward(const Tensor& grad, const Scalar& base, const Tensor& exponent,
                            const Tensor& result);
+
+// Of logit: 0 where `eps` held the argument back, and NaN where the value is.
+Tensor logit_backward(const Tensor& grad, const Tensor& self, const std::optional<double>& eps);
 
 // Of sgn: nothing for real numbers; for complex ones the part of the gradient across the direction,
 // over the size.

@@ -88,9 +88,11 @@ Tensor prod_backward(const Tensor& grad, const Tensor& self, int64_t dim, bool k
 Tensor extremum_backward(const Tensor& grad, const Tensor& self, const Tensor& result,
                          OptionalIntList dims, bool keepdim) {
   const Tensor wide = restore_reduced_dims(result, dims, self.dim(), keepdim);
-  const Tensor chosen = aten::to(aten::eq(self, wide), grad.dtype());
-  const Tensor count = aten::sum(chosen, dims, true);
-  return aten::mul(aten::div(restore_reduced_dims(grad, dims, self.dim(), keepdim), count), chosen);
+  // A NaN is the extremum of whatever it is among. Counted in integers, which a half would lose.
+  const Tensor chosen = aten::logical_or(aten::eq(self, wide), aten::isnan(self));
+  const Tensor share = aten::div(restore_reduced_dims(grad, dims, self.dim(), keepdim),
+                                 aten::sum(chosen, dims, true));
+  return aten::mul(aten::to(chosen, grad.dtype()), share);
 }
 
 Tensor median_backward(const Tensor& grad, const Tensor& self, const Tensor& result) {

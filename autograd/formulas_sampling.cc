@@ -5,9 +5,7 @@
 
 #include "aten/grid_mode.h"
 #include "aten/ops/_grid_sampler_backward.h"
-#include "aten/ops/abs.h"
 #include "aten/ops/add.h"
-#include "aten/ops/clamp.h"
 #include "aten/ops/constant_pad_nd.h"
 #include "aten/ops/detach.h"
 #include "aten/ops/div.h"
@@ -16,9 +14,12 @@
 #include "aten/ops/floor.h"
 #include "aten/ops/gather.h"
 #include "aten/ops/ge.h"
+#include "aten/ops/gt.h"
+#include "aten/ops/isfinite.h"
 #include "aten/ops/logical_and.h"
 #include "aten/ops/lt.h"
 #include "aten/ops/mul.h"
+#include "aten/ops/neg.h"
 #include "aten/ops/ones_like.h"
 #include "aten/ops/remainder.h"
 #include "aten/ops/reshape.h"
@@ -37,6 +38,14 @@ namespace {
 
 Scalar number(double v) { return Scalar(v); }
 
+// A position brought inside [0, last], NaN to 0. On the border and beyond it stands still: its
+// slope is 0, as the kernel's is.
+Tensor clipped(const Tensor& at, double last) {
+  const Tensor inside = aten::logical_and(aten::gt(at, number(0)), aten::lt(at, number(last)));
+  const Tensor end = aten::mul(aten::to(aten::ge(at, number(last)), at.dtype()), number(last));
+  return aten::where(inside, at, end);
+}
+
 // A position brought inside [0, size) as the padding mode says.
 Tensor padded(Tensor at, int64_t size, const GridMode& s) {
   const double last = static_cast<double>(size - 1);
@@ -44,13 +53,14 @@ Tensor padded(Tensor at, int64_t size, const GridMode& s) {
   if (s.padding == GridMode::kReflection) {
     const double low = s.align_corners ? 0.0 : -0.5, span = s.align_corners ? last : last + 1;
     if (span == 0) return aten::zeros_like(at);
-    const Tensor distance = aten::abs(aten::sub(at, number(low)));
+    const Tensor offset = aten::sub(at, number(low));
+    const Tensor distance = aten::where(aten::lt(offset, number(0)), aten::neg(offset), offset);
     const Tensor turns = aten::detach(aten::floor(aten::div(distance, number(span))));
     const Tensor even = aten::eq(aten::remainder(turns, number(2)), number(0));
     const Tensor extra = aten::sub(distance, aten::mul(turns, number(span)));
     at = aten::add(aten::where(even, extra, aten::rsub(extra, number(span))), number(low));
   }
-  return aten::clamp(at, number(0), number(last));
+  return clipped(at, last);
 }
 
 // One neighbour of every point along one dimension.
@@ -62,8 +72,8 @@ struct Neighbour {
 Neighbour neighbour(const Tensor& at, const Tensor& weight, int64_t size) {
   const Tensor inside =
       aten::logical_and(aten::ge(at, number(0)), aten::lt(at, number(static_cast<double>(size))));
-  const Tensor index = aten::clamp(at, number(0), number(static_cast<double>(size - 1)));
-  return {aten::to(index, ScalarType::Int64), aten::mul(weight, aten::to(inside, weight.dtype()))};
+  return {aten::to(aten::where(inside, at, number(0)), ScalarType::Int64),
+          aten::where(inside, weight, number(0))};
 }
 
 // Keys' cubic kernel (a = -0.75) at distances within [0, 1] and [1, 2].
@@ -78,8 +88,11 @@ Tensor cubic_far(const Tensor& x) {
 
 std::vector<Neighbour> neighbours(const Tensor& coordinate, int64_t size, const GridMode& s) {
   const double half = static_cast<double>(s.align_corners ? size - 1 : size) / 2;
-  const Tensor pixels = aten::sub(aten::mul(aten::add(coordinate, number(1)), number(half)),
-                                  number(s.align_corners ? 0.0 : 0.5));
+  Tensor pixels = aten::sub(aten::mul(aten::add(coordinate, number(1)), number(half)),
+                            number(s.align_corners ? 0.0 : 0.5));
+  // A point that is nowhere is outside, far from every pixel.
+  if (s.padding == GridMode::kZeros)
+    pixels = aten::where(aten::isfinite(pixels), pixels, number(-10));
   if (s.interpolation == GridMode::kCubic) {
     const Tensor left = aten::detach(aten::floor(pixels)), t = aten::sub(pixels, left);
     const Tensor weights[] = {cubic_far(aten::add(t, number(1))), cubic_near(t),

@@ -14,10 +14,8 @@
 #include "aten/ops/eq.h"
 #include "aten/ops/exp.h"
 #include "aten/ops/flip.h"
+#include "aten/ops/isinf.h"
 #include "aten/ops/item.h"
-#include "aten/ops/le.h"
-#include "aten/ops/log.h"
-#include "aten/ops/logcumsumexp.h"
 #include "aten/ops/masked_fill.h"
 #include "aten/ops/mean.h"
 #include "aten/ops/mul.h"
@@ -101,25 +99,27 @@ Tensor cumprod_backward(const Tensor& grad, const Tensor& self, int64_t dim, con
   return aten::to(gradient, self.dtype());
 }
 
-// exp(x_k) * sum_{i >= k} g_i exp(-result_i): the positive and the negative
-// part of the gradient apart, as logarithms, so that nothing overflows.
+// exp(x_k - r_k) * S_k with the results r and S_k = sum_{i >= k} g_i exp(r_k - r_i), whose factors
+// are at most 1. S is made of pieces of 1, 2, 4, ... elements: that of the 2n elements from k on is
+// the one of n elements from k on, plus exp(r_k - r_{k + n}) times the one from k + n on. So it is
+// linear in the gradient, for autograd too.
 Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& result,
                              int64_t dim) {
   if (grad.numel() == 0 || grad.dim() == 0) return grad;
-  // Stands for the logarithm of 0: in every dtype its exponential is 0, and unlike an infinity it
-  // gives no NaN in second derivatives.
-  const Scalar nothing(-65504);
-  const auto share = [&](const Tensor& part) {
-    const Tensor none = aten::le(part, 0);
-    const Tensor logs =
-        aten::masked_fill(aten::log(aten::masked_fill(part, none, 1)), none, nothing);
-    const Tensor sums =
-        aten::flip(aten::logcumsumexp(aten::flip(aten::sub(logs, result), {dim}), dim), {dim});
-    const Tensor empty = aten::eq(sums, -kInf);
-    return aten::masked_fill(aten::exp(aten::add(aten::masked_fill(sums, empty, 0), self)), empty,
-                             0);
-  };
-  return aten::sub(share(grad), share(aten::neg(grad)));
+  const int64_t size = grad.size(dim);
+  // Differences of infinities are NaN. An element below an infinite result has no share in it.
+  const Tensor infinite = aten::isinf(result);
+  Tensor sums = grad;
+  for (int64_t n = 1; n < size; n *= 2) {
+    const auto first = [&](const Tensor& t) { return aten::narrow(t, dim, 0, size - n); };
+    const auto second = [&](const Tensor& t) { return aten::narrow(t, dim, n, size - n); };
+    const Tensor factor = aten::exp(
+        aten::masked_fill(aten::sub(first(result), second(result)), first(infinite), -kInf));
+    const Tensor joined = aten::add(first(sums), aten::mul(factor, second(sums)));
+    sums = aten::cat({joined, aten::narrow(sums, dim, size - n, n)}, dim);
+  }
+  const Tensor empty = aten::eq(result, -kInf);
+  return aten::mul(aten::exp(aten::masked_fill(aten::sub(self, result), empty, -kInf)), sums);
 }
 
 Tensor var_backward(const Tensor& grad, const Tensor& self, OptionalIntList dims,

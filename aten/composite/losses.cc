@@ -48,6 +48,18 @@ void probabilities(const char* op, const Tensor& self, const Tensor& target) {
 // Where the classes are: dimension 1 of a batch, dimension 0 of a single sample.
 int64_t class_dim(const Tensor& self) { return self.dim() == 1 ? 0 : 1; }
 
+// factor * d^2 up to the distance delta from 0, and from there on the line that goes on with its
+// slope. The square is that of d itself, as the second derivative of |d| at 0 is lost; and of 0
+// where it is not taken, as the slope of an infinite square is NaN times 0.
+Tensor huber(const Tensor& d, double delta, double factor, double slope) {
+  const Tensor size = aten::abs(d);
+  const Tensor near = aten::lt(size, Scalar(delta));
+  const Tensor within = aten::where(near, d, Scalar(0));
+  const Tensor square = aten::mul(aten::mul(within, within), Scalar(factor));
+  const Tensor line = aten::mul(aten::sub(size, Scalar(0.5 * delta)), Scalar(slope));
+  return aten::where(near, square, line);
+}
+
 }  // namespace
 
 Tensor mse_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
@@ -60,21 +72,13 @@ Tensor l1_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
 }
 
 Tensor smooth_l1_loss(const Tensor& self, const Tensor& target, int64_t reduction, double beta) {
-  const Tensor d = aten::abs(aten::sub(self, target));
-  if (beta == 0) return reduced("smooth_l1_loss", d, reduction);
-  const Tensor quadratic = aten::mul(aten::mul(d, d), Scalar(0.5 / beta));
-  return reduced(
-      "smooth_l1_loss",
-      aten::where(aten::lt(d, Scalar(beta)), quadratic, aten::sub(d, Scalar(0.5 * beta))),
-      reduction);
+  const Tensor d = aten::sub(self, target);
+  if (beta == 0) return reduced("smooth_l1_loss", aten::abs(d), reduction);
+  return reduced("smooth_l1_loss", huber(d, beta, 0.5 / beta, 1), reduction);
 }
 
 Tensor huber_loss(const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
-  const Tensor d = aten::abs(aten::sub(self, target));
-  const Tensor quadratic = aten::mul(aten::mul(d, d), Scalar(0.5));
-  const Tensor linear = aten::mul(aten::sub(d, Scalar(0.5 * delta)), Scalar(delta));
-  return reduced("huber_loss", aten::where(aten::lt(d, Scalar(delta)), quadratic, linear),
-                 reduction);
+  return reduced("huber_loss", huber(aten::sub(self, target), delta, 0.5, delta), reduction);
 }
 
 Tensor binary_cross_entropy(const Tensor& self, const Tensor& target, const Tensor& weight,

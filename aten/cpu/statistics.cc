@@ -39,7 +39,9 @@ Moments<wide_type<T>> moments_of(const T* values, int64_t count) {
   };
   Moments<Mean> m;
   m.count = count;
-  m.mean = folded(Mean(0), [](Mean v) { return v; }) / static_cast<double>(count);
+  // The mean of the distances from the first value: exact where all values are equal.
+  const Mean first(static_cast<C>(values[0]));
+  m.mean = first + folded(Mean(0), [&](Mean v) { return v - first; }) / static_cast<double>(count);
   m.squares = folded(0.0, [&](Mean v) { return squared(v - m.mean); });
   return m;
 }
@@ -66,13 +68,15 @@ void column_moments(const T* values, int64_t rows, int64_t stride, int64_t colum
   double squares[kColumns];
   std::fill_n(mean, columns, Mean(0));
   std::fill_n(squares, columns, 0.0);
-  for (int64_t j = 0; j < rows; ++j) {
-    for (int64_t k = 0; k < columns; ++k) mean[k] += Mean(static_cast<C>(values[j * stride + k]));
+  const auto value = [&](int64_t j, int64_t k) {
+    return Mean(static_cast<C>(values[j * stride + k]));
+  };
+  for (int64_t j = 1; j < rows; ++j) {  // as distances from the first row
+    for (int64_t k = 0; k < columns; ++k) mean[k] += value(j, k) - value(0, k);
   }
-  for (int64_t k = 0; k < columns; ++k) mean[k] /= static_cast<double>(rows);
+  for (int64_t k = 0; k < columns; ++k) mean[k] = value(0, k) + mean[k] / static_cast<double>(rows);
   for (int64_t j = 0; j < rows; ++j) {
-    for (int64_t k = 0; k < columns; ++k)
-      squares[k] += squared(Mean(static_cast<C>(values[j * stride + k])) - mean[k]);
+    for (int64_t k = 0; k < columns; ++k) squares[k] += squared(value(j, k) - mean[k]);
   }
   for (int64_t k = 0; k < columns; ++k) out[k] = {mean[k], squares[k], rows};
 }
