@@ -3,13 +3,10 @@ is spelled in C++."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Callable, Iterable, Optional
+from typing import Callable, Iterable, Optional
 
 from .library import Library
 from .model import Arg, Entry, Form, Return, Tree, Type
-
-if TYPE_CHECKING:
-    from .render import Shard
 
 # Schema base type -> C++ type, for plain, optional and list arguments.
 _PLAIN = {
@@ -177,6 +174,11 @@ _CPP_TYPES = {
     "float16": "Half", "bfloat16": "BFloat16", "float32": "float", "float64": "double",
     "complex64": "std::complex<float>", "complex128": "std::complex<double>",
 }  # fmt: skip
+
+
+def all_dtypes() -> tuple[str, ...]:
+    """Every dtype, in the order of ScalarType."""
+    return tuple(_SCALAR_TYPE_NAMES)
 
 
 def scalar_type(dtype: str) -> str:
@@ -508,6 +510,73 @@ def _dtype_lines(e: Entry, name: str) -> list[str]:
     return lines
 
 
+def argument_dtype_lines(e: Entry) -> list[str]:
+    """Statements that check the dtypes of the tensors beside the one that selects the kernel."""
+    lines = []
+    for row in e.argument_dtypes:
+        if len(row.dtypes) == len(_SCALAR_TYPE_NAMES):
+            continue
+        a, n = e.arg(row.argument), cpp_name(row.argument)
+        if row.same and not row.dtypes and not row.sums and e.dtype_of and a.type.is_tensor:
+            key = e.arg(e.dtype_of)
+            shown = f"{key.name}[0]" if key.type.is_tensor_list else key.name
+            if key.type.is_tensor or key.type.is_tensor_list:
+                lines.append(
+                    f'contract::require_one_dtype(name, "{shown}", {key_dtype(e)}, "{a.name}", {n});'
+                )
+                continue
+        parts = [f"0x{_row_mask(row.dtypes):x}u"] if row.dtypes else []
+        parts += [f"contract::dtype_bit({key_dtype(e)})"] if row.same else []
+        parts += [f"contract::sums_bit({key_dtype(e)})"] if row.sums else []
+        lines.append(f'contract::require_dtype(name, "{a.name}", {n}, {" | ".join(parts)});')
+    return lines
+
+
+def first_lines(e: Entry) -> list[str]:
+    """Statements that refuse an empty list whose first tensor is asked for dtype or device."""
+    asked = key_tensors(e)[0]
+    return [
+        f'contract::require_first(name, "{a.name}", {cpp_name(a.name)});'
+        for a in e.args
+        if a.type.is_tensor_list and f"&{cpp_name(a.name)}[0]" in asked
+    ]
+
+
+def _device_lines(e: Entry) -> list[str]:
+    """Statements that check the devices of the tensors in lists."""
+    return [
+        f'contract::require_device(name, "{a.name}", {cpp_name(a.name)}, device);'
+        for a in e.args
+        if a.type.is_tensor_list
+    ]
+
+
+def argument_lines(e: Entry) -> list[str]:
+    """Statements that check the devices and dtypes which the common device and the lookup of the
+    kernel leave open."""
+    return _device_lines(e) + argument_dtype_lines(e)
+
+
+def list_argument_lines(e: Entry) -> list[str]:
+    """The same of an operator that writes lists, whose device is that of the first one's first
+    tensor."""
+    plain = [
+        f'contract::require_device(name, "{a.name}", {{&{cpp_name(a.name)}, 1}}, device);'
+        for a in e.tensor_args
+    ]
+    return _device_lines(e) + plain + argument_dtype_lines(e)
+
+
+def inputs_of(e: Entry, first: int = 0) -> str:
+    """C++ for the addresses of the tensor arguments from the one of number `first` on, those in
+    lists included."""
+    arguments = [a for a in e.args if a.type.base == "Tensor"][first:]
+    names = [cpp_name(a.name) for a in arguments]
+    if any(a.type.list for a in arguments):
+        return f"contract::inputs_of({', '.join(names)})"
+    return "{" + ", ".join(f"&{n}" for n in names) + "}"
+
+
 def outside_row(e: Entry) -> str:
     """Whether the dtype that selects the kernel is not in the CPU's row; empty where every dtype
     is."""
@@ -611,20 +680,17 @@ def key_dtype(e: Entry) -> str:
         if a.type.is_tensor_list:
             return f"{n}[0].dtype()"
         return f"{n}.dtype()" if a.type.is_tensor else n
-    return f"{cpp_name(e.tensor_args[0].name)}.dtype()" if e.tensor_args else "ScalarType::Float32"
+    return "ScalarType::Float32"
 
 
 def key_tensors(e: Entry) -> tuple[list[str], list[str]]:
     """C++ addresses of the tensors whose device and layout select the kernel, and their names in
-    quotes."""
-    pointers, texts = [], []
-    for a in e.args:
-        if a.type.is_tensor:
-            pointers.append(f"&{cpp_name(a.name)}")
-            texts.append(f'"{a.name}"')
-        elif a.type.is_tensor_list:
-            pointers.append(f"&{cpp_name(a.name)}[0]")
-            texts.append(f'"{a.name}[0]"')
+    quotes: of a list its first, where no other says them."""
+    plain = [a for a in e.args if a.type.is_tensor]
+    lists = [a for a in e.args if a.type.is_tensor_list]
+    lists = [a for a in lists if a.name == e.dtype_of] or ([] if plain else lists[:1])
+    pointers = [f"&{cpp_name(a.name)}" for a in plain] + [f"&{cpp_name(a.name)}[0]" for a in lists]
+    texts = [f'"{a.name}"' for a in plain] + [f'"{a.name}[0]"' for a in lists]
     return pointers, texts
 
 
@@ -714,8 +780,7 @@ def row_cells(e: Entry) -> list[bool]:
 
 
 def shape_declaration(e: Entry) -> Optional[str]:
-    """The declaration of the shape rule as this entry calls it: the linker finds the rule, and says
-    when it differs."""
+    """The declaration of the shape rule as this entry calls it."""
     if e.shape is None or e.shape.tree is None:
         return None
     tree = e.shape.tree
@@ -726,17 +791,18 @@ def shape_declaration(e: Entry) -> Optional[str]:
     return f"{result} {fn}({', '.join(['const char* op'] + [_expr_type(e, a) for a in arguments])})"
 
 
-def rule_declarations(shard: Shard) -> list[tuple[str, list[str]]]:
-    """(namespace of their owner, declarations) of the shape rules that the entries call."""
-    library = shard.library
-    found: dict[str, set[str]] = {library.owner: set()}
-    for e in shard.entries:
-        declaration = shape_declaration(e)
-        if declaration:
-            rule = declaration.partition("(")[0].rpartition(" ")[2]
-            owner = library.owner if library.is_own_rule(rule) else "treadle"
-            found.setdefault(owner, set()).add(declaration)
-    return [(owner, sorted(declarations)) for owner, declarations in found.items()]
+def hand_written(entries: Iterable[Entry], library: Library) -> list[tuple[str, str]]:
+    """(namespace, declaration) of the shape rules, composites and views that the entries name."""
+    found = []
+    for e in entries:
+        rule, linked = shape_declaration(e), linked_function(e)
+        if rule:
+            name = rule.partition("(")[0].rpartition(" ")[2]
+            owner = library.owner if library.is_own_rule(name) else "treadle"
+            found.append((f"{owner}::shape", rule))
+        if linked:
+            found.append((f"{library.owner}::{linked[0]}", linked[1]))
+    return list(dict.fromkeys(found))
 
 
 _METHOD_TYPES = {

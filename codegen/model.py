@@ -77,6 +77,16 @@ class Form:
 
 
 @dataclass(frozen=True)
+class ArgumentDtypes:
+    """What a tensor argument beside the one that selects the kernel may be."""
+
+    argument: str
+    dtypes: tuple[str, ...]
+    same: bool  # also the dtype of the argument that selects the kernel
+    sums: bool  # also the one in which sums of its elements are kept
+
+
+@dataclass(frozen=True)
 class Dispatch:
     key: str
     kernel: str
@@ -135,6 +145,7 @@ class Entry:
     autocast: Mapping[str, str]  # device or "all" -> lower, float32, widest, as_called, refused
     dtypes: Mapping[str, tuple[str, ...]]  # device or "all" -> names
     dtype_of: Optional[str]
+    argument_dtypes: tuple[ArgumentDtypes, ...]  # only of operators with kernels of their own
     out_from: Optional[str]
     derivative: Optional[Derivative]
 
@@ -284,6 +295,10 @@ def _entry(j: Mapping[str, Any]) -> Entry:
         autocast=j.get("autocast") or {},
         dtypes={k: tuple(v) for k, v in (j.get("dtypes") or {}).items()},
         dtype_of=j.get("dtype_of"),
+        argument_dtypes=tuple(
+            ArgumentDtypes(name, tuple(row["dtypes"]), row["same"], row["sums"])
+            for name, row in (j.get("argument_dtypes") or {}).items()
+        ),
         out_from=j.get("out_from"),
         derivative=_derivative(j.get("derivative")),
     )

@@ -138,6 +138,27 @@ def dtype_words(e: Entry) -> str:
     )
 
 
+def argument_dtype_words(e: Entry) -> list[str]:
+    """What the tensors beside the one that selects the kernel may be, a line for each that differs."""
+    lines = []
+    alike = [f"`{row.argument}`" for row in e.argument_dtypes if row.same and not row.dtypes]
+    if alike and e.dtype_of:
+        key = e.arg(e.dtype_of)
+        of = f"`{key.name}[0]`" if key.type.is_tensor_list else f"`{key.name}`"
+        lines.append(f"{', '.join(alike)}: the dtype of {of}.")
+    for row in e.argument_dtypes:
+        words = [", ".join(row.dtypes)] if row.dtypes else []
+        if len(row.dtypes) == len(cpp.all_dtypes()):
+            words = ["every dtype"]
+        elif row.same and row.dtypes:
+            words.append(f"the dtype of `{e.dtype_of}`")
+        if row.sums:
+            words.append(f"the dtype of `{e.dtype_of}`, or float32 where that has 16 bits")
+        if words:
+            lines.append(f"`{row.argument}`: {', or '.join(words)}.")
+    return lines
+
+
 def result_words(e: Entry) -> str:
     if e.kind == "pointwise":
         how = {
@@ -215,6 +236,7 @@ WORDS = (
     kind_text,
     contract_words,
     dtype_words,
+    argument_dtype_words,
     autocast_words,
     result_words,
     derivative_words,

@@ -90,6 +90,7 @@ class Renderer:
         self.env = environment()
         self.env.globals["python"] = python_filters
         self.env.globals["lib"] = library
+        self.env.globals["all_dtypes"] = cpp.all_dtypes
         self.shards = make_shards(model, shards, library)
         self.extra: Mapping[str, Callable[[Shard], Mapping[str, Any]]] = {
             "variable_type.cc.j2": autograd_filters.context,

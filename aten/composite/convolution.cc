@@ -3,6 +3,12 @@
 
 #include "aten/composite/renamed_errors.h"
 #include "aten/ops/constant_pad_nd.h"
+#include "aten/ops/conv1d.h"
+#include "aten/ops/conv2d.h"
+#include "aten/ops/conv3d.h"
+#include "aten/ops/conv_transpose1d.h"
+#include "aten/ops/conv_transpose2d.h"
+#include "aten/ops/conv_transpose3d.h"
 #include "core/error.h"
 
 namespace treadle::composite {

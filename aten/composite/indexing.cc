@@ -31,6 +31,7 @@
 #include "aten/ops/to.h"
 #include "aten/ops/unbind.h"
 #include "aten/ops/unsqueeze.h"
+#include "aten/ops/where.h"
 #include "aten/shape/index_geometry.h"
 
 namespace treadle::composite {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "aten/composite/renamed_errors.h"
+#include "aten/ops/_pad_circular.h"
 #include "aten/ops/abs.h"
 #include "aten/ops/arange.h"
 #include "aten/ops/clamp.h"
@@ -18,7 +19,14 @@
 #include "aten/ops/index_select.h"
 #include "aten/ops/narrow.h"
 #include "aten/ops/new_full.h"
+#include "aten/ops/pad.h"
+#include "aten/ops/reflection_pad1d.h"
+#include "aten/ops/reflection_pad2d.h"
+#include "aten/ops/reflection_pad3d.h"
 #include "aten/ops/remainder.h"
+#include "aten/ops/replication_pad1d.h"
+#include "aten/ops/replication_pad2d.h"
+#include "aten/ops/replication_pad3d.h"
 #include "aten/ops/rsub.h"
 #include "core/error.h"
 

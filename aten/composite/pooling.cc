@@ -1,9 +1,14 @@
 // Max pooling without its indices, and max unpooling by name.
 #include "aten/composite/renamed_errors.h"
 #include "aten/ops/_max_unpool.h"
+#include "aten/ops/max_pool1d.h"
 #include "aten/ops/max_pool1d_with_indices.h"
+#include "aten/ops/max_pool2d.h"
 #include "aten/ops/max_pool2d_with_indices.h"
+#include "aten/ops/max_pool3d.h"
 #include "aten/ops/max_pool3d_with_indices.h"
+#include "aten/ops/max_unpool2d.h"
+#include "aten/ops/max_unpool3d.h"
 
 namespace treadle::composite {
 

@@ -4,10 +4,22 @@
 
 #include "aten/composite/renamed_errors.h"
 #include "aten/ops/_resample.h"
+#include "aten/ops/_upsample_bicubic2d_aa.h"
+#include "aten/ops/_upsample_bilinear2d_aa.h"
+#include "aten/ops/_upsample_nearest_exact1d.h"
+#include "aten/ops/_upsample_nearest_exact2d.h"
+#include "aten/ops/_upsample_nearest_exact3d.h"
 #include "aten/ops/clamp.h"
 #include "aten/ops/clone.h"
 #include "aten/ops/round.h"
 #include "aten/ops/to.h"
+#include "aten/ops/upsample_bicubic2d.h"
+#include "aten/ops/upsample_bilinear2d.h"
+#include "aten/ops/upsample_linear1d.h"
+#include "aten/ops/upsample_nearest1d.h"
+#include "aten/ops/upsample_nearest2d.h"
+#include "aten/ops/upsample_nearest3d.h"
+#include "aten/ops/upsample_trilinear3d.h"
 #include "core/error.h"
 
 namespace treadle::composite {

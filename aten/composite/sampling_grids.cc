@@ -1,7 +1,9 @@
 // Sampling grids: grid_sampler for images or volumes, and the grid of an affine map.
 #include "aten/composite/renamed_errors.h"
+#include "aten/ops/affine_grid_generator.h"
 #include "aten/ops/bmm.h"
 #include "aten/ops/expand.h"
+#include "aten/ops/grid_sampler.h"
 #include "aten/ops/grid_sampler_2d.h"
 #include "aten/ops/grid_sampler_3d.h"
 #include "aten/ops/linspace.h"

@@ -16,6 +16,8 @@
 #include "aten/ops/split_with_sizes.h"
 #include "aten/ops/sum.h"
 #include "aten/ops/sum_to_size.h"
+#include "aten/ops/swapaxes_.h"
+#include "aten/ops/swapdims_.h"
 #include "aten/ops/tensor_split.h"
 #include "aten/ops/to.h"
 #include "aten/ops/transpose_.h"

@@ -2,6 +2,8 @@
 // all with the same leading dimensions.
 #pragma once
 
+#include "aten/ops/_attention.h"
+#include "aten/ops/_attention_backward.h"
 #include "aten/structured.h"
 
 namespace treadle::shape {

@@ -6,6 +6,8 @@
 //   + 1
 #pragma once
 
+#include "aten/ops/_convolution_grad_weight.h"
+#include "aten/ops/convolution.h"
 #include "aten/structured.h"
 
 namespace treadle::shape {

@@ -1,6 +1,9 @@
 // Shape rules of triangles, of drawing from weights and of drawing counts.
 #pragma once
 
+#include "aten/ops/binomial.h"
+#include "aten/ops/multinomial.h"
+#include "aten/ops/tril.h"
 #include "aten/structured.h"
 
 namespace treadle::shape {

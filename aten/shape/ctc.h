@@ -1,6 +1,8 @@
 // Shapes of ctc_loss.
 #pragma once
 
+#include "aten/ops/_ctc_loss.h"
+#include "aten/ops/_ctc_loss_backward.h"
 #include "aten/structured.h"
 
 namespace treadle::shape {

@@ -1,6 +1,7 @@
 // Shapes of embedding_bag.
 #pragma once
 
+#include "aten/ops/_embedding_bag.h"
 #include "aten/structured.h"
 
 namespace treadle::shape {

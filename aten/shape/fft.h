@@ -1,6 +1,9 @@
 // Shape rules of Fourier transforms between complex and real tensors.
 #pragma once
 
+#include "aten/ops/_fft_c2c.h"
+#include "aten/ops/_fft_c2r.h"
+#include "aten/ops/_fft_r2c.h"
 #include "aten/structured.h"
 
 namespace treadle::shape {

@@ -1,6 +1,8 @@
 // Shape rules of histograms.
 #pragma once
 
+#include "aten/ops/_histogramdd.h"
+#include "aten/ops/histc.h"
 #include "aten/structured.h"
 
 namespace treadle::shape {

@@ -2,6 +2,16 @@
 // flip and their kin.
 #pragma once
 
+#include "aten/ops/_index_integer.h"
+#include "aten/ops/_index_put_integer.h"
+#include "aten/ops/embedding.h"
+#include "aten/ops/embedding_dense_backward.h"
+#include "aten/ops/flip.h"
+#include "aten/ops/gather.h"
+#include "aten/ops/index_add.h"
+#include "aten/ops/index_fill.h"
+#include "aten/ops/index_select.h"
+#include "aten/ops/scatter.h"
 #include "aten/structured.h"
 
 namespace treadle::shape {

@@ -1,6 +1,8 @@
 // Shape rules of operators that put tensors together: cat and stack.
 #pragma once
 
+#include "aten/ops/_cat.h"
+#include "aten/ops/_stack.h"
 #include "aten/structured.h"
 
 namespace treadle::shape {

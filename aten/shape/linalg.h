@@ -4,6 +4,22 @@
 #include <array>
 #include <string>
 
+#include "aten/ops/_cdist.h"
+#include "aten/ops/_linalg_cholesky.h"
+#include "aten/ops/_linalg_eig.h"
+#include "aten/ops/_linalg_eigh.h"
+#include "aten/ops/_linalg_ldl.h"
+#include "aten/ops/_linalg_lu.h"
+#include "aten/ops/_linalg_solve.h"
+#include "aten/ops/_linalg_svd.h"
+#include "aten/ops/_lu_permutation.h"
+#include "aten/ops/geqrf.h"
+#include "aten/ops/linalg_householder_product.h"
+#include "aten/ops/linalg_ldl_solve.h"
+#include "aten/ops/linalg_matrix_exp.h"
+#include "aten/ops/linalg_qr.h"
+#include "aten/ops/linalg_solve_triangular.h"
+#include "aten/ops/ormqr.h"
 #include "aten/structured.h"
 
 namespace treadle::shape {

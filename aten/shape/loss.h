@@ -1,6 +1,8 @@
 // Shapes of the negative log likelihood and its gradient.
 #pragma once
 
+#include "aten/ops/nll_loss_backward.h"
+#include "aten/ops/nll_loss_forward.h"
 #include "aten/structured.h"
 
 namespace treadle::shape {

@@ -1,6 +1,10 @@
 // Shapes of matrix products.
 #pragma once
 
+#include "aten/ops/addmm.h"
+#include "aten/ops/baddbmm.h"
+#include "aten/ops/bmm.h"
+#include "aten/ops/mm.h"
 #include "aten/structured.h"
 
 namespace treadle::shape {

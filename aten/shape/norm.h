@@ -1,6 +1,10 @@
 // Shapes of batch and layer normalisation.
 #pragma once
 
+#include "aten/ops/_batch_norm_backward.h"
+#include "aten/ops/_batch_norm_train.h"
+#include "aten/ops/_layer_norm_backward.h"
+#include "aten/ops/native_layer_norm.h"
 #include "aten/structured.h"
 
 namespace treadle::shape {

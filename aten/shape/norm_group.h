@@ -1,6 +1,10 @@
 // Shapes of group and root-mean-square normalisation.
 #pragma once
 
+#include "aten/ops/_group_norm_backward.h"
+#include "aten/ops/_rms_norm.h"
+#include "aten/ops/_rms_norm_backward.h"
+#include "aten/ops/native_group_norm.h"
 #include "aten/structured.h"
 
 namespace treadle::shape {

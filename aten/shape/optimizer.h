@@ -1,6 +1,10 @@
 // What the lists of an optimiser's step are: parameters, their gradients, and the state of each.
 #pragma once
 
+#include "aten/ops/_foreach_add_.h"
+#include "aten/ops/_fused_adagrad_.h"
+#include "aten/ops/_fused_adam_.h"
+#include "aten/ops/_fused_sgd_.h"
 #include "core/tensor.h"
 
 namespace treadle::shape {

@@ -1,6 +1,15 @@
 // Shapes of pooling over one, two or three dimensions: the last ones of an input ([N,] C, ...).
 #pragma once
 
+#include "aten/ops/_adaptive_avg_pool_backward.h"
+#include "aten/ops/_avg_pool_backward.h"
+#include "aten/ops/_max_pool_backward.h"
+#include "aten/ops/_max_pool_gather.h"
+#include "aten/ops/_max_unpool.h"
+#include "aten/ops/adaptive_avg_pool1d.h"
+#include "aten/ops/adaptive_max_pool1d.h"
+#include "aten/ops/avg_pool1d.h"
+#include "aten/ops/max_pool1d_with_indices.h"
 #include "aten/structured.h"
 
 namespace treadle::shape {

@@ -3,6 +3,12 @@
 
 #include <optional>
 
+#include "aten/ops/_grid_sampler_backward.h"
+#include "aten/ops/_resample.h"
+#include "aten/ops/_resample_backward.h"
+#include "aten/ops/col2im.h"
+#include "aten/ops/grid_sampler_2d.h"
+#include "aten/ops/im2col.h"
 #include "aten/structured.h"
 
 namespace treadle::shape {

@@ -1,6 +1,10 @@
 // Shapes of recurrent cells: a batch of B states of H units, gates of a multiple of H.
 #pragma once
 
+#include "aten/ops/_gru_cell.h"
+#include "aten/ops/_gru_cell_backward.h"
+#include "aten/ops/_lstm_cell.h"
+#include "aten/ops/_lstm_cell_backward.h"
 #include "aten/structured.h"
 
 namespace treadle::shape {

@@ -1,6 +1,9 @@
 // The commonest shape rules: one output like an argument, or like each of them.
 #pragma once
 
+#include "aten/ops/_attention_dropout_mask.h"
+#include "aten/ops/_dirichlet_grad.h"
+#include "aten/ops/_standard_gamma_grad.h"
 #include "aten/structured.h"
 
 namespace treadle::shape {

@@ -1,6 +1,8 @@
 // Shape rule of scans: cumsum, cumprod.
 #pragma once
 
+#include "aten/ops/cumprod.h"
+#include "aten/ops/logcumsumexp.h"
 #include "aten/structured.h"
 
 namespace treadle::shape {

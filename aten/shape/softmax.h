@@ -1,6 +1,8 @@
 // Shape rules of softmax and log_softmax and of their derivatives.
 #pragma once
 
+#include "aten/ops/_log_softmax.h"
+#include "aten/ops/_log_softmax_backward_data.h"
 #include "aten/structured.h"
 
 namespace treadle::shape {

@@ -1,6 +1,7 @@
 // Shape rule of var and std.
 #pragma once
 
+#include "aten/ops/std.h"
 #include "aten/structured.h"
 
 namespace treadle::shape {

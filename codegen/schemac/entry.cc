@@ -82,6 +82,7 @@ class EntryReader {
         {"autocast", &EntryReader::read_autocast},
         {"dtypes", &EntryReader::read_dtypes},
         {"dtype_of", &EntryReader::read_dtype_of},
+        {"argument_dtypes", &EntryReader::read_argument_dtypes},
         {"out_from", &EntryReader::read_out_from}};
     const auto reader = readers.find(field.key.text);
     if (reader == readers.end()) {
@@ -341,6 +342,36 @@ class EntryReader {
     row->second.clear();
     for (const std::string& dtype : known_dtypes()) {
       if (members.count(dtype)) row->second.push_back(dtype);
+    }
+  }
+
+  void read_argument_dtypes(const Field& field) {
+    if (!field.value.IsMap()) {
+      throw SchemaError(field.key.error("'argument_dtypes' is not a mapping",
+                                        "write {ARGUMENT: DTYPES}, as in {index: index}"));
+    }
+    for (const Field& row : file_.fields(field.value, diagnostics_)) {
+      const std::vector<std::string> names = argument_names(op().schema);
+      if (!contains(names, row.key.text)) {
+        diagnostics_.add(row.key.error(
+            "unknown argument '" + row.key.text + "' in argument_dtypes of " + op().name(),
+            schema::did_you_mean(row.key.text, names)));
+        continue;
+      }
+      ArgumentDtypes dtypes{row.key.text, {}, false, false};
+      std::set<std::string> members;
+      for (const Word& word : file_.words(row, diagnostics_)) {
+        if (!check_known(word, "dtype", known_argument_dtype_words())) continue;
+        dtypes.same = dtypes.same || word.text == "same";
+        dtypes.sums = dtypes.sums || word.text == "sums";
+        if (word.text == "index") members.insert({"int32", "int64"});
+        const std::vector<std::string> expanded = expand_dtype(word.text);
+        members.insert(expanded.begin(), expanded.end());
+      }
+      for (const std::string& dtype : known_dtypes()) {
+        if (members.count(dtype)) dtypes.dtypes.push_back(dtype);
+      }
+      entry_.argument_dtypes.emplace_back(row.key, std::move(dtypes));
     }
   }
 

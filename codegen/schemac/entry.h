@@ -10,6 +10,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "codegen/schemac/diagnostics.h"
 #include "codegen/schemac/model.h"
@@ -35,6 +37,7 @@ struct Entry {
   std::map<std::string, Word> dtype_words;  // keyed by device
   std::optional<Word> dtype_of_word;
   std::optional<Word> out_from_word;
+  std::vector<std::pair<Word, ArgumentDtypes>> argument_dtypes;  // as written
 
   bool has(const std::string& key) const { return keys.count(key) > 0; }
 };

@@ -180,6 +180,13 @@ Json dtypes_of(const Operator& op) {
   return rows;
 }
 
+Json argument_dtypes_of(const Operator& op) {
+  Json rows = Json::object();
+  for (const ArgumentDtypes& row : op.argument_dtypes)
+    rows[row.argument] = {{"dtypes", row.dtypes}, {"same", row.same}, {"sums", row.sums}};
+  return rows;
+}
+
 Json autocast_of(const Operator& op) {
   if (op.autocast.empty()) return nullptr;
   Json rows = Json::object();
@@ -243,6 +250,7 @@ Json operator_of(const Operator& op) {
           {"autocast", autocast_of(op)},
           {"dtypes", dtypes_of(op)},
           {"dtype_of", optional(op.dtype_of)},
+          {"argument_dtypes", argument_dtypes_of(op)},
           {"out_from", optional(op.out_from)},
           {"derivative", derivative_of(op)}};
 }

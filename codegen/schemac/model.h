@@ -75,6 +75,14 @@ struct Derivative {
   std::optional<Expression> result;  // the forward-mode formula
 };
 
+// The dtypes of a tensor argument beside the one that `dtype_of` names.
+struct ArgumentDtypes {
+  std::string argument;
+  std::vector<std::string> dtypes;  // these are always right
+  bool same = false;                // and that of the argument which `dtype_of` names
+  bool sums = false;                // and the one in which sums of that one's elements are kept
+};
+
 struct Operator {
   schema::SourceText source;  // of the schema
   schema::FunctionSchema schema;
@@ -98,6 +106,8 @@ struct Operator {
   std::vector<std::pair<std::string, std::vector<std::string>>>
       dtypes;  // device or "all", names of dtypes
   std::optional<std::string> dtype_of;
+  // Of an operator with kernels of its own, one for each tensor argument that has to be looked at.
+  std::vector<ArgumentDtypes> argument_dtypes;
   std::optional<std::string> out_from;
   std::optional<Derivative> derivative;
 

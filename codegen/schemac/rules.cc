@@ -25,6 +25,10 @@ bool has_backend(const Operator& op) {
   });
 }
 
+bool has_own_kernels(const Operator& op) {
+  return op.kind == Kind::Kernel || op.kind == Kind::Returns || op.kind == Kind::Mutating;
+}
+
 void check_dispatch(Entry& entry, Diagnostics& diagnostics) {
   const Operator& op = entry.op;
   for (const char* alone : {"Composite", "View"}) {
@@ -182,14 +186,12 @@ void complete_forms(Entry& entry, Diagnostics& diagnostics) {
 
 void check_dtypes(const Entry& entry, Diagnostics& diagnostics) {
   const Operator& op = entry.op;
-  const bool own_kernels =
-      op.kind == Kind::Kernel || op.kind == Kind::Returns || op.kind == Kind::Mutating;
   for (const auto& [device, word] : entry.dtype_words) {
     if (device == "all") continue;
     if (!schema::is_identifier(device) || !(device[0] >= 'A' && device[0] <= 'Z')) {
       diagnostics.add(word.error("unknown device '" + device + "' in dtypes of " + op.name(),
                                  "write 'all', or a dispatch key such as CPU"));
-    } else if (own_kernels && !has_key(op, device)) {
+    } else if (has_own_kernels(op) && !has_key(op, device)) {
       diagnostics.add(
           word.error("dtypes of " + op.name() + " names " + device + ", for which it has no kernel",
                      "add it under 'dispatch', or remove it here"));
@@ -218,6 +220,53 @@ void complete_dtype_of(Entry& entry, Diagnostics& diagnostics) {
     }
   }
   if (op.schema.find_argument("dtype")) op.dtype_of = "dtype";
+}
+
+// A kernel is selected by one dtype and reads all its tensors as the schema's author thought of
+// them, so the dtype of each is known before it runs: that of the argument that selects the kernel
+// where the entry says nothing.
+void complete_argument_dtypes(Entry& entry, Diagnostics& diagnostics) {
+  Operator& op = entry.op;
+  if (!has_own_kernels(op)) {
+    if (!entry.has("argument_dtypes")) return;
+    diagnostics.add(
+        entry.keys.at("argument_dtypes")
+            .error("argument_dtypes of " + op.name() + ", which has no kernel of its own",
+                   op.kind == Kind::Pointwise
+                       ? "remove it: its operands are promoted, see 'promote'"
+                       : "remove it: its parts check what they are given"));
+    return;
+  }
+  for (const auto& [word, dtypes] : entry.argument_dtypes) {
+    const Argument& argument = *op.schema.find_argument(dtypes.argument);
+    if (!argument.type.is_tensor()) {
+      diagnostics.add(word.error(
+          "argument_dtypes names '" + argument.name + "' of type '" + print(argument.type) + "'",
+          "only tensors have a dtype; remove it"));
+    } else if (argument.name == op.dtype_of && !argument.type.list) {
+      diagnostics.add(word.error(
+          "argument_dtypes names '" + argument.name + "', whose dtype selects the kernel",
+          "write its dtypes under 'dtypes', or name another argument under 'dtype_of'"));
+    }
+  }
+  for (const Argument& argument : op.schema.arguments) {
+    if (!argument.type.is_tensor() || (argument.name == op.dtype_of && !argument.type.list))
+      continue;
+    const auto given =
+        std::find_if(entry.argument_dtypes.begin(), entry.argument_dtypes.end(),
+                     [&](const auto& row) { return row.second.argument == argument.name; });
+    ArgumentDtypes dtypes{argument.name, {}, true, false};
+    if (given != entry.argument_dtypes.end()) dtypes = given->second;
+    if ((dtypes.same || dtypes.sums) && !op.dtype_of) {
+      diagnostics.add(op.source.diagnostic(
+          argument.offset,
+          "the dtype of '" + argument.name + "' of " + op.name() + " is that of no other argument",
+          "write it, as in 'argument_dtypes: {" + argument.name +
+              ": float32}', or name the argument that selects the kernel under 'dtype_of'"));
+      continue;
+    }
+    op.argument_dtypes.push_back(std::move(dtypes));
+  }
 }
 
 void complete_out_from(Entry& entry, Diagnostics& diagnostics) {
@@ -276,6 +325,7 @@ void apply_rules(Entry& entry, Diagnostics& diagnostics) {
   if (!entry.dispatch_is_sound) return;
   check_dtypes(entry, diagnostics);
   complete_out_from(entry, diagnostics);
+  complete_argument_dtypes(entry, diagnostics);
 }
 
 }  // namespace treadle::schemac

@@ -29,10 +29,10 @@ const std::vector<std::pair<std::string, Words>>& dtype_classes() {
 }  // namespace
 
 std::span<const std::string> known_keys() {
-  static const Words words = {"func",          "doc",       "variants", "forms",
-                              "python_module", "tags",      "dispatch", "shape",
-                              "check",         "pointwise", "reduce",   "promote",
-                              "dtypes",        "dtype_of",  "out_from", "autocast"};
+  static const Words words = {
+      "func",     "doc",      "variants", "forms",     "python_module",  "tags",
+      "dispatch", "shape",    "check",    "pointwise", "reduce",         "promote",
+      "dtypes",   "dtype_of", "out_from", "autocast",  "argument_dtypes"};
   return words;
 }
 
@@ -82,6 +82,15 @@ std::span<const std::string> known_dtype_words() {
   static const Words words = [] {
     Words all(known_dtypes().begin(), known_dtypes().end());
     for (const auto& [name, members] : dtype_classes()) all.push_back(name);
+    return all;
+  }();
+  return words;
+}
+
+std::span<const std::string> known_argument_dtype_words() {
+  static const Words words = [] {
+    Words all = {"same", "index", "sums"};
+    all.insert(all.end(), known_dtype_words().begin(), known_dtype_words().end());
     return all;
   }();
   return words;

@@ -24,6 +24,8 @@ std::span<const std::string> known_autocast_devices();
 std::span<const std::string> known_dtypes();
 // The dtypes and the names of classes of dtypes.
 std::span<const std::string> known_dtype_words();
+// Those, and what relates to the argument that selects the kernel: same, sums, index.
+std::span<const std::string> known_argument_dtype_words();
 // The dtypes that a word stands for, a dtype for itself; empty for an unknown word.
 std::vector<std::string> expand_dtype(std::string_view word);
 

@@ -11,6 +11,7 @@ import pytest
 import treadle
 from treadle.codegen import outside
 from treadle.codegen.outside import CodegenError, generate
+from treadle.utils._compiler import compile_flags
 
 ENTRIES = """\
 # ---- Small ----
@@ -152,6 +153,45 @@ def test_what_is_refused(entries: str, derivatives: str, message: str, tmp_path:
         write(tmp_path, entries, derivatives)
     first = str(info.value).splitlines()[0].removeprefix(f"{tmp_path}/")
     assert first == message.replace("{folder}", str(tmp_path))
+
+
+RULE = """\
+{include}
+#include "aten/structured.h"
+namespace my_ops::shape {{
+{result} halves(const char*, const treadle::Tensor& self, int64_t) {{
+  return {{TensorSpec{{self.sizes(), self.dtype()}}, TensorSpec{{self.sizes(), self.dtype()}}}};
+}}
+}}  // namespace my_ops::shape
+"""
+HEADER = '#include "my_ops/ops/halves.h"'
+SPECS = "std::array<TensorSpec, 2>"
+
+
+def compiled(folder: Path, include: str, result: str) -> tuple[str, str]:
+    """What the compiler says of a shape rule, and the names that it defines."""
+    write(folder)
+    source, made = folder / "rule.cc", folder / "rule.o"
+    source.write_text(RULE.format(include=include, result=result))
+    command = ["g++", "-O0", "-c", *compile_flags(), f"-I{folder / 'gen'}", str(source)]
+    done = subprocess.run([*command, "-o", str(made)], capture_output=True, text=True)
+    names = subprocess.run(["nm", "-C", str(made)], capture_output=True, text=True).stdout
+    return done.stderr, names
+
+
+def test_a_shape_rule_is_compared_with_its_declaration(tmp_path: Path) -> None:
+    """The linker does not see return types: the compiler does, or the rule is another function."""
+    said, names = compiled(tmp_path, HEADER, SPECS)
+    assert said == ""
+    assert "my_ops::shape::halves[abi:entry](char const*, treadle::Tensor const&, long)" in names
+    said, names = compiled(tmp_path, '#include "my_ops/library.h"', SPECS)
+    assert said == "" and "my_ops::shape::halves(" in names
+    assert "halves[abi:entry]" not in names
+
+
+def test_a_shape_rule_that_returns_something_else_does_not_compile(tmp_path: Path) -> None:
+    said, _ = compiled(tmp_path, HEADER, "std::tuple<TensorSpec, TensorSpec>")
+    assert "ambiguating new declaration of" in said and "rule.cc" in said
 
 
 @pytest.mark.parametrize(

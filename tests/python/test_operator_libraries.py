@@ -343,7 +343,8 @@ def test_a_function_that_no_file_defines(tmp_path: Path) -> None:
     assert message == (
         "ImportError: small_ops: expected a definition of small_ops::shape::halves(char const*, "
         "treadle::Tensor const&, long), got none; a file with kernels was not compiled with the "
-        "others, or the function is written with other arguments"
+        "others, or its file does not include the header of the operator, or the function is "
+        "written with other arguments"
     )
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from treadle.testing.operators import cases, checks
+from treadle.testing.operators import cases, checks, mixed
 from treadle.testing.operators.cases import has_samples, pairs
 from treadle.testing.operators.catalogue import Operator, by_id, operators
 from treadle.testing.operators.sample import REGISTRY
@@ -27,6 +27,12 @@ def test_has_samples_and_reference(op: Operator) -> None:
 
 def test_samples_belong_to_operators() -> None:
     assert not set(REGISTRY) - set(by_id()), "samples of operators that the model does not have"
+
+
+@pytest.mark.parametrize("op", [o for o in operators() if o.json["argument_dtypes"]], ids=repr)
+def test_mixed_arguments_agree(op: Operator) -> None:
+    if cases.in_suite(op) and has_samples(op):
+        mixed.mixed_arguments_agree(op)
 
 
 @pytest.mark.parametrize("op, dtype", cases.cells())

@@ -20,11 +20,13 @@ from __future__ import annotations
 import importlib
 from typing import Any, Mapping
 
-from . import cases, checks, hostile
+from . import cases, checks, hostile, mixed
 from .catalogue import Operator, operators
 
 _DIFFERENTIABLE = frozenset({"gradients", "second_gradients", "gradients_have_the_same_bits"})
-_OPERATORS = frozenset({"has_samples_and_reference", "misuse_is_refused"})
+_OPERATORS = frozenset(
+    {"has_samples_and_reference", "misuse_is_refused", "mixed_arguments_agree"}
+)
 
 
 class OperatorTests:
@@ -57,6 +59,11 @@ class OperatorTests:
         """Arguments that do not fit, one at a time: an exception of the right kind, or a result."""
         wrong: Mapping[str, str] = {c.label: hostile.problem_of(c) for c in hostile.calls_of(op)}
         assert not {label: problem for label, problem in wrong.items() if problem}
+
+    def test_mixed_arguments_agree(self, op: Operator) -> None:
+        """One tensor of another dtype, layout, shape or device than the others: refused, or the
+        result of the same numbers."""
+        mixed.mixed_arguments_agree(op)
 
     def test_reference(self, op: Operator, dtype: str) -> None:
         checks.reference(op, dtype)

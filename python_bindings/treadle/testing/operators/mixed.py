@@ -1,0 +1,132 @@
+"""Calls of operators with kernels of their own in which one tensor differs from what the others
+lead one to expect: in its dtype, its strides, its shape or its device.
+
+A kernel that reads such a tensor as if it were like the others reads other numbers than it holds,
+or memory beside it. So each call either is refused, or gives what the call with a plain tensor of
+the same numbers gives.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Iterator, Optional, Sequence
+
+import numpy as np
+import treadle
+
+from . import law
+from .cases import dtypes_of, samples_of
+from .catalogue import Operator
+from .check import outcome, tensors
+from .sample import map_arrays, to_array, to_tensor, widen
+
+Tensor = treadle.Tensor
+Change = Callable[[Tensor], Tensor]
+DTYPES = ("bool", "uint8", "int8", "int32", "int64", "float16", "float32", "float64", "complex128")
+
+
+def _as(dtype: str) -> Change:
+    return lambda t: t.to(getattr(treadle, dtype))
+
+
+def _apart(t: Tensor) -> Tensor:
+    """The numbers with gaps between them, from the middle of a buffer."""
+    wide = t.new_zeros([*t.shape, 3])
+    return wide.select(-1, 1).copy_(t)
+
+
+def _turned(t: Tensor) -> Tensor:
+    order = list(reversed(range(t.dim())))
+    return t.permute(order).contiguous().permute(order)
+
+
+def _repeated(t: Tensor) -> Tensor:
+    """The first number everywhere, without memory for the others."""
+    return t.reshape(-1)[:1].reshape([1] * t.dim()).expand(t.shape) if t.numel() else t
+
+
+def _shorter(t: Tensor) -> Tensor:
+    """One less along the last dimension, at the end of its memory."""
+    return t[..., 1:].contiguous() if t.dim() and t.shape[-1] else t
+
+
+SAME: dict[str, Change] = {
+    **{f"as {dtype}": _as(dtype) for dtype in DTYPES},
+    "with gaps": _apart,
+    "transposed": _turned,
+    "expanded": _repeated,
+}
+# What has no plain tensor to compare with.
+OTHER: dict[str, Change] = {
+    "shorter": _shorter,
+    "longer": lambda t: treadle.cat([t, t]) if t.dim() else t,
+    "without elements": lambda t: t.new_zeros([0] * max(1, t.dim())),
+    "on the meta device": lambda t: t.to("meta"),
+}
+
+
+def _places(args: Sequence[Any]) -> Iterator[tuple[int, Optional[int]]]:
+    """Where tensors are: an argument's number, and the place in it where it is a list."""
+    for i, a in enumerate(args):
+        if isinstance(a, Tensor):
+            yield i, None
+        elif isinstance(a, (list, tuple)):
+            yield from ((i, k) for k, item in enumerate(a) if isinstance(item, Tensor))
+
+
+def _replaced(args: Sequence[Any], place: tuple[int, Optional[int]], change: Change) -> list[Any]:
+    i, k = place
+    new = list(args)
+    if k is None:
+        new[i] = change(new[i])
+    else:
+        new[i] = [change(t) if n == k else t for n, t in enumerate(new[i])]
+    return new
+
+
+def _numbers(value: Any) -> list[np.ndarray]:
+    return [widen(to_array(t)) for t in tensors(value)]
+
+
+def _result(op: Operator, args: list[Any], kwargs: dict[str, Any]) -> Optional[list[np.ndarray]]:
+    """What the call gives; None where it is refused, as calls may be."""
+    try:
+        returned = outcome(op, op.function(*args, **kwargs), args, kwargs)
+    except law.REFUSALS as error:
+        assert not isinstance(error, treadle.InternalError), f"{op.id}: {error}"
+        return None
+    return None if any(t.is_meta for t in tensors(returned)) else _numbers(returned)
+
+
+def mixed_arguments_agree(op: Operator) -> None:
+    """Each tensor of a call by itself, in every way of SAME and OTHER."""
+    if not op.json.get("argument_dtypes"):
+        return
+    dtypes = dtypes_of(op)
+    dtype = next((d for d in ("float32", "float64", "int64") if d in dtypes), dtypes[0])
+    for sample in list(samples_of(op, dtype))[:3]:
+
+        def fresh() -> tuple[list[Any], dict[str, Any]]:
+            return (
+                map_arrays(list(sample.args), lambda a: to_tensor(a, dtype)),
+                {k: map_arrays(v, lambda a: to_tensor(a, dtype)) for k, v in sample.kwargs.items()},
+            )
+
+        for place in _places(fresh()[0]):
+            for label, change in {**SAME, **OTHER}.items():
+                args, kwargs = fresh()
+                changed = _replaced(args, place, change)
+                got = _result(op, changed, kwargs)
+                if got is None or label in OTHER or op.random:
+                    continue
+                # The same numbers as the entry wants them.
+                args, kwargs = fresh()
+                plain = _replaced(
+                    args, place, lambda t: treadle.empty_like(t).copy_(change(t).to(t.dtype))
+                )
+                wanted = _result(op, plain, kwargs)
+                assert wanted is not None, f"{op.id}: argument {place} {label} alone is taken"
+                assert len(got) == len(wanted)
+                for a, b in zip(got, wanted):
+                    np.testing.assert_allclose(
+                        a, b, rtol=2e-3, atol=2e-3, err_msg=f"{op.id}: argument {place} {label}"
+                    )
