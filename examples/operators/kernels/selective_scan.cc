@@ -25,11 +25,9 @@ namespace extra_ops {
 namespace shape {
 
 namespace {
-void require(const char* op, const char* name, const Tensor& t, IntList sizes, const Tensor& like) {
+void require(const char* op, const char* name, const Tensor& t, IntList sizes) {
   check<ErrorKind::Runtime>(t.sizes() == sizes, op, ": expected ", name, " of shape ", sizes,
                             ", got ", t.sizes());
-  check<ErrorKind::Runtime>(t.dtype() == like.dtype(), op, ": expected ", name,
-                            " of the dtype of u, ", like.dtype(), ", got ", t.dtype());
 }
 }  // namespace
 
@@ -40,10 +38,10 @@ TensorSpec selective_scan(const char* op, const Tensor& u, const Tensor& delta, 
   check<ErrorKind::Runtime>(a.dim() == 2, op, ": expected a of shape (channels, state), got ",
                             a.sizes());
   const int64_t batch = u.size(0), channels = u.size(1), length = u.size(2), state = a.size(1);
-  require(op, "delta", delta, u.sizes(), u);
-  require(op, "a", a, {channels, state}, u);
-  require(op, "b", b, {batch, state, length}, u);
-  require(op, "c", c, {batch, state, length}, u);
+  require(op, "delta", delta, u.sizes());
+  require(op, "a", a, {channels, state});
+  require(op, "b", b, {batch, state, length});
+  require(op, "c", c, {batch, state, length});
   return {u.sizes(), u.dtype()};
 }
 
@@ -51,7 +49,7 @@ std::array<TensorSpec, 5> selective_scan_grad(const char* op, const Tensor& grad
                                               const Tensor& delta, const Tensor& a, const Tensor& b,
                                               const Tensor& c) {
   const TensorSpec result = selective_scan(op, u, delta, a, b, c);
-  require(op, "grad", grad, u.sizes(), u);
+  require(op, "grad", grad, u.sizes());
   const TensorSpec like_b{b.sizes(), b.dtype()};
   return {result, result, TensorSpec{a.sizes(), a.dtype()}, like_b, like_b};
 }

@@ -103,6 +103,14 @@ def test_refusals_say_who_expected_what() -> None:
     with pytest.raises(RuntimeError) as info:
         extra_ops.rotary(x, angles, treadle.ones(3, 4))
     assert str(info.value) == "rotary: expected sin of shape (3, 2), got (3, 4)"
+    # The kernel would read the bytes of `cos` as numbers of the dtype of `x`, eight for each one.
+    for changed in ("cos", "sin"):
+        given = {"cos": angles.double(), "sin": angles.double(), changed: angles.to(treadle.int8)}
+        with pytest.raises(RuntimeError) as info:
+            extra_ops.rotary(x.double(), **given)
+        assert str(info.value) == (
+            f"rotary: expected self and {changed} of one dtype, got float64 and int8"
+        )
     with pytest.raises(IndexError) as info:
         extra_ops.linear_cross_entropy(x, x, treadle.tensor([0, 1, 3]))
     assert str(info.value) == (
