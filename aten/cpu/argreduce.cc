@@ -74,9 +74,10 @@ Best<compute_type<T>> best_of_run(const T* values, int64_t count) {
     if (Order::better(value, result)) result = value;
     any_nan |= is_nan(value);
   }
+  // It is not found where another thread has changed it since: any place will do, as the last.
   int64_t at = 0;
-  while (any_nan ? !is_nan(static_cast<C>(element_value(values[at])))
-                 : static_cast<C>(element_value(values[at])) != result)
+  while (at + 1 < count && (any_nan ? !is_nan(static_cast<C>(element_value(values[at])))
+                                    : static_cast<C>(element_value(values[at])) != result))
     ++at;
   return {static_cast<C>(element_value(values[at])), at};
 }

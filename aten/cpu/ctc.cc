@@ -11,6 +11,7 @@
 #include <limits>
 #include <vector>
 
+#include "aten/cpu/read_once.h"
 #include "aten/ops/_ctc_loss.h"
 #include "aten/ops/_ctc_loss_backward.h"
 #include "aten/ops/contiguous.h"
@@ -40,7 +41,7 @@ std::vector<std::vector<int64_t>> all_places(const Tensor& targets, IntList leng
     const int64_t step = rows ? targets.stride(1) : targets.stride(0);
     all[n].push_back(blank);
     for (int64_t s = 0; s < lengths[n]; ++s) {
-      const int64_t label = targets.data_as<int64_t>()[first + s * step];
+      const int64_t label = read_once(targets.data_as<int64_t>() + first + s * step);
       check<ErrorKind::Index>(label >= 0 && label < classes, "ctc_loss: expected targets in [0, ",
                               classes, "), got ", label);
       all[n].push_back(label);

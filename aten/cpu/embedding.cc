@@ -24,7 +24,8 @@ struct RowUses {
   std::vector<int64_t> starts, positions;
 };
 
-RowUses row_uses(const int64_t* indices, int64_t count, int64_t rows) {
+RowUses row_uses(const Offsets& indices, int64_t rows) {
+  const int64_t count = indices.size();
   RowUses uses;
   uses.starts.assign(rows + 1, 0);
   for (int64_t i = 0; i < count; ++i) ++uses.starts[indices[i] + 1];
@@ -41,12 +42,11 @@ void embedding_dense_backward_cpu(const Tensor& grad_output, const Tensor& indic
                                   int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq,
                                   const Tensor& out) {
   using C = compute_type<T>;
-  const Tensor index =
-      checked_index("embedding_dense_backward", indices, num_weights, NegativeIndex::Refused, out);
+  const Offsets index = own_entries("embedding_dense_backward", indices, num_weights);
   const Tensor grad = apart_from(grad_output, out);
   const int64_t width = out.size(1);
-  const int64_t count = index.numel();
-  const RowUses uses = row_uses(index.data_as<int64_t>(), count, num_weights);
+  const int64_t count = index.size();
+  const RowUses uses = row_uses(index, num_weights);
   const T* const from = grad.data_as<T>();
   T* const to = out.data_as<T>();
   const int64_t work = width * (1 + count / std::max<int64_t>(1, num_weights));

@@ -38,7 +38,8 @@ struct ExtremeSearch {
       return hn::FirstN(D(), 0);
   }
 
-  // The first element that is NaN, or equals `value`; `count` if none is.
+  // The first element that is NaN, or equals `value`; the last if none is, as another thread may
+  // have changed the elements since.
   static int64_t find(const T* values, int64_t count, bool nan, T value) {
     const D d;
     const V wanted = hn::Set(d, value);
@@ -52,7 +53,7 @@ struct ExtremeSearch {
     for (; i < count; ++i) {
       if (nan ? values[i] != values[i] : values[i] == value) return i;
     }
-    return count;
+    return count - 1;
   }
 
   // The extreme of a block, and whether a NaN is in it, which then may be missing from the extreme.

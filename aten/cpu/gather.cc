@@ -8,29 +8,29 @@ namespace treadle::cpu {
 namespace {
 
 template <class Element>
-void gather_rows(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out) {
+void gather_rows(const Tensor& self, int64_t dim, const CheckedIndex& index, const Tensor& out) {
   const DimVector sizes = at_least_1d(index.sizes());
   const DimVector strides = at_least_1d(self.strides());
   const int64_t last = static_cast<int64_t>(sizes.size()) - 1;
   const int64_t width = sizes.back();
   const int64_t step = strides[dim];
   const int64_t across = dim == last ? 0 : strides.back();
-  const int64_t* const entries = index.data_as<int64_t>();
   const Element* const data = static_cast<const Element*>(self.data());
   Element* const target = static_cast<Element*>(out.data());
   parallel_for(index.numel() / width, grain_for(width), [&](int64_t begin, int64_t end) {
+    const Entries entries = index.entries();  // of its own, which no write can reach
     IndexedRows rows(sizes, strides, dim);
     rows.seek(begin);
     for (int64_t row = begin; row < end; ++row, rows.next()) {
       const Element* from = data + rows.offset();
-      const int64_t* entry = entries + row * width;
-      Element* to = target + row * width;
+      const int64_t entry = row * width;
+      Element* to = target + entry;
       if (across == 0 && step == 1) {
 #pragma GCC unroll 8
-        for (int64_t k = 0; k < width; ++k) to[k] = from[entry[k]];
+        for (int64_t k = 0; k < width; ++k) to[k] = from[entries[entry + k]];
       } else {
 #pragma GCC unroll 4
-        for (int64_t k = 0; k < width; ++k) to[k] = from[entry[k] * step + k * across];
+        for (int64_t k = 0; k < width; ++k) to[k] = from[entries[entry + k] * step + k * across];
       }
     }
   });
@@ -42,8 +42,7 @@ void gather_cpu(const Tensor& self, int64_t dim, const Tensor& index, bool /*spa
   dim = wrap_dim("gather", dim, self.dim());
   if (index.numel() == 0) return;
   const int64_t size = at_least_1d(self.sizes())[dim];
-  const Tensor entries = checked_index("gather", index, size, NegativeIndex::Refused, out);
-  gather_rows<bits_of<T>>(self, dim, entries, out);
+  gather_rows<bits_of<T>>(self, dim, checked_index("gather", index, size, out), out);
 }
 
 const auto gather_registered = register_kernels<aten::ops::gather, DeviceType::CPU>(

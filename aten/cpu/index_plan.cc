@@ -32,14 +32,18 @@ std::vector<int64_t> dim_offsets(const Tensor& t, IntList dims) {
   return offsets;
 }
 
-// `dims` as rows of elements that lie side by side.
-void set_inner(IndexPlan& plan, const Tensor& t, IntList dims) {
-  size_t rows = dims.size();
-  while (rows > 0 && (t.size(dims[rows - 1]) == 1 || t.stride(dims[rows - 1]) == plan.run)) {
-    plan.run *= t.size(dims[rows - 1]);
+// Sets where the dimensions before and after the indexed ones lie, the latter as rows of elements
+// that lie side by side. There are as many places as elements of the result: none without an entry,
+// however large the tensor is said to be.
+void set_places(IndexPlan& plan, const Tensor& t, IntList before, IntList after) {
+  if (plan.index.size() == 0) return;
+  plan.outer = dim_offsets(t, before);
+  size_t rows = after.size();
+  while (rows > 0 && (t.size(after[rows - 1]) == 1 || t.stride(after[rows - 1]) == plan.run)) {
+    plan.run *= t.size(after[rows - 1]);
     --rows;
   }
-  plan.inner = dim_offsets(t, dims.slice(0, rows));
+  plan.inner = dim_offsets(t, after.slice(0, rows));
 }
 
 // Made apart and thrown where it is noticed: each frame between is one more to unwind.
@@ -148,8 +152,7 @@ IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indi
     put_offsets(op, plan.index, index, self.size(d), self.stride(d), NegativeIndex::FromTheEnd, d,
                 std::exchange(first, false) ? Write::Set : Write::Add);
   }
-  plan.outer = dim_offsets(self, g.before_dims);
-  set_inner(plan, self, g.after_dims);
+  set_places(plan, self, g.before_dims, g.after_dims);
   return plan;
 }
 
@@ -166,8 +169,7 @@ IndexPlan dim_offsets_plan(std::string_view op, const Tensor& self, int64_t dim,
     if (d < dim) before.push_back(d);
     if (d > dim) after.push_back(d);
   }
-  plan.outer = dim_offsets(self, before);
-  set_inner(plan, self, after);
+  set_places(plan, self, before, after);
   return plan;
 }
 
@@ -176,20 +178,27 @@ Tensor apart_from(const Tensor& t, const Tensor& written) {
   return meets(result, written) ? aten::clone(result, MemoryFormat::Contiguous) : result;
 }
 
-Tensor checked_index(std::string_view op, const Tensor& index, int64_t size, NegativeIndex negative,
-                     const Tensor& written) {
-  const Tensor result = apart_from(as_int64(index), written);
-  const int64_t* values = result.data_as<int64_t>();
-  const int64_t wrap = negative == NegativeIndex::FromTheEnd ? size : 0;
+Error Entries::out_of_bounds(std::string_view op, int64_t value, int64_t size) {
+  return cpu::out_of_bounds(op, value, size, NegativeIndex::Refused, -1);
+}
+
+CheckedIndex checked_index(std::string_view op, const Tensor& index, int64_t size,
+                           const Tensor& written) {
+  CheckedIndex result(op, apart_from(as_int64(index), written), size);
+  const Entries entries = result.entries();
+  const int64_t* const values = entries.data();
   parallel_for(result.numel(), kGrain, [&](int64_t begin, int64_t end) {
-    if (all_inside(values + begin, end - begin, size, wrap)) [[likely]]
+    if (all_inside(values + begin, end - begin, size, 0)) [[likely]]
       return;
-    for (int64_t i = begin; i < end; ++i) {
-      if (!all_inside(values + i, 1, size, wrap))
-        throw out_of_bounds(op, values[i], size, negative, -1);
-    }
+    for (int64_t i = begin; i < end; ++i) static_cast<void>(entries[i]);
   });
   return result;
+}
+
+Offsets own_entries(std::string_view op, const Tensor& index, int64_t size) {
+  Offsets entries(index.numel());
+  put_offsets(op, entries, as_int64(index), size, 1, NegativeIndex::Refused, -1, Write::Set);
+  return entries;
 }
 
 }  // namespace treadle::cpu

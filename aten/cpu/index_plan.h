@@ -7,6 +7,9 @@
 // `inner` x `run` the dimensions after, of which the last lie side by side. Offsets are in
 // elements. Bounds are checked while a plan is made, so that following it needs no checks, and
 // whoever changes an index tensor meanwhile changes nothing; but see DirectIndex.
+//
+// Other threads may write the memory of an index at any time. So a kernel uses no entry that was
+// checked in another read: it has offsets of its own, or it checks an entry when it uses it.
 #pragma once
 
 #include <cstring>
@@ -16,6 +19,7 @@
 
 #include "aten/cpu/dim_slices.h"
 #include "aten/cpu/ordered_writes.h"
+#include "aten/cpu/read_once.h"
 #include "aten/cpu/streamed_writes.h"
 #include "core/tensor.h"
 
@@ -70,7 +74,7 @@ struct DirectIndex {
   template <class F>
   void with_offsets(F&& f) const {
     const auto place = [this, values = values, size = size, wrap = wrap](int64_t e) {
-      const uint64_t given = static_cast<uint64_t>(values[e]);
+      const uint64_t given = static_cast<uint64_t>(read_once(values + e));
       uint64_t place = given;
       if (place >= size) [[unlikely]] {
         place += wrap;
@@ -138,10 +142,49 @@ IndexPlan dim_offsets_plan(std::string_view op, const Tensor& self, int64_t dim,
   return dim_offsets_plan(op, self, dim, index, negative);
 }
 
-// `index` as contiguous int64 values in [0, size), or [-size, size) where negative ones are
-// allowed: IndexError otherwise. Never memory of `written`, which the caller is about to write.
-Tensor checked_index(std::string_view op, const Tensor& index, int64_t size, NegativeIndex negative,
-                     const Tensor& written);
+// The entries of an index in [0, size). Each is read once and checked then; IndexError where it is
+// not in range.
+class Entries {
+ public:
+  Entries(const int64_t* values, int64_t size, std::string_view op)
+      : values_(values), size_(static_cast<uint64_t>(size)), op_(op) {}
+  int64_t operator[](int64_t i) const {
+    const int64_t value = read_once(values_ + i);
+    if (static_cast<uint64_t>(value) >= size_) [[unlikely]]
+      throw out_of_bounds(op_, value, static_cast<int64_t>(size_));
+    return value;
+  }
+  const int64_t* data() const { return values_; }
+
+ private:
+  [[gnu::cold, gnu::noinline]] static Error out_of_bounds(std::string_view op, int64_t value,
+                                                          int64_t size);
+  const int64_t* values_;
+  uint64_t size_;
+  std::string_view op_;
+};
+
+// An index as contiguous int64 values, all of which were in range when it was made.
+class CheckedIndex {
+ public:
+  CheckedIndex(std::string_view op, Tensor values, int64_t size)
+      : values_(std::move(values)), size_(size), op_(op) {}
+  IntList sizes() const { return values_.sizes(); }
+  int64_t numel() const { return values_.numel(); }
+  Entries entries() const { return {values_.data_as<int64_t>(), size_, op_}; }
+
+ private:
+  Tensor values_;
+  int64_t size_;
+  std::string_view op_;
+};
+
+// IndexError where an entry of `index` is not in [0, size). Never memory of `written`, which the
+// caller is about to write.
+CheckedIndex checked_index(std::string_view op, const Tensor& index, int64_t size,
+                           const Tensor& written);
+// A copy of the entries, for kernels that read them more than once. IndexError as above.
+Offsets own_entries(std::string_view op, const Tensor& index, int64_t size);
 // `t` as a contiguous tensor that shares no memory with `written`.
 Tensor apart_from(const Tensor& t, const Tensor& written);
 

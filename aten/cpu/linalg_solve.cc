@@ -120,12 +120,14 @@ template <class T>
 void ldl_solve_cpu(const Tensor& ld, const Tensor& pivots, const Tensor& b, bool hermitian,
                    const Tensor& out) {
   if (out.numel() == 0) return;
-  const Tensor matrices = aten::contiguous(ld), rows = aten::contiguous(pivots),
+  const Tensor matrices = aten::contiguous(ld), given = aten::contiguous(pivots),
                sides = aten::contiguous(b);
+  // A copy: what is checked is what is used.
+  const std::vector<int> rows(given.data_as<int>(), given.data_as<int>() + given.numel());
   const int64_t n = ld.size(-1), k = b.size(-1);
   const int size = lapack_size(n), lead = leading(n);
-  for (int64_t i = 0; i < rows.numel() / n; ++i)
-    if (!sound_pivots(rows.data_as<int>() + i * n, n)) fail_pivots(i);
+  for (int64_t i = 0; i < given.numel() / n; ++i)
+    if (!sound_pivots(rows.data() + i * n, n)) fail_pivots(i);
   const BatchMap of_a(batch_of(out, 2), batch_of(ld, 2)), of_b(batch_of(out, 2), batch_of(b, 2));
   for_each_matrix(
       out.numel() / (n * k), static_cast<double>(n) * n * (n + k), [&](int64_t begin, int64_t end) {
@@ -135,7 +137,7 @@ void ldl_solve_cpu(const Tensor& ld, const Tensor& pivots, const Tensor& b, bool
           transpose_copy(matrices.data_as<T>() + at * n * n, n, n, n, factor.data(), n);
           transpose_copy(sides.data_as<T>() + of_b(i) * n * k, n, k, k, columns.data(), n);
           lapack::sytrs(hermitian, 'L', size, lapack_size(k), factor.data(), lead,
-                        rows.data_as<int>() + at * n, columns.data(), lead);
+                        rows.data() + at * n, columns.data(), lead);
           transpose_copy(columns.data(), k, n, n, out.data_as<T>() + i * n * k, k);
         }
       });
@@ -143,13 +145,14 @@ void ldl_solve_cpu(const Tensor& ld, const Tensor& pivots, const Tensor& b, bool
 
 template <class T>
 void lu_permutation_cpu(const Tensor& pivots, int64_t rows, const Tensor& out) {
-  const Tensor exchanges = aten::contiguous(pivots);
+  const Tensor given = aten::contiguous(pivots);
   const int64_t k = pivots.size(-1);
-  const T* from = exchanges.data_as<T>();
+  // A copy: what is checked is what is used.
+  const std::vector<T> from(given.data_as<T>(), given.data_as<T>() + given.numel());
   int64_t* to = out.data_as<int64_t>();
-  for (int64_t i = 0; i < exchanges.numel(); ++i) {
-    check<ErrorKind::Value>(from[i] >= 1 && from[i] <= rows, "lu_unpack: expected pivots in [1, ",
-                            rows, "], got ", from[i]);
+  for (const T pivot : from) {
+    check<ErrorKind::Value>(pivot >= 1 && pivot <= rows, "lu_unpack: expected pivots in [1, ", rows,
+                            "], got ", pivot);
   }
   if (rows == 0) return;
   parallel_for(out.numel() / rows, std::max<int64_t>(1, 32768 / rows),

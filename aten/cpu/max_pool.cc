@@ -6,6 +6,7 @@
 // plane counts; of several NaN, the last.
 #include "aten/cpu/long_sums.h"
 #include "aten/cpu/pool_windows.h"
+#include "aten/cpu/read_once.h"
 #include "aten/ops/_max_pool_backward.h"
 #include "aten/ops/_max_pool_gather.h"
 #include "aten/ops/_max_unpool.h"
@@ -122,7 +123,7 @@ void for_indices(const char* op, const PoolPlanes& p, const Tensor& indices, F&&
   p.for_each([&](int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n) {
       for (int64_t o = 0; o < out; ++o) {
-        const int64_t i = at[n * out + o];
+        const int64_t i = read_once(at + n * out + o);
         check<ErrorKind::Index>(i >= 0 && i < in, op, ": expected indices in [0, ", in, "), got ",
                                 i);
         visit(n, i, o);

@@ -45,12 +45,15 @@ Tensor nonzero_cpu(const Tensor& self) {
   const int64_t width = sizes.back();
   int64_t* const coordinates = out.data_as<int64_t>();
   parallel_chunks(chunks, [&](int64_t chunk) {
+    // `values` may have changed since they were counted: what was not counted is left out, and some
+    // place fills the rest.
     int64_t* to = coordinates + starts[chunk] * rank;
+    int64_t left = starts[chunk + 1] - starts[chunk];
     const int64_t end = std::min(numel, (chunk + 1) * kGrain);
     if (rank == 1) {
       // Every place is written and kept only if it counts, which needs no branch, until all that
-      // count are there. Were `values` changed since they were counted, some place fills the rest.
-      int64_t* const stop = coordinates + starts[chunk + 1];
+      // count are there.
+      int64_t* const stop = to + left;
       int64_t i = chunk * kGrain;
       for (; i < end && to < stop; ++i) {
         *to = i;
@@ -60,10 +63,13 @@ Tensor nonzero_cpu(const Tensor& self) {
       return;
     }
     DimVector leading(sizes.slice(0, static_cast<size_t>(rank - 1)));
+    const auto seek = [&](int64_t row) {
+      for (size_t d = leading.size(); d-- > 0; row /= sizes[d]) leading[d] = row % sizes[d];
+    };
     // Columns of one row: every column is written and kept only if it counts, which needs no
     // branch.
     std::vector<int64_t> columns(static_cast<size_t>(std::min(width, kGrain)) + 1);
-    for (int64_t i = chunk * kGrain; i < end;) {
+    for (int64_t i = chunk * kGrain; i < end && left > 0;) {
       const int64_t row = i / width;
       const int64_t stop = std::min(end, (row + 1) * width);
       int64_t count = 0;
@@ -71,12 +77,18 @@ Tensor nonzero_cpu(const Tensor& self) {
         columns[count] = column;
         count += is_nonzero(values[i]);
       }
-      int64_t rest = row;
-      for (int64_t d = rank - 1; d-- > 0; rest /= sizes[d]) leading[d] = rest % sizes[d];
+      count = std::min(count, left);
+      left -= count;
+      seek(row);
       for (int64_t k = 0; k < count; ++k) {
         to = std::copy(leading.begin(), leading.end(), to);
         *to++ = columns[k];
       }
+    }
+    seek((end - 1) / width);
+    for (; left > 0; --left) {
+      to = std::copy(leading.begin(), leading.end(), to);
+      *to++ = (end - 1) % width;
     }
   });
   return out;

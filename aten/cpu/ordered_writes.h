@@ -4,6 +4,8 @@
 //   ordered_writes(entries, out.numel(), [&](int64_t i) { return index[i]; },
 //                  [&](int64_t i) { out[index[i]] += source[i]; });
 //
+// target(i) is asked for once: what it reads may change meanwhile.
+//
 // For many threads the writes are sorted into runs of neighbouring elements first, in which they
 // keep their order; then each run is one thread's. A few threads would be done with the writes
 // before they had sorted them.
@@ -37,12 +39,15 @@ void ordered_writes(int64_t count, int64_t span, Target target, Write write) {
   while ((span - 1) >> shift >= kOrderedRuns) ++shift;
   const int64_t piece = std::max<int64_t>(kGrain, (count + 63) / 64);
   const int64_t pieces = (count + piece - 1) / piece;
+  std::vector<uint8_t> run_of(count);
   // How many of a piece's writes go to each run; then where the first of them goes in `order`.
   std::vector<std::array<uint32_t, kOrderedRuns>> starts(pieces);
   parallel_chunks(pieces, [&](int64_t p) {
     starts[p].fill(0);
-    for (int64_t i = p * piece; i < std::min(count, (p + 1) * piece); ++i)
-      ++starts[p][target(i) >> shift];
+    for (int64_t i = p * piece; i < std::min(count, (p + 1) * piece); ++i) {
+      run_of[i] = static_cast<uint8_t>(target(i) >> shift);
+      ++starts[p][run_of[i]];
+    }
   });
   std::array<int64_t, kOrderedRuns + 1> runs{};
   uint32_t at = 0;
@@ -58,7 +63,7 @@ void ordered_writes(int64_t count, int64_t span, Target target, Write write) {
   std::vector<uint32_t> order(count);
   parallel_chunks(pieces, [&](int64_t p) {
     for (int64_t i = p * piece; i < std::min(count, (p + 1) * piece); ++i)
-      order[starts[p][target(i) >> shift]++] = static_cast<uint32_t>(i);
+      order[starts[p][run_of[i]]++] = static_cast<uint32_t>(i);
   });
   parallel_chunks(kOrderedRuns, [&](int64_t run) {
     for (int64_t k = runs[run]; k < runs[run + 1]; ++k) write(static_cast<int64_t>(order[k]));

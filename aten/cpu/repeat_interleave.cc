@@ -1,6 +1,7 @@
 // repeat_interleave of counts: the positions 0, 1, 2, ..., each as often as its count says.
 #include "aten/ops/repeat_interleave.h"
 #include "aten/cpu/dim_slices.h"
+#include "aten/cpu/read_once.h"
 #include "aten/ops/contiguous.h"
 
 namespace treadle::cpu {
@@ -16,10 +17,10 @@ Tensor repeat_interleave_cpu(const Tensor& repeats, std::optional<int64_t> outpu
   const int64_t length = counts.numel();
   std::vector<int64_t> starts(length + 1, 0);
   for (int64_t i = 0; i < length; ++i) {
-    check<ErrorKind::Runtime>(count[i] >= 0, "repeat_interleave: expected repeats >= 0, got ",
-                              count[i]);
+    const T times = read_once(count + i);
+    check<ErrorKind::Runtime>(times >= 0, "repeat_interleave: expected repeats >= 0, got ", times);
     check<ErrorKind::Runtime>(
-        !__builtin_add_overflow(starts[i], static_cast<int64_t>(count[i]), &starts[i + 1]),
+        !__builtin_add_overflow(starts[i], static_cast<int64_t>(times), &starts[i + 1]),
         "repeat_interleave: expected repeats whose sum fits in int64");
   }
   const int64_t total = starts[length];

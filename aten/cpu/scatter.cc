@@ -33,13 +33,13 @@ ScatterSource<T> elements_of(const Tensor& src) {
 }
 
 template <class T>
-ScatterSource<T> one_value(const T& value, const Tensor& index) {
+ScatterSource<T> one_value(const T& value, const CheckedIndex& index) {
   return {&value, DimVector(at_least_1d(index.sizes()).size(), 0)};
 }
 
 // `target` has the geometry of `out`, and may be of another type.
 template <class T, class To, class Write>
-void scatter_rows_to(To* target, const Tensor& out, int64_t dim, const Tensor& index,
+void scatter_rows_to(To* target, const Tensor& out, int64_t dim, const CheckedIndex& index,
                      const ScatterSource<T>& source, Write write) {
   const DimVector sizes = at_least_1d(index.sizes());
   const DimVector strides = at_least_1d(out.strides());
@@ -48,11 +48,13 @@ void scatter_rows_to(To* target, const Tensor& out, int64_t dim, const Tensor& i
   const int64_t step = strides[dim];
   const int64_t across = dim == last ? 0 : strides.back();
   const int64_t source_across = source.strides.back();
-  const int64_t* const entries = index.data_as<int64_t>();
   if (sizes.size() == 1) {
+    const Entries entries = index.entries();
     ordered_writes(
-        width, out.numel(), [&](int64_t k) { return entries[k] * step; },
-        [&](int64_t k) { write(target[entries[k] * step], source.data[k * source_across]); });
+        width, out.numel(), [=](int64_t k) { return entries[k] * step; },
+        [=, from = source.data](int64_t k) {
+          write(target[entries[k] * step], from[k * source_across]);
+        });
     return;
   }
   // A group is the rows that may write the same elements; it is taken in order, column block by
@@ -65,6 +67,7 @@ void scatter_rows_to(To* target, const Tensor& out, int64_t dim, const Tensor& i
                   : std::clamp<int64_t>(kGrain / rows_in_group, 16, std::max<int64_t>(16, width));
   const int64_t blocks = (width + block - 1) / block;
   parallel_for(groups * blocks, grain_for(rows_in_group * block), [&](int64_t begin, int64_t end) {
+    const Entries entries = index.entries();  // of its own, which no write can reach
     IndexedRows to_rows(sizes, strides, dim);
     IndexedRows from_rows(sizes, source.strides, -1);
     for (int64_t task = begin; task < end; ++task) {
@@ -77,24 +80,24 @@ void scatter_rows_to(To* target, const Tensor& out, int64_t dim, const Tensor& i
            ++row, to_rows.next(), from_rows.next()) {
         To* to = target + to_rows.offset();
         const T* from = source.data + from_rows.offset();
-        const int64_t* entry = entries + row * width;
+        const int64_t entry = row * width;
         for (int64_t k = first; k < stop; ++k)
-          write(to[entry[k] * step + k * across], from[k * source_across]);
+          write(to[entries[entry + k] * step + k * across], from[k * source_across]);
       }
     }
   });
 }
 
 template <class T, class Write>
-void scatter_rows(const Tensor& out, int64_t dim, const Tensor& index,
+void scatter_rows(const Tensor& out, int64_t dim, const CheckedIndex& index,
                   const ScatterSource<T>& source, Write write) {
   scatter_rows_to(static_cast<T*>(out.data()), out, dim, index, source, write);
 }
 
 // The same for sums and products.
 template <class T, class Write>
-void fold_rows(const Tensor& out, int64_t dim, const Tensor& index, const ScatterSource<T>& source,
-               Write write) {
+void fold_rows(const Tensor& out, int64_t dim, const CheckedIndex& index,
+               const ScatterSource<T>& source, Write write) {
   if (!worth_wide_sums<T>(index.numel(), out.numel()))
     return scatter_rows(out, dim, index, source, write);
   with_wide_sums(out.data_as<T>(), out.numel(),
@@ -107,7 +110,7 @@ void with_index(const char* op, int64_t dim, const Tensor& index, const Tensor& 
   dim = wrap_dim(op, dim, out.dim());
   if (index.numel() == 0) return;
   const int64_t size = at_least_1d(out.sizes())[dim];
-  f(dim, checked_index(op, index, size, NegativeIndex::Refused, out));
+  f(dim, checked_index(op, index, size, out));
 }
 
 // `t` itself unless it shares memory with `out`.
@@ -156,7 +159,7 @@ struct Smallest {
 template <class T>
 void scatter_src_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Tensor& src,
                      const Tensor& out) {
-  with_index("scatter", dim, index, out, [&](int64_t d, const Tensor& entries) {
+  with_index("scatter", dim, index, out, [&](int64_t d, const CheckedIndex& entries) {
     const Tensor from = source_for(src, out);
     scatter_rows(out, d, entries, elements_of<bits_of<T>>(from), Replace());
   });
@@ -165,8 +168,8 @@ void scatter_src_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, c
 template <class T>
 void scatter_value_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index,
                        const Scalar& value, const Tensor& out) {
-  const T number = value.to<T>();
-  with_index("scatter", dim, index, out, [&](int64_t d, const Tensor& entries) {
+  const T number = value.checked_to<T>("scatter");
+  with_index("scatter", dim, index, out, [&](int64_t d, const CheckedIndex& entries) {
     scatter_rows(out, d, entries, one_value(number, entries), Replace());
   });
 }
@@ -174,14 +177,14 @@ void scatter_value_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index,
 template <class T>
 void scatter_add_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Tensor& src,
                      const Tensor& out) {
-  with_index("scatter_add", dim, index, out, [&](int64_t d, const Tensor& entries) {
+  with_index("scatter_add", dim, index, out, [&](int64_t d, const CheckedIndex& entries) {
     const Tensor from = source_for(src, out);
     fold_rows(out, d, entries, elements_of<T>(from), Add());
   });
 }
 
 template <class T>
-void add_or_multiply(const Tensor& out, int64_t dim, const Tensor& index,
+void add_or_multiply(const Tensor& out, int64_t dim, const CheckedIndex& index,
                      const ScatterSource<T>& source, std::string_view reduce) {
   if (reduce == "add") return fold_rows(out, dim, index, source, Add());
   check<ErrorKind::Runtime>(reduce == "multiply",
@@ -192,7 +195,7 @@ void add_or_multiply(const Tensor& out, int64_t dim, const Tensor& index,
 template <class T>
 void scatter_reduce_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Tensor& src,
                         std::string_view reduce, const Tensor& out) {
-  with_index("scatter", dim, index, out, [&](int64_t d, const Tensor& entries) {
+  with_index("scatter", dim, index, out, [&](int64_t d, const CheckedIndex& entries) {
     const Tensor from = source_for(src, out);
     add_or_multiply(out, d, entries, elements_of<T>(from), reduce);
   });
@@ -201,8 +204,8 @@ void scatter_reduce_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index
 template <class T>
 void scatter_value_reduce_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index,
                               const Scalar& value, std::string_view reduce, const Tensor& out) {
-  const T number = value.to<T>();
-  with_index("scatter", dim, index, out, [&](int64_t d, const Tensor& entries) {
+  const T number = value.checked_to<T>("scatter");
+  with_index("scatter", dim, index, out, [&](int64_t d, const CheckedIndex& entries) {
     add_or_multiply(out, d, entries, one_value(number, entries), reduce);
   });
 }
@@ -231,7 +234,7 @@ void scatter_reduce_two_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& i
           reduce == "amin",
       "scatter_reduce: expected reduce 'sum', 'prod', 'mean', 'amax' or 'amin', got '", reduce,
       "'");
-  with_index("scatter_reduce", dim, index, out, [&](int64_t d, const Tensor& entries) {
+  with_index("scatter_reduce", dim, index, out, [&](int64_t d, const CheckedIndex& entries) {
     const Tensor from = source_for(src, out);
     const ScatterSource<T> source = elements_of<T>(from);
     // Without self an element starts at the first of the elements that meet there, or at the

@@ -7,15 +7,15 @@
 namespace treadle::cpu {
 namespace {
 
-// How many of the `count` entries come before `key`, or before or with it if `right`.
-template <class T>
-int64_t place_of(const T* sequence, const int64_t* sorter, int64_t count, KeyType<T> key,
-                 bool right) {
+// How many of the `count` entries come before `key`, or before or with it if `right`. sorter(i) is
+// the place of entry i.
+template <class T, class Sorter>
+int64_t place_of(const T* sequence, Sorter sorter, int64_t count, KeyType<T> key, bool right) {
   int64_t low = 0;
   while (count > 0) {
     const int64_t half = count / 2;
     const int64_t middle = low + half;
-    const KeyType<T> entry = ordered_key(sequence[sorter ? sorter[middle] : middle]);
+    const KeyType<T> entry = ordered_key(sequence[sorter(middle)]);
     if (right ? entry <= key : entry < key) {
       low = middle + 1;
       count -= half + 1;
@@ -27,7 +27,7 @@ int64_t place_of(const T* sequence, const int64_t* sorter, int64_t count, KeyTyp
 }
 
 template <class T, class Index>
-void search(const T* sequences, const int64_t* sorters, int64_t length, bool shared,
+void search(const T* sequences, const std::optional<Entries>& sorters, int64_t length, bool shared,
             const Tensor& values, bool right, const Tensor& out) {
   const T* const from = values.data_as<T>();
   Index* const to = out.data_as<Index>();
@@ -35,8 +35,15 @@ void search(const T* sequences, const int64_t* sorters, int64_t length, bool sha
   parallel_for(values.numel(), kGrain / 16, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t offset = i / per_sequence * length;
-      to[i] = static_cast<Index>(place_of(sequences + offset, sorters ? sorters + offset : nullptr,
-                                          length, ordered_key(from[i]), right));
+      const T* const sequence = sequences + offset;
+      const KeyType<T> key = ordered_key(from[i]);
+      const int64_t place =
+          sorters ? place_of(
+                        sequence, [&](int64_t entry) { return (*sorters)[offset + entry]; }, length,
+                        key, right)
+                  : place_of(
+                        sequence, [](int64_t entry) { return entry; }, length, key, right);
+      to[i] = static_cast<Index>(place);
     }
   });
 }
@@ -48,11 +55,13 @@ void searchsorted_cpu(const Tensor& sorted_sequence, const Tensor& self, bool ou
   const Tensor sequence = aten::contiguous(sorted_sequence);
   const Tensor values = aten::contiguous(self);
   const int64_t length = sequence.sizes().back();
-  Tensor order;
-  if (sorter.defined())
-    order = checked_index("searchsorted", sorter, length, NegativeIndex::Refused, out);
+  std::optional<CheckedIndex> order;
+  std::optional<Entries> sorters;
+  if (sorter.defined()) {
+    order = checked_index("searchsorted", sorter, length, out);
+    sorters = order->entries();
+  }
   const bool behind = right || (side && *side == "right");
-  const int64_t* const sorters = order.defined() ? order.data_as<int64_t>() : nullptr;
   const auto run = out_int32 ? &search<T, int32_t> : &search<T, int64_t>;
   run(sequence.data_as<T>(), sorters, length, sequence.dim() == 1, values, behind, out);
 }

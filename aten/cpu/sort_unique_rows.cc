@@ -11,6 +11,7 @@
 #include "aten/cpu/dim_slices.h"
 #include "aten/cpu/sort_key.h"
 #include "aten/ops/_unique_rows.h"
+#include "aten/ops/clone.h"
 #include "aten/ops/contiguous.h"
 
 namespace treadle::cpu {
@@ -18,7 +19,9 @@ namespace {
 
 template <class T>
 std::tuple<Tensor, Tensor, Tensor> unique_rows_cpu(const Tensor& self, bool sorted) {
-  const Tensor input = aten::contiguous(self);
+  // A copy, as sorting must find the same rows at each comparison, and other threads may write.
+  const Tensor input =
+      sorted ? aten::clone(self, MemoryFormat::Contiguous) : aten::contiguous(self);
   const int64_t rows = input.size(0), width = input.size(1);
   const T* const from = input.data_as<T>();
   std::vector<int64_t> order(rows);
