@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/fork_safe_mutex.h"
 #include "core/profiler.h"
 
 namespace treadle {
@@ -77,7 +78,7 @@ thread_local constinit ThreadCounts t_counts;
 
 // The threads whose counts are not flushed. Never destroyed: threads may end after it would be.
 struct ThreadList {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::vector<ThreadCounts*> threads;
 };
 ThreadList& thread_list() {
@@ -180,9 +181,6 @@ class KeptBlocks {
     return any;
   }
 
-  void lock() { mutex_.lock(); }
-  void unlock() { mutex_.unlock(); }
-
  private:
   static constexpr size_t kMaxBlocks = 64;
   struct Block {
@@ -196,7 +194,7 @@ class KeptBlocks {
     --count_;
   }
 
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   std::array<Block, kMaxBlocks> blocks_;
   size_t count_ = 0;
   size_t bytes_ = 0;
@@ -208,27 +206,15 @@ KeptBlocks& kept_blocks() {
   return *kept;
 }
 
-// A fork while another thread holds a lock would leave it locked in the child for ever; and the
-// child has none of the other threads, so what they counted is added up there.
+// A child has none of the other threads, so what they counted is added up there.
 void survive_forks() {
-  pthread_atfork(
-      [] {
-        thread_list().mutex.lock();
-        kept_blocks().lock();
-      },
-      [] {
-        kept_blocks().unlock();
-        thread_list().mutex.unlock();
-      },
-      [] {
-        std::erase_if(thread_list().threads, [](ThreadCounts* thread) {
-          if (thread == &t_counts) return false;
-          thread->flush();
-          return true;
-        });
-        kept_blocks().unlock();
-        thread_list().mutex.unlock();
-      });
+  pthread_atfork(nullptr, nullptr, [] {
+    std::erase_if(thread_list().threads, [](ThreadCounts* thread) {
+      if (thread == &t_counts) return false;
+      thread->flush();
+      return true;
+    });
+  });
 }
 
 void* map_pages(size_t size) {

@@ -13,6 +13,7 @@
 #include "core/backend_memory.h"
 #include "core/dispatcher.h"
 #include "core/error.h"
+#include "core/fork_safe_mutex.h"
 #include "core/tensor.h"
 
 namespace treadle {
@@ -28,7 +29,7 @@ struct Entry {
   BackendFinder finder;
 };
 struct Registry {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::array<Entry, kMaxDeviceTypes> entries;
   // Never deleted: other threads may be in the one, tensors in the memory of the other.
   std::vector<std::pair<Backend*, BackendMemory*>> withdrawn;
@@ -58,7 +59,7 @@ void require_index(DeviceType type, int index) {
 }
 
 struct Counts {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::vector<std::pair<const Operator*, NativeCalls*>> native;
   std::map<std::pair<std::string_view, Answer>, int64_t> calls;  // by the entry's name
 };

@@ -3,10 +3,10 @@
 
 #include <array>
 #include <atomic>
-#include <mutex>
 
 #include "core/backend.h"
 #include "core/caching_allocator.h"
+#include "core/fork_safe_mutex.h"
 
 namespace treadle {
 
@@ -26,7 +26,7 @@ class BackendMemory final : public Allocator {
 
   Backend& backend_;
   DeviceType type_;
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   // By index; null until the device is used.
   std::array<std::atomic<OfDevice*>, 128> devices_{};
 };

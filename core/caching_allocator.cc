@@ -23,12 +23,12 @@ constexpr size_t round_up(size_t value, size_t step) { return (value + step - 1)
 // For a while, without the lock.
 class Unlocked {
  public:
-  explicit Unlocked(std::unique_lock<std::mutex>& lock) : lock_(lock) { lock_.unlock(); }
+  explicit Unlocked(std::unique_lock<ForkSafeMutex>& lock) : lock_(lock) { lock_.unlock(); }
   ~Unlocked() { lock_.lock(); }
   Unlocked(const Unlocked&) = delete;
 
  private:
-  std::unique_lock<std::mutex>& lock_;
+  std::unique_lock<ForkSafeMutex>& lock_;
 };
 
 int64_t count(size_t nbytes) { return static_cast<int64_t>(nbytes); }

@@ -29,6 +29,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/fork_safe_mutex.h"
 #include "core/memory_statistics.h"
 
 namespace treadle {
@@ -145,7 +146,7 @@ class CachingAllocator {
     Block* next_deferred = nullptr;
     bool split() const { return previous || next; }
   };
-  using Lock = std::unique_lock<std::mutex>;
+  using Lock = std::unique_lock<ForkSafeMutex>;
 
   size_t block_size(size_t nbytes) const;
   size_t segment_size(size_t block) const;
@@ -170,7 +171,7 @@ class CachingAllocator {
 
   RawDevice& device_;
   const Reuse reuse_;
-  mutable std::mutex mutex_;
+  mutable ForkSafeMutex mutex_;
   std::unordered_map<void*, Block> blocks_;  // all, by address
   std::map<PoolKey, Pool> pools_;
   std::map<uint64_t, Uses> pending_;  // events to pass, by stream, in the order of their record

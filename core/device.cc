@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "core/error.h"
+#include "core/fork_safe_mutex.h"
 
 namespace treadle {
 namespace {
@@ -66,7 +67,7 @@ class Names {
   std::array<std::string, kMax> names_;
   std::array<std::atomic<bool>, kMax> withdrawn_{};
   std::atomic<int> count_{0};
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
 };
 
 // Never destroyed: errors met while the program ends still name devices.

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "core/backend.h"
+#include "core/fork_safe_mutex.h"
 #include "core/schema/function_schema.h"
 
 namespace treadle {
@@ -64,7 +65,7 @@ bool has_kernel(const KernelRow& row) {
 }  // namespace
 
 struct Dispatcher::State {
-  mutable std::mutex mutex;
+  mutable ForkSafeMutex mutex;
   std::unordered_map<std::string_view, Operator*> by_name;
   mutable std::vector<Operator*> sorted;  // by name, when `is_sorted`
   mutable bool is_sorted = true;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/dispatcher.h"
+#include "core/fork_safe_mutex.h"
 
 namespace treadle {
 namespace {
@@ -162,7 +163,7 @@ struct DynamicOperator::Data {
   std::deque<std::string> files;  // of the places of kernels
   OperatorInfo info{};
   KernelTable table;
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::deque<DynamicKernel> kernels;
   std::array<KernelPlace, kMaxDeviceTypes> device_places{};
 
@@ -231,10 +232,10 @@ DynamicOperator& DynamicOperator::define(std::string_view text, KernelPlace plac
 }
 
 void DynamicOperator::undefine() {
-  static std::mutex mutex;
+  static auto* const mutex = new ForkSafeMutex;
   static auto* undefined = new std::vector<DynamicOperator*>;
   Dispatcher::instance().remove_operator(*this);
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(*mutex);
   undefined->push_back(this);
 }
 

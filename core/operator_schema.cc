@@ -5,10 +5,12 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "core/fork_safe_mutex.h"
+
 namespace treadle {
 
 const schema::FunctionSchema& schema_of(const Operator& op) {
-  static auto* mutex = new std::mutex;
+  static auto* mutex = new ForkSafeMutex;
   static auto* known = new std::unordered_map<const Operator*, schema::FunctionSchema>;
   const std::lock_guard lock(*mutex);
   const auto [it, fresh] = known->try_emplace(&op);

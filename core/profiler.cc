@@ -13,6 +13,7 @@
 
 #include "core/allocator.h"
 #include "core/dispatcher.h"
+#include "core/fork_safe_mutex.h"
 
 namespace treadle::profiler {
 namespace {
@@ -33,7 +34,7 @@ struct ThreadRecord {
   const Options options;
   const uint32_t recording;
   const uint64_t thread;
-  std::mutex mutex;
+  std::mutex mutex;  // a child of a fork leaves it alone
   bool over = false;
   std::vector<Event> events;
   std::vector<int32_t> open;  // the events that have not ended, outermost first
@@ -88,7 +89,7 @@ struct Recording {
   std::vector<std::shared_ptr<ThreadRecord>> threads;
 };
 
-std::mutex g_mutex;
+ForkSafeMutex& g_mutex = *new ForkSafeMutex;  // never destroyed
 std::unique_ptr<Recording> g_recording;
 uint32_t g_number = 0;
 thread_local std::shared_ptr<ThreadRecord> t_record;
@@ -220,12 +221,10 @@ void add_layer() {
         Layer::Profiler, &record_call,
         KernelPlace{KernelSource::Fallback, __FILE__, __LINE__, "profiler"});
     // A child of the process is not recorded: nobody would ever ask for it.
-    pthread_atfork([] { g_mutex.lock(); }, [] { g_mutex.unlock(); },
-                   [] {
-                     g_recording.reset();
-                     leave();
-                     g_mutex.unlock();
-                   });
+    pthread_atfork(nullptr, nullptr, [] {
+      g_recording.reset();
+      leave();
+    });
     return true;
   }();
   (void)added;

@@ -2,7 +2,6 @@
 
 #include "core/shared_memory.h"
 
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/fork_safe_mutex.h"
 
 namespace treadle {
 namespace {
@@ -29,19 +29,14 @@ struct Segment {
 
 // The storages in shared memory. None of them is kept alive by this.
 struct Table {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::unordered_map<const StorageImpl*, Segment> segments;
   std::map<FileId, StorageImpl*> by_file;
 };
 
 Table& table() {
-  // Never destroyed: storages may outlive everything else. Free in the child of a fork, whatever
-  // thread held it.
-  static auto* const it = [] {
-    pthread_atfork([] { table().mutex.lock(); }, [] { table().mutex.unlock(); },
-                   [] { table().mutex.unlock(); });
-    return new Table;
-  }();
+  // Never destroyed: storages may outlive everything else.
+  static auto* const it = new Table;
   return *it;
 }
 

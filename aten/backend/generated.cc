@@ -8,6 +8,7 @@
 
 #include "aten/iterator/loop_geometry.h"
 #include "aten/ops/_local_scalar_dense.h"
+#include "core/fork_safe_mutex.h"
 #include "core/schema/function_schema.h"
 
 namespace treadle {
@@ -19,7 +20,7 @@ struct ArgumentNames {
 };
 
 const ArgumentNames& names_of(const char* schema) {
-  static auto* mutex = new std::mutex;
+  static auto* mutex = new ForkSafeMutex;
   static auto* known = new std::unordered_map<const char*, ArgumentNames>;
   const std::lock_guard lock(*mutex);
   const auto [it, fresh] = known->try_emplace(schema);

@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -13,7 +12,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "aten/cpu/recently_used.h"
 #include "core/error.h"
+#include "core/fork_safe_mutex.h"
 #include "core/parallel.h"
 
 namespace treadle::cpu {
@@ -22,11 +23,12 @@ namespace {
 using dnnl::memory;
 
 const dnnl::engine& engine() {
-  static const dnnl::engine e = [] {
+  // Never destroyed: a thread may still use it while the program ends.
+  static const auto* const e = [] {
     dnnl::set_primitive_cache_capacity(0);  // plans are kept here
-    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+    return new dnnl::engine(dnnl::engine::kind::cpu, 0);
   }();
-  return e;
+  return *e;
 }
 
 // oneDNN writes the code of a primitive to pages that it takes for granted: std::bad_alloc where
@@ -172,27 +174,56 @@ std::shared_ptr<const Plan> plan_or_none(Task task, const ConvGeometry& g) {
   }
 }
 
-std::shared_ptr<const Plan> plan_for(Task task, const ConvGeometry& g) {
-  static std::mutex mutex;
-  static std::map<std::pair<Task, ConvGeometry>, std::shared_ptr<const Plan>> plans;
-  constexpr size_t kMaxPlans = 256;  // shapes that vary without end do not grow memory without end
-  const std::lock_guard lock(mutex);
-  if (const auto it = plans.find({task, g}); it != plans.end()) return it->second;
-  if (plans.size() >= kMaxPlans) plans.clear();
-  return plans[{task, g}] = plan_or_none(task, g);
-}
+struct PlanKey {
+  Task task;
+  ConvGeometry geometry;
+  friend bool operator==(const PlanKey&, const PlanKey&) = default;
+};
+struct PlanKeyHash {
+  size_t operator()(const PlanKey& key) const {
+    const ConvGeometry& g = key.geometry;
+    uint64_t hash = static_cast<uint64_t>(key.task);
+    const auto add = [&](int64_t v) {
+      hash = (hash ^ static_cast<uint64_t>(v)) * 0x9E3779B97F4A7C15u;
+      hash ^= hash >> 32;
+    };
+    for (const int64_t v : {g.batch, g.in_channels, g.out_channels, g.groups, int64_t{g.spatial}})
+      add(v);
+    for (const auto* dims : {&g.in, &g.out, &g.kernel, &g.stride, &g.padding, &g.dilation})
+      for (const int64_t v : *dims) add(v);
+    return hash;
+  }
+};
+
+// Shapes that vary without end do not grow memory without end: a plan takes some 20 KB.
+constexpr size_t kMostPlans = 2048;
 
 // The plan of each piece of the batch; none if oneDNN has no kernel for one of them.
 std::vector<std::shared_ptr<const Plan>> plans_for(Task task, const ConvGeometry& g) {
+  // oneDNN makes plans under the lock too, so that no fork comes between. Never destroyed.
+  static auto* const mutex = new ForkSafeMutex;
+  static auto* const kept =
+      new RecentlyUsed<PlanKey, std::shared_ptr<const Plan>, PlanKeyHash>(kMostPlans);
+  const int64_t pieces = g.pieces(), least = g.batch / pieces;
   std::vector<std::shared_ptr<const Plan>> plans;
-  single_threaded([&] {
-    for (int64_t p = 0; p < g.pieces(); ++p) {
-      plans.push_back(plan_for(task, g.piece(p)));
-      if (plans.back()->primitive) continue;
-      plans.clear();
-      return;
+  std::shared_ptr<const Plan> of_size[2];  // sizes of pieces differ by one at most
+  const std::lock_guard lock(*mutex);
+  for (int64_t p = 0; p < pieces; ++p) {
+    const int64_t size = g.first_image(p + 1) - g.first_image(p);
+    std::shared_ptr<const Plan>& plan = of_size[size - least];
+    if (!plan) {
+      const PlanKey key{task, g.piece(p)};
+      const auto* const known = kept->find(key);
+      if (known) {
+        plan = *known;
+      } else {
+        single_threaded([&] { plan = plan_or_none(task, key.geometry); });
+        kept->put(key, plan);
+      }
     }
-  });
+    if (!plan->primitive) return {};
+    plans.push_back(plan);
+  }
   return plans;
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/backend.h"
 #include "core/dispatcher.h"
+#include "core/fork_safe_mutex.h"
 #include "core/operator_schema.h"
 #include "core/parallel.h"
 #include "plugin/host/boundary.h"
@@ -185,7 +186,7 @@ struct Description {
 };
 
 const Description& description_of(const Operator& op) {
-  static auto* mutex = new std::mutex;
+  static auto* mutex = new ForkSafeMutex;
   static auto* known = new std::map<const Operator*, Description>;
   const std::lock_guard lock(*mutex);
   return known->try_emplace(&op, op).first->second;

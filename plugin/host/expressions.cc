@@ -8,6 +8,7 @@
 
 #include "aten/backend/generated.h"
 #include "core/error.h"
+#include "core/fork_safe_mutex.h"
 #include "core/schema/expr.h"
 
 namespace treadle::plugin {
@@ -15,7 +16,7 @@ namespace {
 
 // A text that lives for ever, ending with 0.
 const char* kept(const std::string& text) {
-  static auto* mutex = new std::mutex;
+  static auto* mutex = new ForkSafeMutex;
   static auto* texts = new std::set<std::string>;
   const std::lock_guard lock(*mutex);
   return texts->insert(text).first->c_str();
@@ -64,7 +65,7 @@ int32_t add(const schema::ExprNode& e, std::vector<treadle_node>& nodes) {
 
 template <class T, class Make>
 const T& once_for(const char* expression, Make make) {
-  static auto* mutex = new std::mutex;
+  static auto* mutex = new ForkSafeMutex;
   static auto* known = new std::unordered_map<const char*, T>;
   const std::lock_guard lock(*mutex);
   const auto it = known->find(expression);

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "core/error.h"
+#include "core/fork_safe_mutex.h"
 #include "plugin/host/api.h"
 #include "plugin/host/boundary.h"
 #include "plugin/host/library_file.h"
@@ -19,7 +20,7 @@ namespace {
 constexpr uint32_t kOldestVersion = 1, kNewestVersion = TREADLE_PLUGIN_VERSION;
 
 struct Loaded {
-  std::mutex mutex;  // held while one starts, so that none starts twice
+  ForkSafeMutex mutex;  // held while one starts, so that none starts twice
   std::map<void*, LoadedPlugin> plugins;
 };
 Loaded& loaded() {

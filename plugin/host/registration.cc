@@ -12,6 +12,7 @@
 #include "core/backend.h"
 #include "core/dispatcher.h"
 #include "core/dynamic_operator.h"
+#include "core/fork_safe_mutex.h"
 #include "plugin/host/boundary.h"
 #include "plugin/host/plugin_backend.h"
 
@@ -47,7 +48,7 @@ struct Kernel {
 constexpr size_t kPlaces = kNumScalarTypes + 1;  // one for each, and one for all others
 using KernelKey = std::pair<const KernelTable*, DeviceType>;
 struct Kernels {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   // Kernels live for ever: calls may be in them.
   std::map<KernelKey, std::array<const Kernel*, kPlaces>> all;
 };

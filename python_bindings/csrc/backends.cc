@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/backend.h"
+#include "core/fork_safe_mutex.h"
 #include "core/operator.h"
 #include "plugin/host/library_file.h"
 #include "plugin/host/loader.h"
@@ -61,7 +62,7 @@ py::list counts_of(const std::string& name) {
 // ---- pinned memory ----
 
 struct Pinned {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::set<const void*> blocks;
 };
 Pinned& pinned() {

@@ -19,6 +19,12 @@ MARKERS = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 # Data, or text whose lines cannot be broken.
 LONG_LINES = {".md", ".yaml", ".txt", ".j2", ".bzl", ".bazel", ".sh"}
 LONG_FILES = {"native_functions.yaml", "derivatives.yaml"}
+# A mutex that a fork may leave locked, in code that a child may run (core/fork_safe_mutex.h).
+# A line that says why no fork can is left alone.
+MUTEX = re.compile(r"\bstd::(?:recursive_|shared_|timed_)?mutex\b(?!>)(?!.*fork)")
+FORKED = ("core/", "aten/", "plugin/host/", "python_bindings/csrc/")
+# A child has no GPU; tests do not fork.
+NOT_FORKED = re.compile(r"^aten/cuda/|_test\.cc$|/testing_")
 # What tests compare with: nobody edits it.
 FROZEN = ("tests/codegen", "tests/data")
 
@@ -99,6 +105,10 @@ def check(path: Path) -> Iterator[str]:
         yield f"{name}: no newline at the end"
     if path.suffix in CPP and lines and not golden and not lines[0].startswith(("//", "/*")):
         yield f"{name}:1: no comment that states the file's idea"
+    if path.suffix in CPP and str(name).startswith(FORKED) and not NOT_FORKED.search(str(name)):
+        for number, line in enumerate(lines, 1):
+            if MUTEX.search(line):
+                yield f"{name}:{number}: a mutex that a fork may leave locked; use ForkSafeMutex"
     if path.suffix == ".py":
         yield from check_python(name, text)
 

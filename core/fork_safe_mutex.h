@@ -1,0 +1,31 @@
+// ForkSafeMutex: a mutex that no child of the process finds locked.
+//
+// A child has one thread, the one that forked. A lock that another thread held at that moment would
+// stay locked there for ever. So a fork waits until it holds every ForkSafeMutex, and gives them
+// back in the parent and in the child. The thread that forks may hold none.
+#pragma once
+
+#include <mutex>
+
+namespace treadle {
+
+class ForkSafeMutex {
+ public:
+  ForkSafeMutex();
+  ~ForkSafeMutex();
+  ForkSafeMutex(const ForkSafeMutex&) = delete;
+  ForkSafeMutex& operator=(const ForkSafeMutex&) = delete;
+
+  void lock() { mutex_.lock(); }
+  bool try_lock() { return mutex_.try_lock(); }
+  void unlock() { mutex_.unlock(); }
+
+ private:
+  friend struct AllForkSafe;
+  std::mutex mutex_;  // a fork holds it
+  // The neighbours in the list of all.
+  ForkSafeMutex* before_ = nullptr;
+  ForkSafeMutex* after_ = nullptr;
+};
+
+}  // namespace treadle
