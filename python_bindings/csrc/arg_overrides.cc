@@ -14,8 +14,8 @@ namespace {
 PyObject* public_function(const Function& function, bool method) {
   if (function.object) return function.object;
   static auto* known = new std::map<std::pair<const Function*, bool>, PyObject*>();
-  const auto [entry, added] = known->try_emplace({&function, method}, nullptr);
-  if (!added) return entry->second;
+  if (const auto entry = known->find({&function, method}); entry != known->end())
+    return entry->second;
   Object found;
   if (method) {
     found = Object::maybe(
@@ -24,7 +24,8 @@ PyObject* public_function(const Function& function, bool method) {
     found = Object::maybe(PyObject_GetAttrString(home_of(function).get(), function.name));
   }
   if (!found) PyErr_Clear();
-  return entry->second = found.release();
+  // Another thread may have found it meanwhile: the same one.
+  return known->try_emplace({&function, method}, found.release()).first->second;
 }
 
 }  // namespace

@@ -185,9 +185,10 @@ PyObject* register_hook(PyObject* self, PyObject* function) {
     check<ErrorKind::Type>(PyCallable_Check(function), "register_hook: expected a function, got ",
                            type_text(function));
     const Tensor& t = unwrap(self);
-    const auto id = autograd::add_hook(
-        t, [held = HeldFunction(function)](const Tensor& grad) { return call_hook(held, grad); });
-    return wrap_hook_handle(t, id);
+    const TensorHookInPython hook(function);
+    const auto id = autograd::add_hook(t, hook);
+    track(self);
+    return wrap_hook_handle(self, hook, id);
   });
 }
 PyObject* register_post_accumulate_hook(PyObject* self, PyObject* function) {
@@ -196,9 +197,10 @@ PyObject* register_post_accumulate_hook(PyObject* self, PyObject* function) {
                            "register_post_accumulate_grad_hook: expected a function, got ",
                            type_text(function));
     const Tensor& t = unwrap(self);
-    const auto id = autograd::add_post_accumulate_hook(
-        t, [held = HeldFunction(function)](const Tensor& leaf) { (void)call_hook(held, leaf); });
-    return wrap_hook_handle(t, id);
+    const LeafHookInPython hook(function);
+    const auto id = autograd::add_post_accumulate_hook(t, hook);
+    track(self);
+    return wrap_hook_handle(self, hook, id);
   });
 }
 

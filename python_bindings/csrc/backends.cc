@@ -77,7 +77,7 @@ py::object empty_pinned(const std::string& name, const std::vector<int64_t>& siz
   Backend& backend = backend_named(name);
   const size_t nbytes =
       static_cast<size_t>(checked_numel(sizes, item_size(dtype)) * item_size(dtype));
-  void* data = nbytes ? backend.allocate_pinned(nbytes) : nullptr;
+  void* data = nbytes ? without_gil([&] { return backend.allocate_pinned(nbytes); }) : nullptr;
   if (!data) return py::none();
   {
     const std::lock_guard lock(pinned().mutex);
@@ -105,7 +105,7 @@ void define_plugins(py::module_& m) {
       [](const std::string& path) {
         plugin::LoadedPlugin loaded;
         {
-          const py::gil_scoped_release unlocked;
+          const ReleaseGil unlocked;
           loaded = plugin::load_plugin(path);
         }
         return shown(loaded);
@@ -115,7 +115,9 @@ void define_plugins(py::module_& m) {
         "Raise RuntimeError for a shared library's file that was cut short.");
   m.def("_loaded_plugins", [] {
     py::list all;
-    for (const plugin::LoadedPlugin& p : plugin::loaded_plugins()) all.append(shown(p));
+    // Loading one holds up those who ask.
+    for (const plugin::LoadedPlugin& p : without_gil([] { return plugin::loaded_plugins(); }))
+      all.append(shown(p));
     return all;
   });
   m.def(
@@ -124,7 +126,7 @@ void define_plugins(py::module_& m) {
         // Never freed: a device may be asked for while the interpreter ends.
         auto* const kept = new py::function(std::move(finder));
         set_backend_finder(type_named(name), [kept] {
-          const py::gil_scoped_acquire locked;
+          const AcquireGil locked;
           return (*kept)().cast<std::string>();
         });
       },
@@ -148,26 +150,35 @@ void define_plugins(py::module_& m) {
 }
 
 void define_devices(py::module_& m) {
-  m.def("_backend_device_count",
-        [](const std::string& name) { return backend_named(name).device_count(); });
+  m.def(
+      "_backend_device_count",
+      [](const std::string& name) { return backend_named(name).device_count(); },
+      py::call_guard<ReleaseGil>());
   m.def("_backend_current_device",
         [](const std::string& name) { return current_device(type_named(name)); });
-  m.def("_backend_set_device",
-        [](const std::string& name, int index) { set_current_device(type_named(name), index); });
-  m.def("_backend_device_name", [](const std::string& name, int index) {
-    return backend_named(name).device_name(device_at(name, index).index);
-  });
+  m.def(
+      "_backend_set_device",
+      [](const std::string& name, int index) { set_current_device(type_named(name), index); },
+      py::call_guard<ReleaseGil>());
+  m.def(
+      "_backend_device_name",
+      [](const std::string& name, int index) {
+        return backend_named(name).device_name(device_at(name, index).index);
+      },
+      py::call_guard<ReleaseGil>());
   m.def(
       "_backend_properties",
       [](const std::string& name, int index) {
         return backend_named(name).properties(device_at(name, index).index);
       },
-      "Facts about a device, by name.");
-  m.def("_backend_synchronize", [](const std::string& name, int index) {
-    const Device device = device_at(name, index);
-    const py::gil_scoped_release unlocked;
-    require_backend(device.type).synchronize(device.index);
-  });
+      "Facts about a device, by name.", py::call_guard<ReleaseGil>());
+  m.def(
+      "_backend_synchronize",
+      [](const std::string& name, int index) {
+        const Device device = device_at(name, index);
+        require_backend(device.type).synchronize(device.index);
+      },
+      py::call_guard<ReleaseGil>());
   m.def(
       "_default_generator",
       [](const py::object& device) {
@@ -183,55 +194,82 @@ void define_devices(py::module_& m) {
 void define_streams(py::module_& m) {
   m.def("_backend_current_stream",
         [](const std::string& name, int index) { return current_stream(device_at(name, index)); });
-  m.def("_backend_set_stream", [](const std::string& name, int index, uint64_t stream) {
-    set_current_stream(device_at(name, index), stream);
-  });
-  m.def("_backend_create_stream", [](const std::string& name, int index, int priority) {
-    return backend_named(name).create_stream(device_at(name, index).index, priority);
-  });
-  m.def("_backend_destroy_stream", [](const std::string& name, int index, uint64_t stream) {
-    const Device device{type_named(name), static_cast<int8_t>(index)};
-    const py::gil_scoped_release unlocked;
-    destroy_stream(device, stream);
-  });
-  m.def("_backend_stream_idle", [](const std::string& name, int index, uint64_t stream) {
-    return backend_named(name).stream_idle(index, stream);
-  });
-  m.def("_backend_synchronize_stream", [](const std::string& name, int index, uint64_t stream) {
-    Backend& backend = backend_named(name);
-    const py::gil_scoped_release unlocked;
-    backend.synchronize_stream(index, stream);
-  });
+  m.def(
+      "_backend_set_stream",
+      [](const std::string& name, int index, uint64_t stream) {
+        set_current_stream(device_at(name, index), stream);
+      },
+      py::call_guard<ReleaseGil>());
+  m.def(
+      "_backend_create_stream",
+      [](const std::string& name, int index, int priority) {
+        return backend_named(name).create_stream(device_at(name, index).index, priority);
+      },
+      py::call_guard<ReleaseGil>());
+  m.def(
+      "_backend_destroy_stream",
+      [](const std::string& name, int index, uint64_t stream) {
+        const Device device{type_named(name), static_cast<int8_t>(index)};
+        destroy_stream(device, stream);
+      },
+      py::call_guard<ReleaseGil>());
+  m.def(
+      "_backend_stream_idle",
+      [](const std::string& name, int index, uint64_t stream) {
+        return backend_named(name).stream_idle(index, stream);
+      },
+      py::call_guard<ReleaseGil>());
+  m.def(
+      "_backend_synchronize_stream",
+      [](const std::string& name, int index, uint64_t stream) {
+        backend_named(name).synchronize_stream(index, stream);
+      },
+      py::call_guard<ReleaseGil>());
   const auto pointer = [](uintptr_t event) { return reinterpret_cast<void*>(event); };
-  m.def("_backend_create_event", [](const std::string& name, int index, bool timing) {
-    return reinterpret_cast<uintptr_t>(
-        backend_named(name).create_event(device_at(name, index).index, timing));
-  });
-  m.def("_backend_destroy_event", [pointer](const std::string& name, int index, uintptr_t event) {
-    backend_named(name).destroy_event(index, pointer(event));
-  });
-  m.def("_backend_record_event",
-        [pointer](const std::string& name, int index, uintptr_t event, uint64_t stream) {
-          backend_named(name).record_event(index, pointer(event), stream);
-        });
-  m.def("_backend_wait_event",
-        [pointer](const std::string& name, int index, uintptr_t event, uint64_t stream) {
-          backend_named(name).wait_event(index, pointer(event), stream);
-        });
-  m.def("_backend_event_complete", [pointer](const std::string& name, uintptr_t event) {
-    return backend_named(name).event_complete(pointer(event));
-  });
-  m.def("_backend_synchronize_event", [pointer](const std::string& name, uintptr_t event) {
-    Backend& backend = backend_named(name);
-    const py::gil_scoped_release unlocked;
-    backend.synchronize_event(pointer(event));
-  });
+  m.def(
+      "_backend_create_event",
+      [](const std::string& name, int index, bool timing) {
+        return reinterpret_cast<uintptr_t>(
+            backend_named(name).create_event(device_at(name, index).index, timing));
+      },
+      py::call_guard<ReleaseGil>());
+  m.def(
+      "_backend_destroy_event",
+      [pointer](const std::string& name, int index, uintptr_t event) {
+        backend_named(name).destroy_event(index, pointer(event));
+      },
+      py::call_guard<ReleaseGil>());
+  m.def(
+      "_backend_record_event",
+      [pointer](const std::string& name, int index, uintptr_t event, uint64_t stream) {
+        backend_named(name).record_event(index, pointer(event), stream);
+      },
+      py::call_guard<ReleaseGil>());
+  m.def(
+      "_backend_wait_event",
+      [pointer](const std::string& name, int index, uintptr_t event, uint64_t stream) {
+        backend_named(name).wait_event(index, pointer(event), stream);
+      },
+      py::call_guard<ReleaseGil>());
+  m.def(
+      "_backend_event_complete",
+      [pointer](const std::string& name, uintptr_t event) {
+        return backend_named(name).event_complete(pointer(event));
+      },
+      py::call_guard<ReleaseGil>());
+  m.def(
+      "_backend_synchronize_event",
+      [pointer](const std::string& name, uintptr_t event) {
+        Backend& backend = backend_named(name);
+        backend.synchronize_event(pointer(event));
+      },
+      py::call_guard<ReleaseGil>());
   m.def(
       "_backend_elapsed",
       [pointer](const std::string& name, uintptr_t start, uintptr_t end) {
         return backend_named(name).elapsed_milliseconds(pointer(start), pointer(end));
       },
-      "Milliseconds between two events.");
+      "Milliseconds between two events.", py::call_guard<ReleaseGil>());
 }
 
 }  // namespace

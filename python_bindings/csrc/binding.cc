@@ -195,9 +195,10 @@ PyTypeObject* NamedResult::type() {
   const std::string full = std::string(of_library ? "" : "treadle.return_types.") + name_;
   PyStructSequence_Desc description = {full.c_str(), "A result with named parts.", fields.data(),
                                        count};
-  type_ = PyStructSequence_NewType(&description);
-  if (!type_) throw PythonError{};
-  type_->tp_repr = &represent_result;
+  PyTypeObject* const made = PyStructSequence_NewType(&description);
+  if (!made) throw PythonError{};
+  made->tp_repr = &represent_result;
+  if (!type_) type_ = made;  // another thread may have made it meanwhile
   return type_;
 }
 

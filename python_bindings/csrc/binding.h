@@ -56,11 +56,15 @@ void add_generated_functions(PyObject* module);
 void add_library_functions(PyObject* module, const BindingShard& shard);
 
 // Letting other threads run costs about as much as adding two small tensors, so a call does it only
-// for much work: this many elements in its arguments, or asked for by size.
+// for much work: this many elements in its arguments, or asked for by size; or for any on a device
+// that may keep the caller waiting.
 inline constexpr int64_t kWorthReleasing = 32768;
+inline constexpr int64_t kMuchWork = kWorthReleasing + 1;
+inline int64_t work(Device d) { return d.is_cpu() || d.is_meta() ? 0 : kMuchWork; }
+inline int64_t work(const std::optional<Device>& d) { return d ? work(*d) : 0; }
 // More than enough is as much as just enough: sums of it do not overflow.
 inline int64_t work(const Tensor& t) {
-  return t.defined() ? std::min(t.numel(), kWorthReleasing + 1) : 0;
+  return t.defined() ? std::max(std::min(t.numel(), kMuchWork), work(t.device())) : 0;
 }
 inline int64_t work(const std::vector<Tensor>& list) {
   int64_t sum = 0;
@@ -70,7 +74,7 @@ inline int64_t work(const std::vector<Tensor>& list) {
 inline int64_t work(const DimVector& sizes) {
   int64_t product = 1;
   for (const int64_t n : sizes) {
-    if (n > kWorthReleasing) return kWorthReleasing + 1;
+    if (n > kWorthReleasing) return kMuchWork;
     product = product > kWorthReleasing ? product : product * (n > 0 ? n : 1);
   }
   return product;

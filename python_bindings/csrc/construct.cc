@@ -5,6 +5,7 @@
 #include "aten/ops/clone.h"
 #include "aten/ops/copy_.h"
 #include "aten/ops/to.h"
+#include "python_bindings/csrc/binding.h"
 #include "python_bindings/csrc/convert.h"
 #include "python_bindings/csrc/numpy_exchange.h"
 
@@ -150,7 +151,7 @@ class Writer {
     const NoGrad no_grad;
     const Tensor part =
         alias_with_geometry(out_, rest, contiguous_strides(rest), next_ - out_.data_as<T>());
-    aten::copy_(part, source);
+    run([&] { aten::copy_(part, source); }, source);
     next_ += source.numel();
   }
 
@@ -161,7 +162,7 @@ class Writer {
 Tensor detached_copy(const Tensor& t, std::optional<ScalarType> dtype, Device device) {
   const NoGrad no_grad;
   const Tensor converted = convert_to(t, dtype, device, true);
-  return converted.is_same(t) ? aten::clone(t) : converted;
+  return converted.is_same(t) ? run([&] { return aten::clone(t); }, t) : converted;
 }
 
 }  // namespace
@@ -171,7 +172,11 @@ Tensor convert_to(const Tensor& t, std::optional<ScalarType> dtype, std::optiona
   const ScalarType wanted = dtype.value_or(t.dtype());
   const Device target = device.value_or(t.device());
   if (!copy && wanted == t.dtype() && target == t.device()) return t;
-  return aten::to(t, wanted, std::nullopt, target, std::nullopt, false, copy, std::nullopt);
+  return run(
+      [&] {
+        return aten::to(t, wanted, std::nullopt, target, std::nullopt, false, copy, std::nullopt);
+      },
+      t, target);
 }
 
 Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype, Device device) {

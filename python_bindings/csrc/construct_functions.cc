@@ -180,7 +180,7 @@ PyObject* new_tensor(PyObject* self, PyObject* const* arguments, Py_ssize_t coun
 // Tensor(), Tensor(sizes...), Tensor(data), in `dtype`.
 Tensor construct(PyObject* args, ScalarType dtype, Device device) {
   const Py_ssize_t n = PyTuple_GET_SIZE(args);
-  if (n == 0) return empty_tensor({0}, dtype, device);
+  if (n == 0) return run([&] { return empty_tensor({0}, dtype, device); }, device);
   PyObject* first = PyTuple_GET_ITEM(args, 0);
   if (n == 1 && is_tensor(first)) return fresh_alias(convert_to(unwrap(first), dtype, device));
   const bool sizes = Py_IS_TYPE(first, size_type);
@@ -191,7 +191,7 @@ Tensor construct(PyObject* args, ScalarType dtype, Device device) {
   } else {
     for (Py_ssize_t i = 0; i < n; ++i) shape.push_back(to_int("Tensor", PyTuple_GET_ITEM(args, i)));
   }
-  return empty_tensor(shape, dtype, device);
+  return run([&] { return empty_tensor(shape, dtype, device); }, device);
 }
 
 PyObject* new_like(PyObject* self, PyObject* args) {

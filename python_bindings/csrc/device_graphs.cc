@@ -45,28 +45,32 @@ void init_device_graphs(PyObject* module) {
         const Device device = device_at(name, index);
         return graphs_of(name).begin(device.index, current_stream(device), pool, errors);
       },
-      "Captures the current stream of a device; returns the number of the pool of memory.");
+      "Captures the current stream of a device; returns the number of the pool of memory.",
+      py::call_guard<ReleaseGil>());
   m.def(
       "_backend_graph_end",
       [](const std::string& name, int index, uint64_t stream) {
         return reinterpret_cast<uintptr_t>(graphs_of(name).end(index, stream));
       },
-      "Ends the capture of a stream: the graph.");
+      "Ends the capture of a stream: the graph.", py::call_guard<ReleaseGil>());
   m.def(
       "_backend_graph_replay",
       [](const std::string& name, uintptr_t graph) {
         Graphs& graphs = graphs_of(name);
         const Device device = device_at(name, graphs.device_of(pointer(graph)));
-        const py::gil_scoped_release unlocked;
         graphs.replay(pointer(graph), current_stream(device));
       },
-      "Queues a graph in the current stream of its device.");
-  m.def("_backend_graph_destroy",
-        [](const std::string& name, uintptr_t graph) { graphs_of(name).destroy(pointer(graph)); });
-  m.def("_backend_graph_write",
-        [](const std::string& name, uintptr_t graph, const std::string& path) {
-          graphs_of(name).write(pointer(graph), path);
-        });
+      "Queues a graph in the current stream of its device.", py::call_guard<ReleaseGil>());
+  m.def(
+      "_backend_graph_destroy",
+      [](const std::string& name, uintptr_t graph) { graphs_of(name).destroy(pointer(graph)); },
+      py::call_guard<ReleaseGil>());
+  m.def(
+      "_backend_graph_write",
+      [](const std::string& name, uintptr_t graph, const std::string& path) {
+        graphs_of(name).write(pointer(graph), path);
+      },
+      py::call_guard<ReleaseGil>());
   m.def(
       "_backend_capturing",
       [](const std::string& name, int index) {
@@ -74,7 +78,8 @@ void init_device_graphs(PyObject* module) {
         Graphs* const graphs = require_backend(device.type).graphs();
         return graphs && graphs->captured_with(device.index, current_stream(device)).has_value();
       },
-      "Whether this thread's current stream on a device is captured.");
+      "Whether this thread's current stream on a device is captured.",
+      py::call_guard<ReleaseGil>());
 }
 
 }  // namespace treadle::python

@@ -97,7 +97,8 @@ void init_device_memory(PyObject* module) {
       "_backend_memory_info",
       [](const std::string& name, int index) {
         const Device device = device_at(name, index);
-        const Backend::Memory memory = require_backend(device.type).memory(device.index);
+        const Backend::Memory memory =
+            without_gil([&] { return require_backend(device.type).memory(device.index); });
         return py::make_tuple(memory.free, memory.total);
       },
       "(free bytes, all bytes) of a device; 0: unknown.");
@@ -107,19 +108,24 @@ void init_device_memory(PyObject* module) {
         [](const std::string& name, int index) { memory_at(name, index).reset_peaks(); });
   m.def("_backend_reset_accumulated",
         [](const std::string& name, int index) { memory_at(name, index).reset_accumulated(); });
-  m.def("_backend_release_kept", [](const std::string& name) {
-    const DeviceType type = device_from_string(name).type;
-    const py::gil_scoped_release unlocked;
-    release_kept_memory(type);
-  });
+  m.def(
+      "_backend_release_kept",
+      [](const std::string& name) {
+        const DeviceType type = device_from_string(name).type;
+        release_kept_memory(type);
+      },
+      py::call_guard<ReleaseGil>());
   m.def("_backend_set_memory_fraction", [](const std::string& name, int index, double fraction) {
     memory_at(name, index).set_fraction(fraction);
   });
   m.def("_backend_memory_fraction",
         [](const std::string& name, int index) { return memory_at(name, index).fraction(); });
-  m.def("_backend_record_stream", [](const Tensor& t, uint64_t stream) {
-    memory_of(t.device()).record_stream(t.storage()->data(), stream);
-  });
+  m.def(
+      "_backend_record_stream",
+      [](const Tensor& t, uint64_t stream) {
+        memory_of(t.device()).record_stream(t.storage()->data(), stream);
+      },
+      py::call_guard<ReleaseGil>());
 }
 
 }  // namespace treadle::python

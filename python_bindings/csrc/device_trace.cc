@@ -24,7 +24,7 @@ py::list stop(const std::string& name) {
   std::vector<DeviceEvent> events;
   {
     DeviceTrace& trace = trace_of(name);
-    const py::gil_scoped_release unlocked;
+    const ReleaseGil unlocked;
     events = trace.stop();
   }
   py::list all;
@@ -47,7 +47,7 @@ void init_device_trace(PyObject* module) {
       "Whether the work of a kind of device can be recorded.");
   m.def(
       "_device_trace_start", [](const std::string& name) { trace_of(name).start(); },
-      "Begins to record what devices of a kind do.");
+      py::call_guard<ReleaseGil>(), "Begins to record what devices of a kind do.");
   m.def("_device_trace_stop", &stop,
         "Ends that: (name, kind, device, stream, begin, end, queued, "
         "thread, call, bytes) of each kernel, copy and fill.");

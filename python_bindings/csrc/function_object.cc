@@ -40,6 +40,10 @@ class PythonNode final : public ContextNode {
   }
 
   std::string name() const override { return name_; }
+  int traverse(visitproc visit, void* arg) const override {
+    Py_VISIT(class_);
+    return ContextNode::traverse(visit, arg);
+  }
 
   Grads call_backward(const Grads& grads) override {
     return in_python([&] {
@@ -273,6 +277,10 @@ ContextNode::~ContextNode() {
   AcquireGil gil;
   context_of(ctx_)->node = nullptr;
   Py_DECREF(ctx_);
+}
+int ContextNode::traverse(visitproc visit, void* arg) const {
+  Py_VISIT(ctx_);
+  return 0;
 }
 void ContextNode::set_needs_input_grad(PyObject* needs) {
   Py_XSETREF(context_of(ctx_)->needs_input_grad, needs);

@@ -17,11 +17,14 @@ class ContextNode : public autograd::FunctionNode {
   explicit ContextNode(PyObject* ctx);
   ~ContextNode() override;
   PyObject* ctx() const { return ctx_; }
+  // What the node holds of Python's, for the collector.
+  virtual int traverse(visitproc visit, void* arg) const;
   // The tuple that is ctx.needs_input_grad; a reference is taken over.
   void set_needs_input_grad(PyObject* needs);
 
  private:
   PyObject* ctx_;
+  HeldByGraph counted_;
 };
 
 }  // namespace treadle::python

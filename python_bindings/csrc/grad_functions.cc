@@ -81,8 +81,8 @@ PyObject* is_grad_enabled(PyObject*, PyObject*) { return to_bool(grad_enabled())
 
 PyObject* queue_callback(PyObject*, PyObject* function) {
   return guarded([&] {
-    autograd::queue_callback([held = HeldFunction(function)] {
-      in_python([&] { Object done(PyObject_CallNoArgs(held.get())); });
+    autograd::queue_callback([held = std::make_shared<HeldFunction>(function)] {
+      in_python([&] { Object done(PyObject_CallNoArgs(held->get())); });
     });
     return none();
   });

@@ -1,4 +1,5 @@
-// The Python type of handles by which hooks are removed, and Python functions that serve as hooks.
+// The Python type of handles by which hooks are removed, and Python functions that are hooks of
+// tensors.
 #include "autograd/meta.h"
 #include "python_bindings/csrc/binding.h"
 #include "python_bindings/csrc/module.h"
@@ -12,16 +13,20 @@ using autograd::NodePtr;
 
 PyTypeObject* handle_type = nullptr;
 
+// It says where the hook is without keeping that alive: a handle that a module stores beside its
+// parameter would be one more owner, and nobody would see that all is garbage.
 struct HandleObject {
-  PyObject_HEAD Tensor tensor;
-  NodePtr node;
+  PyObject_HEAD PyObject* tensor;  // a weak reference; null for a node's hook
+  const autograd::Node* node;      // to be looked up, never followed
+  std::weak_ptr<HeldFunction> hook;
   HookId id;
 };
 
 void deallocate(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
-  reinterpret_cast<HandleObject*>(self)->tensor.~Tensor();
-  reinterpret_cast<HandleObject*>(self)->node.~NodePtr();
+  auto* handle = reinterpret_cast<HandleObject*>(self);
+  Py_CLEAR(handle->tensor);
+  handle->hook.~weak_ptr();
   type->tp_free(self);
   Py_DECREF(type);
 }
@@ -29,12 +34,16 @@ void deallocate(PyObject* self) {
 PyObject* remove(PyObject* self, PyObject*) {
   return guarded([&] {
     auto* handle = reinterpret_cast<HandleObject*>(self);
-    if (handle->tensor.defined())
-      autograd::remove_hook(handle->tensor, handle->id);
-    else if (handle->node)
-      handle->node->remove_hook(handle->id);
-    handle->tensor.reset();
-    handle->node.reset();
+    const std::shared_ptr<HeldFunction> hook = std::exchange(handle->hook, {}).lock();
+    if (!hook) return none();
+    const Object object =
+        Object::borrow(handle->tensor ? PyWeakref_GetObject(handle->tensor) : Py_None);
+    if (object.get() != Py_None)
+      autograd::remove_hook(unwrap(object.get()), handle->id);
+    else if (const NodePtr node = node_with_object(handle->node))
+      node->remove_hook(handle->id);
+    // Where the graph has the hook still, and nobody else knows the node, it does nothing any more.
+    hook->let_go();
     return none();
   });
 }
@@ -52,46 +61,48 @@ PyMethodDef handle_methods[] = {
 };
 PyGetSetDef handle_properties[] = {{"id", handle_id, nullptr, nullptr, nullptr}, {}};
 
-HandleObject* make_handle(HookId id) {
+PyObject* make_handle(Object tensor, const autograd::Node* node, const HookInPython& hook,
+                      HookId id) {
   auto* handle = PyObject_New(HandleObject, handle_type);
   if (!handle) throw PythonError{};
-  new (&handle->tensor) Tensor();
-  new (&handle->node) NodePtr();
+  handle->tensor = tensor.release();
+  handle->node = node;
+  new (&handle->hook) std::weak_ptr<HeldFunction>(hook.held);
   handle->id = id;
-  return handle;
+  return reinterpret_cast<PyObject*>(handle);
 }
 
 }  // namespace
 
-HeldFunction::HeldFunction(const HeldFunction& o) : function_(o.function_) {
-  AcquireGil gil;
-  Py_INCREF(function_);
-}
 HeldFunction::~HeldFunction() {
   if (!interpreter_alive()) return;
   AcquireGil gil;
-  Py_DECREF(function_);
+  Py_XDECREF(function_);
 }
 
-Tensor call_hook(const HeldFunction& function, const Tensor& grad) {
+namespace {
+Tensor call(const HeldFunction& held, const Tensor& t) {
   return in_python([&] {
-    Object argument(wrap(grad));
+    const Object function = Object::borrow(held.get());
+    if (!function) return Tensor();  // removed
+    Object argument(wrap(t));
     Object result(PyObject_CallOneArg(function.get(), argument.get()));
     check<ErrorKind::Type>(result.get() == Py_None || is_tensor(result.get()),
                            "hook: expected a tensor or None, got ", type_text(result.get()));
     return result.get() == Py_None ? Tensor() : unwrap(result.get());
   });
 }
+}  // namespace
 
-PyObject* wrap_hook_handle(const Tensor& tensor, HookId id) {
-  HandleObject* handle = make_handle(id);
-  handle->tensor = tensor;
-  return reinterpret_cast<PyObject*>(handle);
+Tensor TensorHookInPython::operator()(const Tensor& grad) const { return call(*held, grad); }
+void LeafHookInPython::operator()(const Tensor& leaf) const { (void)call(*held, leaf); }
+
+PyObject* wrap_hook_handle(PyObject* tensor, const HookInPython& hook, HookId id) {
+  return make_handle(Object(PyWeakref_NewRef(tensor, nullptr)),
+                     autograd::grad_fn(unwrap(tensor)).get(), hook, id);
 }
-PyObject* wrap_hook_handle(const NodePtr& node, HookId id) {
-  HandleObject* handle = make_handle(id);
-  handle->node = node;
-  return reinterpret_cast<PyObject*>(handle);
+PyObject* wrap_hook_handle(const NodePtr& node, const HookInPython& hook, HookId id) {
+  return make_handle({}, node.get(), hook, id);
 }
 
 void init_hook_type(PyObject* module) {

@@ -243,7 +243,7 @@ class Selector {
         IntList(geometry_.sizes()).slice(dim(), static_cast<size_t>(mask.dim()));
     check<ErrorKind::Index>(mask.sizes() == covered, "index: expected a mask of shape ", covered,
                             " at dimension ", dim_, ", got shape ", mask.sizes());
-    const Tensor positions = aten::nonzero(mask);
+    const Tensor positions = run([&] { return aten::nonzero(mask); }, mask);
     for (int64_t d = 0; d < mask.dim(); ++d) look_up(aten::select(positions, 1, d));
   }
 

@@ -155,7 +155,7 @@ struct BelowAutograd {
 void load_library(const std::string& path) {
   const void* handle = nullptr;
   {
-    const py::gil_scoped_release released;
+    const ReleaseGil released;
     handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   }
   if (handle) return;

@@ -25,6 +25,10 @@ class FormulaNode final : public ContextNode {
     backward_ = Object();
   }
   std::string name() const override { return op_.node_name_; }
+  int traverse(visitproc visit, void* arg) const override {
+    Py_VISIT(backward_.get());
+    return ContextNode::traverse(visit, arg);
+  }
 
   // Adds the edges of an argument, and gives what ctx.needs_input_grad says of it.
   Object add_argument(PyObject* o, bool is_list, std::vector<Tensor>& inputs) {
@@ -121,16 +125,20 @@ class FormulaNode final : public ContextNode {
 
 namespace {
 
+constinit Kept names_of_setup, names_of_setup_with_keywords;
+
 // setup_context(ctx=, inputs=, output=), with keyword_only_inputs= where the schema has some.
 void set_up(PyObject* function, PyObject* ctx, PyObject* inputs, PyObject* keywords,
             PyObject* output) {
-  static PyObject* const plain = Py_BuildValue("(sss)", "ctx", "inputs", "output");
-  static PyObject* const full =
-      Py_BuildValue("(ssss)", "ctx", "inputs", "keyword_only_inputs", "output");
+  PyObject* const names =
+      keywords ? names_of_setup_with_keywords.get([] {
+        return Object(Py_BuildValue("(ssss)", "ctx", "inputs", "keyword_only_inputs", "output"));
+      })
+               : names_of_setup.get(
+                     [] { return Object(Py_BuildValue("(sss)", "ctx", "inputs", "output")); });
   PyObject* with_keywords[] = {ctx, inputs, keywords, output};
   PyObject* without[] = {ctx, inputs, output};
-  const Object done(PyObject_Vectorcall(function, keywords ? with_keywords : without, 0,
-                                        keywords ? full : plain));
+  const Object done(PyObject_Vectorcall(function, keywords ? with_keywords : without, 0, names));
 }
 
 }  // namespace

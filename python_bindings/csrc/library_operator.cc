@@ -101,9 +101,10 @@ void take_back(PythonKernel*& kernel) {
 
 LibraryOperator& LibraryOperator::of(Operator& op) {
   static auto* const all = new std::map<const Operator*, std::unique_ptr<LibraryOperator>>;
-  std::unique_ptr<LibraryOperator>& found = (*all)[&op];
-  if (!found) found.reset(new LibraryOperator(op));
-  return *found;
+  if (const auto found = all->find(&op); found != all->end()) return *found->second;
+  std::unique_ptr<LibraryOperator> made(new LibraryOperator(op));
+  // Another thread may have made it meanwhile, which is kept then.
+  return *all->try_emplace(&op, std::move(made)).first->second;
 }
 
 LibraryOperator& LibraryOperator::named(const std::string& name) {

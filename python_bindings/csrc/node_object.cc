@@ -36,11 +36,26 @@ const NodePtr& node_of(PyObject* self) { return reinterpret_cast<NodeObject*>(se
 
 void deallocate(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
+  if (PyObject_GC_IsTracked(self)) PyObject_GC_UnTrack(self);
   auto* object = reinterpret_cast<NodeObject*>(self);
-  objects().erase(object->node.get());
+  const auto entry = objects().find(object->node.get());
+  if (entry != objects().end() && entry->second == self) objects().erase(entry);
   object->node.~NodePtr();
   type->tp_free(self);
   Py_DECREF(type);
+}
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  return visit_behind(node_of(self), visit, arg);
+}
+// The node stays, so that what is called on it until the object goes is no error.
+int clear(PyObject* self) {
+  const NodePtr& node = node_of(self);
+  if (is_sole_owner(node) && node->hooks()) {
+    const autograd::NodeHooks dropped = std::exchange(*node->hooks(), {});
+  }
+  return 0;
 }
 
 // The type of nodes of one name, made at the first of them.
@@ -51,13 +66,18 @@ PyTypeObject* type_of(const Node& node) {
   if (context_of_node(node)) name = "treadle.autograd.function." + node.name();
   const auto [entry, added] = types->try_emplace(std::move(name), nullptr);
   if (!entry->second) {
-    PyType_Slot slots[] = {{Py_tp_dealloc, slot(&deallocate)}, {}};
+    PyType_Slot slots[] = {{Py_tp_dealloc, slot(&deallocate)},
+                           {Py_tp_traverse, slot(&traverse)},
+                           {Py_tp_clear, slot(&clear)},
+                           {}};
     // The type keeps a pointer to the name, which stays where it is.
     PyType_Spec spec = {entry->first.c_str(), sizeof(NodeObject), 0,
-                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                        slots};
     const Object bases(PyTuple_Pack(1, node_type));
-    entry->second = reinterpret_cast<PyTypeObject*>(
-        Object(PyType_FromSpecWithBases(&spec, bases.get())).release());
+    Object made(PyType_FromSpecWithBases(&spec, bases.get()));
+    if (entry->second) return entry->second;  // another thread was quicker
+    entry->second = reinterpret_cast<PyTypeObject*>(made.release());
     // The module is left out where Python shows a builtin type.
     if (entry->first.starts_with(kBuiltin)) entry->second->tp_name += kBuiltin.size();
   }
@@ -121,28 +141,15 @@ Grads read_grads(PyObject* result, size_t count) {
 PyObject* register_hook(PyObject* self, PyObject* function) {
   return guarded([&] {
     const NodePtr& node = node_of(self);
-    const HookId id = node->add_post_hook(
-        [held = HeldFunction(function)](const Grads& inputs, const Grads& outputs) {
-          return in_python([&] {
-            Object a = wrap_grads(inputs), b = wrap_grads(outputs);
-            Object result(PyObject_CallFunctionObjArgs(held.get(), a.get(), b.get(), nullptr));
-            return read_grads(result.get(), inputs.size());
-          });
-        });
-    return wrap_hook_handle(node, id);
+    const PostHookInPython hook(function);
+    return wrap_hook_handle(node, hook, node->add_post_hook(hook));
   });
 }
 PyObject* register_prehook(PyObject* self, PyObject* function) {
   return guarded([&] {
     const NodePtr& node = node_of(self);
-    const HookId id = node->add_pre_hook([held = HeldFunction(function)](const Grads& grads) {
-      return in_python([&] {
-        Object a = wrap_grads(grads);
-        Object result(PyObject_CallOneArg(held.get(), a.get()));
-        return read_grads(result.get(), grads.size());
-      });
-    });
-    return wrap_hook_handle(node, id);
+    const PreHookInPython hook(function);
+    return wrap_hook_handle(node, hook, node->add_pre_hook(hook));
   });
 }
 
@@ -240,14 +247,46 @@ PyGetSetDef node_properties[] = {
 
 }  // namespace
 
+Grads PreHookInPython::operator()(const Grads& grads) const {
+  return in_python([&] {
+    const Object function = Object::borrow(held->get());
+    if (!function) return Grads();
+    Object a = wrap_grads(grads);
+    Object result(PyObject_CallOneArg(function.get(), a.get()));
+    return read_grads(result.get(), grads.size());
+  });
+}
+Grads PostHookInPython::operator()(const Grads& inputs, const Grads& outputs) const {
+  return in_python([&] {
+    const Object function = Object::borrow(held->get());
+    if (!function) return Grads();
+    Object a = wrap_grads(inputs), b = wrap_grads(outputs);
+    Object result(PyObject_CallFunctionObjArgs(function.get(), a.get(), b.get(), nullptr));
+    return read_grads(result.get(), inputs.size());
+  });
+}
+
+NodePtr node_with_object(const Node* address) {
+  const auto found = objects().find(const_cast<Node*>(address));
+  return found == objects().end() ? nullptr : node_of(found->second);
+}
+
 PyObject* wrap_node(const NodePtr& node) {
   if (!node) return none();
-  if (const auto found = objects().find(node.get()); found != objects().end())
-    return new_ref(found->second);
-  auto* object = PyObject_New(NodeObject, type_of(*node));
-  if (!object) throw PythonError{};
-  new (&object->node) NodePtr(node);
-  return objects()[node.get()] = reinterpret_cast<PyObject*>(object);
+  const auto known = [&]() -> PyObject* {
+    const auto found = objects().find(node.get());
+    return found == objects().end() ? nullptr : new_ref(found->second);
+  };
+  if (PyObject* object = known()) return object;
+  auto* made = PyObject_GC_New(NodeObject, type_of(*node));
+  if (!made) throw PythonError{};
+  new (&made->node) NodePtr(node);
+  Object object(reinterpret_cast<PyObject*>(made));
+  // Making one may let other threads run, one of which was quicker then.
+  if (PyObject* other = known()) return other;
+  objects()[node.get()] = object.get();
+  PyObject_GC_Track(object.get());
+  return object.release();
 }
 
 const NodePtr& unwrap_node(const char* op, PyObject* object) {
@@ -258,13 +297,19 @@ const NodePtr& unwrap_node(const char* op, PyObject* object) {
 
 void init_node_types(PyObject* module) {
   PyType_Slot node_slots[] = {
-      {Py_tp_dealloc, slot(&deallocate)},     {Py_tp_methods, node_methods},
-      {Py_tp_getset, node_properties},        {Py_tp_call, slot(&call)},
-      {Py_tp_getattro, slot(&get_attribute)}, {},
+      {Py_tp_dealloc, slot(&deallocate)},
+      {Py_tp_traverse, slot(&traverse)},
+      {Py_tp_clear, slot(&clear)},
+      {Py_tp_methods, node_methods},
+      {Py_tp_getset, node_properties},
+      {Py_tp_call, slot(&call)},
+      {Py_tp_getattro, slot(&get_attribute)},
+      {},
   };
-  PyType_Spec node_spec = {
-      "treadle.autograd.graph.Node", sizeof(NodeObject), 0,
-      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, node_slots};
+  PyType_Spec node_spec = {"treadle.autograd.graph.Node", sizeof(NodeObject), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE |
+                               Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                           node_slots};
   node_type = reinterpret_cast<PyTypeObject*>(Object(PyType_FromSpec(&node_spec)).release());
   checked(PyModule_AddObjectRef(module, "Node", reinterpret_cast<PyObject*>(node_type)));
 }

@@ -30,9 +30,10 @@ void count_modes() {
   tls::overrides.modes = tls::overrides.all_disabled ? 0 : static_cast<int>(modes().size());
 }
 
+constinit Kept kept_name, kept_as_they_are;
+
 PyObject* torch_function_name() {
-  static PyObject* name = PyUnicode_InternFromString("__torch_function__");
-  return name;
+  return kept_name.get([] { return Object(PyUnicode_InternFromString("__torch_function__")); });
 }
 // The function whose presence in a class says that it has no override.
 PyObject* disabled = nullptr;
@@ -120,14 +121,14 @@ Object convert(PyObject* result, PyTypeObject* type) {
 
 // Attributes whose value stays of the class that it has.
 bool is_kept_as_it_is(PyObject* func) {
-  static PyObject* const kept = [] {
+  PyObject* const kept = kept_as_they_are.get([] {
     Object set(PySet_New(nullptr));
     for (const char* name : {"grad", "_base"}) {
       Object property = attribute(reinterpret_cast<PyObject*>(tensor_type), name);
       checked(PySet_Add(set.get(), attribute(property.get(), "__get__").get()));
     }
-    return set.release();
-  }();
+    return set;
+  });
   const int found = PySet_Contains(kept, func);
   if (found < 0) PyErr_Clear();  // a function that has no hash
   return found > 0;

@@ -79,6 +79,29 @@ inline Object attribute(PyObject* object, const char* name) {
 // An attribute of a module, imported where it was not yet.
 Object import_attribute(const char* module, const char* name);
 
+// Something of Python's that is made at its first use and kept for the life of the process.
+//
+//   constinit Kept name;  ...  name.get([] { return Object(PyUnicode_InternFromString("x")); })
+//
+// Not the static variable of a function that `make` initialises: while it runs, other threads may
+// run Python code, and one that came here would wait for it with the interpreter lock in hand, for
+// ever. Two threads may both make it here, and the first one's is kept.
+class Kept {
+ public:
+  constexpr Kept() = default;
+  template <class F>
+  PyObject* get(F&& make) {
+    if (!object_) [[unlikely]] {
+      Object made = make();
+      if (!object_) object_ = made.release();
+    }
+    return object_;
+  }
+
+ private:
+  PyObject* object_ = nullptr;
+};
+
 // Sets the Python exception for the C++ exception being handled. What went wrong below an operator
 // (no memory, sizes that overflow) does not know it: `op`, where given, goes before a message that
 // names none.
@@ -109,21 +132,37 @@ inline auto guarded(F&& f, const char* op = nullptr) noexcept -> decltype(f()) {
 // Adds OutOfMemoryError, DeviceLostError and InternalError to the module.
 void init_exceptions(PyObject* module);
 
+// Lets other threads run Python code while this one does without it.
+//
+// Note [At the end of the program]
+// The interpreter ends a thread that asks for its lock once the program is over, by unwinding it; a
+// destructor cannot be unwound, and C++ code above it would be left half way. Such a thread, a
+// daemon inside an operator, stays where it is until the process is gone.
 class ReleaseGil {
  public:
-  ReleaseGil() : state_(PyEval_SaveThread()) {}
-  ~ReleaseGil() { PyEval_RestoreThread(state_); }
+  ReleaseGil();
+  ~ReleaseGil();
   ReleaseGil(const ReleaseGil&) = delete;
   ReleaseGil& operator=(const ReleaseGil&) = delete;
+
+  // How many such blocks there are, on all threads. It changes under the interpreter lock only.
+  static int count();
 
  private:
   PyThreadState* state_;
 };
 
-// For threads that may or may not hold the lock.
+// Runs `f` while other threads may run Python code.
+template <class F>
+auto without_gil(F&& f) {
+  const ReleaseGil released;
+  return f();
+}
+
+// For threads that may or may not hold the lock. See Note [At the end of the program].
 class AcquireGil {
  public:
-  AcquireGil() : state_(PyGILState_Ensure()) {}
+  AcquireGil() noexcept;
   ~AcquireGil() { PyGILState_Release(state_); }
   AcquireGil(const AcquireGil&) = delete;
   AcquireGil& operator=(const AcquireGil&) = delete;

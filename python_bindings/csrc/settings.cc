@@ -86,7 +86,7 @@ std::atomic<bool>& math_switch(const std::string& name) {
 
 // From any thread, with the interpreter's lock or without.
 void warn(const char* text) {
-  const py::gil_scoped_acquire lock;
+  const AcquireGil lock;
   checked(PyErr_WarnEx(PyExc_UserWarning, text, 1));
 }
 

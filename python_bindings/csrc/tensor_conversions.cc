@@ -4,6 +4,7 @@
 #include "aten/ops/detach.h"
 #include "aten/ops/to.h"
 #include "python_bindings/csrc/arg_parser.h"
+#include "python_bindings/csrc/binding.h"
 #include "python_bindings/csrc/construct.h"
 #include "python_bindings/csrc/dlpack.h"
 #include "python_bindings/csrc/methods.h"
@@ -68,8 +69,12 @@ PyObject* to(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObj
         if (!copy && !format && dtype.value_or(t.dtype()) == t.dtype() &&
             device.value_or(t.device()) == t.device())
           return wrap(t);
-        return wrap(
-            aten::to(t, dtype, std::nullopt, device, std::nullopt, non_blocking, copy, format));
+        return wrap(run(
+            [&] {
+              return aten::to(t, dtype, std::nullopt, device, std::nullopt, non_blocking, copy,
+                              format);
+            },
+            t, device));
       },
       "to");
 }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "python_bindings/csrc/binding.h"
+#include "python_bindings/csrc/collector.h"
 #include "python_bindings/csrc/overrides.h"
 
 namespace treadle::python {
@@ -31,6 +32,8 @@ constexpr int kMaxFree = 64;
 TensorObject* free_objects[kMaxFree];
 int free_count = 0;
 
+void keep_finalizer(PyTypeObject* type);
+
 TensorObject* allocate(PyTypeObject* type) {
   TensorObject* object;
   if (type == tensor_type && free_count > 0) {
@@ -42,6 +45,7 @@ TensorObject* allocate(PyTypeObject* type) {
     if (!object) throw PythonError{};
     new (&object->tensor) Tensor();
   } else {
+    keep_finalizer(type);
     object = reinterpret_cast<TensorObject*>(type->tp_alloc(type, 0));
     if (!object) throw PythonError{};
     new (&object->tensor) Tensor();
@@ -56,7 +60,9 @@ TensorObject* allocate(PyTypeObject* type) {
 PyObject* attach(TensorObject* object, Tensor tensor) {
   tensor.impl()->python().set(object, false);
   object->tensor = std::move(tensor);
-  return reinterpret_cast<PyObject*>(object);
+  auto* made = reinterpret_cast<PyObject*>(object);
+  if (graph_holds_objects() && object->tensor.impl()->autograd_meta()) track(made);
+  return made;
 }
 
 // Hands the object to its tensor where Note [Who owns whom] asks for it; the object then has one
@@ -76,6 +82,20 @@ void lend_to_tensor(TensorObject* object) {
 }
 
 void finalize(PyObject* self) { lend_to_tensor(reinterpret_cast<TensorObject*>(self)); }
+
+// What the interpreter has put in place of finalize() in a class with __del__.
+destructor call_del = nullptr;
+
+void finalize_with_del(PyObject* self) {
+  auto* object = reinterpret_cast<TensorObject*>(self);
+  lend_to_tensor(object);
+  if (!object->lent) call_del(self);
+}
+void keep_finalizer(PyTypeObject* type) {
+  if (type->tp_finalize == &finalize || type->tp_finalize == &finalize_with_del) return;
+  call_del = type->tp_finalize;
+  type->tp_finalize = &finalize_with_del;
+}
 
 // The interpreter runs a finalizer once in an object's life; ours must run each time the object is
 // about to go.
@@ -106,6 +126,13 @@ bool release_owned(TensorImpl& impl) {
   } else {
     object->lent = nullptr;
     slot.set(nullptr, false);
+    if (Py_TYPE(object)->tp_finalize == &finalize_with_del) {
+      // __del__ finds the elements that it expects.
+      object->tensor = Tensor(make_intrusive<TensorImpl>(
+          impl.storage(), impl.dtype(), impl.sizes(), impl.strides(), impl.storage_offset()));
+      object->tensor.impl()->python().set(object, false);
+    }
+    forget_finalized(reinterpret_cast<PyObject*>(object));
   }
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
@@ -129,7 +156,7 @@ void deallocate(PyObject* self) {
   Py_CLEAR(object->dict);
   if (TensorImpl* impl = object->tensor.impl()) {
     if (impl->python().object() == object) impl->python().set(nullptr, false);
-    object->tensor.reset();
+    run([&] { object->tensor.reset(); }, object->tensor.device());
   }
   if (type == tensor_type && free_count < kMaxFree) {
     forget_finalized(self);
@@ -142,28 +169,49 @@ void deallocate(PyObject* self) {
 }
 
 int traverse(PyObject* self, visitproc visit, void* arg) {
-  Py_VISIT(reinterpret_cast<TensorObject*>(self)->dict);
+  auto* object = reinterpret_cast<TensorObject*>(self);
+  Py_VISIT(object->dict);
   Py_VISIT(Py_TYPE(self));
-  return 0;
+  TensorImpl* impl = object->tensor.impl();
+  return impl && impl->autograd_meta() ? visit_behind(object->tensor, visit, arg) : 0;
 }
 
+// The collector has found that nobody can reach the object any more. What the tensor holds goes
+// with it; an object that is used all the same says that it is without contents.
 int clear(PyObject* self) {
-  Py_CLEAR(reinterpret_cast<TensorObject*>(self)->dict);
+  auto* object = reinterpret_cast<TensorObject*>(self);
+  Py_CLEAR(object->dict);
+  TensorImpl* impl = object->tensor.impl();
+  if (impl && impl->autograd_meta() && is_sole_owner(object->tensor)) {
+    impl->python().set(nullptr, false);
+    const Tensor dropped = std::move(object->tensor);
+  }
   return 0;
 }
 
 int set_attribute(PyObject* self, PyObject* name, PyObject* value) {
   const int result = PyObject_GenericSetAttr(self, name, value);
-  auto* object = reinterpret_cast<TensorObject*>(self);
-  if (result == 0 && object->dict && !PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
+  if (result == 0 && reinterpret_cast<TensorObject*>(self)->dict) track(self);
   return result;
+}
+// The dictionary is handed out: whoever has it may put anything in.
+PyObject* get_dict(PyObject* self, void* context) {
+  track(self);
+  return PyObject_GenericGetDict(self, context);
+}
+int set_dict(PyObject* self, PyObject* value, void* context) {
+  track(self);
+  return PyObject_GenericSetDict(self, value, context);
 }
 
 Py_hash_t hash(PyObject* self) { return _Py_HashPointer(self); }
 
+constinit Kept tensor_repr;
+
 PyObject* represent(PyObject* self) {
   return guarded([&] {
-    static PyObject* function = import_attribute("treadle._tensor_str", "tensor_repr").release();
+    PyObject* function =
+        tensor_repr.get([] { return import_attribute("treadle._tensor_str", "tensor_repr"); });
     return Object(PyObject_CallOneArg(function, self)).release();
   });
 }
@@ -175,6 +223,10 @@ PyMemberDef members[] = {
 };
 
 }  // namespace
+
+void track(PyObject* tensor) {
+  if (!PyObject_GC_IsTracked(tensor)) PyObject_GC_Track(tensor);
+}
 
 void reclaim(TensorObject* object) {
   TensorImpl* impl = object->lent;
@@ -237,8 +289,7 @@ void init_tensor_type(PyObject* module) {
   add_properties(properties);
   add_autograd_properties(properties);
   make_overridable(properties);
-  properties.push_back(
-      {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr});
+  properties.push_back({"__dict__", get_dict, set_dict, nullptr, nullptr});
   properties.push_back({});
   slots.push_back({Py_tp_methods, methods.data()});
   slots.push_back({Py_tp_getset, properties.data()});

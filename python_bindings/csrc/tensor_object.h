@@ -41,6 +41,10 @@ inline const Tensor& unwrap(PyObject* o) {
   return object->tensor;
 }
 
+// Lets the garbage collector look at a tensor's object. It has no need to while the object leads to
+// no other.
+void track(PyObject* tensor);
+
 // A new reference to the tensor's object; None for an undefined tensor.
 PyObject* wrap(Tensor tensor);
 // A new object of class `type` (a subclass of Tensor) for a tensor that has no object yet.

@@ -197,8 +197,11 @@ class _BackwardGates:
         if not treadle.is_grad_enabled() or not any(tensor.requires_grad for tensor in tensors):
             return result
 
+        # `items` is not for the function: the outputs put there below keep it.
+        count = len(items)
+
         def outputs_known(grads: tuple) -> tuple:
-            full: list[Any] = [None] * len(items)
+            full: list[Any] = [None] * count
             for place, grad in zip(places, grads):
                 full[place] = grad
             full = list(self._outputs_known(tuple(full)))
