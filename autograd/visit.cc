@@ -55,22 +55,33 @@ void OwnedWalk::expand(const Node& n) {
   n.show_saved(slots);
 }
 
+void OwnedWalk::go() {
+  constexpr int kMost = 2000;  // at every result of a long graph
+  for (int i = 0; i < kMost && !(nodes_.empty() && metas_.empty()); ++i) {
+    if (!nodes_.empty()) {
+      const Node* node = nodes_.back();
+      nodes_.pop_back();
+      expand(*node);
+    } else {
+      const AutogradMeta* next = metas_.back();
+      metas_.pop_back();
+      expand(*next);
+    }
+  }
+}
+
 void visit_owned(const Tensor& t, OwnedVisitor& visitor) {
   const AutogradMeta* meta = meta_of(t);
   if (!meta) return;
   OwnedWalk walk(visitor);
   walk.expand(*meta);
-  while (!walk.nodes_.empty() || !walk.metas_.empty()) {
-    if (!walk.nodes_.empty()) {
-      const Node* node = walk.nodes_.back();
-      walk.nodes_.pop_back();
-      walk.expand(*node);
-    } else {
-      const AutogradMeta* next = walk.metas_.back();
-      walk.metas_.pop_back();
-      walk.expand(*next);
-    }
-  }
+  walk.go();
+}
+
+void visit_owned(const Node& node, OwnedVisitor& visitor) {
+  OwnedWalk walk(visitor);
+  walk.expand(node);
+  walk.go();
 }
 
 void clear_owned(const Tensor& t) {

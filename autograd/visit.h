@@ -38,8 +38,11 @@ class OwnedVisitor {
 };
 
 // Tells what `t` owns: its hooks, its gradient, its base where it is a view, and the graph behind
-// it. The caller has the only reference to `t`.
+// it. The caller has the only reference to `t`. A collector asks again and again, so the walk ends
+// after some thousand nodes.
 void visit_owned(const Tensor& t, OwnedVisitor& visitor);
+// The same for what `node` owns.
+void visit_owned(const Node& node, OwnedVisitor& visitor);
 
 // Lets go of all that visit_owned() tells, and so breaks each cycle that leads through `t`. The
 // tensor has neither hooks nor gradient nor history afterwards.
@@ -64,12 +67,14 @@ class OwnedWalk {
 
  private:
   friend void visit_owned(const Tensor& t, OwnedVisitor& visitor);
+  friend void visit_owned(const Node& node, OwnedVisitor& visitor);
   template <class Hook>
   void hooks(const HookList<Hook>& list) {
     for (const auto& entry : list.entries()) {
       if (entry.hook.use_count() == 1) object(entry.held);
     }
   }
+  void go();
   void expand(const AutogradMeta& meta);
   void expand(const Node& node);
 

@@ -186,7 +186,7 @@ PyObject* register_hook(PyObject* self, PyObject* function) {
                            type_text(function));
     const Tensor& t = unwrap(self);
     const TensorHookInPython hook(function);
-    const auto id = autograd::add_hook(t, hook);
+    const auto id = autograd::add_hook(t, hook, hook.held.get());
     track(self);
     return wrap_hook_handle(self, hook, id);
   });
@@ -198,7 +198,7 @@ PyObject* register_post_accumulate_hook(PyObject* self, PyObject* function) {
                            type_text(function));
     const Tensor& t = unwrap(self);
     const LeafHookInPython hook(function);
-    const auto id = autograd::add_post_accumulate_hook(t, hook);
+    const auto id = autograd::add_post_accumulate_hook(t, hook, hook.held.get());
     track(self);
     return wrap_hook_handle(self, hook, id);
   });

@@ -7,6 +7,7 @@
 
 #include <vector>
 
+#include "autograd/visit.h"
 #include "python_bindings/csrc/binding.h"
 #include "python_bindings/csrc/methods.h"
 #include "python_bindings/csrc/module.h"
@@ -32,17 +33,12 @@ ContextObject* context_of(PyObject* o) { return reinterpret_cast<ContextObject*>
 class PythonNode final : public ContextNode {
  public:
   PythonNode(PyObject* function_class, PyObject* ctx, std::string name)
-      : ContextNode(ctx), class_(new_ref(function_class)), name_(std::move(name)) {}
-  ~PythonNode() override {
-    if (!interpreter_alive()) return;
-    AcquireGil gil;
-    Py_DECREF(class_);
-  }
+      : ContextNode(ctx), class_(function_class), name_(std::move(name)) {}
 
   std::string name() const override { return name_; }
-  int traverse(visitproc visit, void* arg) const override {
-    Py_VISIT(class_);
-    return ContextNode::traverse(visit, arg);
+  void visit_held(autograd::OwnedWalk& walk) const override {
+    ContextNode::visit_held(walk);
+    walk.object(&class_);
   }
 
   Grads call_backward(const Grads& grads) override {
@@ -53,7 +49,7 @@ class PythonNode final : public ContextNode {
         wrapped.emplace_back(wrap(grad));
         arguments.push_back(wrapped.back().get());
       }
-      Object function = attribute(class_, "backward");
+      Object function = attribute(class_.get(), "backward");
       Object result(
           PyObject_Vectorcall(function.get(), arguments.data(), arguments.size(), nullptr));
       return read_gradients(PyTuple_Check(result.get()) ? std::move(result)
@@ -74,7 +70,7 @@ class PythonNode final : public ContextNode {
     return grads;
   }
 
-  PyObject* class_;
+  mutable HeldFunction class_;
   std::string name_;
 };
 
@@ -271,19 +267,18 @@ PyObject* undifferentiable(PyObject*, PyObject* const* arguments, Py_ssize_t cou
 
 Object new_context() { return Object(context_type->tp_alloc(context_type, 0)); }
 
-ContextNode::ContextNode(PyObject* ctx) : ctx_(new_ref(ctx)) { context_of(ctx)->node = this; }
+ContextNode::ContextNode(PyObject* ctx) : ctx_(ctx) { context_of(ctx)->node = this; }
 ContextNode::~ContextNode() {
   if (!interpreter_alive()) return;
   AcquireGil gil;
-  context_of(ctx_)->node = nullptr;
-  Py_DECREF(ctx_);
+  context_of(ctx())->node = nullptr;
 }
-int ContextNode::traverse(visitproc visit, void* arg) const {
-  Py_VISIT(ctx_);
-  return 0;
+void ContextNode::visit_held(autograd::OwnedWalk& walk) const {
+  FunctionNode::visit_held(walk);
+  walk.object(&ctx_);
 }
 void ContextNode::set_needs_input_grad(PyObject* needs) {
-  Py_XSETREF(context_of(ctx_)->needs_input_grad, needs);
+  Py_XSETREF(context_of(ctx())->needs_input_grad, needs);
 }
 
 PyObject* context_of_node(const autograd::Node& node) {

@@ -16,15 +16,13 @@ class ContextNode : public autograd::FunctionNode {
  public:
   explicit ContextNode(PyObject* ctx);
   ~ContextNode() override;
-  PyObject* ctx() const { return ctx_; }
-  // What the node holds of Python's, for the collector.
-  virtual int traverse(visitproc visit, void* arg) const;
+  PyObject* ctx() const { return ctx_.get(); }
+  void visit_held(autograd::OwnedWalk& walk) const override;
   // The tuple that is ctx.needs_input_grad; a reference is taken over.
   void set_needs_input_grad(PyObject* needs);
 
  private:
-  PyObject* ctx_;
-  HeldByGraph counted_;
+  mutable HeldFunction ctx_;
 };
 
 }  // namespace treadle::python

@@ -1,6 +1,7 @@
 // The derivatives of operators that were defined at run time: a formula in Python, or a warning
 // where there is none.
 #include "autograd/record.h"
+#include "autograd/visit.h"
 #include "python_bindings/csrc/function_object.h"
 #include "python_bindings/csrc/library_operator.h"
 
@@ -15,19 +16,11 @@ class FormulaNode final : public ContextNode {
   static constexpr int kSingle = -1;
 
   FormulaNode(const LibraryOperator& op, PyObject* ctx)
-      : ContextNode(ctx), op_(op), backward_(op.backward_) {}
-  ~FormulaNode() override {
-    if (!interpreter_alive()) {
-      backward_.release();
-      return;
-    }
-    AcquireGil gil;
-    backward_ = Object();
-  }
+      : ContextNode(ctx), op_(op), backward_(op.backward_.get()) {}
   std::string name() const override { return op_.node_name_; }
-  int traverse(visitproc visit, void* arg) const override {
-    Py_VISIT(backward_.get());
-    return ContextNode::traverse(visit, arg);
+  void visit_held(autograd::OwnedWalk& walk) const override {
+    ContextNode::visit_held(walk);
+    walk.object(&backward_);
   }
 
   // Adds the edges of an argument, and gives what ctx.needs_input_grad says of it.
@@ -117,7 +110,7 @@ class FormulaNode final : public ContextNode {
   }
 
   const LibraryOperator& op_;
-  Object backward_;
+  mutable HeldFunction backward_;
   size_t given_ = 0;            // arguments up to the last that was not left out
   std::vector<int> arguments_;  // kSingle, or how many tensors the list has
   std::vector<int> results_;

@@ -52,9 +52,13 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
 // The node stays, so that what is called on it until the object goes is no error.
 int clear(PyObject* self) {
   const NodePtr& node = node_of(self);
-  if (is_sole_owner(node) && node->hooks()) {
-    const autograd::NodeHooks dropped = std::exchange(*node->hooks(), {});
-  }
+  if (!is_sole_owner(node) || !node->hooks()) return 0;
+  const auto all = [](const auto&) { return true; };
+  autograd::NodeHooks& hooks = *node->hooks();
+  hooks.tensor.remove_if(all);
+  hooks.pre.remove_if(all);
+  hooks.post.remove_if(all);
+  const std::shared_ptr<void> notes = std::exchange(hooks.notes, {});
   return 0;
 }
 
@@ -142,14 +146,14 @@ PyObject* register_hook(PyObject* self, PyObject* function) {
   return guarded([&] {
     const NodePtr& node = node_of(self);
     const PostHookInPython hook(function);
-    return wrap_hook_handle(node, hook, node->add_post_hook(hook));
+    return wrap_hook_handle(node, hook, node->add_post_hook(hook, hook.held.get()));
   });
 }
 PyObject* register_prehook(PyObject* self, PyObject* function) {
   return guarded([&] {
     const NodePtr& node = node_of(self);
     const PreHookInPython hook(function);
-    return wrap_hook_handle(node, hook, node->add_pre_hook(hook));
+    return wrap_hook_handle(node, hook, node->add_pre_hook(hook, hook.held.get()));
   });
 }
 

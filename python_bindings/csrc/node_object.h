@@ -37,8 +37,7 @@ class HeldFunction {
   HeldByGraph counted_;
 };
 
-// Python functions that serve as hooks. Each is a type of its own, by which the collector knows
-// them.
+// Python functions that serve as hooks. The graph is told of `held`, which it tells the collector.
 struct HookInPython {
   explicit HookInPython(PyObject* function) : held(std::make_shared<HeldFunction>(function)) {}
   std::shared_ptr<HeldFunction> held;
