@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from . import seeds, sequences
+from . import seeds, sequences, threads
 from .process import HANG, Worker, surroundings
 from .runner import Found, Run
 from .script import source
@@ -57,6 +57,9 @@ def add_arguments(out: argparse.ArgumentParser) -> None:
 
 
 def main() -> int:
+    if "--threads" in sys.argv:
+        at = sys.argv.index("--threads")
+        return threads.main(sys.argv[at + 1 :] + sys.argv[1:at])
     args = parser().parse_args()
     if args.replay:
         return replay(Path(args.replay), args.hang)

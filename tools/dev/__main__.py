@@ -49,6 +49,9 @@ def parser() -> argparse.ArgumentParser:
         help="pack a wheel that carries no library of the system",
     )
     build.add_argument("--asan", action="store_true", help="with sanitizers: build/python-asan")
+    build.add_argument(
+        "--tsan", action="store_true", help="with the thread sanitizer: build/python-tsan"
+    )
     bench.add_arguments(commands.add_parser("bench", help="run the benchmarks"))
     gpu.add_arguments(
         commands.add_parser("gpu", help="pack what a machine with a GPU needs to try CUDA")
@@ -72,7 +75,7 @@ def parser() -> argparse.ArgumentParser:
 def build_command(args: argparse.Namespace) -> int:
     """./dev build."""
     environment.prepare()
-    package = bazel.build_package(bazel.Config("asan" if args.asan else ""))
+    package = bazel.build_package(bazel.Config("asan" if args.asan else "tsan" if args.tsan else ""))
     say(f"the package is in {package}")
     if args.wheel:
         say(f"the wheel is {bazel.build_wheel()}")

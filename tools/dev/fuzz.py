@@ -31,14 +31,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", metavar="N", type=int, help="processes (default: one a core)")
     parser.add_argument("--hang", metavar="S", type=float, help="seconds after which a call hangs")
     parser.add_argument("--replay", metavar="FILE", help="run the script of a finding again")
+    parser.add_argument("--threads", metavar="SECONDS", type=float, help="the mix of threads")
+    parser.add_argument(
+        "--tsan", action="store_true", help="with the thread sanitizer: for --threads"
+    )
     parser.add_argument("--asan", action="store_true", help="with the address and UB sanitizers")
 
 
 def main(args: argparse.Namespace) -> int:
     environment.prepare()
-    config = bazel.Config("asan" if args.asan else "")
+    config = bazel.Config("asan" if args.asan else "tsan" if args.tsan else "")
     package = bazel.build_package(config)
     command = [str(environment.PYTHON), "-m", "fuzz"]
+    if args.threads is not None:
+        command += ["--threads", str(args.threads)]
     for name in PASSED:
         if (value := getattr(args, name)) is not None:
             command += [f"--{name}", str(value)]

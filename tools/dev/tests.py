@@ -252,6 +252,16 @@ def python_environment(config: bazel.Config, package: Path) -> dict[str, str]:
             "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
             "TREADLE_SANITIZERS": "1",
         }
+    if config.name == "tsan":
+        variables |= {
+            "LD_PRELOAD": runtime_library("libtsan.so"),
+            # Python's own code, and the libraries that are not built here, are not instrumented.
+            "TSAN_OPTIONS": "halt_on_error=0:exitcode=66:second_deadlock_stack=1:history_size=4"
+            f":suppressions={ROOT / 'tools' / 'sanitizers' / 'threads.txt'}",
+            "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+            "TREADLE_SANITIZERS": "1",
+        }
     return variables
 
 
