@@ -153,7 +153,7 @@ TEST(SharedMemory, IsNeverFoundWhenItIsGone) {
     fd = dup(shared_descriptor(storage));
   }
   std::vector<std::thread> threads;
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (int k = 0; k < 5000; ++k) {
         const Storage one = open_shared(dup(fd), 64);

@@ -18,11 +18,8 @@ uintptr_t start_of(const Tensor& t) { return reinterpret_cast<uintptr_t>(t.stora
 
 MemoryRange memory_range(const Tensor& t) {
   int64_t low = t.storage_offset(), high = low;
-  if (t.is_contiguous()) {
-    high += t.numel() - 1;
-    return {low * t.element_size(), (high + 1) * t.element_size()};
-  }
-  for (size_t d = 0; d < t.sizes().size(); ++d) {
+  if (t.is_contiguous() && t.numel() > 0) high += t.numel() - 1;
+  for (size_t d = 0; !t.is_contiguous() && d < t.sizes().size(); ++d) {
     const int64_t span = (t.sizes()[d] - 1) * t.strides()[d];
     (span < 0 ? low : high) += span;
   }
