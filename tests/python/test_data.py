@@ -10,6 +10,7 @@ import pytest
 
 import treadle
 from processes import children
+from treadle.utils import data
 from treadle.utils.data import (
     BatchSampler,
     ChainDataset,
@@ -482,3 +483,64 @@ def test_bad_arguments(settings, text):
 def test_iterable_datasets_have_no_order():
     with pytest.raises(ValueError, match="expected unspecified shuffle option"):
         DataLoader(Stream(3), shuffle=True)
+
+
+# ---- numbers that only describe the work ---------------------------------------------------------
+
+
+class Endless(Dataset):
+    def __len__(self):
+        return 10**12
+
+    def __getitem__(self, index):
+        return index
+
+
+def _first(values):
+    return next(iter(values))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: _first(RandomSampler(Endless(), replacement=True, num_samples=10**11)),
+        lambda: _first(RandomSampler(range(10), num_samples=10**11)),
+        lambda: _first(WeightedRandomSampler([1.0, 2.0], 10**11)),
+        lambda: _first(SequentialSampler(Endless())),
+        lambda: _first(BatchSampler(SequentialSampler(range(5)), 10**18, False)),
+        lambda: _first(data.distributed.DistributedSampler(Endless(), 2, 1, shuffle=False)),
+        lambda: _first(DataLoader(Endless(), batch_size=2)),
+        lambda: _first(DataLoader(Endless(), num_workers=1, prefetch_factor=10**9)),
+        lambda: Subset(Endless(), range(10**11))[5],
+        lambda: ConcatDataset([Endless(), Endless()])[10**12 + 5],
+    ],
+)
+def test_large_numbers_cost_nothing(make):
+    import resource
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    make()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kilobytes
+
+
+def test_parts_of_a_draw():
+    generator = treadle.Generator().manual_seed(4)
+    drawn = list(RandomSampler(range(7), replacement=True, num_samples=100, generator=generator))
+    generator.manual_seed(4)
+    parts = [treadle.randint(0, 7, (n,), generator=generator).tolist() for n in (32, 32, 32, 4)]
+    assert drawn == sum(parts, [])
+    weighted = list(WeightedRandomSampler([0.0, 1.0, 3.0], 200_000, generator=generator))
+    counts = [weighted.count(i) for i in range(3)]
+    assert counts[0] == 0 and 2.9 < counts[2] / counts[1] < 3.1
+    assert len(set(WeightedRandomSampler([1.0] * 9, 9, replacement=False))) == 9
+
+
+def test_shares_of_unequal_parts_begin_again():
+    for count, shares in ((5, 3), (2, 5), (6, 3), (0, 2)):
+        samplers = [
+            data.distributed.DistributedSampler(range(count), shares, rank, shuffle=False)
+            for rank in range(shares)
+        ]
+        found = [list(sampler) for sampler in samplers]
+        size = -(-count // shares)
+        assert found == [[(r + i * shares) % count for i in range(size)] for r in range(shares)]

@@ -544,6 +544,80 @@ def test_a_receive_may_be_waited_for_again_after_a_timeout() -> None:
     assert together(2, _late)[0] == "irecv: expected data from rank 1 within 0.2 s, got none"
 
 
+def _nobody_comes(rank: int, world: int) -> Any:
+    if rank:
+        dist.recv(treadle.zeros(1), 0)  # until the first has seen it
+        return None
+    found = []
+    for wait_all in (False, True):
+        with pytest.raises(dist.DistNetworkError) as raised:
+            dist.monitored_barrier(timeout=timedelta(seconds=0.3), wait_all_ranks=wait_all)
+        found.append(str(raised.value))
+    for other in range(1, world):
+        dist.send(treadle.ones(1), other)
+    return found
+
+
+def test_a_barrier_names_who_is_missing() -> None:
+    assert together(3, _nobody_comes)[0] == [
+        "barrier: expected data from rank 1 within 0.3 s, got none",
+        "barrier: expected rank 1, 2 to come within 0.3 s, got nothing",
+    ]
+
+
+def _local_groups(rank: int, world: int) -> Any:
+    # Each process makes the groups that it is in, and no others.
+    found = []
+    for ranks in ((0, 1), (1, 2), (0, 1)):
+        if rank in ranks:
+            group = dist.new_group(ranks, use_local_synchronization=True)
+            x = treadle.tensor(float(rank + 1))
+            dist.all_reduce(x, group=group)
+            found.append(x.item())
+    return found
+
+
+def test_groups_that_their_members_make_alone() -> None:
+    assert together(3, _local_groups) == [[3, 3], [3, 5, 3], [5]]
+
+
+def test_options_that_are_not_there() -> None:
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        for call, message in (
+            (
+                lambda: dist.barrier(device_ids=[0]),
+                "barrier: expected no device_ids on the cpu, got [0]",
+            ),
+            (
+                lambda: dist.broadcast_object_list([1], 0, device="meta"),
+                "broadcast_object_list: expected device on the cpu, got meta",
+            ),
+            (
+                lambda: dist.new_group([0], pg_options={}),
+                "new_group: expected no pg_options, as gloo has none, got dict",
+            ),
+            (
+                lambda: dist.new_group([0], device_id=treadle.device("meta")),
+                "new_group: expected device_id on the cpu or None, got meta",
+            ),
+            (
+                lambda: DistributedDataParallel(nn.Linear(1, 1), output_device=0),
+                "DistributedDataParallel: expected no output_device for a module on the cpu, got 0",
+            ),
+        ):
+            with pytest.raises(ValueError) as raised:
+                call()
+            assert str(raised.value) == message
+        with pytest.raises(NotImplementedError) as raised:
+            dist.TCPStore("127.0.0.1", 0, is_master=True, master_listen_fd=3)
+        assert str(raised.value) == (
+            "TCPStore: expected master_listen_fd = None, got 3: the store opens its port itself"
+        )
+    finally:
+        dist.destroy_process_group()
+
+
 # ---- DistributedDataParallel ----
 
 
@@ -633,7 +707,7 @@ def test_no_sync_adds_up_and_averages_later() -> None:
         assert sums[name].tobytes() == other_sums[name].tobytes()
 
 
-def _unused(rank: int, world: int) -> Any:
+def _unused(rank: int, world: int, option: str) -> Any:
     mine = _batch(world)[4 * rank : 4 * rank + 4]
     model = DistributedDataParallel(Net())
     model(mine, "second").sum().backward()
@@ -644,7 +718,7 @@ def _unused(rank: int, world: int) -> Any:
 
     net = Net()
     extra = net.extra = nn.Linear(1, 1)  # used by nobody
-    model = DistributedDataParallel(net, find_unused_parameters=True, bucket_cap_mb=1e-5)
+    model = DistributedDataParallel(net, bucket_cap_mb=1e-5, **{option: True})
     for _ in range(2):
         net.zero_grad()
         # The first process does not use net.other.
@@ -653,8 +727,9 @@ def _unused(rank: int, world: int) -> Any:
     return _grads(net)
 
 
-def test_parameters_without_a_gradient() -> None:
-    first, second = together(2, _unused)
+@pytest.mark.parametrize("option", ["find_unused_parameters", "static_graph"])
+def test_parameters_without_a_gradient(option: str) -> None:
+    first, second = together(2, _unused, option)
     for name, value in first.items():
         if value is not None:
             assert value.tobytes() == second[name].tobytes()

@@ -293,3 +293,21 @@ def test_log_prob_sums_to_one(case: Case) -> None:
     values = dist.enumerate_support()
     total = dist.log_prob(values).exp().sum(0).detach().numpy()
     np.testing.assert_allclose(total, np.ones(tuple(dist.batch_shape)), rtol=1e-12)
+
+
+def test_multinomial_of_more_draws_than_can_be_made_one_by_one():
+    from treadle.distributions import Multinomial
+
+    treadle.manual_seed(0)
+    for dtype in (treadle.float32, treadle.float64):
+        probs = treadle.tensor([[0.5, 0.0, 0.3, 0.2], [0.1, 0.1, 0.8, 0.0]], dtype=dtype)
+        many = Multinomial(10**6 if dtype == treadle.float32 else 10**12, probs)
+        drawn = many.sample((3000,))
+        assert drawn.shape == (3000, 2, 4) and drawn.dtype == dtype
+        assert (drawn.sum(-1) == many.total_count).all() and drawn[..., 0, 1].max() == 0
+        assert drawn[..., 1, 3].max() == 0
+        error = (drawn.double().mean(0) - many.mean.double()) * 3000**0.5
+        sigma = many.variance.double().sqrt()
+        assert (error.abs() <= 4 * sigma).all()
+        present = sigma > 0
+        assert ((drawn.double().std(0) / sigma)[present] - 1).abs().max() < 0.06

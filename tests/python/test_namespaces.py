@@ -713,3 +713,17 @@ def test_the_default_device_is_of_the_thread() -> None:
         thread.start()
         thread.join()
     assert found == ["cpu"]
+
+
+def test_histogramdd() -> None:
+    points = treadle.randn(100, 2, dtype=treadle.float64)
+    weight = treadle.rand(100, dtype=treadle.float64)
+    for bins, ranges in (([3, 4], None), (3, [-1.0, 1.0, -2.0, 2.0])):
+        pairs = None if ranges is None else [ranges[:2], ranges[2:]]
+        expected, edges = np.histogramdd(points.numpy(), bins, pairs, True, weight.numpy())
+        found = treadle.histogramdd(points, bins, range=ranges, weight=weight, density=True)
+        np.testing.assert_allclose(found.hist.numpy(), expected)
+        for one, other in zip(found.bin_edges, edges):
+            np.testing.assert_allclose(one.numpy(), other)
+        again = treadle.histogramdd(points, found.bin_edges, weight=weight, density=True)
+        np.testing.assert_allclose(again.hist.numpy(), expected)

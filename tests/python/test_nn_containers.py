@@ -67,3 +67,39 @@ def test_parameter_containers():
     assert list(named.keys()) == ["a", "b"] and "a" in named and named.get("z") is None
     del named["a"]
     assert list(dict(named.named_parameters())) == ["b"]
+
+
+def test_sequential_times_a_number() -> None:
+    net = nn.Sequential(nn.Linear(2, 2), nn.Tanh())
+    assert [type(m) for m in net * 2] == [nn.Linear, nn.Tanh] * 2
+    assert list((2 * net)._modules) == ["0", "1", "2", "3"] and (net * 2)[2] is net[0]
+    same = net
+    net *= 3
+    assert net is same and len(net) == 6
+    net += nn.Sequential(nn.ReLU())
+    assert len(net) == 7
+    for times, error in ((0, ValueError), (1.5, TypeError)):
+        with pytest.raises(error):
+            net * times
+
+
+def test_parameter_dicts_join() -> None:
+    first = nn.ParameterDict({"a": treadle.ones(1), "b": treadle.ones(2)})
+    second = nn.ParameterDict({"b": treadle.zeros(3), "c": treadle.ones(1)})
+    joined = first | second
+    assert list(joined) == ["a", "b", "c"] and joined["b"] is second["b"]
+    assert list({"z": treadle.ones(1)} | first) == ["z", "a", "b"]
+    assert list(reversed(first)) == ["b", "a"]
+    copied = first.copy()
+    copied |= {"d": treadle.ones(1)}
+    assert list(copied) == ["a", "b", "d"] and list(first) == ["a", "b"]
+    assert copied.setdefault("a") is first["a"] and copied.popitem()[0] == "d"
+    assert list(first.fromkeys(["x", "y"], 3)) == ["x", "y"]
+    with pytest.raises(TypeError):
+        first | 3
+
+
+def test_modules_as_often_as_they_are_reached() -> None:
+    shared = nn.Tanh()
+    net = nn.Sequential(shared, shared)
+    assert len(list(net.modules())) == 2 and len(list(net.modules(remove_duplicate=False))) == 3

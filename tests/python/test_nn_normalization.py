@@ -149,3 +149,14 @@ def test_normalize() -> None:
         norm = (abs(a) ** p).sum(dim, keepdims=True) ** (1 / p)
         np.testing.assert_allclose(to_numpy(F.normalize(x, p, dim)), a / norm, rtol=1e-9)
     assert bool((F.normalize(treadle.zeros(2, 2)) == 0).all())
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["BatchNorm", "InstanceNorm", "LazyBatchNorm", "LazyInstanceNorm"])
+def test_norms_without_a_shift(kind: str, dims: int) -> None:
+    make = getattr(nn, f"{kind}{dims}d")
+    sizes = () if kind.startswith("Lazy") else (3,)
+    norm, full = make(*sizes, affine=True, bias=False), make(*sizes, affine=True)
+    x = treadle.randn(2, 3, *[4] * dims)
+    treadle.testing.assert_close(norm(x), full(x))
+    assert norm.bias is None and "bias" not in norm.state_dict() and "weight" in norm.state_dict()

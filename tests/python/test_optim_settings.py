@@ -326,3 +326,27 @@ def test_scaled_gradients(name: str) -> None:
             k: v.tolist() for k, v in kept[1].items()
         }
     assert scaled.tolist() == plain.tolist()
+
+
+@pytest.mark.parametrize("search", [None, "strong_wolfe"])
+def test_lbfgs_can_maximise(search):
+    points = [nn.Parameter(treadle.tensor([1.0, -2.0])) for _ in range(2)]
+    kinds = [
+        optim.LBFGS([points[0]], lr=0.5, line_search_fn=search),
+        optim.LBFGS([points[1]], lr=0.5, line_search_fn=search, maximize=True),
+    ]
+    for _ in range(3):
+        for sign, point, optimizer in zip((1, -1), points, kinds):
+
+            def closure():
+                optimizer.zero_grad()
+                loss = sign * ((point - 3) ** 4 + point**2).sum()
+                loss.backward()
+                return loss
+
+            optimizer.step(closure)
+    assert treadle.equal(*points) and points[0][0].item() != 1.0
+    old = kinds[0].state_dict()
+    del old["param_groups"][0]["maximize"]  # from before there was the choice
+    kinds[0].load_state_dict(old)
+    kinds[0].step(lambda: (points[0] ** 2).sum())

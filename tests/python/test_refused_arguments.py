@@ -429,6 +429,41 @@ def test_from_dlpack() -> None:
     )
 
 
+# ---- names of arguments ------------------------------------------------------------------------
+
+
+def test_names_of_split() -> None:
+    x = treadle.arange(6)
+    parts = treadle.split(tensor=x, split_size_or_sections=4, dim=0)
+    assert [p.tolist() for p in parts] == [[0, 1, 2, 3], [4, 5]] and parts[0]._base is x
+    assert [len(p) for p in treadle.split(x, split_size_or_sections=[1, 5])] == [1, 5]
+
+
+def test_reversed() -> None:
+    x = treadle.arange(6).reshape(3, 2)
+    assert isinstance(reversed(x), treadle.Tensor) and reversed(x).tolist() == x.tolist()[::-1]
+    number = treadle.tensor(3)
+    assert reversed(number) is number
+
+
+def test_dim_order_may_refuse_what_is_ambiguous() -> None:
+    x = treadle.ones(2, 3, 4, 5)
+    assert x.dim_order(ambiguity_check=True) == (0, 1, 2, 3)
+    assert x.to(memory_format=CL).dim_order(ambiguity_check=True) == (0, 2, 3, 1)
+    one = treadle.ones(2, 1, 4, 5)
+    assert one.dim_order() == (0, 1, 2, 3)
+    for check in (True, [treadle.contiguous_format, CL]):
+        assert message_of(RuntimeError, one.dim_order, ambiguity_check=check) == (
+            "The tensor does not have unique dim order, or cannot map to exact one of the given "
+            "memory formats."
+        )
+    assert one.dim_order(ambiguity_check=[CL]) == (0, 1, 2, 3)
+    for check in (3, ["channels_last"]):
+        assert message_of(TypeError, one.dim_order, ambiguity_check=check) == (
+            "The ambiguity_check argument must be a bool or a list of memory formats."
+        )
+
+
 # ---- sparse tensors ----------------------------------------------------------------------------
 
 
