@@ -1,6 +1,6 @@
 """What compilers are asked for, and what is done: programs run as they are written.
 
-    treadle.compile(net), treadle.jit.script(net)      # each warns, the first of them only
+treadle.compile(net), treadle.jit.script(net)      # each warns, the first of them only
 """
 
 from __future__ import annotations

@@ -185,9 +185,7 @@ def rebuild_without_memory(
     cls: type, dtype: treadle.dtype, size: tuple, stride: tuple, requires_grad: bool
 ) -> treadle.Tensor:
     """The inverse of `reduce_tensor` for the meta device."""
-    return of_class(
-        cls, _rebuild_meta_tensor_no_storage(dtype, size, stride, False), requires_grad
-    )
+    return of_class(cls, _rebuild_meta_tensor_no_storage(dtype, size, stride, False), requires_grad)
 
 
 def tensor_bytes(tensor: treadle.Tensor) -> memoryview:

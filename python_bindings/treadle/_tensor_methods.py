@@ -157,8 +157,8 @@ def is_shared(self: Tensor) -> bool:
 
 
 def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool = True) -> Tensor:
-    """The tensor itself, as every tensor is dense; converted if a dtype is given. `masked_grad` is of
-    sparse tensors."""
+    """The tensor itself, as every tensor is dense; converted if a dtype is given. `masked_grad` is
+    of sparse tensors."""
     return self if dtype is None else self.to(dtype)
 
 

@@ -94,7 +94,11 @@ def found() -> Dict[str, List[str]]:
         for name, function in functions(tree, ""):
             last = name.split(".")[-1]
             inherits = "." in name and last in abstract and last not in CALLED_BY_USERS
-            if is_public(name) and not refuses(function) and not (inherits and statements(function)):
+            if (
+                is_public(name)
+                and not refuses(function)
+                and not (inherits and statements(function))
+            ):
                 names = unread(function)
                 if names and not any("overload" in ast.dump(d) for d in function.decorator_list):
                     result[f"{module}.{name}".lstrip(".")] = names

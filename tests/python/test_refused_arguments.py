@@ -178,8 +178,8 @@ def test_options_that_leave_nothing_to_check() -> None:
         ),
         (
             {"check_batched_forward_grad": True},
-            "gradcheck: expected check_forward_ad beside check_batched_forward_grad to be True, got "
-            "False",
+            "gradcheck: expected check_forward_ad beside check_batched_forward_grad to be True, "
+            "got False",
         ),
     ):
         assert message_of(ValueError, gradcheck, treadle.exp, x, **options) == message
@@ -239,8 +239,8 @@ def test_randomness_of_jacfwd() -> None:
 
     x = treadle.ones(2)
     assert message_of(RuntimeError, treadle.func.jacfwd(noisy), x) == (
-        "jacfwd: called random operation while in randomness error mode; use another randomness, or "
-        "draw the numbers outside of jacfwd"
+        "jacfwd: called random operation while in randomness error mode; use another randomness, "
+        "or draw the numbers outside of jacfwd"
     )
     found = treadle.func.jacfwd(noisy, randomness="same")(x)
     assert found[0, 0] == found[1, 1] and found[0, 1] == 0
@@ -272,8 +272,8 @@ def test_debugging_of_checkpoints_is_refused() -> None:
     assert message_of(
         NotImplementedError, checkpoint, treadle.exp, x, use_reentrant=False, debug=True
     ) == (
-        "checkpoint: expected debug=False, got True: the operators of the two runs are not recorded; "
-        "errors name the tensors that differ"
+        "checkpoint: expected debug=False, got True: the operators of the two runs are not "
+        "recorded; errors name the tensors that differ"
     )
     with set_checkpoint_debug_enabled(False), set_checkpoint_debug_enabled(None):
         pass
@@ -310,9 +310,10 @@ def test_ways_to_open_a_file(tmp_path: Any) -> None:
     safetensors.save_file({"x": treadle.ones(2)}, path)
     with safetensors.safe_open(path, "pt", backend="mmap") as file:
         assert file.get_tensor("x").tolist() == [1, 1]
-    assert message_of(
-        safetensors.SafetensorError, safetensors.safe_open, path, "pt", backend="gds"
-    ) == "safe_open: expected backend = 'mmap', got 'gds'"
+    assert (
+        message_of(safetensors.SafetensorError, safetensors.safe_open, path, "pt", backend="gds")
+        == "safe_open: expected backend = 'mmap', got 'gds'"
+    )
 
 
 # ---- memory ------------------------------------------------------------------------------------
@@ -366,8 +367,8 @@ SAYINGS = {
     "treadle.compile(f, backend=mine)": "compile: {}; mine is not called",
     "treadle.jit.script(f)": "jit.script: {}, and what comes back is what was given, without "
     "save(), code and graph",
-    "treadle.jit.trace(f, treadle.ones(1))": "jit.trace: {}, and what comes back is what was given, "
-    "without save(), code and graph; both ways of an `if` stay",
+    "treadle.jit.trace(f, treadle.ones(1))": "jit.trace: {}, and what comes back is what was "
+    "given, without save(), code and graph; both ways of an `if` stay",
     "treadle.compile(f, disable=True)": None,
 }
 
@@ -472,9 +473,12 @@ def test_arguments_of_sparse_tensors() -> None:
     assert message_of(NotImplementedError, x.to_sparse, blocksize=(1, 1)) == (
         "to_sparse: expected no blocksize, which sparse_coo has not"
     )
-    assert message_of(
-        NotImplementedError, treadle.sparse_coo_tensor, [[0]], [1.0], (2,), pin_memory=True
-    ) == "sparse_coo_tensor: expected pin_memory=False, got True"
+    assert (
+        message_of(
+            NotImplementedError, treadle.sparse_coo_tensor, [[0]], [1.0], (2,), pin_memory=True
+        )
+        == "sparse_coo_tensor: expected pin_memory=False, got True"
+    )
     sparse = x.to_sparse().requires_grad_()
     assert message_of(NotImplementedError, sparse.to_dense, masked_grad=False) == (
         "to_dense: expected masked_grad=True, got False: gradients flow to entries alone"

@@ -72,8 +72,8 @@ def _refuse_both(name: str) -> Callable:
 # ---- forward mode --------------------------------------------------------------------------------
 #
 # It goes through backward twice (_derivatives.py): what backward makes of w, J^T w, is linear in w,
-# and its derivative by w along u is J u. Where a class says itself what that is, in jvp, a gate takes
-# the place of its backward: a node whose own backward is jvp. No value of J^T w is looked at.
+# and its derivative by w along u is J u. Where a class says itself what that is, in jvp, a gate
+# takes the place of its backward: a node whose own backward is jvp. No value of J^T w is looked at.
 
 
 class _ForwardMode(threading.local):

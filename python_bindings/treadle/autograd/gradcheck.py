@@ -238,9 +238,7 @@ class _Check:
         self.nondet_tol = nondet_tol
         self.checked = [(place, value) for place, value in enumerate(inputs) if _is_checked(value)]
 
-    def run(
-        self, backward: bool, forward: bool, check_dtypes: bool, check_undefined: bool
-    ) -> None:
+    def run(self, backward: bool, forward: bool, check_dtypes: bool, check_undefined: bool) -> None:
         """Compare; GradcheckError at the first disagreement."""
         outputs = _as_tuple(self.func(*self.inputs))
         numbers = [number for number, output in enumerate(outputs) if _is_checked(output)]
@@ -386,7 +384,9 @@ class _Check:
                 alone = treadle.autograd.grad([output], wanted, [batch[i]], **options)
                 for (place, value), one, many in zip(self.checked, alone, together):
                     part = None if many is None else many[i]
-                    self._compare_batch(_as_reals(one, value), _as_reals(part, value), number, place)
+                    self._compare_batch(
+                        _as_reals(one, value), _as_reals(part, value), number, place
+                    )
 
     def batched_directions(self) -> None:
         """A batch of directions must give what each of them gives."""

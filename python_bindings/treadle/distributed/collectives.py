@@ -402,7 +402,7 @@ def all_to_all_single(
 
 
 def barrier(group: Group = None, async_op: bool = False, device_ids: Any = None) -> Optional[Work]:
-    """Return when all processes have come here. ValueError for device_ids, which gloo has none of."""
+    """Return when all processes have come here. ValueError for device_ids: gloo has none."""
     if device_ids is not None:
         raise ValueError(f"barrier: expected no device_ids on the cpu, got {device_ids}")
     members = group_of(group)

@@ -243,8 +243,8 @@ class TCPStore(Store):
     ) -> None:
         if master_listen_fd is not None:
             raise NotImplementedError(
-                f"TCPStore: expected master_listen_fd = None, got {master_listen_fd}: the store opens "
-                "its port itself"
+                f"TCPStore: expected master_listen_fd = None, got {master_listen_fd}: the store "
+                "opens its port itself"
             )
         super().__init__(timeout)
         self._server = _Server(host_name, port) if is_master else None

@@ -85,8 +85,8 @@ def Pool(  # noqa: N802
 
 
 # Programs set a strategy to get round the limits of one of them. Here there is one way, which has
-# neither the names of the one nor the need of the other that the sender lives; but each memory is an
-# open file, of which a process may have so many.
+# neither the names of the one nor the need of the other that the sender lives; but each memory is
+# an open file, of which a process may have so many.
 _STRATEGIES = {"file_descriptor", "file_system"} if _sys.platform == "linux" else {"file_system"}
 _strategy = "file_descriptor"
 
@@ -102,9 +102,9 @@ def get_sharing_strategy() -> str:
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Memory is shared in the same way by any name. "file_system" is set by programs that share more
-    tensors than they may open files: it raises the limit of this process and of those it starts as
-    far as the system allows, and warns where that is not far."""
+    """Memory is shared in the same way by any name. "file_system" is set by programs that share
+    more tensors than they may open files: it raises the limit of this process and of those it
+    starts as far as the system allows, and warns where that is not far."""
     global _strategy
     if new_strategy not in _STRATEGIES:
         raise AssertionError(

@@ -97,7 +97,7 @@ def _standard_normal_within(
         # The lower tail, where probabilities keep their digits, is the mirror image of the upper.
         return _standard_normal_within(out, -high, -low, generator).neg_()
     if high < -_FAR:
-        # exp(-x * x / 2) is there the density of sqrt(high^2 + 2 e), with e exponential, to 1 / x^2.
+        # Here exp(-x * x / 2) is the density of sqrt(high^2 + 2 e), e exponential, to 1 / x^2.
         width = (high - low) * (-high - low) / 2
         exponential = out.uniform_(0, 1, generator=generator).mul_(math.expm1(-width)).log1p_()
         return out.copy_(exponential.mul(-2).add_(high * high).sqrt_().neg_())

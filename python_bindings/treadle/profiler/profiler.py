@@ -138,8 +138,8 @@ class profile:  # noqa: N801  PyTorch's name
         ):
             if value is not None:
                 raise NotImplementedError(
-                    f"profile: expected {name} = None, got {type(value).__name__}: what it asks for "
-                    "is not recorded"
+                    f"profile: expected {name} = None, got {type(value).__name__}: what it asks "
+                    "for is not recorded"
                 )
         if use_cuda:
             activities = {*(activities or {ProfilerActivity.CPU}), ProfilerActivity.CUDA}

@@ -15,7 +15,7 @@ WITHOUT = {
     "NonDynamicallyQuantizableLinear": "a Linear under another name, in MultiheadAttention",
     "RNNBase": "the base of the recurrent layers",
     "RNNCellBase": "the base of the recurrent cells",
-    "SyncBatchNorm": "PyTorch's runs on accelerators only; test_sync_batch_norm.py has its own cases",
+    "SyncBatchNorm": "PyTorch's needs accelerators; test_sync_batch_norm.py has its cases",
 }
 
 # Their random numbers are not PyTorch's: test_layers_numbers.py takes the mask out of a result and

@@ -109,9 +109,7 @@ class _BatchNorm(_NormBase):
     def _batch_norm(
         self, input: Tensor, running: tuple, use_batch: bool, momentum: float
     ) -> Tensor:
-        return F.batch_norm(
-            input, *running, self.weight, self.bias, use_batch, momentum, self.eps
-        )
+        return F.batch_norm(input, *running, self.weight, self.bias, use_batch, momentum, self.eps)
 
 
 class BatchNorm1d(_BatchNorm):
@@ -173,9 +171,7 @@ class SyncBatchNorm(_BatchNorm):
                 return self._over_processes(input, running, momentum, group)
         return super()._batch_norm(input, running, use_batch, momentum)
 
-    def _over_processes(
-        self, input: Tensor, running: tuple, momentum: float, group: Any
-    ) -> Tensor:
+    def _over_processes(self, input: Tensor, running: tuple, momentum: float, group: Any) -> Tensor:
         """Two sums go over all processes, that of the elements and that of their squared distances
         from the mean, so that no digits cancel."""
         wide = treadle.promote_types(input.dtype, treadle.float32)
@@ -187,8 +183,8 @@ class SyncBatchNorm(_BatchNorm):
         count = sums[-1].item()
         if count <= 1:
             raise ValueError(
-                f"Expected more than 1 value per channel when training, got input size {input.shape}"
-                " in all processes together"
+                "Expected more than 1 value per channel when training, got input size "
+                f"{input.shape} in all processes together"
             )
         mean = sums[:-1] / count
         distance = x - mean.view(shape)

@@ -69,9 +69,7 @@ class Sequential(Module):
 
     def _check_times(self, times: Any) -> None:
         if not isinstance(times, int):
-            raise TypeError(
-                f"unsupported operand type(s) for *: {type(self)} and {type(times)}"
-            )
+            raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(times)}")
         if times <= 0:
             raise ValueError(f"Non-positive multiplication factor {times} for {type(self)}")
 

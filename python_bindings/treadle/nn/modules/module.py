@@ -588,9 +588,7 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Optional[treadle.dtype], 
                 f"Module.to: expected a device, a dtype or a Tensor, got {_type_name(value)}"
             )
     if memory_format is not None and not isinstance(memory_format, treadle.memory_format):
-        raise TypeError(
-            f"Module.to: expected a memory format, got {_type_name(memory_format)}"
-        )
+        raise TypeError(f"Module.to: expected a memory format, got {_type_name(memory_format)}")
     return device, dtype, non_blocking, memory_format
 
 

@@ -116,7 +116,9 @@ class RNNBase(Module):
         return state
 
     def __setstate__(self, state: dict) -> None:
-        found = {name: value for name, value in state.items() if not name.startswith("_flat_weight")}
+        found = {
+            name: value for name, value in state.items() if not name.startswith("_flat_weight")
+        }
         super().__setstate__(found)
 
     @property

@@ -16,8 +16,8 @@ def draw_seed(generator: Optional[Generator]) -> int:
     return int(treadle.randint(0, 2**62, (1,), dtype=treadle.int64, generator=generator).item())
 
 
-# Numbers that are drawn independently are drawn when they are needed: so many in one call, as PyTorch
-# does, or so many where a call has to look at all weights.
+# Numbers that are drawn independently are drawn when they are needed: so many in one call, as in
+# PyTorch, or so many where a call has to look at all weights.
 _AT_ONCE = 32
 _MANY = 1 << 16
 
