@@ -38,6 +38,10 @@ def no_warnings() -> Iterator[None]:
         yield
 
 
+# Arguments that came after the version that was recorded, with their defaults.
+NEWER = {"LBFGS": {"maximize": False}}
+
+
 def assert_same(found: Any, wanted: Any, where: str = "", tolerance: float = 1e-8) -> None:
     """Equal in structure, and in numbers but for rounding."""
     if isinstance(wanted, dict):
@@ -61,7 +65,10 @@ def test_optimizer(name: str, settings: dict[str, Any]) -> None:
     # 4e-8, on a processor with other vectors.
     tolerance = 1e-6 if "line_search_fn" in settings else 1e-8
     known = KNOWN["optimizers"][name][runs.key(settings)]
-    assert_same(runs.fit(treadle, name, settings), known, tolerance=tolerance)
+    found = runs.fit(treadle, name, settings)
+    for newer, default in NEWER.get(name, {}).items():
+        assert found["settings"].pop(newer) is default
+    assert_same(found, known, tolerance=tolerance)
 
 
 @pytest.mark.parametrize("name", runs.SCHEDULERS)
@@ -94,7 +101,10 @@ def test_signature(name: str) -> None:
     if name in ABSENT:
         assert not hasattr(treadle.optim, name)
     else:
-        assert runs.signatures(treadle)[name] == KNOWN["signatures"][name]
+        found = runs.signatures(treadle)[name]
+        for newer, default in NEWER.get(name, {}).items():
+            found.remove([newer, "KEYWORD_ONLY", repr(default)])
+        assert found == KNOWN["signatures"][name]
 
 
 def test_every_run_is_known() -> None:

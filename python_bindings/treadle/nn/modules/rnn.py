@@ -110,9 +110,16 @@ class RNNBase(Module):
     # PyTorch keeps both lists in the module, and looks for them in one that comes out of a file.
 
     def __getstate__(self) -> dict:
-        state, names = super().__getstate__(), self._flat_weights_names
-        if all(name in self._parameters for name in names):  # none is computed from others
-            state.update(_flat_weights_names=names, _flat_weights=self._flat_weights)
+        own, names = super().__getstate__(), self._flat_weights_names
+        if any(name not in self._parameters for name in names):
+            return own  # some are computed from others
+        state: dict[str, Any] = {}
+        for name, value in own.items():
+            if name == "_all_weights":
+                state.update(_flat_weights_names=names, _all_weights=value)
+                state["_flat_weights"] = self._flat_weights
+            elif not name.startswith("_flat_weight"):
+                state[name] = value
         return state
 
     def __setstate__(self, state: dict) -> None:
