@@ -279,6 +279,24 @@ def deepcopy_tensor(tensor: treadle.Tensor, memo: dict) -> treadle.Tensor:
     return copied
 
 
+def deepcopy_storage(storage: treadle.UntypedStorage, memo: dict) -> treadle.UntypedStorage:
+    """`copy.deepcopy` of a storage: one copy for all that lies in it."""
+    copies = memo.setdefault("treadle.storages", {})
+    if storage not in copies:
+        copies[storage] = storage._as_tensor(treadle.uint8).clone().untyped_storage()
+    return copies[storage]
+
+
+def reduce_storage(storage: treadle.UntypedStorage, protocol: int) -> tuple:
+    """What `pickle` needs of a storage: its bytes."""
+    return _rebuild_storage, (reduce_tensor(storage._as_tensor(treadle.uint8)),)
+
+
+def _rebuild_storage(reduced: tuple) -> treadle.UntypedStorage:
+    function, arguments = reduced
+    return function(*arguments).untyped_storage()
+
+
 def copy_tensor(tensor: treadle.Tensor) -> treadle.Tensor:
     """`copy.copy` of a tensor: another one over the same memory, with the same attributes."""
     copied = of_class(type(tensor), tensor.detach().data, tensor.requires_grad)
@@ -294,9 +312,5 @@ def _over_copied_memory(tensor: treadle.Tensor, memo: dict) -> treadle.Tensor:
     with treadle.no_grad():
         if tensor.is_meta or tensor.numel() == 0:
             return tensor.detach().clone().data
-        storage = tensor.untyped_storage()
-        copies = memo.setdefault("treadle.storages", {})
-        if storage not in copies:
-            copies[storage] = storage._as_tensor(treadle.uint8).clone().untyped_storage()
-        base = copies[storage]._as_tensor(tensor.dtype)
+        base = deepcopy_storage(tensor.untyped_storage(), memo)._as_tensor(tensor.dtype)
         return base.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset()).data

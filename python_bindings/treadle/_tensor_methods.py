@@ -212,6 +212,18 @@ def __copy__(self: Tensor) -> Tensor:
     return copy_tensor(self)
 
 
+def _deepcopy_storage(self: _C.UntypedStorage, memo: dict) -> _C.UntypedStorage:
+    from treadle._rebuild import deepcopy_storage
+
+    return deepcopy_storage(self, memo)
+
+
+def _reduce_storage(self: _C.UntypedStorage, protocol: int) -> tuple:
+    from treadle._rebuild import reduce_storage
+
+    return reduce_storage(self, protocol)
+
+
 def __reversed__(self: Tensor) -> Tensor:
     """The tensor with its first dimension turned round; of no dimensions, the tensor itself."""
     return self.flip(0) if self.dim() else self
@@ -316,4 +328,6 @@ def install() -> None:
     for name in _OTHER_LAYOUTS.split():
         setattr(Tensor, name, _not_there(name))
     Tensor.names = property(_names)
+    _C.UntypedStorage.__deepcopy__ = _deepcopy_storage
+    _C.UntypedStorage.__reduce_ex__ = _reduce_storage
     Tensor.__init_subclass__ = classmethod(_init_subclass)

@@ -65,6 +65,15 @@ def test_a_shallow_copy_is_over_the_same_memory() -> None:
     assert isinstance(w, nn.Parameter) and w.requires_grad and w.is_leaf
 
 
+def test_storages() -> None:
+    x = treadle.arange(4.0)
+    y, storage = copy.deepcopy([x, x.untyped_storage()])
+    assert y.untyped_storage() == storage != x.untyped_storage()
+    again = pickled(storage)
+    assert again != storage and treadle.empty(0).set_(again).tolist() == [0, 1, 2, 3]
+    assert pickled(treadle.empty(0).untyped_storage()).nbytes() == 0
+
+
 # ---- attributes and classes --------------------------------------------------------------------
 
 
