@@ -594,3 +594,17 @@ def test_what_cannot_be_sent_raises_where_it_is_put(kind: str) -> None:
     if kind != "SimpleQueue":
         queue.close()
         queue.join_thread()
+
+
+def test_attributes_travel_along() -> None:
+    queue = mp.SimpleQueue()
+    x = treadle.ones(2)
+    x.label = "first"
+    w = nn.Parameter(treadle.ones(2))
+    w.decays = False
+    queue.put([x, w, nn.Buffer(treadle.ones(1), persistent=False)])
+    got, weight, buffer = queue.get()
+    got[0] = 5
+    assert got.label == "first" and x[0] == 5
+    assert type(weight) is nn.Parameter and weight.decays is False
+    assert type(buffer) is nn.Buffer and buffer.persistent is False

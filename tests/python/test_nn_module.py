@@ -270,3 +270,25 @@ def test_backward_hook_without_input_gradients():
     layer.register_full_backward_hook(lambda module, inputs, outputs: seen.append(inputs))
     layer(treadle.ones((1, 2))).sum().backward()
     assert seen == [(None,)] and layer.weight.grad is not None
+
+
+def test_loading_into_parameters_without_memory_warns():
+    with treadle.device("meta"):
+        net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+    state = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)).state_dict()
+    with pytest.warns(UserWarning) as warned:
+        net.load_state_dict(state)
+    assert [str(w.message) for w in warned] == [
+        f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in "
+        "the current model, which is a no-op. (Did you mean to pass `assign=True` to assign items "
+        "in the state dictionary to their corresponding key in the module instead of copying them "
+        "in place?)"
+        for key in state
+    ]
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        net.load_state_dict(state, assign=True)
+        net.load_state_dict(state)
+        net.to("meta").load_state_dict(net.state_dict())

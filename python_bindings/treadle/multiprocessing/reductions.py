@@ -23,7 +23,7 @@ from typing import Any, Iterator, Optional
 
 import treadle
 from treadle import Tensor, UntypedStorage
-from treadle._rebuild import as_view_of, of_class, rebuild_without_memory
+from treadle._rebuild import as_view_of, of_class, rebuild_without_memory, with_attributes
 from treadle.nn.parameter import Buffer, Parameter
 
 
@@ -153,14 +153,12 @@ def reduce_tensor(tensor: Tensor) -> tuple:
         )
     place = (tuple(tensor.shape), tensor.stride(), tensor.requires_grad)
     if tensor.device.type == "meta":
-        return rebuild_without_memory, (type(tensor), tensor.dtype, *place)
+        arguments: tuple = (type(tensor), tensor.dtype, *place)
+        return with_attributes(tensor, rebuild_without_memory, arguments)
     _, (handle, nbytes) = reduce_storage(tensor.untyped_storage())
     offset = tensor.storage_offset()
-    return rebuild_tensor, (type(tensor), handle, nbytes, tensor.dtype, offset, *place)
-
-
-def _reduce_buffer(buffer: Buffer) -> tuple:
-    return (*reduce_tensor(buffer), {"persistent": buffer.persistent})
+    arguments = (type(tensor), handle, nbytes, tensor.dtype, offset, *place)
+    return with_attributes(tensor, rebuild_tensor, arguments)
 
 
 def init_reductions() -> None:
@@ -168,7 +166,7 @@ def init_reductions() -> None:
     ForkingPickler.register(UntypedStorage, reduce_storage)
     ForkingPickler.register(Tensor, reduce_tensor)
     ForkingPickler.register(Parameter, reduce_tensor)
-    ForkingPickler.register(Buffer, _reduce_buffer)
+    ForkingPickler.register(Buffer, reduce_tensor)
 
 
 init_reductions()
