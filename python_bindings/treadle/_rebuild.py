@@ -287,7 +287,7 @@ def deepcopy_storage(storage: treadle.UntypedStorage, memo: dict) -> treadle.Unt
     return copies[storage]
 
 
-def reduce_storage(storage: treadle.UntypedStorage, protocol: int) -> tuple:
+def reduce_storage(storage: treadle.UntypedStorage) -> tuple:
     """What `pickle` needs of a storage: its bytes."""
     return _rebuild_storage, (reduce_tensor(storage._as_tensor(treadle.uint8)),)
 

@@ -221,7 +221,7 @@ def _deepcopy_storage(self: _C.UntypedStorage, memo: dict) -> _C.UntypedStorage:
 def _reduce_storage(self: _C.UntypedStorage, protocol: int) -> tuple:
     from treadle._rebuild import reduce_storage
 
-    return reduce_storage(self, protocol)
+    return reduce_storage(self)
 
 
 def __reversed__(self: Tensor) -> Tensor:

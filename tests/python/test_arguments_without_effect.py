@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from pathlib import Path
 from typing import Dict, Iterator, List, Set, Tuple, Union
 
@@ -121,6 +122,38 @@ def test_the_page_has_every_argument_without_effect_and_no_other() -> None:
     read, written = found(), table()
     assert {n: a for n, a in read.items() if written.get(n) != a} == {}, "not in the table so"
     assert sorted(set(written) - set(read)) == [], "read after all, or gone"
+
+
+PARAMETERS = re.compile(r"const Param (\w+)\[\] = \{(.*?)\n?\};", re.DOTALL)
+SIGNATURES = re.compile(r"const Signature (\w+)\[\] = \{(.*?)\};", re.DOTALL)
+FUNCTIONS = re.compile(r"(?:static )?Function (\w+)(?:\{| = \{)[^,]+, (\w+)")
+CALLS = re.compile(r"Call<\d+> call\((\w+)")
+READ = re.compile(r"call\.\w+\((\d+)|\bcall, (\d+)")
+# Reads its last three by a computed number.
+COMPUTED = {"to_function"}
+
+
+def test_functions_of_the_extension_module_read_their_arguments() -> None:
+    """The parameters of the functions that are parsed by tables in python_bindings/csrc."""
+    unread_there, seen = [], 0
+    for path in sorted((PAGE.parents[1] / "python_bindings" / "csrc").glob("*.cc")):
+        text = path.read_text()
+        parameters = {
+            name: re.findall(r'\{"(\w+)"', body) for name, body in PARAMETERS.findall(text)
+        }
+        signatures = {
+            name: re.findall(r"\{(\w+),", body) for name, body in SIGNATURES.findall(text)
+        }
+        tables = dict(FUNCTIONS.findall(text))
+        for call in CALLS.finditer(text):
+            function, end = call.group(1), text.find("\n}\n", call.start())
+            read = {int(a or b) for a, b in READ.findall(text[call.start() : end])}
+            for table_of in signatures.get(tables.get(function, ""), []):
+                seen += 1
+                names = [n for i, n in enumerate(parameters.get(table_of, [])) if i not in read]
+                if names and function not in COMPUTED:
+                    unread_there.append((path.name, function, names))
+    assert unread_there == [] and seen > 20
 
 
 def test_names_of_the_extension_module_exist() -> None:
