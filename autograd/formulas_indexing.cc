@@ -22,6 +22,7 @@
 #include "aten/ops/scatter.h"
 #include "aten/ops/scatter_add.h"
 #include "aten/ops/split_with_sizes.h"
+#include "aten/ops/sub.h"
 #include "aten/ops/sum.h"
 #include "aten/ops/to.h"
 #include "aten/ops/unsqueeze.h"

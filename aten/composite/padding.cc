@@ -5,12 +5,13 @@
 //
 //   reflect    (n - 1) - |(n - 1) - |p||     the ends are not repeated
 //   replicate  p, or the end beyond which it lies
-//   circular   p mod n
+//   circular   p mod n, of the part that negative padding leaves
 #include <string_view>
 
 #include "aten/composite/renamed_errors.h"
 #include "aten/ops/_pad_circular.h"
 #include "aten/ops/abs.h"
+#include "aten/ops/add.h"
 #include "aten/ops/arange.h"
 #include "aten/ops/clamp.h"
 #include "aten/ops/clone.h"
@@ -28,6 +29,7 @@
 #include "aten/ops/replication_pad2d.h"
 #include "aten/ops/replication_pad3d.h"
 #include "aten/ops/rsub.h"
+#include "aten/ops/sub.h"
 #include "core/error.h"
 
 namespace treadle::composite {
@@ -47,10 +49,15 @@ int64_t padded_size(const char* op, int64_t size, int64_t before, int64_t after,
   return padded;
 }
 
-Tensor source_positions(std::string_view mode, const Tensor& positions, int64_t size) {
+Tensor source_positions(std::string_view mode, const Tensor& positions, int64_t size,
+                        int64_t before, int64_t after) {
   const Scalar last(size - 1);
   if (mode == "replicate") return aten::clamp(positions, Scalar(0), last);
-  if (mode == "circular") return aten::remainder(positions, Scalar(size));
+  if (mode == "circular") {
+    const int64_t first = std::max<int64_t>(0, -before), end = size + std::min<int64_t>(0, after);
+    return aten::add(aten::remainder(aten::sub(positions, Scalar(first)), Scalar(end - first)),
+                     Scalar(first));
+  }
   return aten::rsub(aten::abs(aten::rsub(aten::abs(positions), last)), last);
 }
 
@@ -78,9 +85,14 @@ Tensor pad_by_selection(const char* op, const Tensor& self, IntList pad, std::st
     DimVector sizes(t.sizes());
     sizes[d] = padded;
     checked_numel(sizes);
+    check<ErrorKind::Runtime>(
+        mode != "circular" || size + std::min(before, int64_t{0}) + std::min(after, int64_t{0}) > 0,
+        op, ": expected pad that leaves an element to repeat, got pad = ", pad, " for shape ",
+        self.sizes());
     const Tensor positions = aten::arange(Scalar(-before), Scalar(size + after), ScalarType::Int64,
                                           std::nullopt, self.device());
-    t = aten::index_select(t, static_cast<int64_t>(d), source_positions(mode, positions, size));
+    t = aten::index_select(t, static_cast<int64_t>(d),
+                           source_positions(mode, positions, size, before, after));
   }
   return t.is_same(self) ? aten::clone(self) : t;
 }

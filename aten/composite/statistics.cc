@@ -140,6 +140,7 @@ Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend,
   check<ErrorKind::Runtime>(self.dim() > 0,
                             "diff: expected a tensor with at least 1 dimension, got a 0-dim one");
   const int64_t d = wrap_dim("diff", dim, self.dim());
+  if (n == 0) return aten::clone(self);  // no difference: nothing is added either
   Tensor result = self;
   if (prepend.defined() || append.defined()) {
     std::vector<Tensor> parts;

@@ -21,7 +21,6 @@
 #include "aten/ops/narrow.h"
 #include "aten/ops/ones.h"
 #include "aten/ops/reshape.h"
-#include "aten/ops/select.h"
 #include "aten/ops/transpose.h"
 #include "aten/ops/unfold.h"
 #include "aten/ops/unfold_backward.h"
@@ -168,9 +167,10 @@ Tensor istft(const Tensor& self, int64_t n_fft, OptInt hop_length, OptInt win_le
                             "istft: expected a real window for a real result, got ",
                             window_given.defined() ? name_of(window_given.dtype()) : "None");
   const int64_t division = static_cast<int64_t>(normalized ? FftNorm::kRoot : FftNorm::kCount);
-  Tensor pieces = half ? aten::_fft_c2r(spectrum, {2}, division, frames.size, false)
-                       : aten::_fft_c2c(spectrum, {2}, division, false);
-  if (!half && !return_complex) pieces = aten::select(aten::view_as_real(pieces), -1, 0);
+  // A real signal is that of the first half of the frequencies, whatever the others are.
+  const Tensor first = half ? spectrum : aten::narrow(spectrum, 2, 0, frames.size / 2 + 1);
+  const Tensor pieces = return_complex ? aten::_fft_c2c(spectrum, {2}, division, false)
+                                       : aten::_fft_c2r(first, {2}, division, frames.size, false);
   const Tensor window = frames.padded("istft", window_given, pieces);
 
   const __int128 covered = static_cast<__int128>(frames.hop) * (count - 1) + frames.size;

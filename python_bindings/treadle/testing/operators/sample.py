@@ -130,6 +130,12 @@ class Sample:
     strides: bool = (
         False  # the result depends on the strides of the arguments: only contiguous ones are tried
     )
+    # Why the gradient at ties, zeros, ends of the range or infinities is not what slopes say it is:
+    # a convention, or a derivative that does not exist there.
+    convention: str = ""
+    # Of a random operator: its numbers have a gradient by the parameters of their distribution, at
+    # a given probability rather than a given seed.
+    implicit: bool = False
     # Applied to what the operator returned before it is compared or differentiated: takes out what
     # is not determined, such as the sign of an eigenvector.
     settle: Optional[Callable[[Any], Any]] = None
@@ -149,6 +155,8 @@ class Sample:
         loose: float = 1.0,
         shape_only: bool = False,
         strides: bool = False,
+        convention: str = "",
+        implicit: bool = False,
         settle: Optional[Callable[[Any], Any]] = None,
         domain: Optional[Callable[[treadle.Tensor], treadle.Tensor]] = None,
         as_written: Optional[tuple[Any, ...]] = None,
@@ -157,6 +165,7 @@ class Sample:
         self.args, self.kwargs, self.expect = args, kwargs, expect
         self.grad, self.exact, self.loose = grad, exact, loose
         self.shape_only, self.strides = shape_only, strides
+        self.convention, self.implicit = convention, implicit
         self.settle, self.domain, self.as_written = settle, domain, as_written
 
 

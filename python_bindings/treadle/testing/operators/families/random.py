@@ -179,13 +179,13 @@ def binomial(make: Maker) -> Iterator[Sample]:
 @samples("_standard_gamma")
 def standard_gamma(make: Maker) -> Iterator[Sample]:
     for shape in SHAPES:
-        yield _random(make(shape, 0.1, 9), shape=shape, dtype=make.dtype)
+        yield _random(make(shape, 0.1, 9), shape=shape, dtype=make.dtype, implicit=True)
 
 
 @samples("_sample_dirichlet")
 def sample_dirichlet(make: Maker) -> Iterator[Sample]:
     for shape in SHAPES:
-        yield _random(make(shape, 0.1, 9), shape=shape, dtype=make.dtype)
+        yield _random(make(shape, 0.1, 9), shape=shape, dtype=make.dtype, implicit=True)
 
 
 def _gamma_slope(a: float, z: float) -> float:

@@ -61,17 +61,22 @@ def pad(make: Maker) -> Iterator[Sample]:
         yield Sample(make((2, 4)), [2, 1], mode, expect=_padded)
         yield Sample(make((1, 2, 3, 4)), [1, 2, 2, 0], mode, expect=_padded)
         yield Sample(make((1, 2, 3, 3)), [2, 2, 0, 1, 1, 0], mode, expect=_padded)
-        yield Sample(make((2, 5)), [-1, 2], mode, expect=lambda x, p, m: _negative(x, p, m))
+        for amounts in ([-1, 2], [2, -1]):
+            yield Sample(make((2, 5)), amounts, mode, expect=_negative)
 
 
 def _negative(x: Any, pad: Any, mode: str) -> Any:
-    """A cut and a border at once: positions beyond the ends are those of the whole line."""
+    """A cut and a border at once: positions beyond the ends are those of the whole line, but what
+    is repeated in circles is what was left."""
     n = x.shape[-1]
     at = np.arange(-pad[0], n + pad[1])
     if mode == "reflect":
         at = (n - 1) - abs((n - 1) - abs(at))
+    elif mode == "replicate":
+        at = np.clip(at, 0, n - 1)
     else:
-        at = np.clip(at, 0, n - 1) if mode == "replicate" else at % n
+        first, end = max(0, -pad[0]), n + min(0, pad[1])
+        at = first + (at - first) % (end - first)
     return x[..., at]
 
 
