@@ -88,7 +88,8 @@ def generate(
 def _run_schemac(
     functions: Union[str, Path], derivatives: Union[str, Path, None], name: str, model: Path
 ) -> None:
-    command = [str(SCHEMAC), "--functions", str(functions), "--library", name, "--out", str(model)]
+    command = [str(SCHEMAC), "--functions", str(functions), "--library", name]
+    command += ["--base", str(MODEL), "--out", str(model)]
     if derivatives is not None:
         command += ["--derivatives", str(derivatives)]
     done = subprocess.run(command, capture_output=True, text=True)

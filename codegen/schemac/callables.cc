@@ -75,13 +75,13 @@ ValueKind kind_of_cpp(std::string type, bool& optional, std::size_t& results) {
   if (type.starts_with("const ")) type.erase(0, 6);
   while (!type.empty() && (type.back() == '&' || type.back() == ' ')) type.pop_back();
   static const std::map<std::string, ValueKind> kinds = {
-      {"Tensor", ValueKind::Tensor},          {"TensorList", ValueKind::Tensors},
-      {"int64_t", ValueKind::Number},         {"double", ValueKind::Number},
-      {"bool", ValueKind::Number},            {"Scalar", ValueKind::Number},
-      {"IntList", ValueKind::Numbers},        {"OptionalIntList", ValueKind::Numbers},
-      {"DimVector", ValueKind::Numbers},      {"DoubleList", ValueKind::Numbers},
-      {"std::string_view", ValueKind::Text},  {"std::string", ValueKind::Text},
-      {"ScalarType", ValueKind::Dtype},       {"Device", ValueKind::Device}};
+      {"Tensor", ValueKind::Tensor},         {"TensorList", ValueKind::Tensors},
+      {"int64_t", ValueKind::Number},        {"double", ValueKind::Number},
+      {"bool", ValueKind::Number},           {"Scalar", ValueKind::Number},
+      {"IntList", ValueKind::Numbers},       {"OptionalIntList", ValueKind::Numbers},
+      {"DimVector", ValueKind::Numbers},     {"DoubleList", ValueKind::Numbers},
+      {"std::string_view", ValueKind::Text}, {"std::string", ValueKind::Text},
+      {"ScalarType", ValueKind::Dtype},      {"Device", ValueKind::Device}};
   if (type == "OptionalIntList") optional = true;
   const auto found = kinds.find(type);
   if (found != kinds.end()) return found->second;
@@ -110,8 +110,8 @@ ValueKind kind_of_cpp(std::string type, bool& optional, std::size_t& results) {
 
 std::string_view words_for(ValueKind kind) {
   constexpr std::string_view kWords[] = {
-      "a tensor", "a list of tensors", "a number",        "a list of numbers", "a text",
-      "a dtype",  "a device",          "several results", "None",              "something else"};
+      "a tensor", "a list of tensors", "a number", "a list of numbers", "a text", "a dtype",
+      "a device", "several results",   "None",     "something else"};
   return kWords[static_cast<std::size_t>(kind)];
 }
 
@@ -158,7 +158,8 @@ void Callables::add(const schema::FunctionSchema& schema, const std::string& for
   functions_[schema.name.base + (form == "out" ? "_out" : "")].push_back(std::move(callable));
 }
 
-void Callables::add_declaration(const std::string& text) {
+void Callables::add_declaration(std::string text) {
+  if (text.starts_with("inline ")) text.erase(0, 7);
   const std::size_t open = text.find('(');
   const std::size_t close = text.rfind(')');
   if (open == std::string::npos || close == std::string::npos || close < open) return;
@@ -198,7 +199,10 @@ void Callables::add_header(std::string_view text) {
     if (parentheses > 0) {
       statement += c;
     } else if (c == '{') {
-      if (depth > 0 || tidy(statement).find("namespace ") != 0) ++depth;
+      const std::string begun = tidy(statement);
+      if (depth > 0 || begun.find("namespace ") != 0) {
+        if (depth++ == 0) add_declaration(begun);  // of a function that is defined here
+      }
       statement.clear();
     } else if (c == '}') {
       depth = std::max(0, depth - 1);

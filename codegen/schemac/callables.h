@@ -66,7 +66,7 @@ class Callables {
   bool complete() const { return complete_; }
 
  private:
-  void add_declaration(const std::string& text);
+  void add_declaration(std::string text);
 
   std::map<std::string, std::vector<Callable>> functions_;
   std::vector<std::string> declarations_;

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "codegen/schemac/entry.h"
 #include "codegen/schemac/resolve.h"
 #include "codegen/schemac/saves.h"
 #include "codegen/schemac/tables.h"
+#include "codegen/schemac/types.h"
 
 namespace treadle::schemac {
 namespace {
@@ -23,8 +25,9 @@ using schema::SourceText;
 
 class DerivativeReader {
  public:
-  DerivativeReader(const YamlFile& file, Operator& op, Diagnostics& diagnostics)
-      : file_(file), op_(op), diagnostics_(diagnostics) {}
+  DerivativeReader(const YamlFile& file, Operator& op, const Callables& callables,
+                   Diagnostics& diagnostics)
+      : file_(file), op_(op), callables_(callables), diagnostics_(diagnostics) {}
 
   void read(const std::vector<Field>& fields, const Word& name) {
     derivative_.file = file_.path();
@@ -34,7 +37,11 @@ class DerivativeReader {
       if (field.key.text == "name" || field.key.text == "output_differentiability") continue;
       try {
         if (field.key.text == "result" && !op_.schema.find_argument("result")) {
-          read_forward_formula(field);
+          diagnostics_.add(field.key.error(
+              "formula for 'result' of " + op_.name(),
+              "remove it: the forward mode follows from the formulas of the arguments"));
+        } else if (field.key.text == "formulas" && field.value.IsMap()) {
+          for (const Field& inner : file_.fields(field.value, diagnostics_)) read_formula(inner);
         } else {
           read_formula(field);
         }
@@ -84,18 +91,6 @@ class DerivativeReader {
     derivative_.output_differentiability = std::move(flags);
   }
 
-  void read_forward_formula(const Field& field) {
-    Expression formula = expression(field);
-    Scope scope = names_for("the formula for 'result' of " + op_.name());
-    for (const Argument& argument : op_.schema.arguments) {
-      if (!argument.type.is_tensor()) continue;
-      scope.names.push_back(argument.name + "_t");
-      scope.names.push_back(argument.name + "_p");
-    }
-    check_names(formula, scope, diagnostics_);
-    derivative_.result = std::move(formula);
-  }
-
   void read_formula(const Field& field) {
     std::vector<Word> targets;
     for (Word& word : split_words(field.key.source)) {
@@ -121,10 +116,11 @@ class DerivativeReader {
     if (targets.size() > 1) scope.names.push_back("grad_input_mask");
     check_gradients(formula, scope.where);
     if (!misnames_result(formula, scope.where)) check_names(formula, scope, diagnostics_);
+    check_uses_gradient(formula, scope.where);
+    check_value(formula, targets, scope.where);
     std::vector<std::string> names;
     for (const Word& target : targets) names.push_back(target.text);
-    derivative_.formulas.push_back(
-        {std::move(names), formula, saves_of(tree, op_.schema), uses_gradient(tree)});
+    derivative_.formulas.push_back({std::move(names), formula, saves_of(tree, op_.schema)});
   }
 
   // True if `target` is an argument that may have a formula and has none yet.
@@ -133,10 +129,10 @@ class DerivativeReader {
     const Argument* argument = op_.schema.find_argument(target.text);
     if (!argument) {
       std::vector<std::string> known = names;
-      known.insert(known.end(), {"output_differentiability", "result"});
+      known.insert(known.end(), {"output_differentiability", "formulas"});
       std::string hint = schema::did_you_mean(target.text, known);
       if (hint.empty())
-        hint = "keys are name, output_differentiability, result and the operator's arguments";
+        hint = "keys are name, output_differentiability, formulas and the operator's arguments";
       diagnostics_.add(target.error(
           "unknown argument '" + target.text + "' in the derivative of " + op_.name(), hint));
       misnamed_ = true;
@@ -185,8 +181,87 @@ class DerivativeReader {
                                       "grads[" + digits + "] in " + where + ", which has " +
                                           std::to_string(op_.schema.returns.size()) + " results",
                                       "the results count from 0"));
+      } else if (!flags[index] && count > 0 && !op_.schema.find_argument("grads")) {
+        diagnostics_.add(
+            formula.source.diagnostic(node.offset,
+                                      "grads[" + digits + "] in " + where + ", of which result " +
+                                          digits + " is not differentiable",
+                                      "write 'grads[" + std::to_string(first_differentiable()) +
+                                          "]', or True for it in output_differentiability"));
       }
     });
+  }
+
+  std::size_t first_differentiable() const {
+    const auto& flags = derivative_.output_differentiability;
+    return static_cast<std::size_t>(std::find(flags.begin(), flags.end(), true) - flags.begin());
+  }
+
+  // A formula without the incoming gradient is a derivative, not a gradient.
+  void check_uses_gradient(const Expression& formula, const std::string& where) {
+    const Expr& tree = formula.tree;
+    const bool says_so = tree->kind == ExprKind::Call &&
+                         (tree->text == "not_implemented" || tree->text == "zeros_like");
+    if (says_so || uses_gradient(tree, op_.schema)) return;
+    const auto& flags = derivative_.output_differentiability;
+    if (std::find(flags.begin(), flags.end(), true) == flags.end()) return;
+    const std::string incoming = "grads[" + std::to_string(first_differentiable()) + "]";
+    std::optional<std::size_t> misread;  // where an argument of that name is taken for it
+    visit(tree, [&](const ExprNode& node) {
+      if (node.kind == ExprKind::Name && node.text == "grad" && !misread) misread = node.offset;
+    });
+    diagnostics_.add(formula.source.diagnostic(
+        misread.value_or(tree->offset), where + " does not use the incoming gradient",
+        misread ? "'grad' is the argument of that name here; write '" + incoming +
+                      "' for the incoming gradient"
+                : "multiply by '" + (op_.schema.find_argument("grad") ? incoming : "grad") +
+                      "'; where nothing flows back write 'non_differentiable', or a call of "
+                      "zeros_like"));
+  }
+
+  // What a name in a formula has for a value.
+  Value value_of_name(const std::string& name, std::size_t targets) const {
+    if (const Argument* argument = op_.schema.find_argument(name)) return {kind_of(argument->type)};
+    const auto& returns = op_.schema.returns;
+    if (name == "grad") {
+      const std::size_t first = first_differentiable();
+      return first < returns.size() ? Value{kind_of(returns[first].type)} : Value{};
+    }
+    if (name == "grads") return {ValueKind::Tensors};
+    if (name == "grad_input_mask" && targets > 1) return {ValueKind::Numbers};
+    for (std::size_t i = 0; i < returns.size(); ++i) {
+      for (const std::string& known : result_names(op_.schema, i)) {
+        if (known == name) return {kind_of(returns[i].type)};
+      }
+    }
+    return {};
+  }
+
+  void check_value(const Expression& formula, const std::vector<Word>& targets,
+                   const std::string& where) {
+    const Value value = check_formula(
+        formula, [&](const std::string& name) { return value_of_name(name, targets.size()); },
+        callables_, where, diagnostics_);
+    if (value.kind == ValueKind::Unknown) return;
+    const auto report = [&](const std::string& wanted, std::string hint) {
+      const std::string got = value.kind == ValueKind::Several
+                                  ? std::to_string(value.results) + " results"
+                                  : std::string(words_for(value.kind));
+      diagnostics_.add(formula.source.diagnostic(
+          formula.tree->offset, where + " gives " + got + ", expected " + wanted, std::move(hint)));
+    };
+    if (targets.size() > 1) {
+      if (value.kind != ValueKind::Several || value.results != targets.size()) {
+        report(std::to_string(targets.size()) + " results",
+               "call a function that returns one gradient for each, or write a formula for each");
+      }
+      return;
+    }
+    const ValueKind wanted = kind_of(op_.schema.find_argument(targets[0].text)->type);
+    if (value.kind != wanted) {
+      report(std::string(words_for(wanted)),
+             value.kind == ValueKind::Number ? "multiply by 'grad'" : "");
+    }
   }
 
   // Reports `result` where there are several results.
@@ -210,6 +285,10 @@ class DerivativeReader {
     return found;
   }
 
+  static bool is_key(const std::string& name) {
+    return name == "name" || name == "output_differentiability" || name == "formulas";
+  }
+
   void check_complete(const Word& name) {
     const std::vector<bool>& flags = derivative_.output_differentiability;
     const bool differentiable = std::find(flags.begin(), flags.end(), true) != flags.end();
@@ -222,7 +301,10 @@ class DerivativeReader {
       }
       diagnostics_.add(name.source.diagnostic(
           argument.offset, "no formula for argument '" + argument.name + "' of " + op_.name(),
-          "add '" + argument.name + ": FORMULA' or '" + argument.name + ": non_differentiable'"));
+          is_key(argument.name) ? "add 'formulas: {" + argument.name + ": FORMULA}', since '" +
+                                      argument.name + "' is a key of the entry"
+                                : "add '" + argument.name + ": FORMULA' or '" + argument.name +
+                                      ": non_differentiable'"));
     }
   }
 
@@ -241,6 +323,7 @@ class DerivativeReader {
 
   const YamlFile& file_;
   Operator& op_;
+  const Callables& callables_;
   Diagnostics& diagnostics_;
   Derivative derivative_;
   bool misnamed_ = false;
@@ -270,10 +353,11 @@ void report_unknown(const Word& name, const std::string& operator_name, const Mo
 class FileReader {
  public:
   FileReader(const YamlFile& file, const std::string& functions, const std::string& library,
-             Model& model, Diagnostics& diagnostics)
+             const Callables& callables, Model& model, Diagnostics& diagnostics)
       : file_(file),
         functions_(functions),
         library_(library),
+        callables_(callables),
         model_(model),
         diagnostics_(diagnostics) {}
 
@@ -331,12 +415,13 @@ class FileReader {
                                               std::to_string(op.source.place(0).line),
                                           "make them the same"));
     }
-    DerivativeReader(file_, op, diagnostics_).read(fields, name);
+    DerivativeReader(file_, op, callables_, diagnostics_).read(fields, name);
   }
 
   const YamlFile& file_;
   const std::string& functions_;
   const std::string& library_;
+  const Callables& callables_;
   Model& model_;
   Diagnostics& diagnostics_;
   std::map<std::string, Operator*> operators_;
@@ -346,14 +431,18 @@ class FileReader {
 }  // namespace
 
 void read_derivatives(const YamlFile& file, const std::string& functions,
-                      const std::string& library, Model& model, Diagnostics& diagnostics) {
+                      const std::string& library, Callables callables, Model& model,
+                      Diagnostics& diagnostics) {
   if (file.root().IsNull() || !file.root().IsDefined()) return;
   if (!file.root().IsSequence()) {
     diagnostics.add(file.error(file.root(), "expected a list of derivatives",
                                "begin each with '- name: SCHEMA'"));
     return;
   }
-  FileReader(file, functions, library, model, diagnostics).read();
+  for (const Operator& op : model.operators) {
+    for (const Form& form : op.forms) callables.add(form.schema, form.form);
+  }
+  FileReader(file, functions, library, callables, model, diagnostics).read();
 }
 
 }  // namespace treadle::schemac

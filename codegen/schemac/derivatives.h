@@ -5,6 +5,7 @@
 //     other: grad * self
 #pragma once
 
+#include "codegen/schemac/callables.h"
 #include "codegen/schemac/diagnostics.h"
 #include "codegen/schemac/model.h"
 #include "codegen/schemac/yaml_file.h"
@@ -12,8 +13,10 @@
 namespace treadle::schemac {
 
 // `functions` is the path of native_functions.yaml, for messages; `library` the namespace of the
-// operators, empty for Treadle's own.
+// operators, empty for Treadle's own; `callables` what formulas may call beside the model's
+// operators.
 void read_derivatives(const YamlFile& file, const std::string& functions,
-                      const std::string& library, Model& model, Diagnostics& diagnostics);
+                      const std::string& library, Callables callables, Model& model,
+                      Diagnostics& diagnostics);
 
 }  // namespace treadle::schemac

@@ -7,6 +7,7 @@
 
 #include "codegen/schemac/resolve.h"
 #include "codegen/schemac/tables.h"
+#include "codegen/schemac/types.h"
 #include "core/schema/lexer.h"
 
 namespace treadle::schemac {
@@ -168,7 +169,9 @@ class EntryReader {
       });
       std::string hint =
           schema::did_you_mean(contains(common, upper) ? upper + "_" : key.text, common);
-      if (hint.empty()) hint = "keys are CPU, CUDA, another backend's name, Composite or View";
+      if (hint.empty())
+        hint = "keys are CPU, CUDA, Composite and View; a backend of somebody else registers its "
+               "kernels itself, without a key here";
       reject_dispatch(key.error("'" + key.text + "' is no dispatch key", hint));
       return;
     }
@@ -211,6 +214,7 @@ class EntryReader {
           hint));
     }
     check_names(shape, scope("shape"), diagnostics_);
+    check_metadata(shape, op(), "shape of " + op().name(), diagnostics_);
     op().shape = std::move(shape);
   }
 
@@ -233,6 +237,7 @@ class EntryReader {
         Expression check = expression(text);
         check_names(check, scope("check"), diagnostics_);
         check_condition(check, op(), diagnostics_);
+        check_metadata(check, op(), "check of " + op().name(), diagnostics_);
         if (check.tree->kind == schema::ExprKind::Call && check.tree->text == "any") {
           for (const schema::Expr& name : check.tree->children)
             op().unlimited.push_back(name->text);

@@ -213,15 +213,13 @@ Json derivative_of(const Operator& op) {
     Json item = {{"targets", formula.targets}};
     item.update(expression(formula.expression));
     item["saves"] = std::move(saves);
-    item["uses_grad"] = formula.uses_grad;
     item["line"] = formula.expression.place().line;
     formulas.push_back(std::move(item));
   }
   return {{"location", location(derivative.file, derivative.place)},
           {"formulas", std::move(formulas)},
           {"non_differentiable", derivative.non_differentiable},
-          {"output_differentiability", derivative.output_differentiability},
-          {"result", expression(derivative.result)}};
+          {"output_differentiability", derivative.output_differentiability}};
 }
 
 Json operator_of(const Operator& op) {
@@ -258,12 +256,13 @@ Json operator_of(const Operator& op) {
 }  // namespace
 
 std::string to_json(const Model& model, const std::string& functions,
-                    const std::string& derivatives) {
+                    const std::string& derivatives, const std::vector<std::string>& helpers) {
   Json operators = Json::array();
   for (const Operator& op : model.operators) operators.push_back(operator_of(op));
   const Json document = {{"format", 1},
                          {"functions", functions},
                          {"derivatives", derivatives.empty() ? Json(nullptr) : Json(derivatives)},
+                         {"helpers", helpers},
                          {"operators", std::move(operators)}};
   return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -1,7 +1,7 @@
 // schemac: reads native_functions.yaml and derivatives.yaml, checks them, and writes opmodel.json.
 //
 //   schemac --functions native_functions.yaml --derivatives derivatives.yaml --out opmodel.json
-//   schemac --functions my_ops.yaml --library my_ops --out opmodel.json
+//   schemac --functions my_ops.yaml --library my_ops --base treadle/opmodel.json --out opmodel.json
 //   schemac --aten FILE
 //
 // Exit status: 0 all is well; 1 the files are wrong, and nothing is written; 2 it was called
@@ -12,11 +12,13 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "codegen/schemac/aten.h"
+#include "codegen/schemac/callables.h"
 #include "codegen/schemac/completeness.h"
 #include "codegen/schemac/derivatives.h"
 #include "codegen/schemac/diagnostics.h"
@@ -29,7 +31,8 @@ namespace treadle::schemac {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: schemac --functions FILE [--derivatives FILE] [--library NAMESPACE] --out FILE\n"
+    "usage: schemac --functions FILE [--derivatives FILE] [--library NAMESPACE] [--base MODEL]\n"
+    "               [--helpers HEADER,HEADER,...] --out FILE\n"
     "       schemac --aten FILE\n";
 
 // A call that cannot be served.
@@ -43,8 +46,8 @@ Options read_options(const std::vector<std::string>& words) {
   Options options;
   for (std::size_t i = 0; i < words.size(); i += 2) {
     const std::string& name = words[i];
-    static const std::set<std::string> known = {"--functions", "--derivatives", "--library",
-                                                "--out", "--aten"};
+    static const std::set<std::string> known = {
+        "--functions", "--derivatives", "--library", "--out", "--aten", "--helpers", "--base"};
     if (!known.count(name)) {
       throw UsageError("unknown option '" + name + "'");
     }
@@ -67,12 +70,16 @@ std::optional<std::string> contents_of(const std::string& path) {
   return text;
 }
 
-// Reports a file that is no YAML.
-std::optional<YamlFile> load(const std::string& path, Diagnostics& diagnostics) {
+std::string required_contents(const std::string& path) {
   std::optional<std::string> text = contents_of(path);
   if (!text) throw UsageError("cannot read '" + path + "'");
+  return std::move(*text);
+}
+
+// Reports a file that is no YAML.
+std::optional<YamlFile> load(const std::string& path, Diagnostics& diagnostics) {
   try {
-    return YamlFile(path, std::move(*text));
+    return YamlFile(path, required_contents(path));
   } catch (const schema::SchemaError& problem) {
     diagnostics.add(problem.diagnostic());
     return std::nullopt;
@@ -105,6 +112,13 @@ int compile(const Options& options) {
   if (!library.empty() && !schema::is_identifier(library))
     throw UsageError("'" + library + "' is not the name of a library");
 
+  Callables callables;
+  std::istringstream headers(given("--helpers"));
+  for (std::string path; std::getline(headers, path, ',');)
+    callables.add_header(required_contents(path));
+  const std::vector<std::string> helpers = callables.declarations();
+  if (!given("--base").empty()) callables.add_model(required_contents(given("--base")));
+
   Diagnostics diagnostics;
   Model model;
   const std::optional<YamlFile> functions = load(functions_path, diagnostics);
@@ -113,14 +127,15 @@ int compile(const Options& options) {
     const std::optional<YamlFile> derivatives = load(derivatives_path, diagnostics);
     // Without the operators, all that could be said of their derivatives is that they are unknown.
     if (functions && derivatives)
-      read_derivatives(*derivatives, functions_path, library, model, diagnostics);
+      read_derivatives(*derivatives, functions_path, library, std::move(callables), model,
+                       diagnostics);
   }
   // Of entries that are wrong it cannot be said what they leave open.
   if (diagnostics.empty()) {
     for (const Operator& op : model.operators) check_completeness(op, diagnostics);
   }
   if (report(diagnostics, {functions_path, derivatives_path})) return 1;
-  write_if_changed(options.at("--out"), to_json(model, functions_path, derivatives_path));
+  write_if_changed(options.at("--out"), to_json(model, functions_path, derivatives_path, helpers));
   return 0;
 }
 

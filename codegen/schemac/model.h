@@ -63,7 +63,6 @@ struct Formula {
   std::vector<std::string> targets;
   Expression expression;
   std::vector<Save> saves;
-  bool uses_grad = false;
 };
 
 struct Derivative {
@@ -72,7 +71,6 @@ struct Derivative {
   std::vector<Formula> formulas;
   std::vector<std::string> non_differentiable;
   std::vector<bool> output_differentiability;
-  std::optional<Expression> result;  // the forward-mode formula
 };
 
 // The dtypes of a tensor argument beside the one that `dtype_of` names.

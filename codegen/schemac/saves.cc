@@ -107,10 +107,13 @@ std::vector<Save> saves_of(const schema::Expr& tree, const schema::FunctionSchem
   return Collector(schema).collect(tree);
 }
 
-bool uses_gradient(const schema::Expr& tree) {
+bool uses_gradient(const schema::Expr& tree, const schema::FunctionSchema& schema) {
   bool found = false;
   visit(tree, [&](const ExprNode& node) {
-    found = found || (node.kind == ExprKind::Name && (node.text == "grad" || node.text == "grads"));
+    const bool incoming = node.kind == ExprKind::Name &&
+                          (node.text == "grad" || node.text == "grads") &&
+                          !schema.find_argument(node.text);
+    found = found || incoming;
   });
   return found;
 }

@@ -17,7 +17,7 @@ std::vector<std::string> result_names(const schema::FunctionSchema& schema, std:
 // The arguments and results that `tree` uses, in the order of their first use.
 std::vector<Save> saves_of(const schema::Expr& tree, const schema::FunctionSchema& schema);
 
-// True if the formula uses the incoming gradient.
-bool uses_gradient(const schema::Expr& tree);
+// True if the formula uses the incoming gradient: `grad` and `grads`, unless these are arguments.
+bool uses_gradient(const schema::Expr& tree, const schema::FunctionSchema& schema);
 
 }  // namespace treadle::schemac

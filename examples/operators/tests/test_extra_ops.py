@@ -109,7 +109,8 @@ def test_refusals_say_who_expected_what() -> None:
         with pytest.raises(RuntimeError) as info:
             extra_ops.rotary(x.double(), **given)
         assert str(info.value) == (
-            f"rotary: expected self and {changed} of one dtype, got float64 and int8"
+            f"rotary: expected self and {changed} of one dtype, got {treadle.float64} and "
+            f"{treadle.int8}"
         )
     with pytest.raises(IndexError) as info:
         extra_ops.linear_cross_entropy(x, x, treadle.tensor([0, 1, 3]))
