@@ -32,6 +32,7 @@ class DerivativeReader {
   void read(const std::vector<Field>& fields, const Word& name) {
     derivative_.file = file_.path();
     derivative_.place = name.source.place(0);
+    check_result_names(name);
     read_output_differentiability(fields);
     for (const Field& field : fields) {
       if (field.key.text == "name" || field.key.text == "output_differentiability") continue;
@@ -55,6 +56,18 @@ class DerivativeReader {
   }
 
  private:
+  // A name in a formula is either.
+  void check_result_names(const Word& name) {
+    for (const schema::Return& result : op_.schema.returns) {
+      const Argument* argument =
+          result.name.empty() ? nullptr : op_.schema.find_argument(result.name);
+      if (!argument || result.type.alias) continue;
+      diagnostics_.add(name.source.diagnostic(
+          argument->offset, "'" + result.name + "' is an argument and a result of " + op_.name(),
+          "rename one of the two; formulas could not tell them apart"));
+    }
+  }
+
   void read_output_differentiability(const std::vector<Field>& fields) {
     for (const schema::Return& result : op_.schema.returns) {
       derivative_.output_differentiability.push_back(result.type.is_tensor());
@@ -116,7 +129,7 @@ class DerivativeReader {
     if (targets.size() > 1) scope.names.push_back("grad_input_mask");
     check_gradients(formula, scope.where);
     if (!misnames_result(formula, scope.where)) check_names(formula, scope, diagnostics_);
-    check_uses_gradient(formula, scope.where);
+    if (knows_all(formula, scope)) check_uses_gradient(formula, scope.where);
     check_value(formula, targets, scope.where);
     std::vector<std::string> names;
     for (const Word& target : targets) names.push_back(target.text);
@@ -195,6 +208,15 @@ class DerivativeReader {
   std::size_t first_differentiable() const {
     const auto& flags = derivative_.output_differentiability;
     return static_cast<std::size_t>(std::find(flags.begin(), flags.end(), true) - flags.begin());
+  }
+
+  // Whether no name is misspelt, which may be `grad`.
+  static bool knows_all(const Expression& formula, const Scope& scope) {
+    bool known = true;
+    visit(formula.tree, [&](const ExprNode& node) {
+      known = known && (node.kind != ExprKind::Name || is_known(node.text, scope));
+    });
+    return known;
   }
 
   // A formula without the incoming gradient is a derivative, not a gradient.

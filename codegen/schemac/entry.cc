@@ -159,19 +159,31 @@ class EntryReader {
     entry_.dispatch_is_sound = false;
   }
 
+  // A backend of somebody else goes by the name of its device: `remote` of 'remote:0'.
+  static bool is_dispatch_key(const std::string& key) {
+    if (key == "CPU" || key == "CUDA" || key == "Composite" || key == "View") return true;
+    const bool known = key == "cpu" || key == "cuda" || key == "composite" || key == "view";
+    return !known && key != "meta" && !key.empty() && key[0] >= 'a' && key[0] <= 'z' &&
+           std::all_of(key.begin(), key.end(), [](char c) {
+             return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+           });
+  }
+
   void add_dispatch(const Word& key, const std::optional<SourceText>& kernel) {
     const bool any_device = key.text == "Composite" || key.text == "View";
-    if (!schema::is_identifier(key.text) || !(key.text[0] >= 'A' && key.text[0] <= 'Z')) {
-      static const std::vector<std::string> common = {"CPU", "CUDA", "Composite", "View"};
+    if (!is_dispatch_key(key.text)) {
       std::string upper = key.text;
       std::transform(upper.begin(), upper.end(), upper.begin(), [](char c) {
         return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
       });
+      static const std::vector<std::string> common = {"CPU", "CUDA", "Composite", "View"};
       std::string hint =
           schema::did_you_mean(contains(common, upper) ? upper + "_" : key.text, common);
-      if (hint.empty())
-        hint = "keys are CPU, CUDA, Composite and View; a backend of somebody else registers its "
-               "kernels itself, without a key here";
+      if (hint.empty()) {
+        hint =
+            "keys are CPU, CUDA, Composite, View and the name of another backend's device, in "
+            "lower case";
+      }
       reject_dispatch(key.error("'" + key.text + "' is no dispatch key", hint));
       return;
     }

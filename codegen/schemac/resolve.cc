@@ -119,10 +119,13 @@ std::vector<std::string> argument_names(const schema::FunctionSchema& schema) {
   return names;
 }
 
+bool is_known(std::string_view name, const Scope& scope) {
+  return contains(scope.names, name) || is_constant(name);
+}
+
 void check_names(const Expression& expression, const Scope& scope, Diagnostics& diagnostics) {
   visit(expression.tree, [&](const ExprNode& node) {
-    if (node.kind != ExprKind::Name || contains(scope.names, node.text) || is_constant(node.text))
-      return;
+    if (node.kind != ExprKind::Name || is_known(node.text, scope)) return;
     std::string hint = schema::did_you_mean(node.text, scope.names);
     if (hint.empty()) {
       hint = scope.names.empty() ? "there are no " + scope.noun + "s to use"

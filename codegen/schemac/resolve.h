@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "codegen/schemac/diagnostics.h"
@@ -18,6 +19,8 @@ struct Scope {
 
 std::vector<std::string> argument_names(const schema::FunctionSchema& schema);
 
+// Whether a name is in the scope or a constant (inf, nan, pi, a dtype).
+bool is_known(std::string_view name, const Scope& scope);
 // Reports every name that is neither in the scope nor a constant (inf, nan, pi, a dtype).
 void check_names(const Expression& expression, const Scope& scope, Diagnostics& diagnostics);
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "codegen/schemac/forms.h"
+#include "codegen/schemac/tables.h"
 #include "core/schema/lexer.h"
 
 namespace treadle::schemac {
@@ -27,6 +28,35 @@ bool has_backend(const Operator& op) {
 
 bool has_own_kernels(const Operator& op) {
   return op.kind == Kind::Kernel || op.kind == Kind::Returns || op.kind == Kind::Mutating;
+}
+
+// Each operator is a function in C++; its arguments may be called as one likes.
+void check_cpp_names(const Operator& op, Diagnostics& diagnostics) {
+  const std::string& base = op.schema.name.base;
+  const bool keyword = contains(cpp_keywords(), base);
+  if (keyword || contains(taken_cpp_names(), base)) {
+    diagnostics.add(
+        op.source.diagnostic(0,
+                             "operator named '" + base + "', which is " +
+                                 (keyword ? "a keyword of C++" : "a name of the generated code"),
+                             "rename it, as in '" + base + "_of'"));
+  }
+}
+
+// Integers are taken only where the entry says so, and `promote: float` is about integers.
+void check_promote(const Entry& entry, Diagnostics& diagnostics) {
+  const Operator& op = entry.op;
+  if (op.kind != Kind::Pointwise || op.promote != "float") return;
+  for (const auto& [device, dtypes] : op.dtypes) {
+    const bool integers = std::any_of(dtypes.begin(), dtypes.end(), [](const std::string& dtype) {
+      return dtype == "bool" || dtype.starts_with("int") || dtype.starts_with("uint");
+    });
+    if (integers || dtypes.empty()) continue;
+    diagnostics.add(entry.keys.at("promote").error(
+        "'promote: float' of " + op.name() + ", which takes no integers",
+        "write them, as in 'dtypes: {" + device + ": [bool, real]}', or remove 'promote'"));
+    return;
+  }
 }
 
 void check_dispatch(Entry& entry, Diagnostics& diagnostics) {
@@ -188,9 +218,10 @@ void check_dtypes(const Entry& entry, Diagnostics& diagnostics) {
   const Operator& op = entry.op;
   for (const auto& [device, word] : entry.dtype_words) {
     if (device == "all") continue;
-    if (!schema::is_identifier(device) || !(device[0] >= 'A' && device[0] <= 'Z')) {
+    if (device != "CPU" && device != "CUDA") {
       diagnostics.add(word.error("unknown device '" + device + "' in dtypes of " + op.name(),
-                                 "write 'all', or a dispatch key such as CPU"));
+                                 "write 'all', CPU or CUDA; another backend says its dtypes where "
+                                 "it registers kernels"));
     } else if (has_own_kernels(op) && !has_key(op, device)) {
       diagnostics.add(
           word.error("dtypes of " + op.name() + " names " + device + ", for which it has no kernel",
@@ -307,6 +338,7 @@ void check_autocast(const Entry& entry, Diagnostics& diagnostics) {
 
 void apply_rules(Entry& entry, Diagnostics& diagnostics) {
   Operator& op = entry.op;
+  check_cpp_names(op, diagnostics);
   check_dispatch(entry, diagnostics);
   op.kind = kind_of(entry);
   if (op.kind == Kind::Composite && op.dispatch.empty()) {
@@ -324,6 +356,7 @@ void apply_rules(Entry& entry, Diagnostics& diagnostics) {
   check_autocast(entry, diagnostics);
   if (!entry.dispatch_is_sound) return;
   check_dtypes(entry, diagnostics);
+  check_promote(entry, diagnostics);
   complete_out_from(entry, diagnostics);
   complete_argument_dtypes(entry, diagnostics);
 }

@@ -34,6 +34,10 @@ std::string aten_key_remedy(std::string_view key);
 // All keys of ATen's file.
 std::span<const std::string> aten_keys();
 
+// Words that no C++ function can be called, and names that the generated code of a library has.
+std::span<const std::string> cpp_keywords();
+std::span<const std::string> taken_cpp_names();
+
 bool contains(std::span<const std::string> words, std::string_view word);
 
 }  // namespace treadle::schemac

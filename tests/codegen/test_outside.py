@@ -20,7 +20,7 @@ ENTRIES = """\
   forms: functional, inplace, out
   pointwise: 0.5 * (self + sqrt(self * self + b))
   promote: float
-  dtypes: {all: floating}
+  dtypes: {all: [bool, real]}
   check: ['b >= 0']
 
 - func: my_ops::halves.dim(Tensor self, int dim) -> (Tensor first, Tensor second)

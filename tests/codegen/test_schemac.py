@@ -29,6 +29,7 @@ CASES = sorted((HERE / "diagnostics").glob("*.case"))
 _INTEGERS = ["uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"]
 FUNCTIONS = "native_functions.yaml"
 DERIVATIVES = "derivatives.yaml"
+HELPERS = "helpers.h"
 INCOMPLETE = "schemac: needs --functions and --out, or --aten alone"
 
 
@@ -40,10 +41,13 @@ def schemac(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def compile_model(
-    tmp_path: Path, functions: str, derivatives: str | None = None
+    tmp_path: Path, functions: str, derivatives: str | None = None, helpers: str | None = None
 ) -> subprocess.CompletedProcess[str]:
     (tmp_path / FUNCTIONS).write_text(functions, encoding="utf-8")
     arguments = ["--functions", FUNCTIONS, "--out", "opmodel.json"]
+    if helpers is not None:
+        (tmp_path / HELPERS).write_text(helpers, encoding="utf-8")
+        arguments += ["--helpers", HELPERS]
     if derivatives is not None:
         (tmp_path / DERIVATIVES).write_text(derivatives, encoding="utf-8")
         arguments += ["--derivatives", DERIVATIVES]
@@ -96,7 +100,9 @@ def test_there_are_cases() -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 def test_diagnostic(case: Path, tmp_path: Path) -> None:
     sections = sections_of(case)
-    done = compile_model(tmp_path, sections[FUNCTIONS], sections.get(DERIVATIVES))
+    done = compile_model(
+        tmp_path, sections[FUNCTIONS], sections.get(DERIVATIVES), sections.get(HELPERS)
+    )
     assert done.stderr == sections["stderr"]
     assert done.stdout == ""
     assert done.returncode == 1
@@ -362,7 +368,7 @@ def test_saves_are_read_off_the_tree(tmp_path: Path) -> None:
   output_differentiability: [True, False]
   self: sum_to(grad, self.sizes()) * other.size(dim)
   other: grad * other + other.numel() * inf
-  bias, rest: f(grads[0], bias.dim(), rest.sizes(), y.scalar_type(), result1, grad_input_mask)
+  bias, rest: g(grads[0], bias.dim(), rest.size(), y.scalar_type(), result1, grad_input_mask)
 """,
     )
     saves = [

@@ -26,7 +26,7 @@ ENTRIES = """\
   pointwise: 0.5 * (self + sqrt(self * self + b))
   promote: float
   autocast: float32
-  dtypes: {all: floating}
+  dtypes: {all: [bool, real]}
   check: ['b >= 0']
 
 - func: rotate_half(Tensor self, int dim=-1) -> Tensor
