@@ -8,7 +8,7 @@ its layer functions.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Mapping, Optional
+from typing import Any, Iterable, Mapping, Optional
 
 from . import cpp
 from .model import Arg, Derivative, Entry, Form, Formula, Model, Saved, Tree
@@ -30,6 +30,33 @@ _TENSOR_METHODS = frozenset(
 
 
 @dataclass(frozen=True)
+class Target:
+    name: str
+    is_list: bool
+    fixed: int  # how many edges of single tensors come before its own
+    lists: tuple[str, ...]  # and of which lists
+
+    def first(self, node: str = "") -> str:
+        """C++ for the number of its first edge, where `node` stands before the node's members."""
+        return _sum(self.fixed, self.lists, node)
+
+    def edges(self, node: str = "") -> str:
+        """C++ arguments that say which edges are its own."""
+        first = self.first(node)
+        return f"{first}, {node}{count_of(self.name)}" if self.is_list else first
+
+
+def count_of(name: str) -> str:
+    """The member that holds how many edges a list has."""
+    return f"{cpp.cpp_name(name)}_count_"
+
+
+def _sum(fixed: int, lists: Iterable[str], node: str = "") -> str:
+    counts = [f"{node}{count_of(name)}" for name in lists]
+    return " + ".join([str(fixed)] * (fixed > 0 or not counts) + counts)
+
+
+@dataclass(frozen=True)
 class Slot:
     """One saved value: a member of the node."""
 
@@ -38,21 +65,14 @@ class Slot:
     save: str  # statement's argument, to be run while recording
     is_tensor: bool
     is_output: bool
-    guard: str  # condition under which it is saved, "" for always
+    shown: str  # what hooks on saved tensors call it
+    needed_by: tuple[Target, ...] = ()  # whose edges it is for; empty where it is always saved
     uses_self: bool = False  # the value of the argument that an in-place form writes
     has_history: bool = False  # an output whose maker is the node itself
 
-
-@dataclass(frozen=True)
-class Target:
-    name: str
-    is_list: bool
-    first: str  # C++ for the number of its first edge
-
-    @property
-    def edges(self) -> str:
-        """C++ arguments that say which edges are its own."""
-        return f"{self.first}, {cpp.cpp_name(self.name)}_count_" if self.is_list else self.first
+    def guard(self, node: str) -> str:
+        """C++ for whether it is needed, where `node` stands before the node's members."""
+        return " || ".join(f"{node}has_edge({t.edges(node)})" for t in self.needed_by)
 
 
 @dataclass(frozen=True)
@@ -167,6 +187,7 @@ class _NodeBuilder:
     def __init__(self, e: Entry, d: Derivative, tables: _Tables, used: set[str]):
         self.e, self.d, self.tables, self.used = e, d, tables, used
         self.args = {a.name: a for a in e.args}
+        self.known = {s.name for f in d.formulas for s in f.saves}
         self.differentiable = [i for i, flag in enumerate(_output_flags(e)) if flag]
 
     def error(self, message: str) -> SystemExit:
@@ -182,14 +203,13 @@ class _NodeBuilder:
         for a in self.e.args:
             if a.name not in names:
                 continue
-            first = " + ".join([str(fixed)] * (fixed > 0 or not lists) + lists)
-            out.append(Target(a.name, a.type.is_tensor_list, first))
+            out.append(Target(a.name, a.type.is_tensor_list, fixed, tuple(lists)))
             if a.type.is_tensor_list:
-                lists.append(f"{cpp.cpp_name(a.name)}_count_")
+                lists.append(a.name)
             else:
                 fixed += 1
-        self.total = " + ".join([str(fixed)] * (fixed > 0 or not lists) + lists)
-        self.list_counts = tuple(lists)
+        self.total = _sum(fixed, lists)
+        self.list_counts = tuple(count_of(name) for name in lists)
         return out
 
     def build(self) -> NodeClass:
@@ -230,24 +250,24 @@ class _NodeBuilder:
                     needed_by.setdefault((s.name, s.what, s.is_output), []).append(f)
         result = []
         for (name, what, is_output), formulas in needed_by.items():
-            guards = (
-                []
-                if len(formulas) == len(self.d.formulas)
-                else [self.condition(f, targets, "has_edge") for f in formulas]
-            )
-            result.append(self.slot(name, what, is_output, " || ".join(guards)))
+            always = len(formulas) == len(self.d.formulas)
+            needed_by = () if always else tuple(targets[t] for f in formulas for t in f.targets)
+            result.append(self.slot(name, what, is_output, needed_by))
         return result
 
-    def slot(self, name: str, what: str, is_output: bool, guard: str) -> Slot:
-        n = cpp.cpp_name(name)
+    def slot(self, name: str, what: str, is_output: bool, needed_by: tuple[Target, ...]) -> Slot:
+        n = self.name(name)
         tensor = is_output or self.args[name].type.base == "Tensor"
         if not tensor:
             a = self.args[name]
-            return Slot(f"{n}_", cpp.value_type(a.type), _kept(a), False, False, "")
+            return Slot(f"{n}_", cpp.value_type(a.type), _kept(a), False, False, name)
         if what != "value":
             if what not in _METADATA:
                 raise self.error(f"'{name}.{what}()' cannot be saved")
-            return Slot(f"{n}_{what}_", _METADATA[what], f"{what}_of({n})", False, is_output, "")
+            shown = f"{name}_{what}"
+            return Slot(
+                f"{n}_{what}_", _METADATA[what], f"{what}_of({n})", False, is_output, shown
+            )
         is_list = (
             self.e.returns[_output_index(self.e, name)].type.list
             if is_output
@@ -264,7 +284,8 @@ class _NodeBuilder:
             save,
             True,
             is_output,
-            guard,
+            name,
+            needed_by,
             uses_self=not is_output and name == self.e.args[0].name,
             has_history=has_history,
         )
@@ -278,20 +299,24 @@ class _NodeBuilder:
             else None
         )
 
-    def condition(self, f: Formula, targets: Mapping[str, Target], function: str) -> str:
-        return " || ".join(f"{function}({targets[name].edges})" for name in f.targets)
+    def condition(self, f: Formula, targets: Mapping[str, Target]) -> str:
+        return " || ".join(f"should_compute({targets[name].edges()})" for name in f.targets)
+
+    def name(self, name: str) -> str:
+        """An argument or a result in C++."""
+        return cpp.cpp_name(name) if name in self.args else cpp.plain_name(name)
 
     def gradient(self, f: Formula, targets: Mapping[str, Target]) -> Gradient:
         mine = tuple(targets[name] for name in f.targets)
         reason = self.reason(f)
         locals_ = [] if reason is not None else [self.local(s) for s in f.saves]
         if any(t["op"] == "name" and t["name"] == "grad_input_mask" for t in _walk(f.tree)):
-            mask = ", ".join(f"should_compute({t.edges})" for t in mine)
+            mask = ", ".join(f"should_compute({t.edges()})" for t in mine)
             locals_.append(f"const std::array<bool, {len(mine)}> grad_input_mask = {{{mask}}};")
         return Gradient(
             targets=mine,
             text=" ".join(f.text.split()),
-            condition=self.condition(f, targets, "should_compute"),
+            condition=self.condition(f, targets),
             locals=tuple(line for line in locals_ if line),
             expression=(
                 "" if reason is not None else cpp.cpp_expr(f.tree, lambda t: self.resolve(t, f))
@@ -300,7 +325,7 @@ class _NodeBuilder:
         )
 
     def local(self, s: Saved) -> str:
-        n = cpp.cpp_name(s.name)
+        n = self.name(s.name)
         if not s.is_output and self.args[s.name].type.base != "Tensor":
             return f"const auto& {n} = {n}_;"
         if s.what != "value":
@@ -345,7 +370,7 @@ class _NodeBuilder:
                 return f"grads[{self.differentiable[0]}]"
             if name == "grads" and name not in self.args:
                 return "as_list(grads)"
-            return None
+            return self.name(name) if name in self.known else None
         if op == "index" and t["on"].get("name") == "grads" and "grads" not in self.args:
             return f"grads[{sub(t['index'])}]"
         if op == "call":
@@ -363,7 +388,7 @@ class _NodeBuilder:
     def method(self, t: Tree, f: Formula, sub: Any) -> Optional[str]:
         on, method = t["on"], t["name"]
         if on["op"] == "name":
-            name, n = on["name"], cpp.cpp_name(on["name"])
+            name, n = on["name"], self.name(on["name"])
             saved = {s.what for s in f.saves if s.name == name}
             if saved and "value" not in saved:
                 if method == "size":

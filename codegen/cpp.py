@@ -24,16 +24,34 @@ _PLAIN = {
 }
 _LIST = {"int": "IntList", "SymInt": "IntList", "float": "DoubleList", "Tensor": "TensorList"}
 
-# Keywords, and the functions the bindings call beside their arguments.
-RESERVED = frozenset(
-    "and or not xor default class template this new delete register union bool int float double "
-    "void if for while wrap run call".split()
+KEYWORDS = frozenset(
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t "
+    "char8_t class co_await co_return co_yield compl concept const const_cast consteval constexpr "
+    "constinit continue decltype default delete do double dynamic_cast else enum explicit export "
+    "extern false float for friend goto if inline int long mutable namespace new noexcept not "
+    "not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires "
+    "return short signed sizeof static static_assert static_cast struct switch template this "
+    "thread_local throw true try typedef typeid typename union unsigned using virtual void volatile "
+    "wchar_t while xor xor_eq".split()
 )
+# What the templates call their variables, and functions that they call beside the arguments.
+LOCALS = frozenset(
+    "add_edges any_defined any_backend as_list as_view as_views below boxed bump_versions call "
+    "call_below call_kernel cast check_in_place common_device copy_to_out copy_to_outs copy_to_self "
+    "count_decomposed device dispatch dispatch_below dtype_of fail grads guarded has_edge "
+    "input_grads kept_for_backward kernel kernel_or_boxed make_intrusive name names nested no_kernel "
+    "none object op or_zeros out parts pointwise pointwise_inplace pointwise_out put rebase_history "
+    "rebase_undifferentiable recorded records reduce reduce_out reject_out require_tensors result "
+    "results returned run set_history should_compute size_at spec with_requires_grad wrap".split()
+)
+def plain_name(name: str) -> str:
+    """A schema argument's name in a declaration, where nothing but a keyword is in its way."""
+    return name + "_" if name in KEYWORDS or name == "dispatch" else name
 
 
 def cpp_name(name: str) -> str:
-    """A schema argument's name as a C++ identifier."""
-    return name + "_" if name in RESERVED else name
+    """A schema argument's name in the code of a function, among its variables."""
+    return name + "_" if name in KEYWORDS or name in LOCALS else name
 
 
 def arg_type(t: Type) -> str:
@@ -92,12 +110,14 @@ def out_names(e: Entry) -> list[str]:
     """Names of the out= arguments: `out`, or the returns' names, or out0, out1."""
     if len(e.returns) == 1:
         return ["out"]
-    return [cpp_name(r.name) if r.name else f"out{i}" for i, r in enumerate(e.returns)]
+    return [plain_name(r.name) if r.name else f"out{i}" for i, r in enumerate(e.returns)]
 
 
-def parameters(e: Entry, form: Form) -> list[tuple[str, str]]:
+def parameters(
+    e: Entry, form: Form, name_of: Callable[[str], str] = cpp_name
+) -> list[tuple[str, str]]:
     """(type, name) of each C++ parameter of a form."""
-    out = [(arg_type(a.type), cpp_name(a.name)) for a in e.args]
+    out = [(arg_type(a.type), name_of(a.name)) for a in e.args]
     if form.form == "out":
         out += [("const Tensor&", n) for n in out_names(e)]
     return out
@@ -121,6 +141,10 @@ def declaration(e: Entry, form: Form) -> str:
 
 def names_only(e: Entry, form: Form) -> str:
     return ", ".join(n for _, n in parameters(e, form))
+
+
+def plain_names_only(e: Entry, form: Form) -> str:
+    return ", ".join(n for _, n in parameters(e, form, plain_name))
 
 
 def kernel_types(e: Entry) -> str:
@@ -147,7 +171,7 @@ def linked_function(e: Entry) -> Optional[tuple[str, str]]:
     if kernel is None:
         return None
     namespace, function = kernel
-    declaration = ", ".join(f"{arg_type(a.type)} {cpp_name(a.name)}" for a in e.args)
+    declaration = ", ".join(f"{arg_type(a.type)} {plain_name(a.name)}" for a in e.args)
     return namespace, f"{return_type(e.returns)} {function}({declaration})"
 
 
@@ -217,8 +241,22 @@ def default_value(a: Arg) -> Optional[str]:
             "Mean": "1",
             "contiguous_format": "MemoryFormat::Contiguous",
             "preserve_format": "MemoryFormat::Preserve",
+            "Sum": "2",
+            "channels_last": "MemoryFormat::ChannelsLast",
+            "channels_last_3d": "MemoryFormat::ChannelsLast3d",
+            "byte": "ScalarType::UInt8",
+            "char": "ScalarType::Int8",
+            "short": "ScalarType::Int16",
+            "int": "ScalarType::Int32",
             "long": "ScalarType::Int64",
+            "half": "ScalarType::Float16",
+            "float": "ScalarType::Float32",
+            "double": "ScalarType::Float64",
+            "inf": "std::numeric_limits<double>::infinity()",
+            "-inf": "-std::numeric_limits<double>::infinity()",
+            "nan": "std::numeric_limits<double>::quiet_NaN()",
             "strided": "Layout::Strided",
+            **{name: f"ScalarType::{enumerator}" for name, enumerator in _SCALAR_TYPE_NAMES.items()},
         }[d.text]
     if t.list and t.base in ("int", "SymInt"):  # int[2] stride=1: every entry the same
         return "{" + ", ".join([d.text] * (t.list_size or 1)) + "}"
@@ -264,25 +302,39 @@ def required_parameters(entries: Iterable[Entry]) -> dict[str, int]:
     return out
 
 
-def with_defaults(e: Entry, form: Form, required: int = 0) -> str:
-    """Parameters with C++ defaults after the first `required`."""
-    params = parameters(e, form)
+def with_defaults_list(e: Entry, form: Form, required: int = 0) -> list[str]:
+    """Parameters with C++ defaults after the first `required`, as a declaration has them."""
+    params = parameters(e, form, plain_name)
     defaults = [default_value(a) for a in e.args] + [None] * (len(params) - len(e.args))
     first = max(required, _required(e, form))
     texts: list[str] = []
     for i, ((t, n), d) in reversed(list(enumerate(zip(params, defaults)))):
         open_tail = i >= first
         texts.append(f"{t} {n} = {d}" if open_tail else f"{t} {n}")
-    return ", ".join(reversed(texts))
+    return list(reversed(texts))
+
+
+def with_defaults(e: Entry, form: Form, required: int = 0) -> str:
+    return ", ".join(with_defaults_list(e, form, required))
+
+
+def is_method(e: Entry) -> bool:
+    """Whether the class Tensor of programs has the operator as a member function."""
+    return "method" in e.variants and any(_is_self(a) for a in e.args)
+
+
+def _is_self(a: Arg) -> bool:
+    return a.name == "self" and a.type.is_tensor
 
 
 def method_declaration(e: Entry, form: Form) -> str:
-    """Parameters after self, with defaults, for a member function."""
-    return with_defaults(e, form).partition(", ")[2]
+    """Parameters beside self, wherever that is, with defaults, for a member function."""
+    texts = with_defaults_list(e, form)
+    return ", ".join(text for text, a in zip(texts, e.args) if not _is_self(a))
 
 
 def method_arguments(e: Entry, form: Form) -> str:
-    return ", ".join(["*this"] + [n for _, n in parameters(e, form)[1:]])
+    return ", ".join("*this" if _is_self(a) else plain_name(a.name) for a in e.args)
 
 
 # ---- expressions ---------------------------------------------------------------------------------
@@ -331,7 +383,9 @@ def cpp_expr(tree: Tree, resolve: Resolver = lambda _: None, parent: int = 0) ->
     if op == "index":
         return f"{cpp_expr(tree['on'], resolve, 9)}[{cpp_expr(tree['index'], resolve)}]"
     if op == "unary":
-        return f"{tree['operator']}{cpp_expr(tree['of'], resolve, 8)}"
+        of = cpp_expr(tree["of"], resolve, 8)
+        # `--x` is another operator of C++.
+        return f"{tree['operator']}({of})" if of.startswith("-") else f"{tree['operator']}{of}"
     if op == "binary":
         mine = _PRECEDENCE[tree["operator"]]
         text = (

@@ -114,8 +114,7 @@ std::span<const std::string> constants(BaseType base) {
       "int",   "long",    "half",     "float",   "double",  "complex64", "complex128"};
   static const std::array<std::string, 4> formats = {"contiguous_format", "preserve_format",
                                                      "channels_last", "channels_last_3d"};
-  static const std::array<std::string, 6> layouts = {"strided",    "sparse_coo", "sparse_csr",
-                                                     "sparse_csc", "sparse_bsr", "sparse_bsc"};
+  static const std::array<std::string, 1> layouts = {"strided"};
   switch (base) {
     case BaseType::Int:
     case BaseType::SymInt:
