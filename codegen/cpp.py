@@ -456,6 +456,10 @@ def check_condition(tree: Tree) -> str:
     return cpp_expr(tree, resolve)
 
 
+def _as_written(t: Tree) -> Optional[str]:
+    return t["name"] if t["op"] == "name" else None
+
+
 def check_text(tree: Tree, text: str) -> str:
     """A condition as messages and pages write it: "side in ('left', 'right')" for a choice of
     texts."""
@@ -466,15 +470,15 @@ def check_text(tree: Tree, text: str) -> str:
     return text
 
 
-def check_subjects(tree: Tree) -> list[str]:
-    """The parts of a condition whose values its message shows: names and method calls, in order,
-    once each."""
-    found: list[str] = []
+def check_subjects(tree: Tree) -> list[tuple[str, str]]:
+    """The parts of a condition whose values its message shows, as it shows them and in C++: names
+    and method calls, in order, once each."""
+    found: list[tuple[str, str]] = []
 
     def add(t: Tree) -> None:
-        text = cpp_expr(t)
-        if text not in found:
-            found.append(text)
+        texts = cpp_expr(t, _as_written), cpp_expr(t)
+        if texts not in found:
+            found.append(texts)
 
     def walk(t: Tree) -> None:
         op = t["op"]
@@ -505,11 +509,14 @@ def contract_lines(e: Entry, form: Form) -> list[str]:
     lines = []
     for t, n in parameters(e, form):
         if t == "const Tensor&" and not _may_be_none(e, n):
+            shown = _schema_name(e, n)
             lines.append(
-                f'if (!{n}.defined()) [[unlikely]] contract::require_defined({name}, "{n}", {n});'
+                f"if (!{n}.defined()) [[unlikely]] "
+                f'contract::require_defined({name}, "{shown}", {n});'
             )
         elif t == "TensorList" and not e.arg(_schema_name(e, n)).type.element_optional:
-            lines.append(f'contract::require_defined({name}, "{n}", {n});')
+            shown = _schema_name(e, n)
+            lines.append(f'contract::require_defined({name}, "{shown}", {n});')
     for a in e.args:
         if (
             a.type.list
@@ -527,7 +534,7 @@ def contract_lines(e: Entry, form: Form) -> list[str]:
     if e.kind in ("composite", "view"):
         lines += _dtype_lines(e, name)
     for c in e.check:
-        got = "".join(f', contract::Got{{"{s}", {s}}}' for s in check_subjects(c.tree))
+        got = "".join(f', contract::Got{{"{s}", {x}}}' for s, x in check_subjects(c.tree))
         condition = check_text(c.tree, c.text).replace("\\", "\\\\").replace('"', '\\"')
         lines.append(
             f"if (!({check_condition(c.tree)})) [[unlikely]] throw "

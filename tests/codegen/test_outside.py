@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import treadle
-from treadle.codegen import outside
+from treadle.codegen import cpp, outside
 from treadle.codegen.outside import CodegenError, generate
 from treadle.utils._compiler import compile_flags
 
@@ -192,6 +192,87 @@ def test_a_shape_rule_is_compared_with_its_declaration(tmp_path: Path) -> None:
 def test_a_shape_rule_that_returns_something_else_does_not_compile(tmp_path: Path) -> None:
     said, _ = compiled(tmp_path, HEADER, "std::tuple<TensorSpec, TensorSpec>")
     assert "ambiguating new declaration of" in said and "rule.cc" in said
+
+
+def entries_with_names(names: list[str]) -> tuple[str, str]:
+    """Entries of each kind with arguments of these names, and their derivatives."""
+    numbers = ", ".join(f"int {n}" for n in names)
+    tensors = ", ".join(f"Tensor {n}" for n in names)
+    unlimited = f"  check: ['any({', '.join(names)})']\n"
+    own = "  dispatch: {CPU: k}\n  doc: Names.\n  dtypes: {all: floating}\n"
+    formed = "  shape: same_as(self)\n  forms: functional, inplace, out\n"
+    schemas = {
+        f"kernel_of(Tensor self, {numbers}) -> Tensor": own
+        + formed
+        + f"  check: ['{' > 0 && '.join(names)} > 0']\n",
+        f"kernel_on(Tensor self, {tensors}) -> Tensor": own + formed + unlimited,
+        f"returns_of(Tensor self, {tensors}) -> Tensor": own
+        + "  shape: data_dependent\n"
+        + unlimited,
+        f"made_of(Tensor self, {tensors}) -> Tensor": "  doc: Names.\n  dtypes: {all: floating}\n",
+        f"lists_of(Tensor[] self, {tensors}, Tensor[] last) -> Tensor": own
+        + "  shape: data_dependent\n"
+        + unlimited.replace("any(", "any(last, "),
+        f"writes_(Tensor(a!) self, {tensors}) -> Tensor(a!)": own + unlimited,
+    }
+    derivatives = ""
+    for schema in schemas:
+        derivatives += f"- name: {schema}\n"
+        if schema.startswith("kernel_of"):
+            derivatives += f"  self: -(-grad) * ({' + '.join(names)})\n"
+            continue
+        lists = schema.startswith("lists_of")
+        derivatives += "  self, last: non_differentiable\n" if lists else "  self: grad\n"
+        derivatives += "  formulas:\n" + "".join(f"    {n}: grad * {n}\n" for n in names)
+    return "".join(f"- func: {s}\n{keys}" for s, keys in schemas.items()), derivatives
+
+
+def test_defaults_and_lists_and_signs(tmp_path: Path) -> None:
+    """Every constant that a schema takes for a default, edges behind a list, a minus of a minus."""
+    entries = """\
+- func: f(Tensor[] xs, Tensor y, *, float a=-inf, float b=nan, Scalar c=1.5) -> Tensor
+  doc: x.
+  dtypes: {all: floating}
+- func: g(Tensor self, MemoryFormat m=channels_last, ScalarType t=float, ScalarType u=int8) -> Tensor
+  doc: x.
+  dtypes: {all: floating}
+- func: h(Tensor self) -> Tensor
+  doc: x.
+  pointwise: -(-self)
+  dtypes: {all: floating}
+"""
+    derivatives = """\
+- name: f(Tensor[] xs, Tensor y, *, float a=-inf, float b=nan, Scalar c=1.5) -> Tensor
+  xs: not_implemented("no")
+  y: grad * y
+"""
+    write(tmp_path, entries, derivatives)
+    folder = tmp_path / "gen" / "my_ops"
+    header = (folder / "ops/f.h").read_text()
+    assert "double a = -std::numeric_limits<double>::infinity()" in header
+    assert "double b = std::numeric_limits<double>::quiet_NaN(), const Scalar& c = 1.5" in header
+    header = (folder / "ops/g.h").read_text()
+    assert "MemoryFormat m = MemoryFormat::ChannelsLast, ScalarType t = ScalarType::Float32" in header
+    assert "ScalarType u = ScalarType::Int8" in header
+    assert "return -(-self);" in (folder / "kernels_cpu_0.cc").read_text()
+    recorded = (folder / "variable_type_0.cc").read_text()
+    assert "if (recorded->has_edge(recorded->xs_count_)) recorded->y_.save(y);" in recorded
+
+
+# The first of these are no names in expressions, the others mean something there.
+NO_NAMES = {"and", "or", "not", "if", "else", "true", "false", "bool", "grads", "out"}
+WORDS = sorted((cpp.KEYWORDS | cpp.LOCALS) - NO_NAMES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["ops", "variable_type", "bindings"])
+def test_arguments_may_have_any_name(part: str, tmp_path: Path) -> None:
+    """Keywords of C++, and names of variables in the generated code: all of it compiles."""
+    write(tmp_path, *entries_with_names(WORDS))
+    source = tmp_path / "gen" / "my_ops" / f"{part}_0.cc"
+    command = ["g++", "-fsyntax-only", *compile_flags(), f"-I{tmp_path / 'gen'}", str(source)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:3000]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from treadle.testing.operators import cases, checks, mixed
 from treadle.testing.operators.cases import has_samples, pairs
 from treadle.testing.operators.catalogue import Operator, by_id, operators
 from treadle.testing.operators.sample import REGISTRY
+from treadle.utils.operator_library import kernel_problems
 
 PAIRS = pairs()
 
@@ -23,6 +24,26 @@ def test_has_samples_and_reference(op: Operator) -> None:
         f"{op.id} has no samples: add them to python_bindings/treadle/testing/operators/families/"
     )
     assert cases.has_reference(op), f"{op.id} has no reference"
+
+
+def test_every_kernel_that_an_entry_names_is_registered() -> None:
+    assert list(kernel_problems(o.json for o in operators())) == []
+
+
+def test_a_kernel_that_nobody_registers_is_named() -> None:
+    """Both ways round, with the place of the entry."""
+    (mm,) = [o.json for o in operators() if o.id == "mm"]
+    row, place = mm["dispatch"][0], mm["location"]
+    misspelt = {**mm, "dispatch": [{**row, "kernel": "mm_cp"}]}
+    assert list(kernel_problems([misspelt])) == [
+        f"expected a kernel 'mm_cp' for aten::mm on the CPU, as {place['file']}:{row['line']} says, "
+        "got 'mm_cpu'; register it with register_kernels, by this name"
+    ]
+    left_out = {**mm, "dispatch": [{**row, "key": "remote"}]}
+    assert list(kernel_problems([left_out])) == [
+        f"expected no kernel for aten::mm on the CPU, since {place['file']}:{place['line']} names "
+        "none, got 'mm_cpu'; write 'CPU: mm_cpu' under 'dispatch'"
+    ]
 
 
 def test_samples_belong_to_operators() -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Mapping, NamedTuple, Optional, Union
+from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence, Union
 
 from treadle import _C
 
@@ -108,22 +108,58 @@ def load(package: str) -> ModuleType:
     Raises ImportError where the package has none, where it was built for another Treadle, and where
     its operators cannot be registered.
     """
-    name = f"{package}._C"
-    spec = importlib.util.find_spec(name)
+    file = f"{package}._C"
+    spec = importlib.util.find_spec(file)
     if spec is None or spec.origin is None:
         raise ImportError(
-            f"{package}: expected the extension module {name} beside the package's files, got "
+            f"{package}: expected the extension module {file} beside the package's files, got "
             "none; compile the generated sources first",
-            name=name,
+            name=file,
         )
     check_stamp(package, spec.origin)
     try:
-        module = importlib.import_module(name)
+        module = importlib.import_module(file)
     except ImportError as error:
         raise _in_words(package, error) from None
-    library = package.rpartition(".")[2]
-    _libraries[library] = OperatorLibrary(library, module, Path(spec.origin).parent)
+    name = package.rpartition(".")[2]
+    library = OperatorLibrary(name, module, Path(spec.origin).parent)
+    problems = list(kernel_problems(library.model["operators"]))
+    if problems:
+        more = f"\nand {len(problems) - 1} more such kernels" if problems[1:] else ""
+        raise ImportError(f"{package}: {problems[0]}{more}", name=package, path=spec.origin)
+    _libraries[name] = library
     return module
+
+
+def kernel_problems(entries: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Kernels for the CPU that an entry names and no file registers, and those that a file
+    registers and no entry names."""
+    from treadle import _C
+
+    for entry in entries:
+        if entry["kind"] not in ("kernel", "returns", "mutating"):
+            continue
+        overload = f".{entry['overload']}" if entry["overload"] else ""
+        operator = f"{entry['namespace']}::{entry['name']}{overload}"
+        cells = _C._describe_operator(operator)["cells"]
+        made = sorted({c.get("name", "") for c in cells if c["device"] == "cpu"})
+        named = [d for d in entry["dispatch"] if d["key"] == "CPU"]
+        line = named[0]["line"] if named else entry["location"]["line"]
+        place = f"{entry['location']['file']}:{line}"
+        if named and made != [named[0]["kernel"]]:
+            yield (
+                f"expected a kernel '{named[0]['kernel']}' for {operator} on the CPU, as {place} "
+                f"says, got {_in_quotes(made)}; register it with register_kernels, by this name"
+            )
+        if made and not named:
+            yield (
+                f"expected no kernel for {operator} on the CPU, since {place} names none, got "
+                f"{_in_quotes(made)}; write 'CPU: {made[0]}' under 'dispatch'"
+            )
+
+
+def _in_quotes(names: Sequence[str]) -> str:
+    return ", ".join(f"'{n}'" for n in names) or "none"
 
 
 def _in_words(package: str, error: ImportError) -> ImportError:
