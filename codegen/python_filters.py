@@ -331,7 +331,7 @@ def bindings(entries: Iterable[Entry]) -> list[Binding]:
                 )
     found = []
     for (name, module), signatures in sorted(groups.items()):
-        identifier = cpp.cpp_name(name) + (f"_{module}" if module else "")
+        identifier = cpp.plain_name(name) + (f"_{module}" if module else "")
         found.append(Binding(name, identifier, module, tuple(signatures), _doc(name, signatures)))
     return found
 
