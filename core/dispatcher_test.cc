@@ -332,6 +332,17 @@ TEST(Layers, RunFromTheOutermostIn) {
             "w.cc:3; the first is at v.cc:2");
 }
 
+// A call that reads between the writes of a change finds a function all the same.
+TEST(Layers, AFunctionReplacesAFallbackWithoutAGap) {
+  TestOperator& op = added("replaced_meanwhile");
+  op.op.set_layer(Layer::Functional, nullptr, &boxed_b, place(KernelSource::Fallback, "f.cc", 1));
+  op.op.set_layer(Layer::Functional, reinterpret_cast<void*>(&profiler_layer), nullptr,
+                  place(KernelSource::Generated, "own.cc", 2));
+  EXPECT_EQ(op.op.layer_function(Layer::Functional), reinterpret_cast<void*>(&profiler_layer));
+  // A call that saw no function yet asks for this one next.
+  EXPECT_EQ(op.op.layer_boxed(Layer::Functional), &boxed_b);
+}
+
 TEST(Layers, FallbacksWrapOperatorsOldAndNew) {
   Dispatcher& d = Dispatcher::instance();
   TestOperator& before = added("wrapped_before");

@@ -70,8 +70,10 @@ void Operator::set_layer(Layer layer, void* function, BoxedKernel boxed, KernelP
                               ", got a second at ", place.file, ":", place.line,
                               "; the first is at ", there.file, ":", there.line);
   }
-  layer_functions_[i] = function;
-  layer_boxed_[i] = boxed;
+  // A call reads the function and, where that is null, the boxed kernel, without a lock. It finds
+  // the old or the new in any case: a boxed kernel is there before a function goes, and stays.
+  if (boxed) std::atomic_ref(layer_boxed_[i]).store(boxed, std::memory_order_release);
+  std::atomic_ref(layer_functions_[i]).store(function, std::memory_order_release);
   layer_places_[i] = place;
   layers_.fetch_or(layer_bit(layer), std::memory_order_release);
 }

@@ -10,7 +10,10 @@
 
 #include <atomic>
 #include <exception>
+#include <latch>
 #include <mutex>
+#include <thread>
+#include <vector>
 
 #include "core/error.h"
 #include "core/layers.h"
@@ -39,6 +42,34 @@ std::atomic<int>& thread_count() {
   return count;
 }
 
+void* wait_for_start(void* start) {
+  static_cast<std::latch*>(start)->wait();
+  return nullptr;
+}
+
+// OpenMP ends the process where the system refuses it a thread. So as many are started here first;
+// they end before this returns. A thread for each core is taken for granted.
+void require_room_for(int threads) {
+  static std::atomic<int> most = static_cast<int>(std::thread::hardware_concurrency());
+  if (threads <= most.load(std::memory_order_relaxed)) return;
+  std::latch start(1);
+  std::vector<pthread_t> started;
+  started.reserve(static_cast<size_t>(threads));
+  int refused = 0;
+  while (static_cast<int>(started.size()) < threads - 1 && refused == 0) {
+    pthread_t thread;
+    refused = pthread_create(&thread, nullptr, &wait_for_start, &start);
+    if (refused == 0) started.push_back(thread);
+  }
+  start.count_down();
+  for (const pthread_t thread : started) pthread_join(thread, nullptr);
+  check<ErrorKind::Runtime>(refused == 0,
+                            "set_num_threads: expected a number of threads that the system has "
+                            "room for, got ",
+                            threads, "; it refused the one after ", started.size() + 1);
+  most.store(threads, std::memory_order_relaxed);
+}
+
 class InRegion {
  public:
   InRegion() : saved_(t_in_region) { t_in_region = true; }
@@ -65,7 +96,7 @@ class FirstError {
  private:
   std::atomic<int64_t> chunk_{INT64_MAX};
   std::exception_ptr error_;
-  std::mutex mutex_;
+  std::mutex mutex_;  // of one loop, in which nobody forks
 };
 
 }  // namespace
@@ -78,6 +109,7 @@ int num_threads() {
 void set_num_threads(int n) {
   check<ErrorKind::Value>(n >= 1, "set_num_threads: expected at least 1 thread, got ", n);
   check<ErrorKind::Value>(n <= 4096, "set_num_threads: expected at most 4096 threads, got ", n);
+  require_room_for(n);
   thread_count().store(n, std::memory_order_relaxed);
 }
 

@@ -19,6 +19,7 @@
 #include "aten/ops/copy_.h"
 #include "aten/ops/index_select.h"
 #include "aten/ops/narrow.h"
+#include "aten/ops/new_empty.h"
 #include "aten/ops/new_full.h"
 #include "aten/ops/pad.h"
 #include "aten/ops/reflection_pad1d.h"
@@ -61,6 +62,14 @@ Tensor source_positions(std::string_view mode, const Tensor& positions, int64_t 
   return aten::rsub(aten::abs(aten::rsub(aten::abs(positions), last)), last);
 }
 
+// Raises where there is no memory for a result like `self` of these sizes, before the dimensions
+// are padded one after the other.
+void require_room(IntList sizes, const Tensor& self) {
+  constexpr int64_t kLarge = int64_t{1} << 26;
+  if (checked_numel(sizes, self.element_size()) * self.element_size() > kLarge)
+    aten::new_empty(self, sizes);
+}
+
 Tensor pad_by_selection(const char* op, const Tensor& self, IntList pad, std::string_view mode) {
   const size_t rank = self.sizes().size(), spatial = pad.size() / 2;
   check<ErrorKind::Runtime>(
@@ -70,7 +79,7 @@ Tensor pad_by_selection(const char* op, const Tensor& self, IntList pad, std::st
       ": expected pad as (before, after) pairs for the last 1 to 3 dimensions of an input with "
       "one or two more, got pad = ",
       pad, " for shape ", self.sizes());
-  Tensor t = self;
+  DimVector result(self.sizes());
   for (size_t i = 0; i < spatial; ++i) {
     const size_t d = rank - 1 - i;
     const int64_t before = pad[2 * i], after = pad[2 * i + 1], size = self.sizes()[d];
@@ -82,13 +91,18 @@ Tensor pad_by_selection(const char* op, const Tensor& self, IntList pad, std::st
     const int64_t most = mode == "reflect" ? size - 1 : mode == "circular" ? size : INT64_MAX / 4;
     check<ErrorKind::Runtime>(before <= most && after <= most, op, ": expected pad of at most ",
                               most, " for mode '", mode, "' and size ", size, ", got pad = ", pad);
-    DimVector sizes(t.sizes());
-    sizes[d] = padded;
-    checked_numel(sizes);
     check<ErrorKind::Runtime>(
         mode != "circular" || size + std::min(before, int64_t{0}) + std::min(after, int64_t{0}) > 0,
         op, ": expected pad that leaves an element to repeat, got pad = ", pad, " for shape ",
         self.sizes());
+    result[d] = padded;
+  }
+  require_room(result, self);
+  Tensor t = self;
+  for (size_t i = 0; i < spatial; ++i) {
+    const size_t d = rank - 1 - i;
+    const int64_t before = pad[2 * i], after = pad[2 * i + 1], size = self.sizes()[d];
+    if (before == 0 && after == 0) continue;
     const Tensor positions = aten::arange(Scalar(-before), Scalar(size + after), ScalarType::Int64,
                                           std::nullopt, self.device());
     t = aten::index_select(t, static_cast<int64_t>(d),
