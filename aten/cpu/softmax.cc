@@ -152,12 +152,14 @@ struct SoftmaxTarget {
       });
     });
     for (int64_t k = 0; k < columns; ++k)
-      sums[k] = odd[k] != odd[k] ? kNan : log ? most[k] + std::log(sums[k]) : sums[k];
+      sums[k] = odd[k] != odd[k] ? kNan : log ? std::log(sums[k]) : sums[k];
     for (int64_t j = 0; j < size; ++j) {
       for_vectors(log ? x + j * stride : y + j * stride, columns,
                   [&](int64_t k, V v, int64_t lanes) {
                     const V s = load_lanes(sums + k, lanes);
-                    store_lanes(log ? v - s : v / s, y + j * stride + k, lanes);
+                    // The maximum goes first: added to a large one, the logarithm loses its digits.
+                    const V result = log ? v - load_lanes(most + k, lanes) - s : v / s;
+                    store_lanes(result, y + j * stride + k, lanes);
                   });
     }
   }
