@@ -67,7 +67,7 @@ Tensor glu(const Tensor& self, int64_t dim) {
 
 Tensor rrelu(const Tensor& self, const Scalar& lower, const Scalar& upper, bool training,
              const Generator& generator) {
-  const double low = lower.to<double>(), high = upper.to<double>();
+  const double low = lower.checked_to<double>("rrelu"), high = upper.checked_to<double>("rrelu");
   slope_range("rrelu", low, high);
   if (!training) return aten::leaky_relu(self, Scalar((low + high) / 2));
   return aten::mul(self, random_slopes("rrelu", self, low, high, generator));
@@ -75,7 +75,7 @@ Tensor rrelu(const Tensor& self, const Scalar& lower, const Scalar& upper, bool 
 
 Tensor rrelu_(const Tensor& self, const Scalar& lower, const Scalar& upper, bool training,
               const Generator& generator) {
-  const double low = lower.to<double>(), high = upper.to<double>();
+  const double low = lower.checked_to<double>("rrelu_"), high = upper.checked_to<double>("rrelu_");
   slope_range("rrelu_", low, high);
   if (!training) return aten::leaky_relu_(self, Scalar((low + high) / 2));
   return aten::mul_(self, random_slopes("rrelu_", self, low, high, generator));

@@ -63,6 +63,10 @@ Tensor added(const char* op, const Tensor& self, const Tensor& product, const Sc
                                 (beta.is_integral() && alpha.is_integral()),
                             op, ": expected integral beta and alpha for ", product.dtype(),
                             ", got beta = ", beta, ", alpha = ", alpha);
+  visit_type(AllTypes(), product.dtype(), [&]<class T>() {
+    static_cast<void>(alpha.checked_to<T>(op));
+    static_cast<void>(beta.checked_to<T>(op));
+  });
   bool fits = self.dim() <= product.dim();
   for (int64_t d = 1; fits && d <= self.dim(); ++d)
     fits = self.size(-d) == 1 || self.size(-d) == product.size(-d);

@@ -137,7 +137,7 @@ Tensor multi_margin_loss(const Tensor& self, const Tensor& target, const Scalar&
                          const Scalar& margin, const Tensor& weight, int64_t reduction) {
   constexpr const char* kOp = "multi_margin_loss";
   class_scores(kOp, self);
-  const double power = p.to<double>();
+  const double power = p.checked_to<double>(kOp);
   check<ErrorKind::Value>(power == 1 || power == 2, kOp, ": expected p = 1 or 2, got p = ", power);
   const int64_t classes = self.size(-1), samples = self.dim() == 1 ? 1 : self.size(0);
   check<ErrorKind::Runtime>(

@@ -100,19 +100,16 @@ double largest(ScalarType t) {
   }
 }
 
-// `value` as a number of the kind of `dtype`; an error where it would lose its fraction or its
-// imaginary part.
-Scalar as_kind_of(const char* op, ScalarType dtype, const Scalar& value) {
-  if (is_complex(dtype)) return value;
-  check<ErrorKind::Runtime>(!value.is_complex() || value.equal(value.to<double>()), op,
-                            ": expected a real value for a tensor of dtype ", name_of(dtype),
-                            ", got ", value);
-  if (dtype == ScalarType::Bool) return Scalar(value.to<bool>());
-  if (is_floating(dtype)) return Scalar(value.to<double>());
-  check<ErrorKind::Runtime>(
-      value.equal(static_cast<double>(value.to<int64_t>())) || value.is_integral(), op,
-      ": expected an integer value for a tensor of dtype ", name_of(dtype), ", got ", value);
-  return Scalar(value.to<int64_t>());
+// `value` as an element of `dtype`; an error where it would lose its fraction, its imaginary part
+// or its size.
+Scalar as_element_of(const char* op, ScalarType dtype, const Scalar& value) {
+  check<ErrorKind::Runtime>(!is_integral(dtype, false) || value.is_integral() ||
+                                value.is_complex() || value.equal(std::floor(value.to<double>())),
+                            op, ": expected an integer value for a tensor of dtype ",
+                            name_of(dtype), ", got ", value);
+  Scalar element;
+  visit_type(AllTypes(), dtype, [&]<class T>() { element = Scalar(value.checked_to<T>(op)); });
+  return element;
 }
 
 void require_mask(const char* op, const Tensor& mask) {
@@ -173,7 +170,7 @@ Tensor clamp_Tensor(const Tensor& self, const Tensor& min, const Tensor& max) {
 
 Tensor masked_fill(const Tensor& self, const Tensor& mask, const Scalar& value) {
   require_mask("masked_fill", mask);
-  return aten::where(mask, as_kind_of("masked_fill", self.dtype(), value), self);
+  return aten::where(mask, as_element_of("masked_fill", self.dtype(), value), self);
 }
 Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) {
   require_mask("masked_fill", mask);

@@ -36,10 +36,18 @@ void fill_cpu(const Tensor& self, const Scalar& value) {
 template <class T>
 void linear_cpu(const Tensor& self, const Scalar& start, const Scalar& step) {
   T* out = self.data_as<T>();
+  const int64_t n = self.numel();
+  if (n == 0) return;
+  // All elements lie between the first and the last.
   if (std::is_integral_v<T> && start.is_integral() && step.is_integral()) {
     const auto first = static_cast<uint64_t>(start.to<int64_t>()),
                by = static_cast<uint64_t>(step.to<int64_t>());
-    parallel_for(self.numel(), kGrain, [&](int64_t begin, int64_t end) {
+    if (sizeof(T) < 8) {  // 64 bits count as their type does
+      static_cast<void>(start.checked_to<T>("arange"));
+      const uint64_t last = first + by * static_cast<uint64_t>(n - 1);
+      static_cast<void>(Scalar(static_cast<int64_t>(last)).checked_to<T>("arange"));
+    }
+    parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         out[i] = Scalar(static_cast<int64_t>(first + by * static_cast<uint64_t>(i))).to<T>();
       }
@@ -47,8 +55,11 @@ void linear_cpu(const Tensor& self, const Scalar& start, const Scalar& step) {
     return;
   }
   using Compute = std::conditional_t<is_complex_type<T>, std::complex<double>, double>;
-  const Compute first = start.to<Compute>(), by = step.to<Compute>();
-  parallel_for(self.numel(), kGrain, [&](int64_t begin, int64_t end) {
+  const Compute first = start.checked_to<Compute>("arange"),
+                by = step.checked_to<Compute>("arange");
+  static_cast<void>(Scalar(first).checked_to<T>("arange"));
+  static_cast<void>(Scalar(first + by * static_cast<double>(n - 1)).checked_to<T>("arange"));
+  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       out[i] = Scalar(first + by * static_cast<double>(i)).to<T>();
   });
@@ -60,7 +71,11 @@ void linspace_cpu(const Tensor& self, const Scalar& start, const Scalar& end) {
   using Compute = std::conditional_t<is_complex_type<T>, std::complex<double>, double>;
   T* out = self.data_as<T>();
   const int64_t n = self.numel();
-  const Compute first = start.to<Compute>(), last = end.to<Compute>();
+  if (n == 0) return;
+  const Compute first = start.checked_to<Compute>("linspace"),
+                last = end.checked_to<Compute>("linspace");
+  static_cast<void>(Scalar(first).checked_to<T>("linspace"));
+  if (n > 1) static_cast<void>(Scalar(last).checked_to<T>("linspace"));
   const Compute step = n > 1 ? (last - first) / static_cast<double>(n - 1) : Compute(0);
   parallel_for(n, kGrain, [&](int64_t begin, int64_t stop) {
     for (int64_t i = begin; i < stop; ++i) {

@@ -1,6 +1,7 @@
 // Kernels that read or write whole slices at the entries of index tensors: index, index_put,
 // index_select, index_add, ...
 #include "aten/cpu/element_bits.h"
+#include "aten/cpu/factor.h"
 #include "aten/cpu/index_plan.h"
 #include "aten/cpu/long_sums.h"
 #include "aten/cpu/wrapping.h"
@@ -76,10 +77,10 @@ void index_select_cpu(const Tensor& self, int64_t dim, const Tensor& index, cons
 template <class T>
 void index_add_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Tensor& source,
                    const Scalar& alpha, const Tensor& out) {
+  const T factor = factor_as<T>("index_add", "alpha", alpha);
   const IndexPlan plan =
       dim_plan("index_add", out, dim, index, NegativeIndex::Refused, PlanFor::Writing, out);
   const Tensor from = apart_from(source, out);
-  const T factor = alpha.to<T>();
   add_plan<T>(plan, out, from, true, from.numel(),
               [=](T value) { return product_of(factor, value); });
 }
@@ -95,9 +96,9 @@ void index_copy_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, co
 template <class T>
 void index_fill_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Scalar& value,
                     const Tensor& out) {
+  const T filler = value.checked_to<T>("index_fill");
   const IndexPlan plan =
       dim_plan("index_fill", out, dim, index, NegativeIndex::FromTheEnd, PlanFor::Writing, out);
-  const T filler = value.to<T>();
   assign<bits_of<T>>(plan, out, &filler, false);
 }
 

@@ -1,4 +1,5 @@
 // Matrix products of two- and three-dimensional tensors: mm, addmm, bmm, baddbmm.
+#include "aten/cpu/factor.h"
 #include "aten/cpu/gemm.h"
 #include "aten/iterator/copy.h"
 #include "aten/ops/addmm.h"
@@ -36,16 +37,17 @@ void fill_with(const Tensor& addend, const Tensor& out) {
 template <class T>
 void addmm_cpu(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
                const Scalar& alpha, const Tensor& out) {
+  const T a = factor_as<T>("addmm", "alpha", alpha), b = factor_as<T>("addmm", "beta", beta);
   // With beta == 0 the addend is ignored altogether: a NaN in it does not count.
   if (!beta.equal(0)) fill_with(self, out);
-  gemm<T>(matrix<T>(mat1), matrix<T>(mat2), out.data_as<T>(), out.sizes()[1], alpha.to<T>(),
-          beta.to<T>());
+  gemm<T>(matrix<T>(mat1), matrix<T>(mat2), out.data_as<T>(), out.sizes()[1], a, b);
 }
 
 template <class T>
 void batched(const Tensor& a, const Tensor& b, const Tensor& out, T alpha, T beta) {
   const int64_t n = out.sizes()[0], rows = out.sizes()[1], cols = out.sizes()[2],
                 inner = a.sizes()[2];
+  if (out.numel() == 0) return;  // however many matrices of no elements there are
   // Large matrices are split inside gemm, small ones across the batch.
   const int64_t work = std::max<int64_t>(1, rows * cols * std::max<int64_t>(1, inner));
   const int64_t grain =
@@ -66,8 +68,9 @@ void bmm_cpu(const Tensor& self, const Tensor& mat2, const Tensor& out) {
 template <class T>
 void baddbmm_cpu(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
                  const Scalar& alpha, const Tensor& out) {
+  const T a = factor_as<T>("baddbmm", "alpha", alpha), b = factor_as<T>("baddbmm", "beta", beta);
   if (!beta.equal(0)) fill_with(self, out);
-  batched<T>(batch1, batch2, out, alpha.to<T>(), beta.to<T>());
+  batched<T>(batch1, batch2, out, a, b);
 }
 
 const auto mm_registered = register_kernels<aten::ops::mm, DeviceType::CPU>(

@@ -43,7 +43,7 @@ void histc_cpu(const Tensor& self, int64_t bins, const Scalar& min, const Scalar
   const auto at = [&](int64_t i) {
     return static_cast<double>(static_cast<compute_type<T>>(from[i]));
   };
-  double low = min.to<double>(), high = max.to<double>();
+  double low = min.checked_to<double>("histc"), high = max.checked_to<double>("histc");
   if (low == high && n > 0) {
     low = high = at(0);
     for (int64_t i = 1; i < n && !std::isnan(low); ++i) {

@@ -61,6 +61,21 @@ constexpr int scalar_rank(const Scalar& s) { return static_cast<int>(s.kind()); 
 static_assert(static_cast<int>(Scalar::Kind::Bool) == 0 &&
               static_cast<int>(Scalar::Kind::Complex) == 3);
 
+// Whether an integer dtype holds an integer; unsigned ones take the negative of what they hold, as
+// Scalar::checked_to does.
+constexpr bool holds(ScalarType t, int64_t v) {
+  const size_t size = item_size(t);
+  if (size == 8) return true;
+  const bool is_unsigned =
+      t == ScalarType::UInt8 || t == ScalarType::UInt16 || t == ScalarType::UInt32;
+  const int64_t high = (int64_t{1} << (8 * size - (is_unsigned ? 0 : 1))) - 1;
+  return v <= high && v >= (is_unsigned ? -high : -high - 1);
+}
+bool holds(ScalarType t, const Scalar& s) {
+  if (!is_integral(t, false) || !s.is_integral()) return true;
+  return s.exceeds_int64() ? t == ScalarType::UInt64 : holds(t, s.to<int64_t>());
+}
+
 constexpr int64_t kItemStrides[] = {1, 2, 4, 8, 16};
 const int64_t* stride_of_item(ScalarType t) {
   return &kItemStrides[std::countr_zero(static_cast<uint64_t>(item_size(t)))];
@@ -87,7 +102,7 @@ const Tensor* find_simple(Promote promote, TensorRefs inputs, ArrayRef<Scalar> s
   }
   const int rank = kind_rank(dtype);
   for (const Scalar& s : scalars) {
-    if (scalar_rank(s) > rank || s.exceeds_int64()) return nullptr;
+    if (scalar_rank(s) > rank || s.exceeds_int64() || !holds(dtype, s)) return nullptr;
   }
   if (rank < 2 && promote == Promote::Float) return nullptr;
   // 16-bit comparisons round their scalars first, which is left to the general path.
@@ -192,16 +207,20 @@ void require_kernel(const PointwiseOp& op, Device device, ScalarType cell) {
   no_kernel(*op.op, device, Layout::Strided, cell);
 }
 
-// An integer of 2^63 or more fits no integer dtype but uint64.
+// A number beside integers is one of them: it does not wrap.
 void require_numbers_fit(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars,
                          ScalarType compute) {
-  if (!is_integral(compute, false) || compute == ScalarType::UInt64) return;
-  bool fits = true;
-  for (const Scalar& s : scalars) fits = fits && !s.exceeds_int64();
-  for (const Tensor* t : inputs)
-    fits = fits && !(t->impl()->is_wrapped_number() && t->dtype() == ScalarType::UInt64);
-  check<ErrorKind::Runtime>(fits, op.name, ": expected a number that fits ", name_of(compute),
-                            ", got one of 2^63 or more");
+  if (!is_integral(compute, false)) return;
+  const auto require = [&](const Scalar& s) {
+    check<ErrorKind::Runtime>(holds(compute, s), op.name, ": expected a number that fits ",
+                              name_of(compute), ", got ", s);
+  };
+  for (const Scalar& s : scalars) require(s);
+  for (const Tensor* t : inputs) {
+    if (!t->impl()->is_wrapped_number() || !t->is_cpu()) continue;
+    if (t->dtype() == ScalarType::UInt64) require(Scalar(*t->data_as<uint64_t>()));
+    if (t->dtype() == ScalarType::Int64) require(Scalar(*t->data_as<int64_t>()));
+  }
 }
 
 // One call, of any form, with everything about it decided.
