@@ -64,7 +64,7 @@ CASES: list[tuple[Callable[[treadle.Tensor, Any], Any], str, Any, str]] = [
     (lambda t, v: t + v, "uint8", 300,
      "add: expected a number that fits uint8, got 300"),
     (lambda t, v: v - t, "int16", 40000,
-     "rsub: expected a number that fits int16, got 40000"),
+     "sub: expected a number that fits int16, got 40000"),
     (lambda t, v: treadle.arange(0, v, dtype=t.dtype), "int8", 200,
      "arange: expected a value that fits int8, got 199"),
     (lambda t, v: treadle.linspace(0, v, 5, dtype=t.dtype), "int8", 200,
