@@ -195,8 +195,8 @@ struct PlanKeyHash {
   }
 };
 
-// Shapes that vary without end do not grow memory without end: a plan takes some 20 KB.
-constexpr size_t kMostPlans = 2048;
+// Shapes that vary without end do not grow memory without end: a plan takes some 50 KB.
+constexpr size_t kMostPlans = 1024;
 
 // The plan of each piece of the batch; none if oneDNN has no kernel for one of them.
 std::vector<std::shared_ptr<const Plan>> plans_for(Task task, const ConvGeometry& g) {

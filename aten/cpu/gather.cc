@@ -17,6 +17,10 @@ void gather_rows(const Tensor& self, int64_t dim, const CheckedIndex& index, con
   const int64_t across = dim == last ? 0 : strides.back();
   const Element* const data = static_cast<const Element*>(self.data());
   Element* const target = static_cast<Element*>(out.data());
+  // Of one row of `self`, which each row of the index reads.
+  const uint64_t row_bytes =
+      static_cast<uint64_t>(self.sizes().empty() ? 1 : self.size(dim)) * sizeof(Element);
+  const bool far = !stays_near(width, row_bytes);
   parallel_for(index.numel() / width, grain_for(width), [&](int64_t begin, int64_t end) {
     const Entries entries = index.entries();  // of its own, which no write can reach
     IndexedRows rows(sizes, strides, dim);
@@ -26,8 +30,15 @@ void gather_rows(const Tensor& self, int64_t dim, const CheckedIndex& index, con
       const int64_t entry = row * width;
       Element* to = target + entry;
       if (across == 0 && step == 1) {
+        int64_t k = 0;
+        if (far) {
+          for (; k < width - kAhead; ++k) {
+            __builtin_prefetch(entries.unchecked(from, entry + k + kAhead, 1));
+            to[k] = from[entries[entry + k]];
+          }
+        }
 #pragma GCC unroll 8
-        for (int64_t k = 0; k < width; ++k) to[k] = from[entries[entry + k]];
+        for (; k < width; ++k) to[k] = from[entries[entry + k]];
       } else {
 #pragma GCC unroll 4
         for (int64_t k = 0; k < width; ++k) to[k] = from[entries[entry + k] * step + k * across];

@@ -155,6 +155,14 @@ class Entries {
     return value;
   }
   const int64_t* data() const { return values_; }
+  // Where the element of an entry lies if the entry is in range: an address to ask for ahead, not
+  // to use.
+  template <class Element>
+  const void* unchecked(const Element* data, int64_t i, int64_t step) const {
+    const uint64_t offset =
+        static_cast<uint64_t>(values_[i]) * static_cast<uint64_t>(step) * sizeof(Element);
+    return reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(data) + offset);
+  }
 
  private:
   [[gnu::cold, gnu::noinline]] static Error out_of_bounds(std::string_view op, int64_t value,

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "aten/cpu/lapack.h"
+#include "aten/ops/clone.h"
+#include "aten/ops/contiguous.h"
 #include "core/parallel.h"
 #include "core/tensor.h"
 
@@ -60,6 +62,13 @@ void transpose_copy(const T* from, int64_t rows, int64_t columns, int64_t ldfrom
         for (int64_t j = j0; j < j1; ++j) to[j * ldto + i] = from[i * ldfrom + j];
     }
   }
+}
+
+// A contiguous copy that nobody else has. LAPACK may write anywhere for numbers that are not finite:
+// what was found finite must stay so, whatever other threads write.
+inline Tensor own_matrices(const Tensor& t) {
+  const Tensor result = aten::contiguous(t);
+  return result.is_same(t) ? aten::clone(t, MemoryFormat::Contiguous) : result;
 }
 
 template <class T>

@@ -16,7 +16,7 @@ namespace {
 
 template <class T>
 void linalg_lu_cpu(const Tensor& a, const Tensor& lu, const Tensor& pivots, const Tensor& info) {
-  const Tensor input = aten::contiguous(a);
+  const Tensor input = own_matrices(a);
   const MatrixBatch b(input);
   const int m = lapack_size(b.rows), n = lapack_size(b.columns);
   const int64_t k = std::min(b.rows, b.columns);

@@ -21,7 +21,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq_cpu(const Tensor& a, con
     DimVector sizes(batch);
     sizes.push_back(t.size(-2));
     sizes.push_back(t.size(-1));
-    return aten::contiguous(aten::expand(t, sizes));
+    return own_matrices(aten::expand(t, sizes));
   };
   const auto made = [&](std::initializer_list<int64_t> rest, ScalarType dtype) {
     DimVector sizes(batch);

@@ -89,7 +89,7 @@ class Exponential {
 
 template <class T>
 void matrix_exp_cpu(const Tensor& self, const Tensor& out) {
-  const Tensor input = aten::contiguous(self);
+  const Tensor input = own_matrices(self);
   const MatrixBatch b(input);
   if (b.rows == 0) return;
   for_each_matrix(b.count, 16 * cube(b.rows), [&](int64_t begin, int64_t end) {

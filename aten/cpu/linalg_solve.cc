@@ -43,7 +43,7 @@ IntList batch_of(const Tensor& t, size_t last) {
 template <class T>
 void linalg_solve_cpu(const Tensor& a, const Tensor& b, bool left, const Tensor& out,
                       const Tensor& info) {
-  const Tensor matrices = aten::contiguous(a), sides = aten::contiguous(b);
+  const Tensor matrices = own_matrices(a), sides = aten::contiguous(b);
   const bool vector = shape::is_vector_rhs(a, b);
   const MatrixBatch batch(matrices);
   const int64_t n = batch.rows, k = vector ? 1 : b.size(left ? -1 : -2);

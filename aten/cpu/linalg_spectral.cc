@@ -36,7 +36,7 @@ void set_identity(const Tensor& t) {
 template <class T>
 void linalg_eigh_cpu(const Tensor& a, std::string_view uplo, bool compute_v, const Tensor& values,
                      const Tensor& vectors) {
-  const Tensor input = aten::contiguous(a);
+  const Tensor input = own_matrices(a);
   const MatrixBatch b(input);
   const int n = lapack_size(b.rows);
   if (n == 0 || b.count == 0) return;
@@ -80,7 +80,7 @@ void unpack_vectors(const std::complex<R>* values, const R* columns, int64_t n,
 template <class T>
 void linalg_eig_cpu(const Tensor& a, bool compute_v, const Tensor& values, const Tensor& vectors) {
   using C = std::complex<real_type<T>>;
-  const Tensor input = aten::contiguous(a);
+  const Tensor input = own_matrices(a);
   const MatrixBatch b(input);
   const int n = lapack_size(b.rows);
   if (n == 0 || b.count == 0) return;
@@ -107,7 +107,7 @@ void linalg_eig_cpu(const Tensor& a, bool compute_v, const Tensor& values, const
 template <class T>
 void linalg_svd_cpu(const Tensor& a, bool full_matrices, bool compute_uv, const Tensor& u,
                     const Tensor& s, const Tensor& vh) {
-  const Tensor input = aten::contiguous(a);
+  const Tensor input = own_matrices(a);
   const MatrixBatch b(input);
   const int64_t m = b.rows, n = b.columns, k = std::min(m, n);
   if (k == 0 || b.count == 0) {

@@ -37,6 +37,26 @@ ScatterSource<T> one_value(const T& value, const CheckedIndex& index) {
   return {&value, DimVector(at_least_1d(index.sizes()).size(), 0)};
 }
 
+// Writes a run of entries in their order. Entry k stands for target[entry * step + k * across]. All
+// is passed by value: a write could reach what lies in memory, for all the compiler knows.
+template <class T, class To, class Write>
+[[gnu::always_inline]] inline void scatter_run(To* target, int64_t step, int64_t across,
+                                               const Entries entries, int64_t first, int64_t count,
+                                               const T* from, int64_t from_across, bool far,
+                                               Write write) {
+  int64_t k = 0;
+  if (far) {
+    for (; k < count - kAhead; ++k) {
+      __builtin_prefetch(
+          entries.unchecked(target + (k + kAhead) * across, first + k + kAhead, step), 1);
+      write(target[entries[first + k] * step + k * across], from[k * from_across]);
+    }
+  }
+#pragma GCC unroll 4
+  for (; k < count; ++k)
+    write(target[entries[first + k] * step + k * across], from[k * from_across]);
+}
+
 // `target` has the geometry of `out`, and may be of another type.
 template <class T, class To, class Write>
 void scatter_rows_to(To* target, const Tensor& out, int64_t dim, const CheckedIndex& index,
@@ -50,6 +70,11 @@ void scatter_rows_to(To* target, const Tensor& out, int64_t dim, const CheckedIn
   const int64_t source_across = source.strides.back();
   if (sizes.size() == 1) {
     const Entries entries = index.entries();
+    if (!worth_sorting(width, out.numel())) {
+      const bool far = !stays_near(width, static_cast<uint64_t>(out.numel()) * sizeof(To));
+      return scatter_run(target, step, 0, entries, 0, width, source.data, source_across, far,
+                         write);
+    }
     ordered_writes(
         width, out.numel(), [=](int64_t k) { return entries[k] * step; },
         [=, from = source.data](int64_t k) {
@@ -80,9 +105,8 @@ void scatter_rows_to(To* target, const Tensor& out, int64_t dim, const CheckedIn
            ++row, to_rows.next(), from_rows.next()) {
         To* to = target + to_rows.offset();
         const T* from = source.data + from_rows.offset();
-        const int64_t entry = row * width;
-        for (int64_t k = first; k < stop; ++k)
-          write(to[entries[entry + k] * step + k * across], from[k * source_across]);
+        scatter_run(to + first * across, step, across, entries, row * width + first, stop - first,
+                    from + first * source_across, source_across, false, write);
       }
     }
   });
