@@ -247,7 +247,6 @@ WRONG: list[tuple[Any, type[Exception]]] = [
     ("a", (TypeError, IndexError)),
     (1.5, (TypeError, IndexError)),
     (slice(None, None, 0), ValueError),
-    (slice(None, None, -1), ValueError),
     ((..., ...), IndexError),
     (slice("a"), TypeError),
     (treadle.tensor([3]), IndexError),
@@ -260,7 +259,7 @@ WRONG: list[tuple[Any, type[Exception]]] = [
     (object(), (TypeError, IndexError)),
     ({}, (TypeError, IndexError)),
     (float("nan"), (TypeError, IndexError)),
-    ([[0, 1], [2]], (TypeError, ValueError, IndexError)),
+    ([[0, 1], [2, 3, 4]], (TypeError, ValueError, IndexError)),
     (treadle.tensor([2**62]), IndexError),
     (np.array(["a"]), (TypeError, IndexError)),
 ]
@@ -381,7 +380,7 @@ def test_slices_go_back(grad: bool) -> None:
     x = treadle.from_numpy(a.copy()).requires_grad_(grad)
     keys = (
         np.s_[::-1], np.s_[:, ::-1], np.s_[::-1, ::-2], np.s_[3:0:-2, 1], np.s_[:, -2:-9:-3],
-        np.s_[1:3:-1], np.s_[9::-1], np.s_[None, ..., 4:1:-1], np.s_[:: -(2**62)], np.s_[0:0][::-1],
+        np.s_[1:3:-1], np.s_[9::-1], np.s_[None, ..., 4:1:-1], np.s_[:: -(2**62)], np.s_[0:0:-1],
         np.s_[2::-1, [1, 3]],
     )  # fmt: skip
     for key in keys:

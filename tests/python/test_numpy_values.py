@@ -57,7 +57,7 @@ def test_an_array_that_needs_a_copy_is_refused_without_one() -> None:
     t = treadle.ones(3)
     with pytest.raises(
         ValueError,
-        match=r"__array__: expected dtype float32 with copy=False, as another needs a copy, got "
+        match=r"__array__: expected dtype treadle.float32 with copy=False, as another needs a copy, got "
         "float64",
     ):
         np.asarray(t, dtype=np.float64, copy=False)

@@ -146,7 +146,10 @@ SUMS: Mapping[str, Sum] = {
         gradient=True,
     ),
     "_grid_sampler_backward": Sum(
-        lambda x, grid: F.grid_sample(x, grid, align_corners=False, padding_mode="border"),
+        # The gradient of the grid jumps where a point rounds to another cell.
+        lambda x, grid: F.grid_sample(
+            x, grid.detach(), align_corners=False, padding_mode="border"
+        ),
         lambda n, rng: (
             rng.uniform(0.5, 1.5, (1, 1, 2, 2)),
             rng.uniform(-1, 1, (1, 1, n, 2)),
