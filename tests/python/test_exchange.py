@@ -17,7 +17,9 @@ from treadle.testing.operators.sample import NUMPY_TYPES
 
 DTYPES = [d for d in NUMPY_TYPES if d != "bfloat16"]
 # DLPack as NumPy speaks it has these.
-DLPACK_DTYPES = DTYPES
+# NumPy gives bool away from 1.25 on.
+OLD_NUMPY = np.lib.NumpyVersion(np.__version__) < "1.25.0"
+DLPACK_DTYPES = [n for n in DTYPES if not (OLD_NUMPY and n == "bool")]
 
 
 def _dtype(name: str) -> treadle.dtype:

@@ -109,3 +109,19 @@ def test_an_index_does_not_ask_numpy_for_old_names() -> None:
         warnings.simplefilter("error")
         assert x[0, :].shape == (4,) and x[1:, ..., None].shape == (3, 4, 1)
         assert x[np.bool_(True), 0].shape == (1, 4)
+
+
+def test_an_integer_has_no_negative_power() -> None:
+    x = treadle.tensor([1, 2, 3])
+    message = (
+        "pow: expected self.is_floating_point() || self.is_complex() || !exponent.is_integral() || "
+        "exponent >= 0, got"
+    )
+    for call in (lambda: x**-1, lambda: treadle.pow(x, -2), lambda: x.pow_(-1)):
+        with pytest.raises(RuntimeError) as info:
+            call()
+        assert message in str(info.value).replace("pow_:", "pow:")
+    assert x.tolist() == [1, 2, 3]
+    assert (x**-1.0).tolist() == pytest.approx([1, 1 / 2, 1 / 3])
+    assert (x.float() ** -1).tolist() == pytest.approx([1, 1 / 2, 1 / 3])
+    assert (x**2).tolist() == [1, 4, 9] and (x**0).tolist() == [1, 1, 1]

@@ -112,7 +112,10 @@ SUMS: Mapping[str, Sum] = {
     ),
     "native_group_norm": Sum(lambda x: F.group_norm(x, 2), _uniform(PLANES)),
     "_group_norm_backward": Sum(
-        lambda x, w, b: F.group_norm(x, 2, w, b), _uniform(PLANES, TWO, TWO), gradient=True
+        lambda x, w, b: F.group_norm(x, 2, w, b),
+        _uniform(PLANES, TWO, TWO),
+        gradient=True,
+        magnitude=4,
     ),
     "_rms_norm": Sum(lambda x: F.rms_norm(x, x.shape[1:]), _uniform(COLUMNS)),
     "_rms_norm_backward": Sum(
