@@ -63,6 +63,10 @@ int64_t padding_behind(const ConvGeometry& g, int d) {
 bool in_range(const ConvGeometry& g) {
   constexpr int64_t kMany = int64_t{1} << 20, kElements = int64_t{1} << 29;
   if (g.batch > kMany || g.in_channels > kMany || g.out_channels > kMany) return false;
+  // They add up a window in float, one element after the other; matrix products cut long sums.
+  constexpr int64_t kTerms = int64_t{1} << 16;
+  if (std::max(g.in_channels, g.out_channels) / g.groups > kTerms / g.kernel_elements())
+    return false;
   for (int d = 0; d < 3; ++d) {
     const int64_t span = g.dilation[d] * (g.kernel[d] - 1) + 1, behind = padding_behind(g, d);
     for (const int64_t size : {g.in[d], g.out[d], span, g.stride[d]}) {

@@ -108,7 +108,10 @@ SUMS: Mapping[str, Sum] = {
     ),
     "native_layer_norm": Sum(lambda x: F.layer_norm(x, x.shape[1:]), _uniform(COLUMNS)),
     "_layer_norm_backward": Sum(
-        lambda x, w, b: F.layer_norm(x, (3,), w, b), _apart(ROWS, FEW, FEW), gradient=True
+        lambda x, w, b: F.layer_norm(x, (3,), w, b),
+        _apart(ROWS, FEW, FEW),
+        gradient=True,
+        magnitude=4,
     ),
     "native_group_norm": Sum(lambda x: F.group_norm(x, 2), _uniform(PLANES)),
     "_group_norm_backward": Sum(
