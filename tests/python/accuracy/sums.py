@@ -204,7 +204,7 @@ SUMS: Mapping[str, Sum] = {
         _attention, _uniform(lambda n: (1, 1, 1, 2), lambda n: (1, 1, n, 2), lambda n: (1, 1, n, 2))
     ),
     "_attention_backward": Sum(
-        _attention,
+        lambda q, k, v: _attention(q.detach(), k, v),  # q's gradient has a term for each key
         _uniform(lambda n: (1, 1, n, 2), lambda n: (1, 1, 2, 2), lambda n: (1, 1, 2, 2)),
         gradient=True,
     ),
