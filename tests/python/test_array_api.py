@@ -644,3 +644,21 @@ def test_zeros_of_complex_functions() -> None:
     assert str(float(y.real)) == "0.0"
     y = xp.tanh(xp.asarray(complex(xp.inf, 2.0)))
     assert str(complex(y)) == "(1+0j)"
+
+
+def test_expand_dims_takes_several_axes() -> None:
+    x = xp.ones(2)
+    assert xp.expand_dims(x, axis=(0, -1)).shape == (1, 2, 1)
+    assert xp.expand_dims(x, axis=()).shape == (2,)
+    with pytest.raises(IndexError, match=r"expand_dims: expected axis in \[-2, 1\], got axis = 2"):
+        xp.expand_dims(x, axis=2)
+    with pytest.raises(ValueError, match=r"expected different axes, got axis = \(0, -3\)"):
+        xp.expand_dims(x, axis=(0, -3))
+
+
+def test_isin_and_broadcast_shapes() -> None:
+    assert xp.isin(xp.asarray([1, 2]), 2).tolist() == [False, True]
+    assert xp.isin(2, xp.asarray([1, 3]), invert=True).tolist() is True
+    assert xp.broadcast_shapes((2, 1), (3,)) == (2, 3) and xp.broadcast_shapes() == ()
+    with pytest.raises(ValueError, match="broadcast_shapes: expected shapes that broadcast"):
+        xp.broadcast_shapes((2,), (3,))

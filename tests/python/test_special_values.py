@@ -116,7 +116,9 @@ def test_of_two_arguments(op: Operator, dtype: str) -> None:
 # NumPy has no result for expm1 of an infinite real part, where the C standard's exp has one.
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize(
-    "op", [op for op in _tested(1, "complex128") if op.name not in ("expm1", "special_expm1")], ids=str
+    "op",
+    [op for op in _tested(1, "complex128") if op.name not in ("expm1", "special_expm1")],
+    ids=str,
 )
 def test_of_a_complex_argument(op: Operator, dtype: str) -> None:
     _check(op, [np.asarray([complex(x, y) for x, y in itertools.product(FEW, FEW)], dtype)])

@@ -61,8 +61,13 @@ def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
     """
     axes = _tuple(axis)
     rank = x.ndim + len(axes)
-    if not builtins.all(-rank <= a < rank for a in axes) or len({a % rank for a in axes}) < len(axes):
-        raise ValueError(f"expand_dims: expected different axes in [{-rank}, {rank - 1}], got {axis}")
+    for a in axes:
+        if not -rank <= a < rank:
+            raise IndexError(
+                f"expand_dims: expected axis in [{-rank}, {rank - 1}], got axis = {axis}"
+            )
+    if len({a % rank for a in axes}) < len(axes):
+        raise ValueError(f"expand_dims: expected different axes, got axis = {axis}")
     for a in sorted(a % rank for a in axes):
         x = _C.unsqueeze(x, a)
     return x
