@@ -595,7 +595,7 @@ def test_an_operator_in_place_keeps_the_dtype() -> None:
     x += xp.asarray(2.0)
     x //= 2.0
     assert x is alias and x.tolist() == [1, 1]
-    with pytest.raises(TypeError, match="__iadd__: expected a result of dtype treadle.float32, got one of"):
+    with pytest.raises(TypeError, match="__iadd__: expected a result of dtype treadle.float32, got"):
         x += xp.asarray(1.0, dtype=xp.float64)
     with pytest.raises(TypeError):
         x + "1"
@@ -616,7 +616,8 @@ def test_what_is_made_and_computed_is_an_array() -> None:
 def test_steps_go_back() -> None:
     x = xp.reshape(xp.arange(12), (3, 4))
     a = np.arange(12).reshape(3, 4)
-    for key in (np.s_[::-1], np.s_[:, ::-2], np.s_[2:0:-1, 3:-5:-1], np.s_[..., 1::-1], np.s_[5:9:-1]):
+    keys = (np.s_[::-1], np.s_[:, ::-2], np.s_[2:0:-1, 3:-5:-1], np.s_[..., 1::-1], np.s_[5:9:-1])
+    for key in keys:
         assert xp.asarray(x[key]).tolist() == a[key].tolist()
     x[::-1, 0] = xp.asarray([7, 8, 9])
     assert x[:, 0].tolist() == [9, 8, 7]

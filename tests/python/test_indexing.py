@@ -413,7 +413,8 @@ def test_operators_take_views_that_go_back() -> None:
         lambda t: t[treadle.tensor([2, 0])], lambda t: t.gather(0, treadle.zeros(2, 5).long()),
         lambda t: t.max(0)[1], lambda t: t.argmax(), lambda t: treadle.conv1d(t[None], t[None]),
         lambda t: t.view(2, 3, 5), lambda t: t.unfold(0, 2, 2), lambda t: treadle.empty_like(t) * 0,
-        lambda t: t.clone().add_(t), lambda t: t.topk(2)[0], lambda t: t.var(0), lambda t: t + t[:1],
+        lambda t: t.clone().add_(t), lambda t: t.topk(2)[0], lambda t: t.var(0),
+        lambda t: t + t[:1],
     )  # fmt: skip
     for i, call in enumerate(calls):
         np.testing.assert_array_equal(call(x).numpy(), call(y).numpy(), err_msg=str(i))

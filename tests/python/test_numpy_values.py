@@ -11,7 +11,8 @@ import treadle
 
 @pytest.mark.parametrize("make", [treadle.tensor, treadle.as_tensor, treadle.asarray])
 def test_a_float64_keeps_its_digits(make) -> None:  # type: ignore[no-untyped-def]
-    for data in (np.float64(0.1), [np.float64(0.1)], [[1.0, np.float64(0.1)]], [np.float64(0.1), 1]):
+    number = np.float64(0.1)
+    for data in (number, [number], [[1.0, number]], [number, 1]):
         t = make(data)
         assert t.dtype == treadle.float64
         assert 0.1 in t.flatten().tolist()
@@ -57,8 +58,8 @@ def test_an_array_that_needs_a_copy_is_refused_without_one() -> None:
     t = treadle.ones(3)
     with pytest.raises(
         ValueError,
-        match=r"__array__: expected dtype treadle.float32 with copy=False, as another needs a copy, got "
-        "float64",
+        match="__array__: expected dtype treadle.float32 with copy=False, as another needs a copy, "
+        "got float64",
     ):
         np.asarray(t, dtype=np.float64, copy=False)
     shared = np.asarray(t, copy=False)

@@ -50,7 +50,7 @@ def _reference(op: Operator) -> Optional[Callable[..., Any]]:
 
 
 def _tested(count: int, dtype: str) -> list[Operator]:
-    """Operators of `count` tensors whose expression is one function of NumPy's, of them in order."""
+    """Operators of `count` tensors whose expression is one known function, of them in order."""
     found = []
     for op in operators():
         names = [a["name"] for a in op.args if a["type"]["base"] == "Tensor"]
