@@ -10,8 +10,8 @@ from treadle import Tensor, _C
 
 __all__ = [
     "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims", "flip",
-    "moveaxis", "permute_dims", "repeat", "reshape", "roll", "squeeze", "stack", "take", "take_along_axis",
-    "tile", "unstack",
+    "moveaxis", "permute_dims", "repeat", "reshape", "roll", "squeeze", "stack", "take",
+    "take_along_axis", "tile", "unstack",
 ]  # fmt: skip
 
 Axes = Union[int, Tuple[int, ...]]
