@@ -11,11 +11,16 @@ namespace treadle::python {
 namespace {
 
 // ---- attributes ----
+//
+// Whoever is given what a tensor holds may hang anything on it that leads back to the tensor, so the
+// collector is to look at the tensor from then on.
 
 PyObject* get_grad(PyObject* self, void*) {
+  track(self);
   return guarded([&] { return wrap(autograd::grad_of(unwrap(self))); });
 }
 int set_grad(PyObject* self, PyObject* value, void*) {
+  track(self);
   return guarded([&]() -> int {
     const Tensor& t = unwrap(self);
     if (!value || value == Py_None) {
@@ -31,6 +36,7 @@ int set_grad(PyObject* self, PyObject* value, void*) {
   });
 }
 PyObject* get_grad_fn(PyObject* self, void*) {
+  track(self);
   return guarded([&]() -> PyObject* {
     const Tensor& t = unwrap(self);
     return autograd::meta_of(t) ? wrap_node(autograd::grad_fn(t)) : none();
@@ -66,6 +72,7 @@ PyObject* get_output_nr(PyObject* self, void*) {
   });
 }
 PyObject* get_base(PyObject* self, void*) {
+  track(self);
   return guarded([&] { return wrap(autograd::base_of(unwrap(self))); });
 }
 
