@@ -61,7 +61,7 @@ PyObject* attach(TensorObject* object, Tensor tensor) {
   tensor.impl()->python().set(object, false);
   object->tensor = std::move(tensor);
   auto* made = reinterpret_cast<PyObject*>(object);
-  if (graph_holds_objects() && object->tensor.impl()->autograd_meta()) track(made);
+  if (object->tensor.impl()->autograd_meta() && graph_holds_objects()) track(made);
   return made;
 }
 
