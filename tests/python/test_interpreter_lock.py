@@ -54,6 +54,11 @@ def ticks_during(call: Callable[[], Any]) -> int:
         thread.join()
 
 
+def lets_others_run(call: Callable[[], Any]) -> bool:
+    """On a machine with much to do, the other thread may come too late for one call."""
+    return any(ticks_during(call) for _ in range(20))
+
+
 flat = treadle.zeros(LARGE)
 array = np.zeros(LARGE, dtype=np.float32)
 COPIES: dict[str, Callable[[], Any]] = {
@@ -63,7 +68,6 @@ COPIES: dict[str, Callable[[], Any]] = {
     "double": lambda: flat.double(),
     "half": lambda: flat.half(),
     "type": lambda: flat.type(treadle.int16),
-    "cpu": lambda: flat.double(),
     "tensor(ndarray)": lambda: treadle.tensor(array),
     "tensor(ndarray, dtype)": lambda: treadle.tensor(array, dtype=treadle.float64),
     "as_tensor(ndarray, dtype)": lambda: treadle.as_tensor(array, dtype=treadle.float64),
@@ -87,14 +91,13 @@ COPIES: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("name", COPIES)
 def test_a_large_copy_lets_other_threads_run(name: str) -> None:
-    assert ticks_during(COPIES[name]) > 0
+    assert lets_others_run(COPIES[name])
 
 
 def test_saving_and_loading_let_other_threads_run() -> None:
     file = io.BytesIO()
-    assert ticks_during(lambda: treadle.save(flat, file)) > 0
-    file.seek(0)
-    assert ticks_during(lambda: treadle.load(file)) > 0
+    assert lets_others_run(lambda: treadle.save(flat, file))
+    assert lets_others_run(lambda: (file.seek(0), treadle.load(file)))
 
 
 # ---- devices ---------------------------------------------------------------------------------------
