@@ -104,14 +104,15 @@ def calls_of(op: Operator) -> Iterator[tuple[Callable[[], Any], str]]:
                 t.requires_grad_()
 
         def call() -> None:
-            results = [t for t in tensors(op.function(*args, **kwargs)) if t.requires_grad]
+            given_now = _copies(args) if op.name.endswith("_") else args
+            results = [t for t in tensors(op.function(*given_now, **kwargs)) if t.requires_grad]
             if results:
                 try:
                     treadle.autograd.grad(
                         [t.abs().sum() for t in results], given, allow_unused=True
                     )
-                except NotImplementedError:
-                    pass  # no derivative
+                except (NotImplementedError, RuntimeError):
+                    pass  # no derivative, of any or of these arguments
 
         yield call, f"{op.id}, sample {n}"
         if n > 0:
@@ -124,15 +125,20 @@ def calls_of(op: Operator) -> Iterator[tuple[Callable[[], Any], str]]:
 
             def refused() -> None:
                 try:
-                    op.function(*wrong_args, **wrong_kwargs)
+                    op.function(*_copies(wrong_args), **wrong_kwargs)
                 except (TypeError, ValueError, RuntimeError, IndexError, NotImplementedError):
                     pass
 
             yield refused, f"{op.id}, refused in place {i}"
 
 
+def _copies(args: Any) -> list:
+    """In-place operators may give their argument another shape."""
+    return [a.detach().clone() if isinstance(a, treadle.Tensor) else a for a in args]
+
+
 def _wrongly_shaped(value: Any) -> Any:
-    if not isinstance(value, treadle.Tensor):
+    if not isinstance(value, treadle.Tensor) or value.dim() > 6:
         return value
     with treadle.no_grad():
         return treadle.zeros([n + 1 + i for i, n in enumerate(value.shape)], dtype=value.dtype)
