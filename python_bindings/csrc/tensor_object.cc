@@ -57,12 +57,17 @@ TensorObject* allocate(PyTypeObject* type) {
   return object;
 }
 
+// Tensors get a history as they are made, or later, by an in-place operator.
+PyObject* tracked(TensorObject* object, const TensorImpl& impl) {
+  auto* o = reinterpret_cast<PyObject*>(object);
+  if (impl.autograd_meta() && graph_holds_objects()) track(o);
+  return o;
+}
+
 PyObject* attach(TensorObject* object, Tensor tensor) {
   tensor.impl()->python().set(object, false);
   object->tensor = std::move(tensor);
-  auto* made = reinterpret_cast<PyObject*>(object);
-  if (object->tensor.impl()->autograd_meta() && graph_holds_objects()) track(made);
-  return made;
+  return tracked(object, *object->tensor.impl());
 }
 
 // Hands the object to its tensor where Note [Who owns whom] asks for it; the object then has one
@@ -247,7 +252,7 @@ PyObject* wrap(Tensor tensor) {
     } else {
       Py_INCREF(object);
     }
-    return reinterpret_cast<PyObject*>(object);
+    return tracked(object, *impl);
   }
   return attach(allocate(tensor_type), std::move(tensor));
 }

@@ -106,7 +106,7 @@ def test_saving_and_loading_let_other_threads_run() -> None:
 # that fails ends. What waited in vain is counted.
 BLOCKING = """
 #include <stdatomic.h>
-#include <time.h>
+#include <threads.h>
 
 TREADLE_PLUGIN_EXPORT _Atomic int32_t blocked = 0, waiting = 0, in_vain = 0;
 
@@ -114,7 +114,7 @@ static void wait_here(void) {
   const struct timespec pause = {0, 1000000};
   if (!blocked) return;
   ++waiting;
-  for (int i = 0; blocked && i < 5000; ++i) nanosleep(&pause, 0);
+  for (int i = 0; blocked && i < 5000; ++i) thrd_sleep(&pause, 0);
   if (blocked) ++in_vain;
   --waiting;
 }
@@ -302,7 +302,7 @@ started.wait()
 time.sleep(0.2)
 print("end")
 """
-    folder = str(Path(treadle.__file__).resolve().parents[1])
+    folder = str(Path(treadle.__file__).absolute().parents[1])
     for _ in range(3):
         done = subprocess.run(
             [sys.executable, "-c", program],

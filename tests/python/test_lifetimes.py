@@ -10,6 +10,7 @@ from typing import Any, Callable, Iterator
 
 import pytest
 import treadle
+import treadle.utils.checkpoint
 from treadle import nn
 from treadle.autograd import Function
 
@@ -339,8 +340,6 @@ def test_outputs_of_functions_and_hooks() -> None:
         y = treadle.utils.checkpoint.checkpoint(treadle.exp, leaf(), use_reentrant=False)
         y.sum().backward()
         return y
-
-    import treadle.utils.checkpoint
 
     goes_at_once(checkpointed)
 

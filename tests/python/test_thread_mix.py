@@ -13,7 +13,7 @@ TESTS = Path(__file__).resolve().parents[1]
 
 
 def mix(*arguments: str) -> subprocess.CompletedProcess:
-    places = (str(Path(treadle.__file__).resolve().parents[1]), str(TESTS), str(TESTS / "python"))
+    places = (str(Path(treadle.__file__).absolute().parents[1]), str(TESTS), str(TESTS / "python"))
     return subprocess.run(
         [sys.executable, "-m", "fuzz", "--threads", *arguments],
         capture_output=True,
