@@ -1,9 +1,11 @@
 // How a C++ exception becomes a Python one, and a Python one crosses C++ code.
+#include <cxxabi.h>
+
 #include <cctype>
 #include <new>
 #include <string_view>
 
-#include "python_bindings/csrc/python.h"
+#include "python_bindings/csrc/gil.h"
 
 namespace treadle::python {
 namespace {
@@ -97,6 +99,8 @@ void set_python_exception(const Error& error, const char* op) noexcept {
 void set_python_exception(const char* op) noexcept {
   try {
     throw;
+  } catch (const abi::__forced_unwind&) {
+    stay();  // Note [At the end of the program]
   } catch (const PythonError&) {
   } catch (const CarriedError& e) {
     e.restore();

@@ -3,14 +3,15 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "python_bindings/csrc/python.h"
+#include "python_bindings/csrc/gil.h"
 
 namespace treadle::python {
-namespace {
 
-[[noreturn]] void stay() {
+void stay() {
   for (;;) pause();
 }
+
+namespace {
 
 // Newer interpreters let the thread stay by themselves; older ones unwind it, which ends here.
 template <class F>

@@ -24,7 +24,7 @@ from plugins import alone
 
 # ---- large copies ----------------------------------------------------------------------------------
 
-LARGE = 6_000_000
+LARGE = 3_000_000
 
 
 def ticks_during(call: Callable[[], Any]) -> int:
@@ -303,7 +303,7 @@ time.sleep(0.2)
 print("end")
 """
     folder = str(Path(treadle.__file__).absolute().parents[1])
-    for _ in range(3):
+    for _ in range(2):
         done = subprocess.run(
             [sys.executable, "-c", program],
             capture_output=True,
