@@ -193,7 +193,10 @@ Object LibraryOperator::differentiate(Slots slots) {
 
   // Most often the results are what the kernel returned, which now has a history.
   bool same = true;
-  for (size_t i = 0; i < results.size(); ++i) same &= finished[i].is_same(results[i]);
+  for (size_t i = 0; i < results.size(); ++i) {
+    same &= finished[i].is_same(results[i]);
+    if (finished[i].defined()) track(Object(wrap(finished[i])).get());
+  }
   if (same) return output;
   size_t at = 0;
   const auto replaced = [&](PyObject* o) {

@@ -186,14 +186,6 @@ def cycle_ctx_with_module(witness: Witness) -> None:
     m.out = Exp.apply(m(treadle.ones(3)), m)
 
 
-def cycle_module_backward_hook(witness: Witness) -> None:
-    m = Layer()
-    m.witness = witness
-    m.register_full_backward_hook(m.hook)
-    m.register_full_backward_pre_hook(m.hook)
-    m.out = m(leaf())
-
-
 def cycle_retained_gradient(witness: Witness) -> None:
     t = leaf()
     (t * 2).sum().backward()
