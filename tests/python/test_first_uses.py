@@ -112,7 +112,13 @@ p.sum().backward()
 treadle.optim.Adam([p]).step()
 """,
     "data loader": "list(treadle.utils.data.DataLoader(treadle.utils.data.TensorDataset(x)))",
-    "profiler": "with treadle.profiler.profile() as p: x + x",
+    "profiler": """
+try:
+    with treadle.profiler.profile() as p:
+        x + x
+except RuntimeError as e:
+    str(e)  # the other thread records
+""",
     "distribution": "treadle.distributions.Normal(0.0, 1.0).sample()",
     "checkpoint": """
 import treadle.utils.checkpoint
