@@ -16,6 +16,7 @@
 #include "aten/ops/erfinv.h"
 #include "aten/ops/exp2.h"
 #include "aten/ops/expm1.h"
+#include "aten/ops/float_power.h"
 #include "aten/ops/full_like.h"
 #include "aten/ops/i0.h"
 #include "aten/ops/igamma.h"

@@ -157,6 +157,9 @@ class Walk {
              "known are size, empty");
       return {};
     }
+    // Of numbers given to a call; those of formulas are C++ by then.
+    if (on.kind == ValueKind::Number && node.text == "is_integral" && arguments.empty())
+      return {ValueKind::Number};
     if (on.kind != ValueKind::Tensor) {
       report(node.name_offset,
              "unknown method '" + node.text + "' of " + std::string(words_for(on.kind)),
