@@ -12,7 +12,9 @@ bool same_geometry(const Tensor& a, const Tensor& b) {
 }
 
 // Where a tensor lies among all memory of the host, or in its device's storage.
-uintptr_t start_of(const Tensor& t) { return reinterpret_cast<uintptr_t>(t.storage()->data()); }
+uintptr_t start_of(const Tensor& t) {
+  return reinterpret_cast<uintptr_t>(t.impl()->storage_data());
+}
 
 }  // namespace
 
