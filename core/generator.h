@@ -5,10 +5,11 @@
 
 #include <array>
 #include <cstdint>
-#include <mutex>
 #include <optional>
+#include <utility>
 
 #include "core/device.h"
+#include "core/fork_safe_mutex.h"
 #include "core/intrusive_ptr.h"
 
 namespace treadle {
@@ -35,6 +36,9 @@ class GeneratorImpl final : public RefCounted {
  public:
   explicit GeneratorImpl(Device device, uint64_t seed = 67280421310721ull)
       : device_(device), seed_(seed) {}
+  // Draws from the stream of `source`, which may be of another device.
+  GeneratorImpl(Device device, IntrusivePtr<GeneratorImpl> source)
+      : device_(device), source_(std::move(source)), seed_(0) {}
   Device device() const { return device_; }
   void seed(uint64_t seed);
   uint64_t initial_seed() const { return position().seed; }
@@ -50,13 +54,16 @@ class GeneratorImpl final : public RefCounted {
 
  private:
   Device device_;
-  mutable std::mutex mutex_;
+  IntrusivePtr<GeneratorImpl> source_;  // null: a stream of its own
+  mutable ForkSafeMutex mutex_;
   uint64_t seed_;
   uint64_t offset_ = 0;
 };
 using Generator = IntrusivePtr<GeneratorImpl>;
 
 Generator make_generator(Device device);
+// Lends the stream of `source` to another device: each takes what the other has not taken.
+Generator make_generator(Device device, Generator source);
 // The one used where a call names none.
 Generator default_generator(Device device);
 inline Generator generator_or_default(const Generator& g, Device device = kCPU) {

@@ -46,6 +46,21 @@ TEST(Generator, ReservesEachPositionOnce) {
   EXPECT_EQ(g->position().seed, 7u);
 }
 
+TEST(Generator, ALentStreamGivesNoNumberTwice) {
+  const Device cuda{DeviceType::CUDA, 0};
+  const Generator source = make_generator(cuda);
+  source->seed(5);
+  const Generator first = make_generator(kCPU, source), second = make_generator(kCPU, source);
+  EXPECT_TRUE(first->device().is_cpu());
+  EXPECT_EQ(first->reserve(3).offset, 0u);
+  EXPECT_EQ(second->reserve(4).offset, 3u);
+  EXPECT_EQ(source->reserve(1).offset, 7u);
+  EXPECT_EQ(first->position().offset, 8u);
+  EXPECT_EQ(first->initial_seed(), 5u);
+  second->set_position({6, 2});
+  EXPECT_EQ(source->position().seed, 6u);
+}
+
 TEST(Generator, EachDeviceHasADefault) {
   EXPECT_EQ(default_generator(kCPU), default_generator(kCPU));
   const Device cuda{DeviceType::CUDA, 0};

@@ -36,21 +36,19 @@ class Copies {
   std::unordered_map<TensorImpl*, Tensor> copies_;
 };
 
-// Lends the place of the device's generator to one of the CPU, and takes it back.
+// Lends the stream of the device's generator to one of the CPU.
 class LentGenerator {
  public:
   LentGenerator(const Operator& op, const Generator& given, Device device)
-      : from_(generator_or_default(given, device)), lent_(make_generator(kCPU)) {
-    check<ErrorKind::Runtime>(from_->device().type == device.type, op.info().base_name,
+      : lent_(make_generator(kCPU, generator_or_default(given, device))) {
+    check<ErrorKind::Runtime>(!given || given->device().type == device.type, op.info().base_name,
                               ": expected a generator on ", device, ", got one on ",
-                              from_->device());
-    lent_->set_position(from_->position());
+                              given->device());
   }
   const Generator& get() const { return lent_; }
-  void take_back() { from_->set_position(lent_->position()); }
 
  private:
-  Generator from_, lent_;
+  Generator lent_;
 };
 
 void require_fallback(const Operator& op, Device device) {
@@ -118,7 +116,6 @@ void cpu_fallback(const Operator& form, Stack& stack) {
     const ExcludeLayers exclude(Layer::Autograd);
     op.call_boxed(call);
   }
-  if (generator) generator->take_back();
 
   bool writes = false;
   for (size_t i = 0; i < count; ++i) {
