@@ -64,8 +64,8 @@ void transpose_copy(const T* from, int64_t rows, int64_t columns, int64_t ldfrom
   }
 }
 
-// A contiguous copy that nobody else has. LAPACK may write anywhere for numbers that are not finite:
-// what was found finite must stay so, whatever other threads write.
+// A contiguous copy that nobody else has. LAPACK may write anywhere for what is not finite: what
+// was found finite must stay so, whatever other threads write.
 inline Tensor own_matrices(const Tensor& t) {
   const Tensor result = aten::contiguous(t);
   return result.is_same(t) ? aten::clone(t, MemoryFormat::Contiguous) : result;

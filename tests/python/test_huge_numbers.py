@@ -61,7 +61,7 @@ def test_operators_with_huge_numbers(part: int, tmp_path: Path) -> None:
     assert not problems, "\n".join([f"{len(problems)} problems:", *problems])
 
 
-# Calls that no sample has: sizes of 0 beside huge ones, numbers that only the whole makes too large.
+# Calls that no sample has: sizes of 0 beside huge ones, numbers that are too large only together.
 CALLS = {
     "padding of every side": "torch.nn.ReplicationPad3d(498444555)(torch.zeros(1, 1, 1, 1, 1))",
     "padding of two dimensions": "F.pad(torch.zeros(1, 1, 1, 1), [2**24] * 4, mode='replicate')",
@@ -73,7 +73,7 @@ CALLS = {
     "a sum of products of no elements": "torch.baddbmm(torch.zeros(2**40, 0, 0),"
     " torch.zeros(2**40, 0, 1), torch.zeros(2**40, 1, 0))",
     "matrices of no elements": "torch.linalg.inv(torch.zeros(2**40, 0, 0))",
-    "attention of no elements": "F.scaled_dot_product_attention(*[torch.zeros(2**40, 0, 1, 1)] * 3)",
+    "attention of nothing": "F.scaled_dot_product_attention(*[torch.zeros(2**40, 0, 1, 1)] * 3)",
     "repeats of nothing": "torch.zeros(0).repeat(2**40)",
     "combinations of nothing": "torch.combinations(NONE, 2**30, with_replacement=True)",
     "triangle": "torch.tril_indices(2**31, 1, -(2**31) + 2)",

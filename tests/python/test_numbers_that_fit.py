@@ -140,7 +140,9 @@ def test_a_number_never_wraps(op: Any, name: str) -> None:
         results = []
         for value in (300, 44):
             args = list(map_arrays(sample.args, lambda a: to_tensor(a, "int8")))
-            kwargs = {k: map_arrays(v, lambda a: to_tensor(a, "int8")) for k, v in sample.kwargs.items()}
+            kwargs = {
+                k: map_arrays(v, lambda a: to_tensor(a, "int8")) for k, v in sample.kwargs.items()
+            }
             if position < len(args):
                 args[position] = value
             else:

@@ -83,7 +83,7 @@ LARGE = {
     "topk": "torch.topk(index, 100)",
     "sort": "torch.sort(index)",
     "max_unpool": "F.max_unpool1d(torch.ones(1, N // 4), index[:N // 4].view(1, -1), 4)",
-    "lu_unpack": "torch.lu_unpack(torch.zeros(N // 2, 2, 2), index.view(-1, 2).to(torch.int32) + 1)",
+    "lu_unpack": "torch.lu_unpack(torch.zeros(N // 2, 2, 2), index.view(-1, 2).int() + 1)",
 }
 
 PROGRAM = """
