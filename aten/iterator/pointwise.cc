@@ -11,6 +11,7 @@
 #include "aten/structured.h"
 #include "core/backend.h"
 #include "core/operator_schema.h"
+#include "core/schema/expr.h"
 
 namespace treadle {
 namespace {
@@ -207,19 +208,43 @@ void require_kernel(const PointwiseOp& op, Device device, ScalarType cell) {
   no_kernel(*op.op, device, Layout::Strided, cell);
 }
 
-// A number beside integers is one of them: it does not wrap.
+// Whether the lowest bits of the result follow from the lowest bits of the operands, so that a
+// number may be cut to them: int8 & 255, int8 + 200.
+bool keeps_low_bits(std::string_view expression) {
+  bool keeps = true;
+  schema::visit(schema::parse_expr(expression), [&](const schema::ExprNode& node) {
+    switch (node.kind) {
+      case schema::ExprKind::Name:
+      case schema::ExprKind::Int:
+        break;
+      case schema::ExprKind::Binary:
+      case schema::ExprKind::Unary:
+        keeps = keeps && (node.text == "+" || node.text == "-" || node.text == "*");
+        break;
+      default:
+        keeps = keeps && (node.text == "bitwise_and" || node.text == "bitwise_or" ||
+                          node.text == "bitwise_xor" || node.text == "bitwise_not");
+    }
+  });
+  return keeps;
+}
+
+// A number beside integers is one of them: it wraps only where sums and products wrap, too.
 void require_numbers_fit(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars,
-                         ScalarType compute) {
+                         uint32_t promoting, ScalarType compute) {
   if (!is_integral(compute, false)) return;
-  const auto require = [&](const Scalar& s) {
-    check<ErrorKind::Runtime>(holds(compute, s), op.name, ": expected a number that fits ",
-                              name_of(compute), ", got ", s);
+  const auto require = [&](const Scalar& s, bool operand) {
+    if (holds(compute, s)) [[likely]]
+      return;
+    check<ErrorKind::Runtime>(
+        operand && !s.exceeds_int64() && keeps_low_bits(op.op->info().expression), op.name,
+        ": expected a number that fits ", name_of(compute), ", got ", s);
   };
-  for (const Scalar& s : scalars) require(s);
+  for (size_t s = 0; s < scalars.size(); ++s) require(scalars[s], promoting >> s & 1);
   for (const Tensor* t : inputs) {
     if (!t->impl()->is_wrapped_number() || !t->is_cpu()) continue;
-    if (t->dtype() == ScalarType::UInt64) require(Scalar(*t->data_as<uint64_t>()));
-    if (t->dtype() == ScalarType::Int64) require(Scalar(*t->data_as<int64_t>()));
+    if (t->dtype() == ScalarType::UInt64) require(Scalar(*t->data_as<uint64_t>()), true);
+    if (t->dtype() == ScalarType::Int64) require(Scalar(*t->data_as<int64_t>()), true);
   }
 }
 
@@ -260,7 +285,7 @@ struct Prepared {
   p.device = device;
   p.shape = broadcast_shape(op.name, inputs);
   for (const Tensor* t : inputs) p.same_shapes = p.same_shapes && t->sizes() == IntList(p.shape);
-  require_numbers_fit(op, inputs, scalars, p.types.compute);
+  require_numbers_fit(op, inputs, scalars, promoting, p.types.compute);
   // A number beside the operands must be of their kind: alpha of an integer sum is an integer.
   const int rank = kind_rank(p.types.cell);
   for (size_t s = 0; s < scalars.size(); ++s) {
