@@ -81,6 +81,8 @@ class CopySlices final : public Node {
     return out;
   }
   std::string name() const override { return "CopySlices"; }
+  // As the operator that changed the view does, whose gradients these are.
+  bool broadcasts() const override { return true; }
   // Where the operator saved its result, its node may stand in a graph itself, as what made that
   // result. Then what it saved goes when its own turn comes.
   void release_saved() override {

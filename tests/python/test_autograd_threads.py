@@ -74,7 +74,7 @@ def test_two_passes_through_a_change_of_a_view_and_a_custom_function() -> None:
         x = treadle.ones(6, requires_grad=True)
         y = x * 1
         for _ in range(15):
-            y[:3].exp_().mul_(0.3)
+            y[:3].mul_(0.3).exp_()
             y = Twice.apply(y)
         y = y.sum()
         for error in together(y.backward, y.backward):
@@ -166,7 +166,8 @@ def test_a_hook_after_accumulating_may_go_backward_to_its_own_leaf() -> None:
     def again(t: treadle.Tensor) -> None:
         rounds.append(t.grad.tolist())
         if len(rounds) < 4:
-            t.sum().backward()
+            with treadle.enable_grad():
+                t.sum().backward()
 
     x.register_post_accumulate_grad_hook(again)
     assert together(lambda: x.sum().backward()) == []
@@ -185,8 +186,8 @@ def hook(grad):
     global depth
     depth += 1
     if depth < 20_000:
-        x = treadle.ones(1, requires_grad=True)
-        y = x * 2
+        with treadle.enable_grad():
+            y = treadle.ones(1, requires_grad=True) * 2
         y.register_hook(hook)
         y.backward()
 

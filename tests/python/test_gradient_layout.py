@@ -90,11 +90,13 @@ def test_layers_that_are_not_tried_have_no_parameters() -> None:
         layer = getattr(nn, name)
         if not isinstance(layer, type) or not issubclass(layer, nn.Module) or name in LAYERS:
             continue
+        if name.startswith("Lazy"):  # becomes one of those that are tried
+            continue
         try:
             made = layer()
         except TypeError:
             continue
-        assert not list(made.parameters()) or name == "PReLU", name
+        assert not list(made.parameters()), name
 
 
 @pytest.mark.parametrize(

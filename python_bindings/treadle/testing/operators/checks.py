@@ -407,7 +407,13 @@ def in_place_gradients(op: Operator, dtype: str) -> None:
             ("twice", _alone, 2, False),
         ):
             want = found(functional(times, beside), leaves, call)
-            got = found(in_place(place, times), leaves, call)
+            try:
+                got = found(in_place(place, times), leaves, call)
+            except RuntimeError as error:
+                # What an operator saves of its result is changed by the second call.
+                if times == 1 or "expected result" not in str(error):
+                    raise
+                continue
             for g, w in zip(got, want):
                 treadle.testing.assert_close(
                     g, w, equal_nan=True, msg=lambda m: f"{op.id} in place, {name}: {m}"
