@@ -406,7 +406,11 @@ def in_place_gradients(op: Operator, dtype: str) -> None:
             ("on a transposed view", _on_a_transposed_view, 1, False),
             ("twice", _alone, 2, False),
         ):
-            want = found(functional(times, beside), leaves, call)
+            try:
+                want = found(functional(times, beside), leaves, call)
+            except NotImplementedError as error:
+                assert "derivative is not implemented" in str(error)
+                break
             try:
                 got = found(in_place(place, times), leaves, call)
             except RuntimeError as error:
