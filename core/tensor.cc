@@ -51,7 +51,8 @@ bool extent(IntList sizes, IntList strides, int64_t offset, int64_t* low, int64_
 }
 
 // Whether a geometry of `numel` elements stays inside a storage of `held`.
-bool stays_inside(IntList sizes, IntList strides, int64_t offset, int64_t numel, int64_t held) {
+[[gnu::always_inline]] inline bool stays_inside(IntList sizes, IntList strides, int64_t offset,
+                                                int64_t numel, int64_t held) {
   if (numel == 0) return offset >= 0 && offset <= held;
   int64_t low, high;
   return extent(sizes, strides, offset, &low, &high) && low >= 0 && high < held;
@@ -190,12 +191,10 @@ Tensor empty_strided_tensor(IntList sizes, IntList strides, ScalarType dtype, De
       sizes, strides, 0));
 }
 
-Tensor alias_with_geometry(const Tensor& base, IntList sizes, IntList strides, int64_t offset) {
-  return alias_as(base, base.dtype(), sizes, strides, offset);
-}
+namespace {
 
-Tensor alias_as(const Tensor& base, ScalarType dtype, IntList sizes, IntList strides,
-                int64_t offset) {
+[[gnu::always_inline]] inline Tensor new_alias(const Tensor& base, ScalarType dtype, IntList sizes,
+                                               IntList strides, int64_t offset) {
   check<ErrorKind::Runtime>(sizes.size() == strides.size(),
                             "expected as many strides as sizes, got sizes = ", sizes,
                             " and strides = ", strides);
@@ -211,6 +210,17 @@ Tensor alias_as(const Tensor& base, ScalarType dtype, IntList sizes, IntList str
   impl->set_inference(base.impl()->is_inference());
   impl->set_layer(Layer::Autograd, base.impl()->is_inference());
   return Tensor(std::move(impl));
+}
+
+}  // namespace
+
+Tensor alias_with_geometry(const Tensor& base, IntList sizes, IntList strides, int64_t offset) {
+  return new_alias(base, base.dtype(), sizes, strides, offset);
+}
+
+Tensor alias_as(const Tensor& base, ScalarType dtype, IntList sizes, IntList strides,
+                int64_t offset) {
+  return new_alias(base, dtype, sizes, strides, offset);
 }
 
 int64_t checked_numel(IntList sizes, int64_t item) {
