@@ -66,13 +66,14 @@ Tensor padded(Tensor at, int64_t size, const GridMode& s) {
 // One neighbour of every point along one dimension.
 struct Neighbour {
   Tensor index;   // inside the image always
-  Tensor weight;  // zero where the neighbour is outside
+  Tensor inside;  // whether the neighbour is; outside nothing is read, which could be infinite
+  Tensor weight;
 };
 
 Neighbour neighbour(const Tensor& at, const Tensor& weight, int64_t size) {
   const Tensor inside =
       aten::logical_and(aten::ge(at, number(0)), aten::lt(at, number(static_cast<double>(size))));
-  return {aten::to(aten::where(inside, at, number(0)), ScalarType::Int64),
+  return {aten::to(aten::where(inside, at, number(0)), ScalarType::Int64), inside,
           aten::where(inside, weight, number(0))};
 }
 
@@ -138,15 +139,17 @@ Tensor composed(const Tensor& input, const Tensor& grid, const GridMode& s) {
     std::vector<Neighbour> product;
     for (const Neighbour& a : all) {
       for (const Neighbour& b : along)
-        product.push_back(
-            {aten::add(aten::mul(a.index, Scalar(size)), b.index), aten::mul(a.weight, b.weight)});
+        product.push_back({aten::add(aten::mul(a.index, Scalar(size)), b.index),
+                           aten::logical_and(a.inside, b.inside), aten::mul(a.weight, b.weight)});
     }
     all = std::move(product);
   }
   Tensor sum;
   for (const Neighbour& n : all) {
     const Tensor index = aten::expand(aten::unsqueeze(n.index, 1), {batch, channels, points});
-    const Tensor term = aten::mul(aten::gather(flat, 2, index), aten::unsqueeze(n.weight, 1));
+    const Tensor read =
+        aten::where(aten::unsqueeze(n.inside, 1), aten::gather(flat, 2, index), number(0));
+    const Tensor term = aten::mul(read, aten::unsqueeze(n.weight, 1));
     sum = sum.defined() ? aten::add(sum, term) : term;
   }
   return aten::reshape(sum, shape);

@@ -74,9 +74,13 @@ void grid_sampler_backward_cpu(const Tensor& grad, const Tensor& input, const Te
           const C wz = n[0].weight[i], wy = n[1].weight[j], wx = n[2].weight[k];
           sums[c * s.in_size() + at] += share * (wz * wy * wx);
           const C value = share * static_cast<C>(from[at]);
-          slope[0] += value * n[0].slope[i] * wy * wx;
-          slope[1] += value * wz * n[1].slope[j] * wx;
-          slope[2] += value * wz * wy * n[2].slope[k];
+          // A point that stands still has no slope, whatever the pixel is.
+          const auto along = [&](C own, C others) {
+            return own == 0 ? C(0) : value * own * others;
+          };
+          slope[0] += along(n[0].slope[i], wy * wx);
+          slope[1] += along(n[1].slope[j], wz * wx);
+          slope[2] += along(n[2].slope[k], wz * wy);
         });
       }
       for (int64_t c = 0; c < s.coordinates; ++c)

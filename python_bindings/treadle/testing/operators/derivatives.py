@@ -209,6 +209,7 @@ class Side:
 
     slope: np.ndarray
     bounded: np.ndarray
+    loose: np.ndarray  # how far from its limit the slope may be
 
 
 def _flat(outputs: Sequence[Tensor]) -> np.ndarray:
@@ -243,7 +244,8 @@ def _side(move: Move, at: np.ndarray, sign: int) -> Side:
     with np.errstate(all="ignore"):
         near, nearer = ((move(sign * h) - at) / (sign * h) for h in (STEP, STEP / 100))
         bounded = np.isfinite(near) & np.isfinite(nearer)
-        return Side(near, bounded & (np.abs(nearer) < STEEP * (np.abs(near) + 1)))
+        bounded &= np.abs(nearer) < STEEP * (np.abs(near) + 1)
+        return Side(near, bounded, np.where(bounded, 1.5 * np.abs(near - nearer), 0))
 
 
 def _slopes_nearby(
@@ -280,8 +282,10 @@ def _compare(
 
         def outside(*slopes: np.ndarray) -> np.ndarray:
             with np.errstate(all="ignore"):
-                least, most = np.nanmin(slopes, axis=0), np.nanmax(slopes, axis=0)
+                all_slopes = np.array(np.broadcast_arrays(*slopes))
+                least, most = np.fmin.reduce(all_slopes), np.fmax.reduce(all_slopes)
                 loose = 2e-4 * (1 + np.maximum(np.abs(least), np.abs(most)))
+                loose = loose + below.loose + above.loose
                 return some & ~((got >= least - loose) & (got <= most + loose))
 
         wrong = outside(low, high)
