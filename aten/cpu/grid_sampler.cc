@@ -58,6 +58,7 @@ void grid_sampler_backward_cpu(const Tensor& grad, const Tensor& input, const Te
   const Sampling s(input, grid, {interpolation_mode, padding_mode, align_corners});
   const Tensor in = aten::contiguous(input), g = aten::contiguous(grid),
                gr = aten::contiguous(grad);
+  const bool cubic = interpolation_mode == GridMode::kCubic;
   // An image at a time: its points add to the same elements.
   parallel_chunks(s.batch, [&](int64_t image) {
     Neighbours<C> n[3];
@@ -76,7 +77,7 @@ void grid_sampler_backward_cpu(const Tensor& grad, const Tensor& input, const Te
           const C value = share * static_cast<C>(from[at]);
           // A point that stands still has no slope, whatever the pixel is.
           const auto along = [&](C own, C others) {
-            return own == 0 ? C(0) : value * own * others;
+            return own == 0 && !cubic ? C(0) : value * own * others;
           };
           slope[0] += along(n[0].slope[i], wy * wx);
           slope[1] += along(n[1].slope[j], wz * wx);

@@ -12,6 +12,7 @@ from ..sample import NUMPY_TYPES, Maker, Sample, samples
 METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 # Between two ranks of every length below, so that small changes of them do not matter.
 INSIDE = (0.13, 0.37, 0.81)
+AT_RANKS = "at a rank itself the derivative by q is 0"
 CALLS: tuple[tuple[tuple[int, ...], Any, bool], ...] = (
     ((3, 4), None, False),
     ((3, 4), None, True),
@@ -55,7 +56,7 @@ def _quantiles(
                 for q in (np.array(INSIDE, number), np.array(0.37, number)):
                     yield Sample(
                         make.distinct(shape), q, dim, keepdim, interpolation=method, expect=expect,
-                        loose=4, convention="at a rank itself the derivative by q is 0",
+                        loose=4, convention=AT_RANKS,
                     )
         # At ranks themselves the derivative has two sides.
         corners = np.array([1, 0, 0.5, 0.25, 0.5], number)
@@ -67,7 +68,10 @@ def _quantiles(
                 yield Sample(
                     holed(make), corners, dim, interpolation=method, grad=False, expect=expect
                 )
-        yield Sample(make.distinct((3, 4)), np.array(INSIDE, number), expect=expect, loose=4)
+        yield Sample(
+            make.distinct((3, 4)), np.array(INSIDE, number), expect=expect, loose=4,
+            convention=AT_RANKS,
+        )  # fmt: skip
         yield Sample(
             make.distinct((3, 4)),
             np.zeros((0,), number),
