@@ -49,12 +49,10 @@ def linalg_norm(make: Maker) -> Iterator[Sample]:
         yield Sample(make(shape, 0.5, 2), keepdim=True, expect=_norm, loose=20)
     for order in ORDERS:
         yield Sample(oblong(make, (3, 2)), order, expect=_norm, loose=40)
-        yield Sample(
-            make((5,), 0.5, 2), order, expect=_norm, loose=20,
-            convention="a zero makes a norm of negative order 0, with no second derivative"
-            if order < 0 else "",
-        )  # fmt: skip
-        yield Sample(make((2, 3), 0.5, 2), order, [1], True, expect=_norm, loose=20)
+        convention = "a zero makes a norm of negative order 0, with no second derivative"
+        options: Any = {"expect": _norm, "loose": 20, "convention": convention if order < 0 else ""}
+        yield Sample(make((5,), 0.5, 2), order, **options)
+        yield Sample(make((2, 3), 0.5, 2), order, [1], True, **options)
     yield Sample(make((2, 3), 0.5, 2), dim=[0], expect=_norm, loose=20)
 
 
