@@ -256,6 +256,8 @@ def _sampler_samples(make: Maker, dims: int, modes: tuple[int, ...]) -> Iterator
                 yield Sample(
                     make(shape), grid, mode, padding, corners, expect=_sampled, loose=8,
                     grad=mode != 1,
+                    convention="where backward is recorded, the slope of the cubic kernel is made "
+                    "in steps: an infinite pixel gives inf - inf" if mode == 2 else "",
                 )  # fmt: skip
 
 
