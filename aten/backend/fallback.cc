@@ -39,11 +39,12 @@ class Copies {
 // Lends the stream of the device's generator to one of the CPU.
 class LentGenerator {
  public:
-  LentGenerator(const Operator& op, const Generator& given, Device device)
-      : lent_(make_generator(kCPU, generator_or_default(given, device))) {
-    check<ErrorKind::Runtime>(!given || given->device().type == device.type, op.info().base_name,
+  LentGenerator(const Operator& op, const Generator& given, Device device) {
+    Generator source = generator_or_default(given, device);
+    check<ErrorKind::Runtime>(source->device().type == device.type, op.info().base_name,
                               ": expected a generator on ", device, ", got one on ",
-                              given->device());
+                              source->device());
+    lent_ = make_generator(kCPU, std::move(source));
   }
   const Generator& get() const { return lent_; }
 
