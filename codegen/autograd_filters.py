@@ -101,8 +101,8 @@ class NodeClass:
 
     @property
     def broadcasts(self) -> bool:
-        """Whether its operator broadcasts its arguments, so that formulas leave the sum over what was
-        broadcast to the engine."""
+        """Whether its operator broadcasts its arguments, so that formulas leave the sum over what
+        was broadcast to the engine."""
         return self.entry.kind == "pointwise" and len(self.entry.tensor_args) > 1
 
     @property

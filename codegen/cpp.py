@@ -25,25 +25,28 @@ _PLAIN = {
 _LIST = {"int": "IntList", "SymInt": "IntList", "float": "DoubleList", "Tensor": "TensorList"}
 
 KEYWORDS = frozenset(
-    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t "
-    "char8_t class co_await co_return co_yield compl concept const const_cast consteval constexpr "
-    "constinit continue decltype default delete do double dynamic_cast else enum explicit export "
-    "extern false float for friend goto if inline int long mutable namespace new noexcept not "
-    "not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires "
-    "return short signed sizeof static static_assert static_cast struct switch template this "
-    "thread_local throw true try typedef typeid typename union unsigned using virtual void volatile "
-    "wchar_t while xor xor_eq".split()
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t "
+    "char32_t char8_t class co_await co_return co_yield compl concept const const_cast consteval "
+    "constexpr constinit continue decltype default delete do double dynamic_cast else enum "
+    "explicit export extern false float for friend goto if inline int long mutable namespace new "
+    "noexcept not not_eq nullptr operator or or_eq private protected public register "
+    "reinterpret_cast requires return short signed sizeof static static_assert static_cast struct "
+    "switch template this thread_local throw true try typedef typeid typename union unsigned "
+    "using virtual void volatile wchar_t while xor xor_eq".split()
 )
 # What the templates call their variables, and functions that they call beside the arguments.
 LOCALS = frozenset(
     "add_edges any_defined any_backend as_list as_view as_views below boxed bump_versions call "
-    "call_below call_kernel cast check_in_place common_device copy_to_out copy_to_outs copy_to_self "
-    "count_decomposed device dispatch dispatch_below dtype_of fail grads guarded has_edge "
-    "input_grads kept_for_backward kernel kernel_or_boxed make_intrusive name names nested no_kernel "
-    "none object op or_zeros out parts pointwise pointwise_inplace pointwise_out put rebase_history "
-    "rebase_undifferentiable recorded records reduce reduce_out reject_out require_tensors result "
-    "results returned run set_history should_compute size_at spec with_requires_grad wrap".split()
+    "call_below call_kernel cast check_in_place common_device copy_to_out copy_to_outs "
+    "copy_to_self count_decomposed device dispatch dispatch_below dtype_of fail grads guarded "
+    "has_edge input_grads kept_for_backward kernel kernel_or_boxed make_intrusive name names "
+    "nested no_kernel none object op or_zeros out parts pointwise pointwise_inplace pointwise_out "
+    "put rebase_history rebase_undifferentiable recorded records reduce reduce_out reject_out "
+    "require_tensors result results returned run set_history should_compute size_at spec "
+    "with_requires_grad wrap".split()
 )
+
+
 def plain_name(name: str) -> str:
     """A schema argument's name in a declaration, where nothing but a keyword is in its way."""
     return name + "_" if name in KEYWORDS or name == "dispatch" else name
@@ -256,7 +259,7 @@ def default_value(a: Arg) -> Optional[str]:
             "-inf": "-std::numeric_limits<double>::infinity()",
             "nan": "std::numeric_limits<double>::quiet_NaN()",
             "strided": "Layout::Strided",
-            **{name: f"ScalarType::{enumerator}" for name, enumerator in _SCALAR_TYPE_NAMES.items()},
+            **{name: f"ScalarType::{scalar_type(name)}" for name in all_dtypes()},
         }[d.text]
     if t.list and t.base in ("int", "SymInt"):  # int[2] stride=1: every entry the same
         return "{" + ", ".join([d.text] * (t.list_size or 1)) + "}"
@@ -583,7 +586,8 @@ def argument_dtype_lines(e: Entry) -> list[str]:
             shown = f"{key.name}[0]" if key.type.is_tensor_list else key.name
             if key.type.is_tensor or key.type.is_tensor_list:
                 lines.append(
-                    f'contract::require_one_dtype(name, "{shown}", {key_dtype(e)}, "{a.name}", {n});'
+                    f'contract::require_one_dtype(name, "{shown}", {key_dtype(e)}, '
+                    f'"{a.name}", {n});'
                 )
                 continue
         parts = [f"0x{_row_mask(row.dtypes):x}u"] if row.dtypes else []
@@ -689,7 +693,8 @@ def arguments_before_change(e: Entry) -> str:
     changed, *others = [cpp_name(a.name) for a in e.args]
     replaced = tensors(e)
     return ", ".join(
-        ["before"] + [f"{n}.is_same({changed}) ? before : {n}" if n in replaced else n for n in others]
+        ["before"]
+        + [f"{n}.is_same({changed}) ? before : {n}" if n in replaced else n for n in others]
     )
 
 

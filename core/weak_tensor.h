@@ -6,6 +6,7 @@
 
 #include <mutex>
 
+#include "core/fork_safe_mutex.h"
 #include "core/tensor.h"
 
 namespace treadle {
@@ -29,7 +30,7 @@ class WeakTensor {
   }
 
  private:
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   TensorImpl* tensor_;
 };
 

@@ -175,7 +175,7 @@ struct Waiting {
   void* context;
 };
 struct WaitingList {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::vector<Waiting> all;
 };
 WaitingList& waiting() {

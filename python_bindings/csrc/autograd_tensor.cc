@@ -12,8 +12,8 @@ namespace {
 
 // ---- attributes ----
 //
-// Whoever is given what a tensor holds may hang anything on it that leads back to the tensor, so the
-// collector is to look at the tensor from then on.
+// Whoever is given what a tensor holds may hang anything on it that leads back to the tensor, so
+// the collector is to look at the tensor from then on.
 
 PyObject* get_grad(PyObject* self, void*) {
   track(self);

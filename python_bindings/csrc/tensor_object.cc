@@ -133,8 +133,8 @@ bool release_owned(TensorImpl& impl) {
     slot.set(nullptr, false);
     if (Py_TYPE(object)->tp_finalize == &finalize_with_del) {
       // __del__ finds the elements that it expects.
-      object->tensor = Tensor(make_intrusive<TensorImpl>(
-          impl.storage(), impl.dtype(), impl.sizes(), impl.strides(), impl.storage_offset()));
+      object->tensor = Tensor(make_intrusive<TensorImpl>(impl.storage(), impl.dtype(), impl.sizes(),
+                                                         impl.strides(), impl.storage_offset()));
       object->tensor.impl()->python().set(object, false);
     }
     forget_finalized(reinterpret_cast<PyObject*>(object));

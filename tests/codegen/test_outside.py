@@ -233,7 +233,8 @@ def test_defaults_and_lists_and_signs(tmp_path: Path) -> None:
 - func: f(Tensor[] xs, Tensor y, *, float a=-inf, float b=nan, Scalar c=1.5) -> Tensor
   doc: x.
   dtypes: {all: floating}
-- func: g(Tensor self, MemoryFormat m=channels_last, ScalarType t=float, ScalarType u=int8) -> Tensor
+- func: g(Tensor self, MemoryFormat m=channels_last, ScalarType t=float, \
+ScalarType u=int8) -> Tensor
   doc: x.
   dtypes: {all: floating}
 - func: h(Tensor self) -> Tensor
@@ -252,7 +253,8 @@ def test_defaults_and_lists_and_signs(tmp_path: Path) -> None:
     assert "double a = -std::numeric_limits<double>::infinity()" in header
     assert "double b = std::numeric_limits<double>::quiet_NaN(), const Scalar& c = 1.5" in header
     header = (folder / "ops/g.h").read_text()
-    assert "MemoryFormat m = MemoryFormat::ChannelsLast, ScalarType t = ScalarType::Float32" in header
+    constants = "MemoryFormat m = MemoryFormat::ChannelsLast, ScalarType t = ScalarType::Float32"
+    assert constants in header
     assert "ScalarType u = ScalarType::Int8" in header
     assert "return -(-self);" in (folder / "kernels_cpu_0.cc").read_text()
     recorded = (folder / "variable_type_0.cc").read_text()

@@ -162,7 +162,8 @@ class Sequence:
         what = self.random.choice(tuple(EXPORTS))
         self.say(f"{what} of {self.name(t)}")
         keeps, array = EXPORTS[what](t)
-        self.hold(what, keeps, array, array.__array_interface__["data"][0] if array is not None else 0)
+        address = array.__array_interface__["data"][0] if array is not None else 0
+        self.hold(what, keeps, array, address)
 
     def drop_a_tensor(self) -> Any:
         if len(self.tensors) > 1:
@@ -308,7 +309,8 @@ class Sequence:
             failed = False
         except Exception as error:
             failed = True
-            self.say(f": {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+            first = str(error).splitlines()[0] if str(error) else ""
+            self.say(f": {type(error).__name__}: {first}")
             if found := self.judged(error):
                 return found
         if failed and action in (Sequence.write, Sequence.write_out, Sequence.write_by_index):

@@ -19,8 +19,8 @@ ASIDE = (
 )  # fmt: skip
 # Objects have these without our doing, or Python itself calls them.
 OF_OBJECTS = set(dir(object)) | {
-    "__array_priority__", "__array_ufunc__", "__array_wrap__", "__deepcopy__", "__del__", "__dict__",
-    "__module__", "__weakref__", "__torch_function__", "__slots__",
+    "__array_priority__", "__array_ufunc__", "__array_wrap__", "__deepcopy__", "__del__",
+    "__dict__", "__module__", "__weakref__", "__torch_function__", "__slots__",
 }  # fmt: skip
 OF_OBJECTS -= {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__repr__", "__format__"}
 MOST_ARGUMENTS = 4

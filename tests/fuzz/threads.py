@@ -78,7 +78,7 @@ def action(function: Action) -> Action:
     return function
 
 
-# ---- values ----------------------------------------------------------------------------------------
+# ---- values --------------------------------------------------------------------------------------
 
 
 @action
@@ -164,7 +164,7 @@ def convolution(pool: Pool, rng: random.Random) -> None:
     pool.treadle.nn.functional.conv2d(image, weight)
 
 
-# ---- memory ----------------------------------------------------------------------------------------
+# ---- memory --------------------------------------------------------------------------------------
 
 
 @action
@@ -234,7 +234,7 @@ def memory_format(pool: Pool, rng: random.Random) -> None:
     pool.tensor(rng).t_() if rng.random() < 0.5 else pool.tensor(rng).unsqueeze_(0).squeeze_(0)
 
 
-# ---- gradients -------------------------------------------------------------------------------------
+# ---- gradients -----------------------------------------------------------------------------------
 
 
 @action
@@ -361,7 +361,7 @@ def custom_function(pool: Pool, rng: random.Random) -> None:
     pool.losses[rng.randrange(len(pool.losses))] = F.apply(rng.choice(pool.leaves)).sum()
 
 
-# ---- Python's objects ------------------------------------------------------------------------------
+# ---- Python's objects ----------------------------------------------------------------------------
 
 
 @action
@@ -428,7 +428,7 @@ def collect(pool: Pool, rng: random.Random) -> None:
         gc.collect()
 
 
-# ---- modules and settings --------------------------------------------------------------------------
+# ---- modules and settings ------------------------------------------------------------------------
 
 
 @action

@@ -595,7 +595,9 @@ def test_an_operator_in_place_keeps_the_dtype() -> None:
     x += xp.asarray(2.0)
     x //= 2.0
     assert x is alias and x.tolist() == [1, 1]
-    with pytest.raises(TypeError, match="__iadd__: expected a result of dtype treadle.float32, got"):
+    with pytest.raises(
+        TypeError, match="__iadd__: expected a result of dtype treadle.float32, got"
+    ):
         x += xp.asarray(1.0, dtype=xp.float64)
     with pytest.raises(TypeError):
         x + "1"

@@ -1,8 +1,8 @@
 """Each part of the library used for the first time by two threads at once.
 
 What is made at a first use, modules that are imported late above all, must not be made under a lock
-that the other thread waits for with the interpreter lock in its hand: such a program stands still for
-ever. Each case runs in a process in which nothing was used before.
+that the other thread waits for with the interpreter lock in its hand: such a program stands still
+for ever. Each case runs in a process in which nothing was used before.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ def g(x: treadle.Tensor) -> treadle.Tensor:
 g.register_autograd(lambda ctx, grad: grad, setup_context=lambda ctx, inputs, output: None)
 g(x.clone().requires_grad_()).sum().backward()
 """,
-    "generator": "g = treadle.Generator(); g.manual_seed(1); treadle.rand(3, generator=g); treadle.randn(3)",
+    "generator": "g = treadle.Generator(); g.manual_seed(1); treadle.rand(3, generator=g); "
+    "treadle.randn(3)",
     "seed": "treadle.manual_seed(0); treadle.initial_seed()",
     "module": "repr(treadle.nn.Sequential(treadle.nn.Linear(3, 3), treadle.nn.ReLU())(x))",
     "optimiser": """

@@ -1,4 +1,4 @@
-"""A gradient lies in memory as its parameter does: `p.grad.view(-1)` works where `p.view(-1)` does."""
+"""A gradient lies in memory as its parameter does: `p.grad.view(-1)` works if `p.view(-1)` does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In-place forms: they have the gradients of the functional forms wherever the tensor lies, and each
+"""In-place forms: they have the gradients of the functional forms wherever the tensor lies; each
 name that ends in an underscore counts what it changes.
 """
 
@@ -9,7 +9,7 @@ from typing import Callable
 import pytest
 import treadle
 from treadle.testing.operators import checks
-from treadle.testing.operators.cases import in_suite, pairs, samples_of
+from treadle.testing.operators.cases import in_suite, samples_of
 from treadle.testing.operators.catalogue import Operator, operators
 from treadle.testing.operators.sample import map_arrays, to_tensor
 

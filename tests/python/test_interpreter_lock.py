@@ -1,4 +1,4 @@
-"""Other threads run Python code while the library copies, and while a device keeps a caller waiting;
+"""Other threads run Python code while the library copies and while a device keeps a caller waiting;
 a thread that is at work when the program ends does no harm.
 """
 
@@ -22,7 +22,7 @@ import pytest
 import treadle
 from plugins import alone
 
-# ---- large copies ----------------------------------------------------------------------------------
+# ---- large copies --------------------------------------------------------------------------------
 
 LARGE = 3_000_000
 
@@ -100,10 +100,10 @@ def test_saving_and_loading_let_other_threads_run() -> None:
     assert lets_others_run(lambda: (file.seek(0), treadle.load(file)))
 
 
-# ---- devices ---------------------------------------------------------------------------------------
+# ---- devices -------------------------------------------------------------------------------------
 
-# While `blocked` is set, whatever the backend is asked to do waits; but not for ever, so that a test
-# that fails ends. What waited in vain is counted.
+# While `blocked` is set, whatever the backend is asked to do waits; but not for ever, so that a
+# test that fails ends. What waited in vain is counted.
 BLOCKING = """
 #include <stdatomic.h>
 #include <threads.h>
@@ -261,7 +261,7 @@ def test_a_device_that_blocks_holds_up_its_caller_alone(library: str) -> None:
     assert not failed, "\n".join(failed)
 
 
-# ---- the end of the program ------------------------------------------------------------------------
+# ---- the end of the program ----------------------------------------------------------------------
 
 AT_WORK = {
     "operator": "x.exp().log().sum()",

@@ -1,4 +1,4 @@
-"""Calling again and again takes no more memory: every operator of the model, with gradients and with
+"""Calling again and again takes no more memory: each operator of the model, with gradients and with
 arguments that are refused; modules, losses, optimisers, and what programs do around them.
 
 Measured are the blocks that Python has handed out and the bytes that the C library has.
@@ -33,7 +33,9 @@ TIMES = (20, 20, 200, 400)
 class _MallInfo(ctypes.Structure):
     _fields_ = [
         (name, ctypes.c_size_t)
-        for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
+        for name in (
+            "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
+        )
     ]
 
 
@@ -88,7 +90,7 @@ def assert_flat(call: Callable[[], Any], what: str) -> None:
     assert blocks < 0.5 and taken < 16, f"{what}: each call leaves {blocks} objects, {taken} bytes"
 
 
-# ---- operators -------------------------------------------------------------------------------------
+# ---- operators -----------------------------------------------------------------------------------
 
 
 def calls_of(op: Operator) -> Iterator[tuple[Callable[[], Any], str]]:
@@ -160,7 +162,7 @@ def test_operators(group: int) -> None:
     assert not failed, "\n".join(failed)
 
 
-# ---- modules and losses ----------------------------------------------------------------------------
+# ---- modules and losses --------------------------------------------------------------------------
 
 x = treadle.randn(4, 6)
 active = treadle.randn(4, 6, requires_grad=True)
@@ -278,7 +280,7 @@ def test_optimisers(name: str) -> None:
     assert_flat(lambda: optimiser.load_state_dict(optimiser.state_dict()), f"state of {name}")
 
 
-# ---- programs --------------------------------------------------------------------------------------
+# ---- programs ------------------------------------------------------------------------------------
 
 
 class Exp(treadle.autograd.Function):

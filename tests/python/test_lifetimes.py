@@ -266,7 +266,7 @@ def test_collected_while_others_work(name: str) -> None:
         thread.join()
 
 
-# ---- what is not a cycle goes at once --------------------------------------------------------------
+# ---- what is not a cycle goes at once ------------------------------------------------------------
 
 
 def goes_at_once(make: Callable[[], Any]) -> None:
@@ -336,7 +336,7 @@ def test_outputs_of_functions_and_hooks() -> None:
     goes_at_once(checkpointed)
 
 
-# ---- what is still held stays ----------------------------------------------------------------------
+# ---- what is still held stays --------------------------------------------------------------------
 
 
 def test_what_the_graph_needs_is_not_collected() -> None:

@@ -268,7 +268,10 @@ def test_no_operator_reads_or_writes_what_was_cut_off(op: Operator) -> None:
 
 def run_alone(program: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr[-2000:]
 

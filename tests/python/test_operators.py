@@ -36,7 +36,8 @@ def test_a_kernel_that_nobody_registers_is_named() -> None:
     row, place = mm["dispatch"][0], mm["location"]
     misspelt = {**mm, "dispatch": [{**row, "kernel": "mm_cp"}]}
     assert list(kernel_problems([misspelt])) == [
-        f"expected a kernel 'mm_cp' for aten::mm on the CPU, as {place['file']}:{row['line']} says, "
+        "expected a kernel 'mm_cp' for aten::mm on the CPU, as "
+        f"{place['file']}:{row['line']} says, "
         "got 'mm_cpu'; register it with register_kernels, by this name"
     ]
     left_out = {**mm, "dispatch": [{**row, "key": "remote"}]}

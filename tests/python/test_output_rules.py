@@ -121,7 +121,9 @@ def test_an_out_that_is_a_view_and_does_not_fit_says_so() -> None:
         "add: expected an out of shape (4,), for it is a view and may not take in what lies beside "
         "it, got (2,)"
     )
-    with pytest.raises(RuntimeError, match=r"^linspace: expected an out of shape \(4,\), for it is"):
+    with pytest.raises(
+        RuntimeError, match=r"^linspace: expected an out of shape \(4,\), for it is"
+    ):
         treadle.linspace(1, 4, 4, out=treadle.zeros(10)[:8].view(2, 4)[:, :2])
     assert s.tolist() == [0] * 6
 

@@ -283,7 +283,7 @@ def test_names_that_stay_closed(name):
             treadle.load(pickled(content), weights_only=weights_only)
 
 
-# ---- what is refused, and the remedy --------------------------------------------------------------
+# ---- what is refused, and the remedy -------------------------------------------------------------
 
 ALLOW = (
     "If it is harmless whatever it is called with, allow it with\n"

@@ -75,7 +75,8 @@ def parser() -> argparse.ArgumentParser:
 def build_command(args: argparse.Namespace) -> int:
     """./dev build."""
     environment.prepare()
-    package = bazel.build_package(bazel.Config("asan" if args.asan else "tsan" if args.tsan else ""))
+    config = bazel.Config("asan" if args.asan else "tsan" if args.tsan else "")
+    package = bazel.build_package(config)
     say(f"the package is in {package}")
     if args.wheel:
         say(f"the wheel is {bazel.build_wheel()}")

@@ -167,12 +167,14 @@ def _in_words(package: str, error: ImportError) -> ImportError:
     found = re.search(r"undefined symbol: (\w+)", str(error))
     if not found:
         return error
-    # A function with the tag was declared in an operator's header (codegen/templates/op_header.h.j2).
+    # A function with the tag was declared in an operator's header
+    # (codegen/templates/op_header.h.j2).
     function, tag, arguments = _demangled(found.group(1)).partition("[abi:entry]")
     unseen = ", or its file does not include the header of the operator" if tag else ""
     return ImportError(
         f"{package}: expected a definition of {function}{arguments}, got none; a file with kernels "
-        f"was not compiled with the others{unseen}, or the function is written with other arguments",
+        f"was not compiled with the others{unseen}, or the function is written with other "
+        "arguments",
         name=error.name,
         path=error.path,
     )
