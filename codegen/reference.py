@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Iterable, Mapping
 
-from . import cpp, python_filters
+from . import checks, cpp, python_filters
 from . import model as operator_model
 from .model import Entry, Form, Model
 from .render import environment, write_if_changed
@@ -91,7 +91,7 @@ def kind_text(e: Entry) -> str:
 
 def _condition_words(c: operator_model.Expr) -> str:
     tree = c.tree or {}
-    text = f"`{cpp.check_text(tree, c.text)}`"
+    text = f"`{checks.check_text(tree, c.text)}`"
     if (
         tree.get("op") == "binary"
         and tree["operator"] in _OPERATORS

@@ -19,7 +19,7 @@ from typing import Any, Callable, Iterable, Mapping
 
 import jinja2
 
-from . import autograd_filters, cpp, python_filters
+from . import autograd_filters, checks, cpp, python_filters
 from . import model as operator_model
 from .library import TREE, Library
 from .model import Entry, Model
@@ -69,7 +69,7 @@ def environment() -> jinja2.Environment:
         keep_trailing_newline=True,
     )
     env.filters["c_string"] = c_string
-    for name, value in vars(cpp).items():
+    for name, value in (vars(cpp) | vars(checks)).items():
         if callable(value) and not name.startswith("_"):
             env.filters[name] = value
     env.tests["has_cpu_kernels"] = cpp.has_cpu_kernels
