@@ -61,11 +61,17 @@ void embedding_dense_backward_cpu(const Tensor& grad_output, const Tensor& indic
           for (int64_t k = 0; k < width; ++k) sum[k] += static_cast<C>(g[k]);
         });
       }
-      const auto divisor =
-          static_cast<wide_type<C>>(scale_grad_by_freq && last > first ? last - first : 1);
-      sums.take([&, of_row = to + row * width](int64_t k, wide_type<C> sum) {
-        of_row[k] = static_cast<T>(static_cast<C>(sum / divisor));
-      });
+      T* const of_row = to + row * width;
+      if (first == last) {
+        std::fill_n(of_row, width, T(0));
+      } else if (scale_grad_by_freq) {
+        sums.take([of_row, uses_of_row = last - first](int64_t k, auto sum) {
+          of_row[k] = static_cast<T>(static_cast<C>(sum / static_cast<decltype(sum)>(uses_of_row)));
+        });
+      } else {
+        sums.take(
+            [of_row](int64_t k, auto sum) { of_row[k] = static_cast<T>(static_cast<C>(sum)); });
+      }
     }
   });
 }

@@ -74,7 +74,9 @@ inline wide_type<C> long_sum(int64_t n, F&& term) {
 //
 //   ColumnSums<C> sums(width);
 //   for (...) sums.add_row([&](C* sum) { for (int64_t k = 0; k < width; ++k) sum[k] += row[k]; });
-//   sums.take([&](int64_t k, wide_type<C> sum) { out[k] = sum; });    // and begins anew
+//   sums.take([&](int64_t k, auto sum) { out[k] = sum; });    // and begins anew
+//
+// The sums are of C where there are so few rows that C holds all of them, else of wide_type<C>.
 template <class C>
 class ColumnSums {
   using W = wide_type<C>;
@@ -91,23 +93,33 @@ class ColumnSums {
 
   template <class F>
   void take(F&& put) {
-    const size_t width = run_.size();
+    take_all([&put, width = width()](const auto* sums) {
+      for (int64_t k = 0; k < width; ++k) put(k, sums[k]);
+    });
+  }
+
+  // The same with a pointer to all of them.
+  template <class F>
+  void take_all(F&& use) {
     if (many_) {
-      for (size_t k = 0; k < width; ++k)
-        put(static_cast<int64_t>(k), total_[k] + static_cast<W>(run_[k]));
+      end_run();
+      use(static_cast<const W*>(total_.data()));
       std::fill(total_.begin(), total_.end(), W(0));
     } else {
-      for (size_t k = 0; k < width; ++k) put(static_cast<int64_t>(k), static_cast<W>(run_[k]));
+      use(static_cast<const C*>(run_.data()));
+      std::fill(run_.begin(), run_.end(), C(0));
     }
-    std::fill(run_.begin(), run_.end(), C(0));
     rows_ = 0;
     many_ = false;
   }
 
  private:
+  int64_t width() const { return static_cast<int64_t>(run_.size()); }
   void end_run() {
     if (total_.empty()) total_.assign(run_.size(), W(0));
-    for (size_t k = 0; k < run_.size(); ++k) total_[k] += static_cast<W>(run_[k]);
+    W* const total = total_.data();
+    const C* const run = run_.data();
+    for (int64_t k = 0; k < width(); ++k) total[k] += static_cast<W>(run[k]);
     std::fill(run_.begin(), run_.end(), C(0));
     rows_ = 0;
     many_ = true;
