@@ -8,15 +8,17 @@
 namespace treadle::python::detail {
 namespace {
 
-// Names that callers may use instead of a parameter's own: those of NumPy, and `input` for the
-// first tensor.
+// Names that callers may use instead of a parameter's own: those of NumPy, `input` for the first
+// tensor, and those of PyTorch's `split`.
 struct Alias {
   const char* name;
   const char* alias;
 };
-constexpr Alias kAliases[] = {{"self", "input"}, {"dim", "axis"}, {"keepdim", "keepdims"},
-                              {"self", "x"},     {"self", "a"},   {"self", "x1"},
-                              {"input", "x"},    {"other", "x2"}};
+constexpr Alias kAliases[] = {{"self", "input"},       {"dim", "axis"},
+                              {"keepdim", "keepdims"}, {"self", "x"},
+                              {"self", "a"},           {"self", "x1"},
+                              {"input", "x"},          {"other", "x2"},
+                              {"self", "tensor"},      {"split_size", "split_size_or_sections"}};
 
 void intern_names(Function& function) {
   size_t total = 0;

@@ -90,7 +90,6 @@ from treadle.functional import (
     nonzero,
     norm,
     numel,
-    split,
     typename,
     unique,
     unique_consecutive,

@@ -94,13 +94,6 @@ def _asked_for(
     return values if len(results) == 1 else tuple(results)
 
 
-def split(
-    tensor: Tensor, split_size_or_sections: Union[int, Sequence[int]], dim: int = 0
-) -> Tuple[Tensor, ...]:
-    """Views of pieces along `dim`: of so many entries each, or of each of the sizes in a list."""
-    return tensor.split(split_size_or_sections, dim)
-
-
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: Optional[bool] = None) -> Tensor:
     """A tensor over the memory of another library's, through DLPack; on `device`, if one is given.
     With `copy=True` it is over memory of its own; BufferError with `copy=False` where the device
@@ -235,6 +228,6 @@ def _install_methods() -> None:
 _make_overridable(
     __name__,
     """histogramdd is_complex is_conj is_floating_point is_neg is_nonzero is_same_size is_signed
-    nonzero norm numel split unique unique_consecutive unravel_index""".split(),
+    nonzero norm numel unique unique_consecutive unravel_index""".split(),
 )
 _install_methods()
