@@ -103,7 +103,8 @@ const Tensor* find_simple(Promote promote, TensorRefs inputs, ArrayRef<Scalar> s
   }
   const int rank = kind_rank(dtype);
   for (const Scalar& s : scalars) {
-    if (scalar_rank(s) > rank || s.exceeds_int64() || !holds(dtype, s)) return nullptr;
+    if (scalar_rank(s) > rank || s.exceeds_int64()) return nullptr;
+    if (rank == scalar_rank(s) && !holds(dtype, s)) return nullptr;
   }
   if (rank < 2 && promote == Promote::Float) return nullptr;
   // 16-bit comparisons round their scalars first, which is left to the general path.
