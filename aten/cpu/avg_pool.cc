@@ -2,6 +2,7 @@
 //
 // The rows under a window are added up, all columns at once, then the columns of each window.
 #include <optional>
+#include <type_traits>
 
 #include "aten/cpu/long_sums.h"
 #include "aten/cpu/pool_windows.h"
@@ -41,15 +42,37 @@ void for_rows(const PoolPlanes& p, const PoolAxes& axes, int64_t z, int64_t y, F
   }
 }
 
+// One row of means of the windows (z, y) over the sums of their rows.
+template <class S, class T, class Sum>
+void put_means(const S* columns, int64_t windows, const PoolAxes& axes, const Divisor& divisor,
+               int64_t z, int64_t y, T* to, Sum sum_of) {
+  for (int64_t x = 0; x < windows; ++x) {
+    const int64_t first = axes[2].begin[x];
+    const auto sum = sum_of(columns + first, axes[2].end[x] - first);
+    to[x] = static_cast<T>(static_cast<compute_type<T>>(
+        sum / static_cast<std::remove_cv_t<decltype(sum)>>(divisor.at(axes, z, y, x))));
+  }
+}
+
 template <class T>
 void avg_pool(const Tensor& self, const PoolPlanes& p, const PoolAxes& axes, const Divisor& divisor,
               const Tensor& out) {
   using C = compute_type<T>;
   const Tensor input = aten::contiguous(self);
   const int64_t width = p.in[2];
+  bool narrow = true;
+  for (int64_t x = 0; x < p.out[2]; ++x) narrow = narrow && axes[2].count(x) <= kSumRun;
+  const auto few_columns = [](const auto* columns, int64_t count) {
+    std::remove_cvref_t<decltype(*columns)> sum = 0;
+    for (int64_t k = 0; k < count; ++k) sum += columns[k];
+    return sum;
+  };
+  const auto many_columns = [](const auto* columns, int64_t count) {
+    using S = std::remove_cvref_t<decltype(*columns)>;
+    return long_sum<S>(count, [=](int64_t k) { return columns[k]; });
+  };
   p.for_each([&](int64_t begin, int64_t end) {
     ColumnSums<C> rows(width);
-    std::vector<wide_type<C>> columns(static_cast<size_t>(width));
     for (int64_t n = begin; n < end; ++n) {
       const T* plane = input.data_as<T>() + n * p.in_size();
       T* to = out.data_as<T>() + n * p.out_size();
@@ -61,36 +84,51 @@ void avg_pool(const Tensor& self, const PoolPlanes& p, const PoolAxes& axes, con
               for (int64_t x = 0; x < width; ++x) sums[x] += static_cast<C>(from[x]);
             });
           });
-          rows.take([&](int64_t x, wide_type<C> sum) { columns[x] = sum; });
-          for (int64_t x = 0; x < p.out[2]; ++x) {
-            wide_type<C> sum = 0;
-            for (int64_t k = axes[2].begin[x]; k < axes[2].end[x]; ++k) sum += columns[k];
-            to[x] = static_cast<T>(static_cast<C>(sum / divisor.at(axes, z, y, x)));
-          }
+          rows.take_all([&](const auto* columns) {
+            if (narrow)
+              put_means(columns, p.out[2], axes, divisor, z, y, to, few_columns);
+            else
+              put_means(columns, p.out[2], axes, divisor, z, y, to, many_columns);
+          });
         }
       }
     }
   });
 }
 
-template <class T>
-void avg_pool_grad(const Tensor& grad, const PoolPlanes& p, const PoolAxes& axes,
-                   const Divisor& divisor, const Tensor& out) {
+// How many windows an element may be in.
+int64_t most_windows(const PoolAxes& axes) {
+  int64_t most = 1;
+  for (const auto& axis : axes) {
+    const int64_t windows = static_cast<int64_t>(axis.begin.size());
+    int64_t meet = 1;
+    for (int64_t first = 0, last = 0; last < windows; ++last) {
+      while (axis.end[first] <= axis.begin[last] && first < last) ++first;
+      meet = std::max(meet, last - first + 1);
+    }
+    most *= std::min(meet, kSumRun + 1);
+  }
+  return most;
+}
+
+// S: what the sums of shares are kept in.
+template <class T, class S>
+void add_shares(const Tensor& grad, const PoolPlanes& p, const PoolAxes& axes,
+                const Divisor& divisor, const Tensor& out) {
   using C = compute_type<T>;
   const Tensor g = aten::contiguous(grad);
   const int64_t width = p.in[2];
   p.for_each([&](int64_t begin, int64_t end) {
-    // An element may be in as many windows as there are.
-    std::vector<wide_type<C>> columns(static_cast<size_t>(width)),
-        sums(static_cast<size_t>(p.in_size()));
+    std::vector<S> columns(static_cast<size_t>(width)), sums(static_cast<size_t>(p.in_size()));
     for (int64_t n = begin; n < end; ++n) {
       const T* from = g.data_as<T>() + n * p.out_size();
-      std::fill(sums.begin(), sums.end(), 0);
+      std::fill(sums.begin(), sums.end(), S(0));
       for (int64_t z = 0; z < p.out[0]; ++z) {
         for (int64_t y = 0; y < p.out[1]; ++y, from += p.out[2]) {
-          std::fill(columns.begin(), columns.end(), 0);
+          std::fill(columns.begin(), columns.end(), S(0));
           for (int64_t x = 0; x < p.out[2]; ++x) {
-            const auto share = static_cast<C>(from[x]) / divisor.at(axes, z, y, x);
+            const S share =
+                static_cast<S>(static_cast<C>(from[x])) / static_cast<S>(divisor.at(axes, z, y, x));
             for (int64_t k = axes[2].begin[x]; k < axes[2].end[x]; ++k) columns[k] += share;
           }
           for_rows(p, axes, z, y, [&, to = sums.data()](int64_t row) {
@@ -99,9 +137,19 @@ void avg_pool_grad(const Tensor& grad, const PoolPlanes& p, const PoolAxes& axes
         }
       }
       std::transform(sums.begin(), sums.end(), out.data_as<T>() + n * p.in_size(),
-                     [](wide_type<C> sum) { return static_cast<T>(static_cast<C>(sum)); });
+                     [](S sum) { return static_cast<T>(static_cast<C>(sum)); });
     }
   });
+}
+
+template <class T>
+void avg_pool_grad(const Tensor& grad, const PoolPlanes& p, const PoolAxes& axes,
+                   const Divisor& divisor, const Tensor& out) {
+  using C = compute_type<T>;
+  if (most_windows(axes) <= kSumRun)
+    add_shares<T, C>(grad, p, axes, divisor, out);
+  else
+    add_shares<T, wide_type<C>>(grad, p, axes, divisor, out);
 }
 
 template <class T>
