@@ -32,6 +32,16 @@ namespace {
   return i;
 }
 
+[[gnu::target("avx512f")]] int64_t float_to_double(const char* src, char* dst, int64_t n) {
+  int64_t i = 0;
+#pragma GCC unroll 4
+  for (; i + 8 <= n; i += 8) {
+    const __m256 f = _mm256_loadu_ps(reinterpret_cast<const float*>(src + 4 * i));
+    _mm512_storeu_pd(reinterpret_cast<double*>(dst + 8 * i), _mm512_cvtps_pd(f));
+  }
+  return i;
+}
+
 // Elements of four bytes from every second place, and to every second: as much as vectors can do
 // without a look behind the last one; return how many.
 [[gnu::target("avx2")]] int64_t from_every_second(const char* src, char* dst, int64_t n) {
@@ -97,6 +107,8 @@ void convert_loop(const char* src, int64_t src_stride, char* dst, int64_t dst_st
       if (chosen_target > 0) i = half_to_float(src, dst, n);
     } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, Half>) {
       if (chosen_target > 0) i = float_to_half(src, dst, n);
+    } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, double>) {
+      if (chosen_target > 1) i = float_to_double(src, dst, n);
     }
     const From* const s = reinterpret_cast<const From*>(src);
     To* const d = reinterpret_cast<To*>(dst);

@@ -22,6 +22,8 @@ constexpr int64_t kBands = 16;         // bands of columns, between which rows a
 constexpr int64_t kChunk = 64 * 1024;  // elements of a parallel chunk; a multiple of kPiece
 constexpr int64_t kLine = 64;          // bytes that memory answers with
 constexpr int64_t kMaxItem = 16;
+constexpr int64_t kLanes = 128;            // accumulators that converted elements are stepped into
+constexpr int64_t kConverted = 16 * 1024;  // bytes of converted elements that stay at hand
 
 // Combines results of pieces in pairs, as they come: the n-th carries like a binary counter.
 class Cascade {
@@ -111,7 +113,8 @@ class Reduction {
         item_(item_size(call.compute)),
         load_(converter(call.in_dtype, call.compute)),
         store_(converter(call.compute, call.out_dtype)),
-        same_type_(call.in_dtype == call.compute) {}
+        same_type_(call.in_dtype == call.compute),
+        width_(same_type_ ? kWidth : std::min(kWidth, kConverted / kRowsAtOnce / item_)) {}
 
   void run() const {
     if (call_.reduced == 0) return fill_empty();
@@ -149,6 +152,35 @@ class Reduction {
 
   // ---- each output a fold ----
 
+  // Converts the next n elements.
+  void read(const char* base, Walk& in, int64_t n, char* buffer) const {
+    for (int64_t done = 0; done < n;) {
+      const int64_t count = std::min(n - done, in.left());
+      load_(base + in.offset(), call_.reduced_in_strides.back(), buffer + done * item_, item_,
+            count);
+      done += count;
+      in.advance(count);
+    }
+  }
+
+  // *acc = the fold of the next n elements. They are stepped as rows, whose accumulators do not
+  // wait for one another. For types of 8 bytes and more: float's error would grow with n.
+  void fold_converted(const char* base, Walk& in, int64_t n, char* acc) const {
+    constexpr int64_t kRows = kRowsAtOnce * kLanes;
+    alignas(64) char lanes[kLanes * kMaxItem], buffer[kRows * kMaxItem];
+    const void* rows[kRowsAtOnce];
+    for (int r = 0; r < kRowsAtOnce; ++r) rows[r] = buffer + r * kLanes * item_;
+    f_.init(lanes, kLanes);
+    for (; n >= kRows; n -= kRows) {
+      read(base, in, kRows, buffer);
+      f_.outer_rows(lanes, rows, kLanes);
+    }
+    read(base, in, n, buffer);
+    for (int64_t done = 0; done < n; done += kLanes)
+      f_.outer(lanes, buffer + done * item_, std::min(kLanes, n - done));
+    f_.inner(acc, lanes, kLanes);
+  }
+
   // *acc = the fold of elements [begin, end) of the output whose first element is at `base`.
   void fold(const char* base, int64_t begin, int64_t end, char* acc) const {
     const bool direct = same_type_ && call_.reduced_in_strides.back() == item_;
@@ -156,9 +188,15 @@ class Reduction {
       f_.inner(acc, base + begin * item_, end - begin);
       return;
     }
-    Cascade cascade(f_, 1, item_);
     Walk in(call_.reduced_sizes, call_.reduced_in_strides, begin);
+    if (!same_type_ && item_ >= 8 && f_.init != nullptr && end - begin >= kRowsAtOnce * kLanes)
+      return fold_converted(base, in, end - begin, acc);
     alignas(64) char buffer[kPiece * kMaxItem];
+    if (!same_type_ && call_.reduced_sizes.size() == 1 && end - begin <= kPiece) {
+      read(base, in, end - begin, buffer);
+      return f_.inner(acc, buffer, end - begin);
+    }
+    Cascade cascade(f_, 1, item_);
     bool many = false;
     for (int64_t at = begin; at < end;) {
       const int64_t n = std::min(kPiece, end - at);
@@ -166,13 +204,7 @@ class Reduction {
       if (direct && in.left() >= n) {
         in.advance(n);
       } else {
-        for (int64_t done = 0; done < n;) {
-          const int64_t count = std::min(n - done, in.left());
-          load_(base + in.offset(), call_.reduced_in_strides.back(), buffer + done * item_, item_,
-                count);
-          done += count;
-          in.advance(count);
-        }
+        read(base, in, n, buffer);
         piece = buffer;
       }
       f_.inner(acc, piece, n);
@@ -252,13 +284,18 @@ class Reduction {
       if (!fresh) f_.init(acc, width);
       while (at < last) {
         const char* row = base + in.offset();
-        if (direct && !fresh && last - at >= kRowsAtOnce) {
+        if (!fresh && (direct || !same_type_) && last - at >= kRowsAtOnce) {
           const void* rows[kRowsAtOnce];
-          for (const void*& each : rows) {
-            each = base + in.offset();
+          for (int r = 0; r < kRowsAtOnce; ++r) {
+            rows[r] = base + in.offset();
             in.advance(1);
+            if (direct) continue;
+            char* const converted = buffer + r * width * item_;
+            load_(static_cast<const char*>(rows[r]), stride, converted, item_, width);
+            rows[r] = converted;
           }
-          step_together(rows, in.left() >= kRowsAtOnce ? base + in.offset() : nullptr, width, acc);
+          const bool ask = direct && in.left() >= kRowsAtOnce;
+          step_together(rows, ask ? base + in.offset() : nullptr, width, acc);
           at += kRowsAtOnce;
           continue;
         }
@@ -282,18 +319,18 @@ class Reduction {
   }
 
   void run_outer() const {
-    // A unit is up to kWidth outputs of one row of the kept dimensions; long folds are cut into
+    // A unit is up to width_ outputs of one row of the kept dimensions; long folds are cut into
     // chunks of rows.
     const int64_t row = call_.kept_sizes.back(), rows = call_.outputs / row;
-    const int64_t blocks = (row + kWidth - 1) / kWidth, units = rows * blocks;
-    const int64_t width = std::min(row, kWidth);
+    const int64_t blocks = (row + width_ - 1) / width_, units = rows * blocks;
+    const int64_t width = std::min(row, width_);
     const int64_t chunk_rows =
         std::max<int64_t>(kRowsPerPiece, kChunk / width / kRowsPerPiece * kRowsPerPiece);
     const int64_t chunks = (call_.reduced + chunk_rows - 1) / chunk_rows;
     const auto place = [&](int64_t unit, int64_t* first, int64_t* n) {
-      const int64_t at = unit % blocks * kWidth;
+      const int64_t at = unit % blocks * width_;
       *first = unit / blocks * row + at;
-      *n = std::min(kWidth, row - at);
+      *n = std::min(width_, row - at);
     };
     if (chunks == 1) {
       parallel_for(units, std::max<int64_t>(1, kChunk / 2 / (width * call_.reduced)),
@@ -343,6 +380,7 @@ class Reduction {
   ConvertFn* load_;
   ConvertFn* store_;
   bool same_type_;
+  int64_t width_;  // kWidth, or less where elements are converted first
 };
 
 }  // namespace
