@@ -336,7 +336,7 @@ def method_declaration(e: Entry, form: Form) -> str:
     return ", ".join(text for text, a in zip(texts, e.args) if not _is_self(a))
 
 
-def method_arguments(e: Entry, form: Form) -> str:
+def method_arguments(e: Entry) -> str:
     return ", ".join("*this" if _is_self(a) else plain_name(a.name) for a in e.args)
 
 

@@ -97,7 +97,8 @@ void check_status_of(const Operator& op, treadle_status status) {
 
 // Calls the kernel with the whole stack; results that it makes take the stack's place. False where
 // the kernel declines: the stack is as it was.
-bool call_kernel(const Operator& op, const Kernel& kernel, Stack& stack) {
+template <class Check>
+bool call_kernel(const Operator& op, const Kernel& kernel, Stack& stack, Check&& check_it) {
   const Depth depth(op);
   const BorrowedValues arguments(stack);
   std::vector<treadle_value> results(kernel.returns ? kernel.schema.returns.size() : 0);
@@ -105,7 +106,7 @@ bool call_kernel(const Operator& op, const Kernel& kernel, Stack& stack) {
   const treadle_status status = kernel.function(kernel.context, arguments.data(), arguments.size(),
                                                 results.data(), results.size());
   if (status == TREADLE_DECLINED) return false;
-  check_status_of(op, status);
+  check_it(status);
   Stack made;
   for (size_t i = 0; i < results.size(); ++i)
     made.push_back(adopted(results[i], kernel.schema.returns[i].type));
@@ -115,8 +116,7 @@ bool call_kernel(const Operator& op, const Kernel& kernel, Stack& stack) {
 
 // A result that a kernel of a device made must be a new tensor of that device.
 void check_result(const Operator& op, const Value& result, Device device, const Stack& arguments) {
-  if (!result.is<Tensor>()) return;
-  const Tensor& t = result.as<Tensor>();
+  const Tensor t = result.is<Tensor>() ? result.as<Tensor>() : Tensor();
   check<ErrorKind::Runtime>(t.defined() && t.device() == device, op.info().base_name,
                             ": expected its kernel to return a tensor on ", device, ", got ",
                             t.defined() ? str("one on ", t.device()) : std::string("none"));
@@ -130,12 +130,16 @@ void run_kernel(const Operator& op, Stack& stack) {
   const Device device = device_in(stack);
   const Kernel& kernel = kernel_at(place, op, device.type);
   const Stack arguments = kernel.returns ? stack : Stack();
-  if (!call_kernel(op, kernel, stack)) {
+  const auto check_it = [&](treadle_status status) { check_status_of(op, status); };
+  if (!call_kernel(op, kernel, stack, check_it)) {
     cpu_fallback(op, stack);
     return;
   }
   count_answer(device.type, op, Answer::Native);
-  for (const Value& result : stack) check_result(op, result, device, arguments);
+  for (size_t i = 0; i < stack.size(); ++i) {
+    const schema::Type& type = kernel.schema.returns[i].type;
+    if (type.is_tensor() && !type.list) check_result(op, stack[i], device, arguments);
+  }
 }
 template <size_t... place>
 constexpr std::array<BoxedKernel, kPlaces> run_kernels(std::index_sequence<place...>) {
@@ -163,7 +167,8 @@ bool makes_results(const Operator& op) { return op.info().kind == OperatorKind::
 
 void run_defined(void* context, const Operator& op, Stack& stack) {
   check<ErrorKind::NotImplemented>(
-      call_kernel(op, *static_cast<const Kernel*>(context), stack), op.info().base_name,
+      call_kernel(op, *static_cast<const Kernel*>(context), stack, &check_status),
+      op.info().base_name,
       ": expected the operator's own function to compute the call, got one that declines");
 }
 

@@ -328,11 +328,8 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
       run([&] { return aten::copy_(selection.view, source); }, selection.view);
       return 0;
     }
-    run(
-        [&] {
-          return aten::index_put_(selection.view, selection.lookups,
-                                  convert_to(given, tensor.dtype(), tensor.device()));
-        },
+    const Tensor values = convert_to(given, tensor.dtype(), tensor.device());
+    run([&] { return aten::index_put_(selection.view, selection.lookups, values); },
         selection.view);
     return 0;
   });

@@ -31,6 +31,7 @@ from treadle._checkpoint_names import ALLOW, Entry, expect, give_state
 from treadle._checkpoint_paths import PACKAGE_IN_FILES, PUBLIC_MODULES, class_named, module_here
 from treadle.nn.modules.conv import _ConvNd
 from treadle.nn.modules.module import Module
+from treadle.nn.modules.rnn import RNNBase
 from treadle.optim.adamw import AdamW
 from treadle.optim.optimizer import Optimizer
 
@@ -50,6 +51,7 @@ _PARTS = ("nn", "optim", "utils.data", "distributions", "amp")
 _OWN_SETTERS = (
     Module.__setstate__,
     _ConvNd.__setstate__,
+    RNNBase.__setstate__,
     Optimizer.__setstate__,
     AdamW.__setstate__,
 )
@@ -200,6 +202,9 @@ def _set_state_of_module(module: Module, state: Any) -> None:
     expect(type(state) is dict, "expected a dictionary of a layer's attributes")
     # A file of an older version lacks attributes that came later.
     fresh = vars(Module()) | ({"padding_mode": "zeros"} if isinstance(module, _ConvNd) else {})
+    if isinstance(module, RNNBase):
+        # PyTorch's lists of the weights, which are here in `_parameters` alone.
+        state = {k: v for k, v in state.items() if not k.startswith("_flat_weight")}
     state = state | {name: value for name, value in fresh.items() if name not in state}
     for name, empty in vars(Module()).items():
         given = state[name]

@@ -162,9 +162,9 @@ def test_functions_of_several_arrays(a: str, b: str) -> None:
 
 @pytest.mark.parametrize("signed", SIGNED)
 def test_no_integer_holds_both(signed: str) -> None:
-    for call in (xp.result_type, xp.can_cast):
-        with pytest.raises(TypeError, match="cast one of them first"):
-            call(dtype(signed), xp.uint64)
+    with pytest.raises(TypeError, match="cast one of them first"):
+        xp.result_type(dtype(signed), xp.uint64)
+    assert not xp.can_cast(dtype(signed), xp.uint64) and not xp.can_cast(xp.uint64, dtype(signed))
     with pytest.raises(TypeError, match="cast one of them first"):
         xp.add(ones((2,), "uint64"), ones((2,), signed))
 
@@ -278,10 +278,10 @@ def test_operators_promote_arrays(function: str) -> None:
 
 @pytest.mark.parametrize("a, b", [p for p in PROMOTIONS if "bool" not in p])
 def test_in_place_keeps_the_dtype(a: str, b: str) -> None:
-    """A result of another kind than the array it goes into is refused, and changes nothing."""
+    """A result of another dtype than the array it goes into is refused, and changes nothing."""
     x = ones((2,), a)
-    if a in FLOATS and b in COMPLEX:
-        with pytest.raises(RuntimeError, match="add"):
+    if (x + ones((2,), b)).dtype != dtype(a):
+        with pytest.raises(TypeError, match="__iadd__: expected a result of dtype"):
             x += ones((2,), b)
         assert x.dtype == dtype(a) and x.tolist() == [1, 1]
     else:

@@ -173,19 +173,23 @@ def _undeclared(op: Operator, dtype: str) -> tuple[list[Any], dict[str, Any], st
             return wanted
         return map_arrays(value, lambda a: to_tensor(a, declared).to(wanted))
 
-    def keep_or_convert(a: np.ndarray) -> Any:
-        t = to_tensor(a, declared)
-        return t.to(wanted) if t.dtype == getattr(treadle, declared) else t
+    rows = op.json.get("argument_dtypes") or {}
 
-    place = next((i for i, a in enumerate(op.args) if a["name"] == named), -1)
-    args = [
-        undeclare(v) if i == place else map_arrays(v, keep_or_convert)
-        for i, v in enumerate(sample.args)
-    ]
-    kwargs = {
-        k: undeclare(v) if k == named else map_arrays(v, keep_or_convert)
-        for k, v in sample.kwargs.items()
-    }
+    def changed(name: str, value: Any) -> Any:
+        """Others go with it, but for those whose dtypes the entry says by themselves."""
+        if name == named:
+            return undeclare(value)
+        may_go_with = name not in rows or rows[name]["same"] or dtype in rows[name]["dtypes"]
+
+        def keep_or_convert(a: np.ndarray) -> Any:
+            t = to_tensor(a, declared)
+            goes = may_go_with and t.dtype == getattr(treadle, declared)
+            return t.to(wanted) if goes else t
+
+        return map_arrays(value, keep_or_convert)
+
+    args = [changed(a["name"], v) for a, v in zip(op.args, sample.args)]
+    kwargs = {name: changed(name, v) for name, v in sample.kwargs.items()}
     return args, kwargs, f"{named} of a dtype" if named in tensor_names else named
 
 
