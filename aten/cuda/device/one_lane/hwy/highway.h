@@ -37,6 +37,10 @@ template <class D, class T>
 HWY_INLINE Vec<D> Set(D, T v) {
   return static_cast<Vec<D>>(v);
 }
+template <class D>
+HWY_INLINE Vec<D> Zero(D) {
+  return Vec<D>(0);
+}
 template <class D, class T>
 HWY_INLINE Vec<D> Load(D, const T* p) {
   return *p;
@@ -132,8 +136,14 @@ HWY_INLINE bool Or(bool a, bool b) { return a || b; }
 HWY_INLINE bool Xor(bool a, bool b) { return a != b; }
 HWY_INLINE bool AndNot(bool a, bool b) { return !a && b; }
 HWY_INLINE int32_t And(int32_t a, int32_t b) { return a & b; }
+HWY_INLINE uint32_t And(uint32_t a, uint32_t b) { return a & b; }
 HWY_INLINE uint64_t And(uint64_t a, uint64_t b) { return a & b; }
+HWY_INLINE uint32_t Or(uint32_t a, uint32_t b) { return a | b; }
 HWY_INLINE uint64_t Or(uint64_t a, uint64_t b) { return a | b; }
+template <class D>
+HWY_INLINE bool RebindMask(D, bool m) {
+  return m;
+}
 template <class D>
 HWY_INLINE bool AllTrue(D, bool m) {
   return m;
