@@ -136,7 +136,7 @@ SEQUENCE_FAULTS = {
     "writes beside": """
 def add_(self, other, right=treadle.Tensor.add_):
     if self.numel() and self.storage_offset():
-        self.as_strided((1,), (1,), 0).zero_().bitwise_not_()
+        self.as_strided((1,), (1,), 0).fill_(97)
     return right(self, other)
 treadle.Tensor.add_ = add_
 """,
@@ -154,11 +154,11 @@ def test_finds_what_is_wrong_in_a_sequence(fault: str, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         "import ctypes, treadle\n" + SEQUENCE_FAULTS[fault]
     )
-    done = run(tmp_path, "--sequences", "100", "--seed", "1")
+    done = run(tmp_path, "--sequences", "100", "--seed", "2")
     assert done.returncode == 1 and fault in done.stdout, done.stdout[-2000:] + done.stderr[-2000:]
     first = next(line for line in done.stdout.splitlines() if line.startswith("sequence "))
     number = first.split()[1].rstrip(":")
-    again = run(tmp_path, "--sequences", "1", "--seed", "1", "--first", number)
+    again = run(tmp_path, "--sequences", "1", "--seed", "2", "--first", number)
     assert again.returncode == 1 and fault in again.stdout
 
 
