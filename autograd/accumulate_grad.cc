@@ -13,8 +13,9 @@
 namespace treadle::autograd {
 namespace {
 
-// Who adds to the gradient of a tensor: one backward pass at a time. An operator may run code of
-// the program's, which may go backward itself, so the lock may be taken again by the same thread.
+// The lock under which one backward pass at a time adds to the gradient of a tensor. An operator
+// may run code of the program's, which may go backward itself, so the lock may be taken again by
+// the same thread.
 std::recursive_mutex& adding_to(const Tensor& t) {
   static std::array<std::recursive_mutex, 64> all;
   return all[reinterpret_cast<uintptr_t>(t.impl()) / alignof(std::max_align_t) % all.size()];

@@ -26,7 +26,7 @@ void remove_retain_hook(const Edge& maker) {
       [&](const HookList<TensorHook>::Entry& e) { return e.input_nr == maker.input_nr; });
 }
 
-// What made the tensor, as the meta says it now.
+// The edge to the node that made the tensor, as the meta says it now.
 Edge maker_in(const AutogradMeta& meta) {
   const std::lock_guard lock(meta.lock);
   return {meta.grad_fn, meta.output_nr};

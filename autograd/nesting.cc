@@ -1,4 +1,4 @@
-// What is left of the stack, by the address of a local variable.
+// Measures the rest of the stack by the address of a local variable.
 #include "autograd/nesting.h"
 
 #include <pthread.h>

@@ -12,7 +12,7 @@ namespace treadle::autograd {
 class SpinLock {
  public:
   SpinLock() = default;
-  // What contains a lock may be moved while nobody else knows it; the lock stays behind.
+  // An object with a lock may be moved while nobody else knows it; the lock stays behind.
   SpinLock(SpinLock&&) noexcept {}
   SpinLock& operator=(SpinLock&&) noexcept { return *this; }
 

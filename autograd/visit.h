@@ -1,4 +1,4 @@
-// What a tensor keeps alive that belongs to another language: the hooks of the tensor and of its
+// Visits objects of another language that a tensor keeps alive: the hooks of the tensor and of its
 // graph, the contexts of custom functions, what pack hooks returned. A garbage collector asks, to
 // find a cycle that leads through them.
 //

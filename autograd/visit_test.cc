@@ -1,4 +1,4 @@
-// What a tensor alone keeps alive: told once, by the one who holds it.
+// Objects that a tensor alone keeps alive are visited once, through the one who holds them.
 #include "autograd/visit.h"
 
 #include <map>

@@ -1,6 +1,6 @@
 // WeakTensor: a way to a tensor that does not keep it alive, for use from any thread.
 //
-//   const auto weak = weak_of(t);
+//   const auto weak = std::make_shared<WeakTensor>(t.impl());
 //   if (const Tensor alive = weak->lock(); alive.defined()) ...
 #pragma once
 

@@ -236,7 +236,7 @@ class BlockSums {
 
  public:
   explicit BlockSums(int64_t size) : run_(static_cast<size_t>(size), C(0)) {}
-  // What the next block adds to.
+  // The sums so far, to which the next block adds.
   C* next() {
     if (blocks_++ == kSumRun) {
       if (total_.empty()) total_.assign(run_.size(), W(0));

@@ -75,7 +75,7 @@ class Walk {
       const Tensor& t = sides_[s].list[place];
       if (plain ? !t.is_contiguous() : t.strides() != strides) return false;
       memory[s] = reinterpret_cast<uintptr_t>(t.data());
-      // What has no gaps lies from its first element on, as long as all others here.
+      // A tensor without gaps lies from its first element on, as long as all others here.
       for (size_t k = 0; k < s; ++k) {
         if (sides_[k].list.empty() || !(sides_[s].written || sides_[k].written)) continue;
         if (memory[k] < memory[s] + bytes && memory[s] < memory[k] + bytes) return false;

@@ -18,7 +18,7 @@ namespace treadle::cpu {
 inline constexpr int64_t kSumLanes = 8;
 inline constexpr int64_t kSumRun = 16;
 
-// What sums of many elements of T are kept in.
+// The type in which sums of many elements of T are kept.
 template <class T>
 struct WideType {
   using type = T;

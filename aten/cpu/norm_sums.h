@@ -1,4 +1,4 @@
-// What the normalisations share: parameters that may be absent, and how rows are shared out.
+// Shared by the normalisations: parameters that may be absent, and how rows are shared out.
 #pragma once
 
 #include <algorithm>

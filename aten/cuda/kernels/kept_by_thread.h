@@ -1,5 +1,6 @@
-// What a thread has for itself: handles of libraries and their plans, which take long to make, and
-// which two threads cannot use at once. A thread that ends leaves it to the next one that begins.
+// Objects that each thread has for itself: handles of libraries and their plans, which take long to
+// make, and which two threads cannot use at once. A thread that ends leaves it to the next one that
+// begins.
 //
 //   struct Handles : std::map<int, cudnnHandle_t> {};
 //   cudnnHandle_t& handle = kept_by_thread<Handles>()[device];

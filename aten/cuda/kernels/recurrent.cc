@@ -40,7 +40,7 @@ struct Piece {
   size_t param, from, to, bytes;
 };
 
-// What cuDNN knows of layers, whatever sequences they get.
+// cuDNN's description of layers, whatever sequences they get.
 struct Plan {
   cudnnRNNDescriptor_t is = nullptr;
   size_t weight_bytes = 0;
