@@ -102,11 +102,13 @@ TensorImpl::~TensorImpl() = default;
 
 // Python and hooks of autograd may know the tensor without owning it.
 void TensorImpl::destroy() {
-  const bool forgotten = (!python_.owned() || PythonSlot::release(*this)) &&
-                         (!autograd_ || !autograd_->weak || autograd_->weak->forget());
-  if (!forgotten || use_count() > 1) [[unlikely]] {
-    release();
-    return;
+  if (python_.owned() || (autograd_ && autograd_->weak)) [[unlikely]] {
+    const bool forgotten = (!python_.owned() || PythonSlot::release(*this)) &&
+                           (!autograd_ || !autograd_->weak || autograd_->weak->forget());
+    if (!forgotten || use_count() > 1) {
+      release();
+      return;
+    }
   }
   delete this;
 }
@@ -191,10 +193,8 @@ Tensor empty_strided_tensor(IntList sizes, IntList strides, ScalarType dtype, De
       sizes, strides, 0));
 }
 
-namespace {
-
-[[gnu::always_inline]] inline Tensor new_alias(const Tensor& base, ScalarType dtype, IntList sizes,
-                                               IntList strides, int64_t offset) {
+Tensor alias_as(const Tensor& base, ScalarType dtype, IntList sizes, IntList strides,
+                int64_t offset) {
   check<ErrorKind::Runtime>(sizes.size() == strides.size(),
                             "expected as many strides as sizes, got sizes = ", sizes,
                             " and strides = ", strides);
@@ -212,15 +212,8 @@ namespace {
   return Tensor(std::move(impl));
 }
 
-}  // namespace
-
 Tensor alias_with_geometry(const Tensor& base, IntList sizes, IntList strides, int64_t offset) {
-  return new_alias(base, base.dtype(), sizes, strides, offset);
-}
-
-Tensor alias_as(const Tensor& base, ScalarType dtype, IntList sizes, IntList strides,
-                int64_t offset) {
-  return new_alias(base, dtype, sizes, strides, offset);
+  return alias_as(base, base.dtype(), sizes, strides, offset);
 }
 
 int64_t checked_numel(IntList sizes, int64_t item) {

@@ -63,8 +63,10 @@ inline constexpr int64_t kMuchWork = kWorthReleasing + 1;
 inline int64_t work(Device d) { return d.is_cpu() || d.is_meta() ? 0 : kMuchWork; }
 inline int64_t work(const std::optional<Device>& d) { return d ? work(*d) : 0; }
 // More than enough is as much as just enough: sums of it do not overflow.
-inline int64_t work(const Tensor& t) {
-  return t.defined() ? std::max(std::min(t.numel(), kMuchWork), work(t.device())) : 0;
+[[gnu::always_inline]] inline int64_t work(const Tensor& t) {
+  if (!t.defined()) return 0;
+  if (t.numel() > kWorthReleasing) return kMuchWork;
+  return t.is_cpu() ? t.numel() : std::max(t.numel(), work(t.device()));
 }
 inline int64_t work(const std::vector<Tensor>& list) {
   int64_t sum = 0;

@@ -64,7 +64,7 @@ PyObject* tracked(TensorObject* object, const TensorImpl& impl) {
   return o;
 }
 
-PyObject* attach(TensorObject* object, Tensor tensor) {
+[[gnu::always_inline]] inline PyObject* attach(TensorObject* object, Tensor tensor) {
   tensor.impl()->python().set(object, false);
   object->tensor = std::move(tensor);
   return tracked(object, *object->tensor.impl());
