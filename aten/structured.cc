@@ -6,6 +6,7 @@
 #include "aten/iterator/copy.h"
 #include "aten/iterator/overlap.h"
 #include "aten/shape/views.h"
+#include "core/quiescence.h"
 
 namespace treadle {
 namespace {
@@ -81,6 +82,7 @@ int64_t require_resizable(const char* op, const Tensor& out, IntList sizes) {
 void resize_out(const char* op, const Tensor& out, IntList sizes) {
   if (out.sizes() == sizes) return;
   const int64_t needed = require_resizable(op, out, sizes);
+  const Quiescence quiet(op);
   if (needed > static_cast<int64_t>(out.storage()->nbytes()))
     out.storage()->resize(static_cast<size_t>(needed));
   out.impl()->set_contiguous_sizes(sizes);

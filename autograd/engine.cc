@@ -11,6 +11,7 @@
 #include "autograd/graph_task.h"
 #include "autograd/nesting.h"
 #include "core/profiler.h"
+#include "core/quiescence.h"
 
 namespace treadle::autograd {
 namespace {
@@ -286,7 +287,10 @@ std::vector<Tensor> run_backward(ArrayRef<Edge> roots, Grads gradients, ArrayRef
       if (--state.dependencies == 0) ready.push(state.node->sequence_nr(), index);
     }
     gradients.clear();
-    while (!ready.empty()) run_node(task, ready, ready.pop());
+    while (!ready.empty()) {
+      Quiescence::give_way();
+      run_node(task, ready, ready.pop());
+    }
   }
   for (size_t i = 0; i < task.callbacks.size(); ++i) task.callbacks[i]();
   return std::move(task.results);

@@ -17,6 +17,7 @@
 #include "aten/ops/unsqueeze.h"
 #include "aten/ops/unsqueeze_.h"
 #include "aten/shape/views.h"
+#include "core/quiescence.h"
 
 namespace treadle::composite {
 namespace {
@@ -28,6 +29,7 @@ void require_plain(const char* op, const Tensor& self) {
 
 Tensor take_geometry(const char* op, const Tensor& self, const Tensor& view) {
   require_plain(op, self);
+  const Quiescence quiet(op);
   self.impl()->set_geometry(view.sizes(), view.strides(), view.storage_offset());
   self.impl()->bump_version();
   return self;
@@ -85,10 +87,12 @@ Tensor resize_(const Tensor& self, IntList size, std::optional<MemoryFormat> mem
   check<ErrorKind::Runtime>(
       !__builtin_add_overflow(bytes, self.storage_offset() * item, &needed),
       "resize_: expected sizes whose bytes can be counted in 63 bits, got size = ", size);
-  if (bytes > 0 && static_cast<size_t>(needed) > self.storage()->nbytes()) {
-    named("resize_", [&] { self.storage()->resize(static_cast<size_t>(needed)); });
-  }
-  if (self.sizes() == size && self.strides() == IntList(strides)) return self;
+  const bool grows = bytes > 0 && static_cast<size_t>(needed) > self.storage()->nbytes();
+  const bool moves = self.sizes() != size || self.strides() != IntList(strides);
+  if (!grows && !moves) return self;
+  const Quiescence quiet("resize_");
+  if (grows) named("resize_", [&] { self.storage()->resize(static_cast<size_t>(needed)); });
+  if (!moves) return self;
   self.impl()->set_geometry(size, strides, self.storage_offset());
   self.impl()->bump_version();
   return self;
@@ -104,6 +108,7 @@ Tensor set_(const Tensor& self, const Tensor& source) {
   check<ErrorKind::Runtime>(self.dtype() == source.dtype() && self.device() == source.device(),
                             "set_: expected a source of ", self.dtype(), " on ", self.device(),
                             ", got ", source.dtype(), " on ", source.device());
+  const Quiescence quiet("set_");
   const uint32_t before = self.version();
   self.impl()->set_storage(source.storage(), source.dtype());
   raise_version_above(self, before);

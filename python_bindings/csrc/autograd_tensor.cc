@@ -1,6 +1,7 @@
 // What Tensor has for autograd: grad, grad_fn, requires_grad, backward(), hooks, data.
 #include "autograd/engine.h"
 #include "autograd/meta.h"
+#include "core/quiescence.h"
 #include "python_bindings/csrc/arg_parser.h"
 #include "python_bindings/csrc/binding.h"
 #include "python_bindings/csrc/methods.h"
@@ -97,6 +98,7 @@ int set_data(PyObject* self, PyObject* value, void*) {
         source.dtype());
     check<ErrorKind::Runtime>(t.layout() == source.layout(), "data: expected a tensor of layout ",
                               t.layout(), ", got ", source.layout());
+    const Quiescence quiet("data");
     t.impl()->set_storage(source.storage(), source.dtype());
     t.impl()->set_geometry(source.sizes(), source.strides(), source.storage_offset());
     return 0;

@@ -8,4 +8,20 @@ namespace treadle::python {
 // Never returns: the thread waits for the end of the process.
 [[noreturn]] void stay();
 
+// Under the interpreter lock: Python code runs on behalf of the operators that this thread is in.
+// See Note [Operators that come to rest].
+class Rest {
+ public:
+  Rest();
+  ~Rest();
+  Rest(const Rest&) = delete;
+  Rest& operator=(const Rest&) = delete;
+
+ private:
+  int resting_;
+};
+
+// Tells the core how to wait for other threads.
+void init_quiescence();
+
 }  // namespace treadle::python

@@ -6,6 +6,7 @@
 #include "core/dispatcher.h"
 #include "python_bindings/csrc/binding.h"
 #include "python_bindings/csrc/construct.h"
+#include "python_bindings/csrc/gil.h"
 
 namespace treadle::python {
 namespace {
@@ -23,6 +24,7 @@ PyObject* init() {
   return guarded([] {
     Object module(PyModule_Create(&definition));
     init_exceptions(module.get());
+    init_quiescence();
     Dispatcher::instance().check_registrations();
     init_constants(module.get());
     init_storage_type(module.get());

@@ -6,6 +6,7 @@
 #include "autograd/node.h"
 #include "core/tensor.h"
 #include "python_bindings/csrc/collector.h"
+#include "python_bindings/csrc/gil.h"
 #include "python_bindings/csrc/python.h"
 
 namespace treadle::python {
@@ -71,6 +72,7 @@ autograd::NodePtr node_with_object(const autograd::Node* address);
 template <class F>
 auto in_python(F&& f) {
   AcquireGil gil;
+  const Rest rest;
   try {
     return f();
   } catch (const PythonError&) {

@@ -2,6 +2,7 @@
 // of it (an ndarray, a memoryview).
 #include "python_bindings/csrc/storage_object.h"
 
+#include "core/quiescence.h"
 #include "core/shared_memory.h"
 #include "python_bindings/csrc/constants.h"
 #include "python_bindings/csrc/convert.h"
@@ -68,6 +69,7 @@ PyObject* resize(PyObject* self, PyObject* size) {
       [&] {
         const int64_t bytes = to_int("resize_", size);
         check<ErrorKind::Value>(bytes >= 0, "resize_: expected a size >= 0, got ", bytes);
+        const Quiescence quiet("resize_");
         storage_of(self)->resize(static_cast<size_t>(bytes));
         return new_ref(self);
       },
@@ -82,9 +84,14 @@ size_t to_size(const char* name, PyObject* number) {
   return static_cast<size_t>(bytes);
 }
 
+void share_in_quiet(const Storage& storage) {
+  if (treadle::is_shared(storage)) return;
+  const Quiescence quiet("share_memory_");
+  treadle::share_memory(storage);
+}
 PyObject* share_memory(PyObject* self, PyObject*) {
   return guarded([&] {
-    treadle::share_memory(storage_of(self));
+    share_in_quiet(storage_of(self));
     return new_ref(self);
   });
 }
@@ -94,7 +101,7 @@ PyObject* is_shared(PyObject* self, PyObject*) {
 PyObject* share_descriptor(PyObject* self, PyObject*) {
   return guarded([&] {
     const Storage& storage = storage_of(self);
-    treadle::share_memory(storage);
+    share_in_quiet(storage);
     PyObject* pair = Py_BuildValue("(in)", shared_descriptor(storage),
                                    static_cast<Py_ssize_t>(storage->nbytes()));
     if (!pair) throw PythonError{};

@@ -1,0 +1,45 @@
+// Quiescence: while one lives, no other thread is in the middle of an operator. For the few changes
+// that would pull memory or geometry away under a kernel: resize_, set_, `x.data = y`, an `out=`
+// that grows.
+//
+//   const Quiescence quiet("resize_");
+//   storage.resize(nbytes);
+#pragma once
+
+#include <atomic>
+
+namespace treadle {
+
+class Quiescence {
+ public:
+  // Waits for the operators of other threads. RuntimeError, which names `op`, where one takes
+  // longer than a minute.
+  explicit Quiescence(const char* op);
+  ~Quiescence();
+  Quiescence(const Quiescence&) = delete;
+  Quiescence& operator=(const Quiescence&) = delete;
+
+  // For code that runs one operator after the other without returning to its caller. Between two of
+  // them, where it holds tensors and no addresses, it lets a thread that waits go first.
+  static void give_way() {
+    if (wanted_.load(std::memory_order_relaxed) > 0) [[unlikely]]
+      give_way_now();
+  }
+
+  // How that is done, for the language whose threads call; set once, by its bindings. Without them
+  // calls by several threads are for the program to keep apart. `begin` returns whether the others
+  // came to rest; where not, `end` is not called.
+  struct Threads {
+    bool (*begin)();
+    void (*end)();
+    void (*give_way)();
+  };
+  static void set_threads(const Threads* threads);
+
+ private:
+  static void give_way_now();
+
+  static std::atomic<int> wanted_;  // threads that wait
+};
+
+}  // namespace treadle
