@@ -151,10 +151,10 @@ def __getattr__(name: str) -> _typing.Any:
         value = getattr(_importlib.import_module(_LAZY[name]), name)
         globals()[name] = value
         return value
-    module = _names.submodule(__name__, name)
-    if module is None:
+    found = _names.otherwise(__name__, name)
+    if found is None:
         raise _names.missing(__name__, name)
-    return module
+    return found
 
 
 def __dir__() -> list:

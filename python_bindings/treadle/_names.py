@@ -14,7 +14,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from typing import Any, Callable, Optional
+from importlib.machinery import ModuleSpec
+from typing import Any, Callable, Optional, Sequence
 
 PACKAGE = "treadle"
 PAGE = "docs/coming-from-pytorch.md"
@@ -66,13 +67,44 @@ def submodule(module: str, name: str) -> Optional[Any]:
     return importlib.import_module(full) if _is_module(full) else None
 
 
+def otherwise(module: str, name: str) -> Optional[Any]:
+    """What a module has by a name that is not written in it: the submodule, imported, or what
+    stands for a name that programs only mention; None where there is neither."""
+    found = submodule(module, name)
+    if found is None and not name.startswith("__"):
+        from treadle import _mentioned
+
+        found = _mentioned.attribute(module, name)
+        if found is not None:
+            _mentioned.keep(module, name, found)
+    return found
+
+
 def attributes_of(module: str) -> Callable[[str], Any]:
     """A `__getattr__` for a module: its submodules are imported when they are first used."""
 
     def __getattr__(name: str) -> Any:
-        found = submodule(module, name)
+        found = otherwise(module, name)
         if found is None:
             raise missing(module, name)
         return found
 
     return __getattr__
+
+
+class _Mentioned:
+    """The last finder: modules of which there are only names."""
+
+    def find_spec(
+        self, fullname: str, path: Optional[Sequence[str]] = None, target: Any = None
+    ) -> Optional[ModuleSpec]:
+        if not fullname.startswith(PACKAGE + ".") or fullname.startswith(f"{PACKAGE}._mentioned"):
+            return None
+        from treadle import _mentioned
+
+        return _mentioned.spec_of(fullname)
+
+
+sys.meta_path.append(_Mentioned())
+# Programs import modules from below the extension module, which has no folder.
+sys.modules[f"{PACKAGE}._C"].__path__ = []

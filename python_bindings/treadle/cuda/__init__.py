@@ -142,10 +142,10 @@ class device_of(device):  # noqa: N801
 def __getattr__(name: str) -> Any:
     if name in _legacy_types.NAMES:
         return _legacy_types.tensor_type(name, "cuda")
-    module = _names.submodule(__name__, name)
-    if module is None:
+    found = _names.otherwise(__name__, name)
+    if found is None:
         raise _names.missing(__name__, name)
-    return module
+    return found
 
 
 def __dir__() -> List[str]:

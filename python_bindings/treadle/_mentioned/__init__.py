@@ -1,0 +1,133 @@
+"""Names that programs mention and that do not work here, so that the programs can be imported.
+
+    from treadle.distributed.tensor import DTensor      # imports
+    isinstance(x, DTensor)                              # False
+    DTensor.from_local(x)                               # raises, and says what is missing
+
+The rows are in table.py. A module that has no file of its own and is in the table is made of it; a
+module that has one is asked for such a name after all else. Nothing of this is loaded before a
+program asks for a name that is not there.
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+from abc import ABCMeta
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, Callable, List, Optional
+
+from treadle import _names
+from treadle._mentioned.table import ENUMERATIONS, NAMES, REASONS, VALUES
+
+_ORIGIN = "names only"
+
+
+def reason_of(full: str) -> str:
+    """Why a name or a module of the table does not work: the row of the longest path it is in."""
+    path = full
+    while path not in REASONS:
+        path = path.rpartition(".")[0]
+    return REASONS[path]
+
+
+def message(full: str) -> str:
+    """What using such a name says."""
+    name = f"{_names.spoken()}.{full}"
+    return f"{name}: only the name exists: {reason_of(full)}; see {_names.PAGE}"
+
+
+class _ClassOfNames(ABCMeta):
+    """The type of the classes: asking one for a member says what is missing. A class may be derived
+    from such a one, beside abstract classes and modules too."""
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+        raise AttributeError(f"{message(_root(cls)._mentioned)} (asked for its {name})")
+
+
+def _root(cls: type) -> Any:
+    """The class of the table that a class is or is derived from."""
+    return next(base for base in cls.__mro__ if "_mentioned" in base.__dict__)
+
+
+def _refuse(cls: type, *args: Any, **kwargs: Any) -> Any:
+    raise NotImplementedError(message(_root(cls)._mentioned))
+
+
+def _class(full: str, name: str) -> type:
+    body = {"_mentioned": full, "__module__": _module_of(full), "__doc__": f"Only a name: {full}."}
+    if name.endswith(("Error", "Warning", "Exception")):
+        return type(name, (Warning if name.endswith("Warning") else RuntimeError,), body)
+    body["__new__"] = _refuse
+    body["__class_getitem__"] = classmethod(lambda cls, item: cls)
+    return _ClassOfNames(name, (), body)
+
+
+def _function(full: str, name: str) -> Callable[..., Any]:
+    def function(*args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(message(full))
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__, function.__doc__ = _module_of(full), f"Only a name: {full}."
+    return function
+
+
+def _module_of(full: str) -> str:
+    return f"{_names.spoken()}.{full}".rpartition(".")[0]
+
+
+def names_in(module: str) -> List[str]:
+    """The names that the table has for a module, `distributed.tensor`."""
+    rows = [path.rpartition(".") for path in (*VALUES, *ENUMERATIONS)]
+    return NAMES.get(module, "").split() + [name for path, _, name in rows if path == module]
+
+
+_modules = {*NAMES, *(path.rpartition(".")[0] for path in (*VALUES, *ENUMERATIONS))}
+
+
+def _is_in_table(module: str) -> bool:
+    return any(m == module or m.startswith(module + ".") for m in _modules)
+
+
+def attribute(module: str, name: str) -> Optional[Any]:
+    """What `treadle.distributed.tensor` has by that name; None where the table does not have it."""
+    path = module.partition(".")[2]
+    full = f"{path}.{name}" if path else name
+    if name not in names_in(path):
+        return None
+    if full in VALUES:
+        return VALUES[full]
+    if full in ENUMERATIONS:
+        return enum.Enum(name, ENUMERATIONS[full], module=_module_of(full))
+    return _class(full, name) if name.lstrip("_")[:1].isupper() else _function(full, name)
+
+
+class _Loader(Loader):
+    """Makes a module whose names are made when they are asked for."""
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        path = module.__name__.partition(".")[2]
+        module.__doc__ = f"Only names: {reason_of(path)}."
+        module.__dict__["__all__"] = [n for n in names_in(path) if not n.startswith("_")]
+        module.__dict__["__getattr__"] = _names.attributes_of(module.__name__)
+        module.__dict__["__dir__"] = lambda: sorted({*module.__dict__, *names_in(path)})
+
+
+def spec_of(fullname: str) -> Optional[ModuleSpec]:
+    """How to load a module of the table; None for another."""
+    if not _is_in_table(fullname.partition(".")[2]):
+        return None
+    return ModuleSpec(fullname, _Loader(), origin=_ORIGIN, is_package=True)
+
+
+def keep(module: str, name: str, value: Any) -> Any:
+    """Let the module have the value from now on, so that a class is made once."""
+    sys.modules[module].__dict__[name] = value
+    return value

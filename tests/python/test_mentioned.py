@@ -1,0 +1,132 @@
+"""Names that programs mention and that do not work here: they import, and say what is missing."""
+
+from __future__ import annotations
+
+import abc
+import importlib
+import subprocess
+import sys
+from typing import Optional
+
+import pytest
+import treadle
+import treadle.nn
+from treadle import _mentioned
+from treadle._mentioned.table import ENUMERATIONS, NAMES, REASONS, VALUES
+
+PAGE = "see docs/coming-from-pytorch.md"
+
+
+def test_a_module_of_names_imports_and_its_classes_are_refused_when_they_are_used() -> None:
+    from treadle.distributed.tensor import DTensor, distribute_tensor
+
+    assert treadle.distributed.tensor.DTensor is DTensor
+    with pytest.raises(NotImplementedError) as error:
+        DTensor(1, device=2)
+    name = "treadle.distributed.tensor"
+    reason = "only the name exists: a tensor is not spread over processes"
+    assert str(error.value) == f"{name}.DTensor: {reason}; {PAGE}"
+    with pytest.raises(NotImplementedError) as error:
+        distribute_tensor(treadle.zeros(2), None)
+    assert str(error.value) == f"{name}.distribute_tensor: {reason}; {PAGE}"
+    with pytest.raises(AttributeError) as missing:
+        DTensor.from_local(1)
+    assert str(missing.value) == f"{name}.DTensor: {reason}; {PAGE} (asked for its from_local)"
+
+
+def test_such_a_class_serves_where_a_program_only_mentions_it() -> None:
+    from treadle.distributed.fsdp import FSDPModule, FullyShardedDataParallel, ShardingStrategy
+
+    assert not isinstance(treadle.nn.Linear(2, 2), (FSDPModule, FullyShardedDataParallel))
+    assert not hasattr(FSDPModule, "unshard")
+    assert FSDPModule[int] is FSDPModule
+    assert Optional[FSDPModule] == Optional[FSDPModule]
+    assert ShardingStrategy.NO_SHARD.name == "NO_SHARD"
+
+    class Both(treadle.nn.Module, FSDPModule): ...
+
+    class Abstract(FSDPModule, abc.ABC): ...
+
+    assert issubclass(Both, FSDPModule) and Both.__name__ == "Both"
+    with pytest.raises(NotImplementedError, match=r"^treadle\.distributed\.fsdp\.FSDPModule: only"):
+        Abstract()
+
+
+def test_exceptions_can_be_caught() -> None:
+    from treadle.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from treadle.package import PackagingError
+
+    assert issubclass(ChildFailedError, RuntimeError) and issubclass(PackagingError, RuntimeError)
+    try:
+        raise ValueError("another")
+    except (ChildFailedError, ValueError) as error:
+        assert str(error) == "another"
+
+
+def test_a_name_that_is_in_no_row_is_missing() -> None:
+    with pytest.raises(ImportError):
+        importlib.import_module("treadle.distributed.tensors")
+    with pytest.raises(ImportError):
+        from treadle.distributed.tensor import NoSuchName  # noqa: F401
+    assert not hasattr(treadle.distributed, "no_such_name")
+    assert not hasattr(treadle, "DTensor")
+
+
+def _run(program: str) -> str:
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stderr
+    return found.stdout
+
+
+def test_every_row_imports_as_torch() -> None:
+    program = """
+import importlib
+import treadle.run
+treadle.run.install()
+from treadle import _mentioned
+from treadle._mentioned.table import ENUMERATIONS, NAMES, VALUES
+for path in NAMES:
+    module = importlib.import_module(f"torch.{path}")
+    for name in _mentioned.names_in(path):
+        assert getattr(module, name) is getattr(module, name) is not None
+for full in (*VALUES, *ENUMERATIONS):
+    path, _, name = full.rpartition(".")
+    assert hasattr(importlib.import_module(f"torch.{path}"), name), full
+"""
+    assert _run(program) == ""
+
+
+def test_every_row_has_a_reason_and_every_reason_rows() -> None:
+    rows = (*NAMES, *VALUES, *ENUMERATIONS)
+    for row in rows:
+        assert len(_mentioned.reason_of(row)) > 10
+    for path in REASONS:
+        assert any(row == path or row.startswith(path + ".") for row in rows), path
+
+
+def test_under_the_name_of_torch_messages_speak_of_it_and_nothing_is_loaded_early() -> None:
+    program = """
+import sys
+import treadle.run
+treadle.run.install()
+import torch
+assert "treadle._mentioned" not in sys.modules
+import torch.distributed.tensor.placement_types as types
+from torch.distributed.tensor import DTensor, Shard
+import torch.ao.quantization
+from torch._C._distributed_rpc import _is_current_rpc_agent_set
+assert _is_current_rpc_agent_set() is False
+assert torch.distributed.tensor.placement_types is types
+assert sys.modules["torch.distributed.tensor"] is sys.modules["treadle.distributed.tensor"]
+assert DTensor.__module__ == "torch.distributed.tensor"
+try:
+    torch.ao.quantization.QuantStub()
+except NotImplementedError as error:
+    print(error)
+"""
+    assert _run(program) == (
+        "torch.ao.quantization.QuantStub: only the name exists: there are no quantized tensors; "
+        f"{PAGE}\n"
+    )
