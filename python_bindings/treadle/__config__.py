@@ -33,3 +33,14 @@ def parallel_info() -> str:
         "Threads are those of: OpenMP",
     ]
     return "\n".join(lines) + "\n"
+
+
+def cpu_capability() -> str:
+    """The best of the sets of instructions that operators are compiled for and the processor has:
+    "AVX512", "AVX2" or "DEFAULT"."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            flags = next((line for line in file if line.startswith("flags")), "").split()
+    except OSError:
+        flags = []
+    return "AVX512" if "avx512f" in flags else "AVX2" if "avx2" in flags else "DEFAULT"

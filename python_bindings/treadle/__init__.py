@@ -142,6 +142,20 @@ _LAZY = {
     "compile": "treadle._compile",
     "Tag": "treadle._tags",
     "ops": "treadle._ops",
+    **dict.fromkeys(
+        (
+            "_check",
+            "_check_index",
+            "_check_is_size",
+            "_check_not_implemented",
+            "_check_tensor_all",
+            "_check_tensor_all_with",
+            "_check_type",
+            "_check_value",
+            "_check_with",
+        ),
+        "treadle._checks",
+    ),
     **dict.fromkeys(("sparse_coo", "sparse_coo_tensor", "spmm"), "treadle.sparse"),
 }
 

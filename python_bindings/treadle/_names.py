@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 from importlib.machinery import ModuleSpec
 from typing import Any, Callable, Optional, Sequence
@@ -105,6 +106,19 @@ class _Mentioned:
         return _mentioned.spec_of(fullname)
 
 
+def _attribute_of_extension(name: str) -> Any:
+    """What programs ask of the extension module and is written in Python: see _extension."""
+    full = f"{PACKAGE}._C"
+    if not name.startswith("__"):
+        written = importlib.import_module(f"{PACKAGE}._extension")
+        found = getattr(written, name, None) if name in written.__all__ else otherwise(full, name)
+        if found is not None:
+            return found
+    raise missing(full, name)
+
+
 sys.meta_path.append(_Mentioned())
-# Programs import modules from below the extension module, which has no folder.
-sys.modules[f"{PACKAGE}._C"].__path__ = []
+_extension = sys.modules[f"{PACKAGE}._C"]
+# Programs import modules from below it, as if it were a folder.
+_extension.__path__ = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "_extension")]
+_extension.__getattr__ = _attribute_of_extension  # type: ignore[method-assign]

@@ -189,6 +189,12 @@ class _OpNamespace(types.ModuleType):
             self._dir.remove(name)
 
 
+def _is_of_torchvision(path: str) -> bool:
+    """Whether a shared library is the one with torchvision's operators."""
+    *_, folder, name = path.split("/")
+    return folder == "torchvision" and name.startswith("_C")
+
+
 class _Ops(types.ModuleType):
     """treadle.ops."""
 
@@ -217,13 +223,17 @@ class _Ops(types.ModuleType):
     def load_library(self, path: Any) -> None:
         """Load a shared library, whose operators are known from then on. OSError where that cannot
         be done, ImportError where it was built for another Treadle, RuntimeError where what it
-        registers is refused."""
+        registers is refused. In place of torchvision's library, which is for PyTorch, the package's
+        own operators of those names are defined."""
         import os
 
         from treadle.utils import operator_library
 
         path = os.path.realpath(os.fspath(path))
-        operator_library.load_file(path)
+        if _is_of_torchvision(path):
+            importlib.import_module("treadle._vision")
+        else:
+            operator_library.load_file(path)
         self.loaded_libraries.add(path)
 
 

@@ -13,21 +13,29 @@ from typing import Any, Dict, Optional
 from urllib.parse import urlparse
 
 import treadle
+from treadle import _names
 from treadle._atomic_file import replacing
 
-_HASH = re.compile(r"-([a-f0-9]*)\.")
-_CHUNK = 128 * 1024
+DEFAULT_CACHE_DIR = "~/.cache"
+ENV_GITHUB_TOKEN = "GITHUB_TOKEN"  # noqa: S105  the name of a variable
+ENV_TORCH_HOME = "TORCH_HOME"
+ENV_XDG_CACHE_HOME = "XDG_CACHE_HOME"
+# Where the name of a file has its hash: resnet18-f37072fd.pth.
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
+READ_DATA_CHUNK = 128 * 1024
 
 _folder: Optional[str] = None
 
 
+def _get_torch_home() -> str:
+    """The folder of all that is kept between programs."""
+    cache = os.environ.get(ENV_XDG_CACHE_HOME, DEFAULT_CACHE_DIR)
+    return os.path.expanduser(os.environ.get(ENV_TORCH_HOME, os.path.join(cache, "torch")))
+
+
 def get_dir() -> str:
     """The folder in which files are kept."""
-    if _folder is not None:
-        return _folder
-    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    home = os.environ.get("TORCH_HOME", os.path.join(cache, "torch"))
-    return os.path.join(os.path.expanduser(home), "hub")
+    return os.path.join(_get_torch_home(), "hub") if _folder is None else _folder
 
 
 def set_dir(d: Any) -> None:
@@ -48,7 +56,7 @@ def download_url_to_file(
     digest = hashlib.sha256()
     with urlopen(Request(url, headers={"User-Agent": "treadle.hub"})) as source:
         with replacing(os.path.expanduser(dst)) as target:
-            while chunk := source.read(_CHUNK):
+            while chunk := source.read(READ_DATA_CHUNK):
                 digest.update(chunk)
                 target.write(chunk)
             found = digest.hexdigest()
@@ -77,9 +85,48 @@ def load_state_dict_from_url(
     name = file_name or os.path.basename(urlparse(url).path)
     path = os.path.join(folder, name)
     if not os.path.exists(path):
-        in_name = _HASH.search(name) if check_hash else None
+        in_name = HASH_REGEX.search(name) if check_hash else None
         download_url_to_file(url, path, in_name[1] if in_name else None, progress)
     return treadle.load(path, map_location=map_location, weights_only=weights_only)
+
+
+class _Progress:
+    """What takes tqdm's place where that is not installed: it counts and shows nothing."""
+
+    def __init__(self, iterable: Any = None, total: Any = None, **settings: Any) -> None:
+        self.iterable, self.total, self.n = iterable, total, 0
+
+    def __iter__(self) -> Any:
+        for item in self.iterable:
+            self.n += 1
+            yield item
+
+    def update(self, n: int = 1) -> None:
+        """Count."""
+        self.n += n
+
+    def set_description(self, desc: Any = None, refresh: bool = True) -> None:
+        """Does nothing."""
+
+    def close(self) -> None:
+        """Does nothing."""
+
+    def __enter__(self) -> "_Progress":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+
+def __getattr__(name: str) -> Any:
+    if name == "tqdm":  # imported at its first use
+        try:
+            from tqdm import tqdm
+        except ImportError:
+            tqdm = _Progress
+        globals()["tqdm"] = tqdm
+        return tqdm
+    raise _names.missing(__name__, name)
 
 
 __all__ = ["download_url_to_file", "get_dir", "load_state_dict_from_url", "set_dir"]

@@ -18,11 +18,33 @@ _EVERYWHERE = {
     "Autograd": "autograd",
     "Autocast": "autocast",
 }
+# Kinds of tensors, each with a key for every device of PyTorch's; and the keys beside those.
+_KINDS = ("", "Quantized", "Sparse", "SparseCsr", "NestedTensor", "Autograd")
+_DEVICES = (
+    "CPU CUDA HIP XLA MPS IPU XPU HPU VE Lazy MTIA MAIA PrivateUse1 PrivateUse2 PrivateUse3 Meta"
+).split()
+_AUTOCAST = "CPU MPS XPU HPU IPU CUDA PrivateUse1".split()
+_OF_DEVICES = [
+    *(f"{kind}{device}" for kind in _KINDS for device in _DEVICES),
+    *(f"Autocast{device}" for device in _AUTOCAST),
+]
+ALL_KEYS = [
+    *(
+        "Undefined CompositeExplicitAutogradNonFunctional CompositeExplicitAutograd "
+        "CompositeImplicitAutogradNestedTensor CompositeImplicitAutograd AutogradNestedTensor "
+        "AutogradOther Autograd Conjugate ZeroTensor Negative BackendSelect ADInplaceOrView "
+        "PythonTLSSnapshot Python FuncTorchDynamicLayerFrontMode FuncTorchDynamicLayerBackMode "
+        "FuncTorchBatchedDecomposition FuncTorchBatched FuncTorchVmapMode FuncTorchGradWrapper "
+        "PythonDispatcher PreDispatch Functionalize Dense Quantized Sparse SparseCsr NestedTensor "
+        "AutogradFunctionality"
+    ).split(),
+    *_OF_DEVICES,
+]
 
 
 class Place(NamedTuple):
-    """Where a kernel goes: `kind` is "device", "composite", "default", "autograd" or "autocast";
-    `device` is None where it is for all."""
+    """Where a kernel goes: `kind` is "device", "composite", "default", "autograd", "autocast", or
+    "elsewhere" for tensors that there are none of; `device` is None where it is for all."""
 
     kind: str
     device: Optional[str]
@@ -49,6 +71,8 @@ def read_key(key: str) -> Place:
         device = device_of_key(name[len(kind) :]) if name.startswith(kind) else None
         if device is not None:
             return Place(kind.lower(), device)
+    if name in _OF_DEVICES:
+        return Place("elsewhere", None)
     known = [*(k for k in _EVERYWHERE if k), *_C._library_devices()]
     raise RuntimeError(
         f"impl: expected a dispatch key or a device, one of {', '.join(known)}, got '{key}'"

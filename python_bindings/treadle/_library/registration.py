@@ -184,8 +184,9 @@ class Library:
     ) -> None:
         """Register `fn` as what `op_name` does for a dispatch key or a device ("CPU", "Meta",
         "Autograd", "CompositeExplicitAutograd", "my_device"); without a key for all devices, made
-        of operators that have derivatives. A kernel takes the operator's arguments and returns its
-        results.
+        of operators that have derivatives. What is for a device of PyTorch's that is not here
+        ("XPU", "AutocastXPU") is passed over. A kernel takes the operator's arguments and returns
+        its results.
 
         TypeError where `fn` cannot be called; RuntimeError for an unknown operator or key, and for
         a second registration unless `allow_override`.
@@ -198,7 +199,9 @@ class Library:
                 "of keys to give to them"
             )
         name = self.full_name(op_name)
-        kind, device = read_key(dispatch_key or self.dispatch_key)
+        kind, device = read_key(str(dispatch_key or self.dispatch_key))
+        if kind == "elsewhere":
+            return
         if kind in ("autograd", "autocast"):
             self._impl_layer(name, kind, device, fn, allow_override)
             return

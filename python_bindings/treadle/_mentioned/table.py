@@ -35,6 +35,7 @@ REASONS: Dict[str, str] = {
     "export": "programs are not exported",
     "mtia": "there is no backend for such devices",
     "nn": "there are no quantized tensors",
+    "onnx": "nothing makes a graph of a program to write",
     "package": "programs are not packed with their models",
     "quantization": "there are no quantized tensors",
 }
@@ -376,6 +377,10 @@ NAMES: Dict[str, str] = {
         "LayerNorm LeakyReLU Linear MultiheadAttention PReLU QFunctional Quantize ReLU6 Sigmoid "
         "Softmax"
     ),
+    "onnx": "ExportableModule InputObserver JitScalarType ONNXProgram TensorProtoDataType",
+    "onnx.errors": "OnnxExporterError SymbolicValueError UnsupportedOperatorError",
+    **{f"onnx.symbolic_opset{version}": "" for version in range(7, 21)},
+    "onnx.utils": "export",
     "package": (
         "Directory EmptyMatchError GlobGroup Importer ObjMismatchError ObjNotFoundError "
         "OrderedImporter PackageExporter PackageImporter PackagingError is_from_package"

@@ -82,6 +82,9 @@ def script_if_tracing(fn: F) -> F:
     return fn
 
 
+_script_if_tracing = script_if_tracing
+
+
 def trace(
     func: F,
     example_inputs: Any = None,
@@ -190,6 +193,8 @@ def wait(future: Future[T]) -> T:
     return future.wait()
 
 
+# Of the import at the top, which has the name of a module here.
+del annotations
 __getattr__ = _names.attributes_of(__name__)
 
 __all__ = [

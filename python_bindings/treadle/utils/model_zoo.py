@@ -1,7 +1,15 @@
 """The older name of treadle.hub."""
 
+from typing import Any
+
+from treadle import hub
 from treadle.hub import load_state_dict_from_url
 
 load_url = load_state_dict_from_url
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(hub, name)
+
 
 __all__ = ["load_state_dict_from_url", "load_url"]

@@ -1,0 +1,5 @@
+"""The older place of `library.get_ctx`."""
+
+from treadle.library import get_ctx
+
+__all__ = ["get_ctx"]

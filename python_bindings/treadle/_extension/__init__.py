@@ -1,0 +1,39 @@
+"""What programs ask of PyTorch's extension module, `torch._C`, and is written in Python here.
+
+    treadle._C._log_api_usage_once("mine")      # is looked up in this package
+    from treadle._C import _nn                  # a file of its folder
+
+The functions that many programs ask for are here; a module below `torch._C` is a file.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from treadle._extension.keys import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
+
+__all__ = [
+    "DispatchKey",
+    "DispatchKeySet",
+    "_ExcludeDispatchKeyGuard",
+    "_get_tracing_state",
+    "_log_api_usage_metadata",
+    "_log_api_usage_once",
+]
+
+
+def _log_api_usage_once(event: str) -> None:
+    """Does nothing: nobody counts uses."""
+    if not isinstance(event, str):
+        raise TypeError(f"_log_api_usage_once: expected a str, got {type(event).__name__}")
+
+
+def _log_api_usage_metadata(event: str, metadata_map: Any) -> None:
+    """Does nothing, as _log_api_usage_once()."""
+
+
+def _get_tracing_state() -> Any:
+    """What jit.trace() is at; None outside of it."""
+    from treadle import jit
+
+    return True if jit.is_tracing() else None
