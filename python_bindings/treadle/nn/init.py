@@ -68,8 +68,8 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Optional[Generator] = None,
 ) -> Tensor:
-    """Normal, restricted to [a, b], which may lie anywhere: drawn by the inverse of the
-    distribution function."""
+    """Normal, restricted to [a, b], which may lie anywhere: drawn again until it is within, or,
+    where that would take long, by the inverse of the distribution function."""
     if not a < b:
         raise ValueError(f"trunc_normal_: expected a < b, got a = {a}, b = {b}")
     if not 0 < std < math.inf or not math.isfinite(mean):
@@ -78,11 +78,28 @@ def trunc_normal_(
         )
     if not tensor.dtype.is_floating_point:
         raise ValueError(f"trunc_normal_: expected a floating-point tensor, got {tensor.dtype}")
+    low, high = (a - mean) / std, (b - mean) / std
     with treadle.no_grad():
+        if math.erf(high / math.sqrt(2)) - math.erf(low / math.sqrt(2)) > 1:  # half of all
+            return _normal_within(tensor, mean, std, a, b, generator)
         wide = treadle.empty(tensor.shape, dtype=treadle.float64, device=tensor.device)
-        _standard_normal_within(wide, (a - mean) / std, (b - mean) / std, generator)
+        _standard_normal_within(wide, low, high, generator)
         tensor.copy_(wide.mul_(std).add_(mean))
         return tensor.clamp_(min=a, max=b)
+
+
+def _normal_within(
+    out: Tensor, mean: float, std: float, a: float, b: float, generator: Optional[Generator]
+) -> Tensor:
+    """Fill a tensor with normal numbers from [a, b], which most of them are in."""
+    out.normal_(mean, std, generator=generator)
+    while True:
+        outside = (out < a) | (out > b)
+        count = int(outside.sum())
+        if count == 0:
+            return out
+        again = treadle.empty(count, dtype=out.dtype, device=out.device)
+        out.masked_scatter_(outside, again.normal_(mean, std, generator=generator))
 
 
 # Beyond this many standard deviations the tail's probability is no normal number of float64.
