@@ -166,6 +166,9 @@ def __getattr__(name: str) -> _typing.Any:
         globals()[name] = value
         return value
     found = _names.otherwise(__name__, name)
+    if found is None and name.startswith("_") and _C._library_overloads(f"aten::{name}"):
+        # An operator that is not public: PyTorch has a function for each.
+        found = globals()[name] = getattr(_importlib.import_module("treadle._ops").ops.aten, name)
     if found is None:
         raise _names.missing(__name__, name)
     return found

@@ -189,10 +189,15 @@ class _OpNamespace(types.ModuleType):
             self._dir.remove(name)
 
 
-def _is_of_torchvision(path: str) -> bool:
-    """Whether a shared library is the one with torchvision's operators."""
+# torchvision's libraries, by how their names begin, and the modules that define what is in them.
+_OF_TORCHVISION = {"_C": "treadle._vision", "image": "treadle._vision.images"}
+
+
+def _replacement_of(path: str) -> Optional[str]:
+    """The module that defines the operators of a shared library that is for PyTorch."""
     *_, folder, name = path.split("/")
-    return folder == "torchvision" and name.startswith("_C")
+    modules = (m for start, m in _OF_TORCHVISION.items() if name.startswith(start))
+    return next(modules, None) if folder == "torchvision" else None
 
 
 class _Ops(types.ModuleType):
@@ -230,10 +235,11 @@ class _Ops(types.ModuleType):
         from treadle.utils import operator_library
 
         path = os.path.realpath(os.fspath(path))
-        if _is_of_torchvision(path):
-            importlib.import_module("treadle._vision")
-        else:
+        replacement = _replacement_of(path)
+        if replacement is None:
             operator_library.load_file(path)
+        else:
+            importlib.import_module(replacement)
         self.loaded_libraries.add(path)
 
 
