@@ -52,6 +52,18 @@ def test_such_a_class_serves_where_a_program_only_mentions_it() -> None:
         Abstract()
 
 
+def test_modules_with_older_names_are_the_others() -> None:
+    import treadle.distributed._tensor
+    import treadle.nn.quantized
+    import treadle.quantization.observer
+    from treadle.distributed.tensor.placement_types import Shard
+
+    assert treadle.quantization is treadle.ao.quantization
+    assert treadle.quantization.observer is treadle.ao.quantization
+    assert treadle.nn.quantized is treadle.ao.nn.quantized
+    assert treadle.distributed._tensor.Shard is treadle.distributed.tensor.Shard is Shard
+
+
 def test_exceptions_can_be_caught() -> None:
     from treadle.distributed.elastic.multiprocessing.errors import ChildFailedError
     from treadle.package import PackagingError
@@ -122,11 +134,11 @@ assert torch.distributed.tensor.placement_types is types
 assert sys.modules["torch.distributed.tensor"] is sys.modules["treadle.distributed.tensor"]
 assert DTensor.__module__ == "torch.distributed.tensor"
 try:
-    torch.ao.quantization.QuantStub()
+    torch.ao.quantization.HistogramObserver()
 except NotImplementedError as error:
     print(error)
 """
     assert _run(program) == (
-        "torch.ao.quantization.QuantStub: only the name exists: there are no quantized tensors; "
-        f"{PAGE}\n"
+        "torch.ao.quantization.HistogramObserver: only the name exists: there are no quantized "
+        f"tensors; {PAGE}\n"
     )

@@ -135,3 +135,29 @@ def test_checks() -> None:
         treadle._check_tensor_all(treadle.zeros(2, dtype=treadle.bool), lambda: "no")
     with pytest.raises(TypeError, match="^_check_tensor_all: expected a tensor of bools, got int$"):
         treadle._check_tensor_all(1)
+
+
+def test_names_of_distributed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from treadle import distributed
+    from treadle.distributed import constants, distributed_c10d
+
+    assert distributed.ReduceOp.RedOpType.SUM is distributed.ReduceOp.SUM
+    assert constants.default_pg_timeout == distributed_c10d.default_pg_timeout
+    assert distributed_c10d.all_reduce is distributed.all_reduce
+    assert distributed_c10d.Reducer is distributed.Reducer
+    assert not distributed_c10d._rank_not_in_group(None)
+    assert distributed_c10d._rank_not_in_group(distributed.GroupMember.NON_GROUP_MEMBER)
+    with pytest.raises(ValueError, match="Default process group has not been initialized"):
+        distributed_c10d._get_default_group()
+    monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "detail")
+    assert distributed.get_debug_level() is distributed.DebugLevel.DETAIL
+    distributed.set_debug_level(distributed.DebugLevel.INFO)
+    assert distributed.get_debug_level() is distributed.DebugLevel.INFO
+    distributed.set_debug_level_from_env()
+    assert distributed.get_debug_level() is distributed.DebugLevel.DETAIL
+    monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "loud")
+    with pytest.raises(ValueError) as error:
+        distributed.set_debug_level_from_env()
+    message = "TORCH_DISTRIBUTED_DEBUG: expected OFF, INFO or DETAIL, got loud"
+    assert str(error.value) == message
+    distributed.set_debug_level(distributed.DebugLevel.OFF)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import treadle
 import treadle._vision.images  # defines them
+from PIL import Image
 
-Image = pytest.importorskip("PIL.Image")
 ops = treadle.ops.image
 PIXELS = np.random.default_rng(0).integers(0, 256, (5, 7, 3), np.uint8)
 

@@ -12,6 +12,8 @@ program asks for a name that is not there.
 from __future__ import annotations
 
 import enum
+import importlib
+import importlib.util
 import sys
 from abc import ABCMeta
 from importlib.abc import Loader
@@ -20,7 +22,7 @@ from types import ModuleType
 from typing import Any, Callable, List, Optional
 
 from treadle import _names
-from treadle._mentioned.table import ENUMERATIONS, NAMES, REASONS, VALUES
+from treadle._mentioned.table import ENUMERATIONS, NAMES, REASONS, SAME_MODULES, VALUES
 
 _ORIGIN = "names only"
 
@@ -86,7 +88,7 @@ def names_in(module: str) -> List[str]:
     return NAMES.get(module, "").split() + [name for path, _, name in rows if path == module]
 
 
-_modules = {*NAMES, *(path.rpartition(".")[0] for path in (*VALUES, *ENUMERATIONS))}
+_modules = {*NAMES, *SAME_MODULES, *(path.rpartition(".")[0] for path in (*VALUES, *ENUMERATIONS))}
 
 
 def _is_in_table(module: str) -> bool:
@@ -120,9 +122,38 @@ class _Loader(Loader):
         module.__dict__["__dir__"] = lambda: sorted({*module.__dict__, *names_in(path)})
 
 
+class _OtherName(Loader):
+    """Loads a module that is another by an older name."""
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        # The import system takes what is here in place of the empty module it made.
+        sys.modules[module.__name__] = importlib.import_module(self._target)
+
+
+def _target_of(path: str) -> Optional[str]:
+    """The module that `quantization.observer` is; None for a path of its own."""
+    known = [old for old in SAME_MODULES if path == old or path.startswith(old + ".")]
+    if not known:
+        return None
+    old = max(known, key=len)
+    new = f"{SAME_MODULES[old]}{path[len(old):]}"
+    return _target_of(new) or new
+
+
 def spec_of(fullname: str) -> Optional[ModuleSpec]:
     """How to load a module of the table; None for another."""
-    if not _is_in_table(fullname.partition(".")[2]):
+    path = fullname.partition(".")[2]
+    target = _target_of(path)
+    if target is not None and importlib.util.find_spec(f"{_names.PACKAGE}.{target}") is not None:
+        other = _OtherName(f"{_names.PACKAGE}.{target}")
+        return ModuleSpec(fullname, other, origin=_ORIGIN, is_package=True)
+    if not _is_in_table(path):
         return None
     return ModuleSpec(fullname, _Loader(), origin=_ORIGIN, is_package=True)
 

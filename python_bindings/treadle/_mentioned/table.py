@@ -22,8 +22,7 @@ REASONS: Dict[str, str] = {
     "ao": "there are no quantized tensors",
     "distributed": "processes are connected by torch.distributed's collectives alone",
     "distributed._symmetric_memory": "processes do not share the memory of devices",
-    "distributed._tensor": "a tensor is not spread over processes",
-    "distributed.algorithms.join": "a process that ends before others is not waited for",
+    "distributed.algorithms": "a process that ends before others is not waited for",
     "distributed.algorithms.ddp_comm_hooks": "DistributedDataParallel takes no hooks",
     "distributed.checkpoint": "a checkpoint is written by one process, with torch.save",
     "distributed.elastic": "processes are not started again by the library",
@@ -34,40 +33,56 @@ REASONS: Dict[str, str] = {
     "distributed.tensor": "a tensor is not spread over processes",
     "export": "programs are not exported",
     "mtia": "there is no backend for such devices",
-    "nn": "there are no quantized tensors",
     "onnx": "nothing makes a graph of a program to write",
     "package": "programs are not packed with their models",
-    "quantization": "there are no quantized tensors",
 }
 
 ENUMERATIONS: Dict[str, str] = {
     "distributed.algorithms._checkpoint.checkpoint_wrapper.CheckpointImpl": (
         "REENTRANT NO_REENTRANT"
     ),
-    **dict.fromkeys(
-        (
-            "distributed.fsdp.ShardingStrategy",
-            "distributed.fsdp.api.ShardingStrategy",
-            "distributed.fsdp.fully_sharded_data_parallel.ShardingStrategy",
-        ),
-        "FULL_SHARD SHARD_GRAD_OP NO_SHARD HYBRID_SHARD _HYBRID_SHARD_ZERO2",
+    "distributed.fsdp.BackwardPrefetch": "BACKWARD_PRE BACKWARD_POST",
+    "distributed.fsdp.ShardingStrategy": (
+        "FULL_SHARD SHARD_GRAD_OP NO_SHARD HYBRID_SHARD _HYBRID_SHARD_ZERO2"
     ),
-    **dict.fromkeys(
-        (
-            "distributed.fsdp.BackwardPrefetch",
-            "distributed.fsdp.api.BackwardPrefetch",
-            "distributed.fsdp.fully_sharded_data_parallel.BackwardPrefetch",
-        ),
-        "BACKWARD_PRE BACKWARD_POST",
-    ),
-    **dict.fromkeys(
-        (
-            "distributed.fsdp.StateDictType",
-            "distributed.fsdp.api.StateDictType",
-            "distributed.fsdp.fully_sharded_data_parallel.StateDictType",
-        ),
-        "FULL_STATE_DICT LOCAL_STATE_DICT SHARDED_STATE_DICT",
-    ),
+    "distributed.fsdp.StateDictType": "FULL_STATE_DICT LOCAL_STATE_DICT SHARDED_STATE_DICT",
+}
+
+# Modules that are others by an older name, or have some of their names; so with all below them.
+SAME_MODULES: Dict[str, str] = {
+    "ao.quantization.fake_quantize": "ao.quantization",
+    "ao.quantization.observer": "ao.quantization",
+    "ao.quantization.qconfig": "ao.quantization",
+    "ao.quantization.qconfig_mapping": "ao.quantization",
+    "ao.quantization.stubs": "ao.quantization",
+    "distributed._composable.fsdp": "distributed.fsdp",
+    "distributed._tensor": "distributed.tensor",
+    "distributed.algorithms.join": "distributed.algorithms",
+    "distributed.checkpoint.default_planner": "distributed.checkpoint",
+    "distributed.checkpoint.filesystem": "distributed.checkpoint",
+    "distributed.checkpoint.hf_storage": "distributed.checkpoint",
+    "distributed.checkpoint.metadata": "distributed.checkpoint",
+    "distributed.checkpoint.planner": "distributed.checkpoint",
+    "distributed.checkpoint.state_dict_loader": "distributed.checkpoint",
+    "distributed.checkpoint.state_dict_saver": "distributed.checkpoint",
+    "distributed.checkpoint.stateful": "distributed.checkpoint",
+    "distributed.checkpoint.storage": "distributed.checkpoint",
+    "distributed.fsdp._fully_shard": "distributed.fsdp",
+    "distributed.fsdp.api": "distributed.fsdp",
+    "distributed.fsdp.fully_sharded_data_parallel": "distributed.fsdp",
+    "distributed.nn.api.remote_module": "distributed.nn",
+    "distributed.nn.functional": "distributed.nn",
+    "distributed.optim.post_localSGD_optimizer": "distributed.optim",
+    "distributed.optim.zero_redundancy_optimizer": "distributed.optim",
+    "distributed.rpc.api": "distributed.rpc",
+    "distributed.tensor.parallel.style": "distributed.tensor.parallel",
+    "distributed.tensor.placement_types": "distributed.tensor",
+    "export.exported_program": "export",
+    "nn.intrinsic": "ao.nn.intrinsic",
+    "nn.qat": "ao.nn.qat",
+    "nn.quantizable": "ao.nn.quantizable",
+    "nn.quantized": "ao.nn.quantized",
+    "quantization": "ao.quantization",
 }
 
 VALUES: Dict[str, Any] = {
@@ -90,12 +105,12 @@ NAMES: Dict[str, str] = {
     ),
     "ao.nn.intrinsic.qat": "ConvBn2d ConvBnReLU2d ConvReLU2d LinearReLU",
     "ao.nn.qat": "Conv1d Conv2d Conv3d Embedding EmbeddingBag Linear",
+    "ao.nn.quantizable": "LSTM LSTMCell MultiheadAttention",
     "ao.nn.quantized": (
         "BatchNorm2d BatchNorm3d Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d "
         "ConvTranspose3d DeQuantize Dropout ELU Embedding EmbeddingBag FXFloatFunctional "
-        "FloatFunctional GroupNorm Hardswish InstanceNorm1d InstanceNorm2d InstanceNorm3d LSTM "
-        "LayerNorm LeakyReLU Linear MultiheadAttention PReLU QFunctional Quantize ReLU6 Sigmoid "
-        "Softmax"
+        "GroupNorm Hardswish InstanceNorm1d InstanceNorm2d InstanceNorm3d LSTM LayerNorm "
+        "LeakyReLU Linear MultiheadAttention PReLU QFunctional Quantize ReLU6 Sigmoid Softmax"
     ),
     "ao.nn.quantized.dynamic": "GRU GRUCell LSTM LSTMCell Linear RNNCell",
     "ao.pruning": (
@@ -104,20 +119,19 @@ NAMES: Dict[str, str] = {
         "get_dynamic_sparse_quantized_mapping get_static_sparse_quantized_mapping module_to_fqn"
     ),
     "ao.quantization": (
-        "AffineQuantizedObserverBase DeQuantStub FakeQuantize FakeQuantizeBase "
-        "FixedQParamsFakeQuantize FixedQParamsObserver FusedMovingAvgObsFakeQuantize Granularity "
-        "HistogramObserver MappingType MinMaxObserver MovingAverageMinMaxObserver "
+        "AffineQuantizedObserverBase FakeQuantize FakeQuantizeBase FixedQParamsFakeQuantize "
+        "FixedQParamsObserver FusedMovingAvgObsFakeQuantize Granularity HistogramObserver "
+        "MappingType MinMaxObserver MovingAverageMinMaxObserver "
         "MovingAveragePerChannelMinMaxObserver NoopObserver ObserverBase ObserverOrFakeQuantize "
         "PerAxis PerBlock PerChannelMinMaxObserver PerGroup PerRow PerTensor PerToken "
-        "PlaceholderObserver QConfig QConfigAny QConfigDynamic QConfigMapping QuantStub QuantType "
-        "QuantWrapper RecordingObserver ReuseInputObserver TorchAODType "
-        "UniformQuantizationObserverBase ZeroPointDomain add_quant_dequant convert "
-        "convert_dynamic_jit convert_jit default_affine_fixed_qparams_fake_quant "
-        "default_affine_fixed_qparams_observer default_debug_observer default_dynamic_fake_quant "
-        "default_dynamic_quant_observer default_embedding_fake_quant "
-        "default_embedding_fake_quant_4bit default_eval_fn default_fake_quant "
-        "default_fixed_qparams_range_0to1_fake_quant default_fixed_qparams_range_0to1_observer "
-        "default_fixed_qparams_range_neg1to1_fake_quant "
+        "PlaceholderObserver QConfig QConfigAny QConfigDynamic QConfigMapping QuantType "
+        "RecordingObserver ReuseInputObserver TorchAODType UniformQuantizationObserverBase "
+        "ZeroPointDomain add_quant_dequant convert convert_dynamic_jit convert_jit "
+        "default_affine_fixed_qparams_fake_quant default_affine_fixed_qparams_observer "
+        "default_debug_observer default_dynamic_fake_quant default_dynamic_quant_observer "
+        "default_embedding_fake_quant default_embedding_fake_quant_4bit default_eval_fn "
+        "default_fake_quant default_fixed_qparams_range_0to1_fake_quant "
+        "default_fixed_qparams_range_0to1_observer default_fixed_qparams_range_neg1to1_fake_quant "
         "default_fixed_qparams_range_neg1to1_observer default_float_qparams_observer "
         "default_float_qparams_observer_4bit default_fused_act_fake_quant "
         "default_fused_per_channel_wt_fake_quant default_fused_wt_fake_quant "
@@ -147,19 +161,14 @@ NAMES: Dict[str, str] = {
         "quantize_dynamic_jit quantize_jit quantize_qat script_qconfig script_qconfig_dict "
         "swap_module weight_observer_range_neg_127_to_127"
     ),
-    "ao.quantization.fake_quantize": "FakeQuantize FakeQuantizeBase FusedMovingAvgObsFakeQuantize",
+    "ao.quantization.fake_quantize": "FakeQuantize FakeQuantizeBase",
     "ao.quantization.observer": (
-        "HistogramObserver MinMaxObserver MovingAverageMinMaxObserver "
-        "MovingAveragePerChannelMinMaxObserver NoopObserver ObserverBase PerChannelMinMaxObserver "
-        "PlaceholderObserver UniformQuantizationObserverBase"
+        "HistogramObserver MinMaxObserver MovingAverageMinMaxObserver ObserverBase"
     ),
-    "ao.quantization.qconfig": "QConfig",
-    "ao.quantization.qconfig_mapping": "QConfigMapping",
     "ao.quantization.quantize_fx": (
         "convert_fx convert_to_reference_fx fuse_fx prepare_fx prepare_qat_fx"
     ),
     "ao.quantization.quantizer": "Quantizer",
-    "ao.quantization.stubs": "DeQuantStub QuantStub QuantWrapper",
     "distributed": (
         "AllToAllOptions AllreduceCoalescedOptions AllreduceOptions BarrierOptions "
         "BroadcastOptions BuiltinCommHookType DeviceMesh GatherOptions GradBucket Logger "
@@ -172,9 +181,6 @@ NAMES: Dict[str, str] = {
         "set_debug_level_from_env set_timeout shrink_group split_group supports_complex"
     ),
     "distributed._composable": "checkpoint contract replicate",
-    "distributed._composable.fsdp": (
-        "CPUOffloadPolicy FSDPModule MixedPrecisionPolicy OffloadPolicy fully_shard"
-    ),
     "distributed._composable.replicate": "replicate",
     "distributed._functional_collectives": (
         "AsyncCollectiveTensor all_gather_tensor all_gather_tensor_autograd all_reduce "
@@ -189,11 +195,6 @@ NAMES: Dict[str, str] = {
     "distributed._symmetric_memory": (
         "empty enable_symm_mem_for_group get_symm_mem_workspace rendezvous"
     ),
-    "distributed._tensor": (
-        "DTensor Partial Placement Replicate Shard distribute_module distribute_tensor"
-    ),
-    "distributed._tensor.experimental": "implicit_replication local_map",
-    "distributed._tensor.placement_types": "Partial Placement Replicate Shard",
     "distributed.algorithms": "Join JoinHook Joinable",
     "distributed.algorithms._checkpoint.checkpoint_wrapper": (
         "CheckpointWrapper apply_activation_checkpointing checkpoint_wrapper offload_wrapper"
@@ -209,42 +210,25 @@ NAMES: Dict[str, str] = {
     "distributed.algorithms.ddp_comm_hooks.powerSGD_hook": (
         "PowerSGDState batched_powerSGD_hook powerSGD_hook"
     ),
-    "distributed.algorithms.join": "Join JoinHook Joinable",
     "distributed.algorithms.model_averaging.averagers": "ModelAverager PeriodicModelAverager",
     "distributed.checkpoint": (
-        "BytesStorageMetadata CheckpointException ChunkStorageMetadata DefaultLoadPlanner "
-        "DefaultSavePlanner FileSystemReader FileSystemWriter FsspecReader FsspecWriter "
-        "HuggingFaceStorageReader HuggingFaceStorageWriter LoadPlan LoadPlanner Metadata "
-        "QuantizedHuggingFaceStorageReader ReadItem SavePlan SavePlanner StorageReader "
-        "StorageWriter TensorStorageMetadata WriteItem async_save load "
-        "load_sharded_optimizer_state_dict load_state_dict save save_state_dict"
+        "AsyncCheckpointerType BytesStorageMetadata CheckpointException ChunkStorageMetadata "
+        "DefaultLoadPlanner DefaultSavePlanner FileSystemReader FileSystemWriter FsspecReader "
+        "FsspecWriter HuggingFaceStorageReader HuggingFaceStorageWriter LoadPlan LoadPlanner "
+        "Metadata QuantizedHuggingFaceStorageReader ReadItem STATE_DICT_TYPE SavePlan SavePlanner "
+        "Stateful StorageReader StorageWriter TensorStorageMetadata WriteItem WriteResult "
+        "_EmptyStateDictLoadPlanner async_save load load_sharded_optimizer_state_dict "
+        "load_state_dict save save_state_dict"
     ),
     "distributed.checkpoint._fsspec_filesystem": "FsspecReader FsspecWriter",
-    "distributed.checkpoint.default_planner": (
-        "DefaultLoadPlanner DefaultSavePlanner _EmptyStateDictLoadPlanner"
-    ),
-    "distributed.checkpoint.filesystem": "FileSystemReader FileSystemWriter",
     "distributed.checkpoint.format_utils": "dcp_to_torch_save torch_save_to_dcp",
-    "distributed.checkpoint.hf_storage": "HuggingFaceStorageReader HuggingFaceStorageWriter",
-    "distributed.checkpoint.metadata": (
-        "BytesStorageMetadata Metadata STATE_DICT_TYPE TensorStorageMetadata"
-    ),
     "distributed.checkpoint.optimizer": "load_sharded_optimizer_state_dict",
-    "distributed.checkpoint.planner": (
-        "LoadPlan LoadPlanner ReadItem SavePlan SavePlanner WriteItem"
-    ),
     "distributed.checkpoint.staging": "AsyncStager BlockingAsyncStager DefaultStager",
     "distributed.checkpoint.state_dict": (
         "DictValueType FQNS_T ListDictValueType OptimizerStateType StateDictOptions "
         "get_model_state_dict get_optimizer_state_dict get_state_dict set_model_state_dict "
         "set_optimizer_state_dict set_state_dict"
     ),
-    "distributed.checkpoint.state_dict_loader": "load load_state_dict",
-    "distributed.checkpoint.state_dict_saver": (
-        "AsyncCheckpointerType async_save save save_state_dict"
-    ),
-    "distributed.checkpoint.stateful": "Stateful",
-    "distributed.checkpoint.storage": "StorageReader StorageWriter WriteResult",
     "distributed.collective_utils": (
         "SyncPayload all_gather all_gather_object_enforce_type broadcast"
     ),
@@ -268,19 +252,9 @@ NAMES: Dict[str, str] = {
     ),
     "distributed.fsdp._common_utils": "FSDPState TrainingState _FSDPState",
     "distributed.fsdp._flat_param": "FlatParameter",
-    "distributed.fsdp._fully_shard": "FSDPModule fully_shard",
-    "distributed.fsdp._fully_shard._fsdp_param_group": "FSDPParamGroup",
+    "distributed.fsdp._fsdp_param_group": "FSDPParamGroup",
     "distributed.fsdp._runtime_utils": "_lazy_init",
     "distributed.fsdp._unshard_param_utils": "_unshard_fsdp_state_params",
-    "distributed.fsdp.api": (
-        "CPUOffload FullOptimStateDictConfig FullStateDictConfig LocalStateDictConfig "
-        "MixedPrecision ShardedStateDictConfig"
-    ),
-    "distributed.fsdp.fully_sharded_data_parallel": (
-        "CPUOffload FullOptimStateDictConfig FullStateDictConfig FullyShardedDataParallel "
-        "LocalStateDictConfig MixedPrecision OptimStateDictConfig ShardedOptimStateDictConfig "
-        "ShardedStateDictConfig StateDictConfig"
-    ),
     "distributed.fsdp.sharded_grad_scaler": "ShardedGradScaler",
     "distributed.fsdp.wrap": (
         "CustomPolicy ModuleWrapPolicy _module_wrap_policy _or_policy always_wrap_policy "
@@ -291,16 +265,9 @@ NAMES: Dict[str, str] = {
         "RemoteModule all_gather all_reduce all_to_all all_to_all_single broadcast gather reduce "
         "reduce_scatter scatter"
     ),
-    "distributed.nn.api.remote_module": "RemoteModule",
-    "distributed.nn.functional": (
-        "all_gather all_reduce all_to_all all_to_all_single broadcast gather reduce "
-        "reduce_scatter scatter"
-    ),
     "distributed.optim": (
         "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer as_functional_optim"
     ),
-    "distributed.optim.post_localSGD_optimizer": "PostLocalSGDOptimizer",
-    "distributed.optim.zero_redundancy_optimizer": "ZeroRedundancyOptimizer",
     "distributed.pipelining": (
         "Pipe PipelineActivationLiveness PipelineStage PipelineStageInfo Schedule1F1B "
         "ScheduleDualPipeV ScheduleGPipe ScheduleInterleaved1F1B ScheduleInterleavedZeroBubble "
@@ -312,18 +279,14 @@ NAMES: Dict[str, str] = {
     ),
     "distributed.rendezvous": "register_rendezvous_handler",
     "distributed.rpc": (
-        "AllGatherStates BackendType RRef TensorPipeRpcBackendOptions enable_gil_profiling "
-        "get_rpc_timeout get_worker_info init_rpc method_factory new_method remote rpc_async "
-        "rpc_sync shutdown"
-    ),
-    "distributed.rpc.api": (
-        "RRef _all_gather _barrier _wait_all get_worker_info init_rpc remote rpc_async rpc_sync "
-        "shutdown"
+        "AllGatherStates BackendType RRef TensorPipeRpcBackendOptions _all_gather _barrier "
+        "_wait_all enable_gil_profiling get_rpc_timeout get_worker_info init_rpc method_factory "
+        "new_method remote rpc_async rpc_sync shutdown"
     ),
     "distributed.rpc.functions": "async_execution",
     "distributed.tensor": (
-        "DTensor Partial Placement Replicate Shard distribute_module distribute_tensor empty full "
-        "linspace logspace ones rand randn zeros"
+        "DTensor Partial Placement Replicate Shard _StridedShard distribute_module "
+        "distribute_tensor empty full linspace logspace ones rand randn zeros"
     ),
     "distributed.tensor._dtensor_spec": "DTensorSpec TensorMeta",
     "distributed.tensor._utils": "compute_local_shape_and_global_offset",
@@ -334,11 +297,8 @@ NAMES: Dict[str, str] = {
         "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput "
         "PrepareModuleOutput RowwiseParallel SequenceParallel loss_parallel parallelize_module"
     ),
-    "distributed.tensor.parallel.style": (
-        "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleOutput RowwiseParallel "
-        "SequenceParallel"
-    ),
-    "distributed.tensor.placement_types": "Partial Placement Replicate Shard _StridedShard",
+    "distributed.tensor.placement_types": "Partial Placement Replicate Shard",
+    "distributed.utils": "_get_device_index _sync_module_states _to_kwargs",
     "export": (
         "AdditionalInputs CustomDecompTable Dim ExportBackwardSignature ExportGraphSignature "
         "ExportedProgram FlatArgsAdapter ModuleCallEntry ModuleCallSignature PassResult "
@@ -349,7 +309,6 @@ NAMES: Dict[str, str] = {
         "AdditionalInputs Dim KeyPath ShapesCollection dims "
         "refine_dynamic_shapes_from_suggested_fixes"
     ),
-    "export.exported_program": "ExportedProgram",
     "export.passes": "move_to_device_pass",
     "mtia": (
         "DeferredMtiaCallError Event MTIAGraph Stream StreamContext attach_out_of_memory_observer "
@@ -365,18 +324,6 @@ NAMES: Dict[str, str] = {
         "is_initialized max_memory_allocated memory_allocated memory_stats "
         "reset_peak_memory_stats"
     ),
-    "nn.intrinsic": (
-        "BNReLU2d BNReLU3d ConvBn1d ConvBn2d ConvBn3d ConvBnReLU1d ConvBnReLU2d ConvBnReLU3d "
-        "ConvReLU1d ConvReLU2d ConvReLU3d LinearBn1d LinearReLU"
-    ),
-    "nn.qat": "Conv1d Conv2d Conv3d Embedding EmbeddingBag Linear",
-    "nn.quantized": (
-        "BatchNorm2d BatchNorm3d Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d "
-        "ConvTranspose3d DeQuantize Dropout ELU Embedding EmbeddingBag FXFloatFunctional "
-        "FloatFunctional GroupNorm Hardswish InstanceNorm1d InstanceNorm2d InstanceNorm3d LSTM "
-        "LayerNorm LeakyReLU Linear MultiheadAttention PReLU QFunctional Quantize ReLU6 Sigmoid "
-        "Softmax"
-    ),
     "onnx": "ExportableModule InputObserver JitScalarType ONNXProgram TensorProtoDataType",
     "onnx.errors": "OnnxExporterError SymbolicValueError UnsupportedOperatorError",
     **{f"onnx.symbolic_opset{version}": "" for version in range(7, 21)},
@@ -385,29 +332,4 @@ NAMES: Dict[str, str] = {
         "Directory EmptyMatchError GlobGroup Importer ObjMismatchError ObjNotFoundError "
         "OrderedImporter PackageExporter PackageImporter PackagingError is_from_package"
     ),
-    "quantization": (
-        "DeQuantStub FakeQuantize FakeQuantizeBase FixedQParamsFakeQuantize "
-        "FusedMovingAvgObsFakeQuantize HistogramObserver MinMaxObserver "
-        "MovingAverageMinMaxObserver MovingAveragePerChannelMinMaxObserver NoopObserver "
-        "ObserverBase PerChannelMinMaxObserver PlaceholderObserver QConfig QConfigAny "
-        "QConfigDynamic QuantStub QuantType QuantWrapper RecordingObserver add_quant_dequant "
-        "convert default_debug_observer default_dynamic_quant_observer default_eval_fn "
-        "default_fake_quant default_fixed_qparams_range_0to1_fake_quant "
-        "default_fixed_qparams_range_neg1to1_fake_quant default_float_qparams_observer "
-        "default_fused_act_fake_quant default_fused_per_channel_wt_fake_quant "
-        "default_fused_wt_fake_quant default_histogram_fake_quant default_histogram_observer "
-        "default_observer default_per_channel_weight_fake_quant "
-        "default_per_channel_weight_observer default_placeholder_observer "
-        "default_weight_fake_quant default_weight_observer fuse_modules "
-        "get_default_compare_output_module_list get_default_dynamic_quant_module_mappings "
-        "get_default_qat_module_mappings get_default_qconfig_propagation_list "
-        "get_default_static_quant_module_mappings get_fuser_method get_quantized_operator "
-        "get_static_quant_module_class prepare prepare_qat propagate_qconfig_ quantize "
-        "quantize_dynamic quantize_dynamic_jit quantize_jit quantize_qat swap_module"
-    ),
-    "quantization.fake_quantize": "FakeQuantize FakeQuantizeBase",
-    "quantization.observer": (
-        "HistogramObserver MinMaxObserver MovingAverageMinMaxObserver ObserverBase"
-    ),
-    "quantization.quantize_fx": "convert_fx fuse_fx prepare_fx prepare_qat_fx",
 }

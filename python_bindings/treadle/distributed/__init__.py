@@ -49,6 +49,12 @@ from treadle.distributed.collectives import (
     reduce_scatter_tensor,
     scatter,
 )
+from treadle.distributed.debug import (
+    DebugLevel,
+    get_debug_level,
+    set_debug_level,
+    set_debug_level_from_env,
+)
 from treadle.distributed.errors import (
     DistBackendError,
     DistError,
@@ -72,6 +78,7 @@ __getattr__ = _names.attributes_of(__name__)
 
 __all__ = [
     "Backend",
+    "DebugLevel",
     "DistBackendError",
     "DistError",
     "DistNetworkError",
@@ -101,6 +108,7 @@ __all__ = [
     "gather",
     "gather_object",
     "get_backend",
+    "get_debug_level",
     "get_global_rank",
     "get_group_rank",
     "get_node_local_rank",
@@ -130,4 +138,6 @@ __all__ = [
     "scatter",
     "scatter_object_list",
     "send",
+    "set_debug_level",
+    "set_debug_level_from_env",
 ]

@@ -25,6 +25,9 @@ class ReduceOp(enum.IntEnum):
         return f"ReduceOp.{self.name}"
 
 
+# The type of the members, by PyTorch's name.
+ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]
+
 _STEPS: Dict[ReduceOp, Callable[[Tensor, Tensor], Tensor]] = {
     ReduceOp.SUM: treadle.add,
     ReduceOp.AVG: treadle.add,

@@ -1,0 +1,6 @@
+"""Quantization's names. There are no quantized tensors; what prepares a model for them and works on
+ordinary ones does that."""
+
+from treadle import _names
+
+__getattr__ = _names.attributes_of(__name__)

@@ -1,0 +1,5 @@
+"""Layers that are written for quantized tensors."""
+
+from treadle import _names
+
+__getattr__ = _names.attributes_of(__name__)

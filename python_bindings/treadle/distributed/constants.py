@@ -1,0 +1,8 @@
+"""How long a group waits for its processes."""
+
+from treadle.distributed._world import default_pg_timeout
+
+# Of the transport for devices of CUDA, which is not here.
+default_pg_nccl_timeout = None
+
+__all__ = ["default_pg_nccl_timeout", "default_pg_timeout"]
