@@ -7,4 +7,4 @@ try:
 except metadata.PackageNotFoundError:  # used from a build folder, not installed
     __version__ = "0.0.0"
 
-FOLLOWED = "2.9.1"
+FOLLOWED = "2.15.0"

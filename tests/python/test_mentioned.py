@@ -11,8 +11,7 @@ from typing import Optional
 import pytest
 import treadle
 import treadle.nn
-from treadle import _mentioned
-from treadle._mentioned.table import ENUMERATIONS, NAMES, REASONS, VALUES
+from treadle._mentioned.table import MISSING
 
 PAGE = "see docs/coming-from-pytorch.md"
 
@@ -98,11 +97,14 @@ import importlib
 import treadle.run
 treadle.run.install()
 from treadle import _mentioned
-from treadle._mentioned.table import ENUMERATIONS, NAMES, VALUES
-for path in NAMES:
-    module = importlib.import_module(f"torch.{path}")
-    for name in _mentioned.names_in(path):
-        assert getattr(module, name) is getattr(module, name) is not None
+from treadle._mentioned.table import ENUMERATIONS, MISSING, VALUES
+for modules in MISSING.values():
+    for path, names in modules.items():
+        module = importlib.import_module(f"torch.{path}".rstrip("."))
+        for name in names.split():
+            value = getattr(module, name)
+            assert value is getattr(module, name), (path, name)
+            assert f"Only a name: {path}.{name}".replace(": .", ": ") in value.__doc__, (path, name)
 for full in (*VALUES, *ENUMERATIONS):
     path, _, name = full.rpartition(".")
     assert hasattr(importlib.import_module(f"torch.{path}"), name), full
@@ -110,12 +112,18 @@ for full in (*VALUES, *ENUMERATIONS):
     assert _run(program) == ""
 
 
-def test_every_row_has_a_reason_and_every_reason_rows() -> None:
-    rows = (*NAMES, *VALUES, *ENUMERATIONS)
-    for row in rows:
-        assert len(_mentioned.reason_of(row)) > 10
-    for path in REASONS:
-        assert any(row == path or row.startswith(path + ".") for row in rows), path
+def test_no_row_is_there_twice_or_stands_for_something_that_works() -> None:
+    seen = set()
+    for reason, modules in MISSING.items():
+        assert len(reason) > 10 and not reason.endswith(".")
+        for path, names in modules.items():
+            module = importlib.import_module(f"treadle.{path}".rstrip("."))
+            for name in names.split():
+                assert (path, name) not in seen, (path, name)
+                seen.add((path, name))
+                value = module.__dict__.get(name)
+                full = f"{path}.{name}".lstrip(".")
+                assert value is None or full in getattr(value, "__doc__", ""), full
 
 
 def test_under_the_name_of_torch_messages_speak_of_it_and_nothing_is_loaded_early() -> None:

@@ -235,7 +235,7 @@ def test_the_version_is_one_that_programs_can_parse(tmp_path: Path) -> None:
         import torch, importlib.metadata
         major, minor = (int(part) for part in torch.__version__.split(".")[:2])
         print((major, minor) >= (2, 0), float(torch.__version__[:3]) >= 2.0)
-        print(torch.__version__ >= "1.13", torch.__version__ >= (1, 13), torch.__version__ < "2.10")
+        print(torch.__version__ >= "1.13", torch.__version__ >= (1, 13), torch.__version__ < "2.20")
         print("treadle" in torch.__version__, torch.__version__ == torch.version.__version__)
         print(importlib.metadata.version("torch") == torch.__version__)
         print(torch.version.cuda, torch.version.hip)

@@ -19,20 +19,25 @@ from abc import ABCMeta
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from treadle import _names
-from treadle._mentioned.table import ENUMERATIONS, NAMES, REASONS, SAME_MODULES, VALUES
+from treadle._mentioned.table import ENUMERATIONS, MISSING, SAME_MODULES, VALUES
 
 _ORIGIN = "names only"
 
 
+# By module: its names, and the reason for each.
+_reasons: Dict[str, Dict[str, str]] = {}
+for _reason, _modules_of_reason in MISSING.items():
+    for _module, _names_of_module in _modules_of_reason.items():
+        _reasons.setdefault(_module, {}).update(dict.fromkeys(_names_of_module.split(), _reason))
+
+
 def reason_of(full: str) -> str:
-    """Why a name or a module of the table does not work: the row of the longest path it is in."""
-    path = full
-    while path not in REASONS:
-        path = path.rpartition(".")[0]
-    return REASONS[path]
+    """Why a name of the table does not work."""
+    module, _, name = full.rpartition(".")
+    return _reasons[module][name]
 
 
 def message(full: str) -> str:
@@ -85,10 +90,10 @@ def _module_of(full: str) -> str:
 def names_in(module: str) -> List[str]:
     """The names that the table has for a module, `distributed.tensor`."""
     rows = [path.rpartition(".") for path in (*VALUES, *ENUMERATIONS)]
-    return NAMES.get(module, "").split() + [name for path, _, name in rows if path == module]
+    return [*_reasons.get(module, {}), *(name for path, _, name in rows if path == module)]
 
 
-_modules = {*NAMES, *SAME_MODULES, *(path.rpartition(".")[0] for path in (*VALUES, *ENUMERATIONS))}
+_modules = {*_reasons, *SAME_MODULES, *(path.rpartition(".")[0] for path in (*VALUES, *ENUMERATIONS))}
 
 
 def _is_in_table(module: str) -> bool:
@@ -116,7 +121,7 @@ class _Loader(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         path = module.__name__.partition(".")[2]
-        module.__doc__ = f"Only names: {reason_of(path)}."
+        module.__doc__ = f"Only names of {path}."
         module.__dict__["__all__"] = [n for n in names_in(path) if not n.startswith("_")]
         module.__dict__["__getattr__"] = _names.attributes_of(module.__name__)
         module.__dict__["__dir__"] = lambda: sorted({*module.__dict__, *names_in(path)})
