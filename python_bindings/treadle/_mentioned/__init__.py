@@ -93,7 +93,8 @@ def names_in(module: str) -> List[str]:
     return [*_reasons.get(module, {}), *(name for path, _, name in rows if path == module)]
 
 
-_modules = {*_reasons, *SAME_MODULES, *(path.rpartition(".")[0] for path in (*VALUES, *ENUMERATIONS))}
+_with_values = {path.rpartition(".")[0] for path in (*VALUES, *ENUMERATIONS)}
+_modules = {*_reasons, *SAME_MODULES, *_with_values}
 
 
 def _is_in_table(module: str) -> bool:

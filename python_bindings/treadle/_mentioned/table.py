@@ -178,7 +178,7 @@ MISSING: Dict[str, Dict[str, str]] = {
     "control flow is Python's own": {
         "": "cond while_loop",
     },
-    "it is a function of one library for one kind of device; convolution and its kin choose theirs": {
+    "it is of one library for one kind of device; convolution and its kin choose theirs": {
         "": (
             "batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt "
             "batch_norm_gather_stats batch_norm_gather_stats_with_counts batch_norm_stats "
@@ -378,10 +378,6 @@ MISSING: Dict[str, Dict[str, str]] = {
             "quantize_dynamic_jit quantize_jit quantize_qat script_qconfig script_qconfig_dict "
             "swap_module weight_observer_range_neg_127_to_127"
         ),
-        "ao.quantization.fake_quantize": "FakeQuantize FakeQuantizeBase",
-        "ao.quantization.observer": (
-            "HistogramObserver MinMaxObserver MovingAverageMinMaxObserver ObserverBase"
-        ),
         "ao.quantization.quantize_fx": (
             "convert_fx convert_to_reference_fx fuse_fx prepare_fx prepare_qat_fx"
         ),
@@ -392,11 +388,11 @@ MISSING: Dict[str, Dict[str, str]] = {
             "DeferredMtiaCallError Event MTIAGraph Stream StreamContext "
             "attach_out_of_memory_observer current_device current_stream default_stream device "
             "device_count empty_cache get_device_capability get_device_properties get_rng_state "
-            "get_rng_state_all graph graph_pool_handle init initial_seed is_available "
-            "is_bf16_supported is_current_stream_capturing is_initialized manual_seed "
-            "manual_seed_all max_memory_allocated memory_allocated memory_stats "
-            "record_memory_history reset_peak_memory_stats seed seed_all set_device set_rng_state "
-            "set_rng_state_all set_stream snapshot stream synchronize"
+            "get_rng_state_all graph graph_pool_handle init initial_seed is_bf16_supported "
+            "is_current_stream_capturing manual_seed manual_seed_all max_memory_allocated "
+            "memory_allocated memory_stats record_memory_history reset_peak_memory_stats seed "
+            "seed_all set_device set_rng_state set_rng_state_all set_stream snapshot stream "
+            "synchronize"
         ),
         "mtia.memory": (
             "is_initialized max_memory_allocated memory_allocated memory_stats "
