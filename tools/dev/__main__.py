@@ -20,6 +20,7 @@ import docs
 import environment
 import fuzz
 import gpu
+import names
 import pythons
 import shell
 import show
@@ -62,6 +63,9 @@ def parser() -> argparse.ArgumentParser:
     coverage.add_arguments(
         commands.add_parser("coverage", help="which of a list of PyTorch's names exist")
     )
+    names.add_arguments(
+        commands.add_parser("names", help="compare with the names of an installed PyTorch")
+    )
     commands.add_parser("docs", help="make the reference pages in build/docs")
     commands.add_parser("format", help="format the sources")
     commands.add_parser("lint", help="check the sources")
@@ -98,6 +102,8 @@ def main() -> int:
         return build_command(args)
     if args.command == "fuzz":
         return fuzz.main(args)
+    if args.command == "names":
+        return names.main(args)
     if args.command == "coverage":
         return coverage.main(args)
     if args.command == "bench":
