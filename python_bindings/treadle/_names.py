@@ -16,7 +16,7 @@ import importlib.util
 import os
 import sys
 from importlib.machinery import ModuleSpec
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, Dict, Optional, Sequence
 
 PACKAGE = "treadle"
 PAGE = "docs/coming-from-pytorch.md"
@@ -81,10 +81,15 @@ def otherwise(module: str, name: str) -> Optional[Any]:
     return found
 
 
-def attributes_of(module: str) -> Callable[[str], Any]:
-    """A `__getattr__` for a module: its submodules are imported when they are first used."""
+def attributes_of(module: str, lazy: Optional[Dict[str, str]] = None) -> Callable[[str], Any]:
+    """A `__getattr__` for a module: its submodules are imported when they are first used, and names
+    are taken from the submodules that `lazy` says."""
 
     def __getattr__(name: str) -> Any:
+        if lazy is not None and name in lazy:
+            value = getattr(importlib.import_module(f"{module}.{lazy[name]}"), name)
+            sys.modules[module].__dict__[name] = value
+            return value
         found = otherwise(module, name)
         if found is None:
             raise missing(module, name)

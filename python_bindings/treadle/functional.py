@@ -6,7 +6,31 @@ from typing import Any, NamedTuple, Optional, Sequence, Tuple, Union
 
 from treadle import _C, _names
 from treadle._C import Tensor
+from treadle._linear_algebra import (  # noqa: F401  names that programs find here, too
+    block_diag,
+    cartesian_prod,
+    cdist,
+    chain_matmul,
+    einsum,
+    lu,
+    pca_lowrank,
+    svd_lowrank,
+    tensordot,
+)
 from treadle._overridable import make_overridable as _make_overridable
+from treadle._variadic import (  # noqa: F401
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    broadcast_shapes,
+    broadcast_tensors,
+    meshgrid,
+)
+
+istft, split, stft = _C.istft, _C.split, _C.stft
+has_torch_function = _C._has_torch_function
+has_torch_function_unary = _C._has_torch_function_unary
+has_torch_function_variadic = _C._has_torch_function_variadic
 
 
 def is_tensor(obj: Any) -> bool:

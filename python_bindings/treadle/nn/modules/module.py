@@ -377,6 +377,21 @@ class Module(StateDictMixin):
                 raise AttributeError(f"`{part}` is not an nn.Module")
         return module
 
+    def set_submodule(self, target: str, module: "Module", strict: bool = False) -> None:
+        """Put a module at a dotted path. With `strict` one must be there already. ValueError for an
+        empty path or what is no module, AttributeError where something else is there."""
+        path, _, name = target.rpartition(".")
+        if not name or not isinstance(module, Module):
+            what = f"a {type(module).__name__}" if name else "an empty path"
+            raise ValueError(f"set_submodule: expected a path and a module, got {what}")
+        owner = self.get_submodule(path)
+        there = getattr(owner, name, None)
+        if there is None and strict:
+            raise AttributeError(f"{_type_name(owner)} has no attribute `{name}`")
+        if there is not None and not isinstance(there, Module):
+            raise AttributeError(f"`{name}` is not an nn.Module")
+        setattr(owner, name, module)
+
     def get_parameter(self, target: str) -> Parameter:
         """The parameter at a dotted path."""
         path, _, name = target.rpartition(".")
@@ -486,6 +501,10 @@ class Module(StateDictMixin):
             "cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device
         )
         return self._apply(lambda tensor: tensor.to(where))
+
+    def xpu(self, device: Union[int, str, None] = None) -> "Module":
+        """Move to an XPU device."""
+        return self._apply(lambda tensor: tensor.to("xpu" if device is None else device))
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> "Module":
         """Give every parameter and buffer new memory on `device`, without its values."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from typing import Iterable, Optional, Union
 
 import treadle
@@ -90,3 +91,19 @@ def clip_grad_value_(
     with treadle.no_grad():
         for gradient in _gradients(parameters):
             gradient.clamp_(min=-clip_value, max=clip_value)
+
+
+def clip_grad_norm(
+    parameters: Union[Tensor, Iterable[Tensor]],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: Optional[bool] = None,
+) -> Tensor:
+    """The older name of clip_grad_norm_(), with a FutureWarning."""
+    warnings.warn(
+        "`nn.utils.clip_grad_norm` is the older name of `nn.utils.clip_grad_norm_`",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
