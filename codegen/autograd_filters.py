@@ -114,7 +114,7 @@ class NodeClass:
 class LayerFunction:
     entry: Entry
     form: Form
-    style: str  # functional, view, views, inplace, lists (which it writes), out
+    style: str  # functional, view, views, inplace, lists (which it writes), foreach, out
     node: Optional[NodeClass]  # None: no derivative
     zero: bool = False  # in-place operator whose result is not differentiable
     recorded_args: tuple[str, ...] = ()
@@ -444,6 +444,8 @@ def _style(e: Entry, form: Form) -> Optional[str]:
     if form.form == "inplace":
         if "inplace_view" in e.tags:
             return None
+        if e.foreach_of:
+            return "foreach"
         if cpp.written_lists(e) and not linked:
             return "lists"
         # What is composed of other operators is recorded by them.

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Callable, Iterable, Optional
 
 from .library import Library
-from .model import Arg, Entry, Form, Return, Tree, Type
+from .model import Arg, Entry, Form, Model, Return, Tree, Type
 
 # Schema base type -> C++ type, for plain, optional and list arguments.
 _PLAIN = {
@@ -22,7 +22,13 @@ _PLAIN = {
     "MemoryFormat": "MemoryFormat",
     "Generator": "const Generator&",
 }
-_LIST = {"int": "IntList", "SymInt": "IntList", "float": "DoubleList", "Tensor": "TensorList"}
+_LIST = {
+    "int": "IntList",
+    "SymInt": "IntList",
+    "float": "DoubleList",
+    "Scalar": "ScalarList",
+    "Tensor": "TensorList",
+}
 
 KEYWORDS = frozenset(
     "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t "
@@ -80,7 +86,11 @@ def value_type(t: Type) -> str:
     if t.list:
         if t.base == "bool":
             return arg_type(t)
-        plain = {"IntList": "DimVector", "DoubleList": "std::vector<double>"}[_LIST[t.base]]
+        plain = {
+            "IntList": "DimVector",
+            "DoubleList": "std::vector<double>",
+            "ScalarList": "std::vector<Scalar>",
+        }[_LIST[t.base]]
         return f"std::optional<{plain}>" if t.optional else plain
     if t.base == "str":
         return "std::optional<std::string>" if t.optional else "std::string"
@@ -171,7 +181,7 @@ def linked_function(e: Entry) -> Optional[tuple[str, str]]:
     if e.kind not in ("composite", "view", "mutating"):
         return None
     kernel = linked_kernel(e)
-    if kernel is None:
+    if kernel is None or e.foreach_of:
         return None
     namespace, function = kernel
     declaration = ", ".join(f"{arg_type(a.type)} {plain_name(a.name)}" for a in e.args)
@@ -186,6 +196,63 @@ def linked_kernel(e: Entry) -> Optional[tuple[str, str]]:
         if d.key == "Composite":
             return "composite", d.kernel
     return ("composite", e.id) if e.kind == "composite" else None
+
+
+def has_scalar_lists(entries: Iterable[Entry]) -> bool:
+    return any(a.type.base == "Scalar" and a.type.list for e in entries for a in e.args)
+
+
+def foreach_lists(e: Entry) -> list[Arg]:
+    """The arguments of an operator on lists that have an element for each place."""
+    of = {here: name for name, here in e.foreach_of.arguments.items()}  # type: ignore[union-attr]
+    return [a for a in e.args if a.name in of and a.type.list and not a.type.list_size]
+
+
+def foreach_numbers(e: Entry, model: Model) -> Optional[Arg]:
+    """The tensor that holds a number for each place of the lists."""
+    of = model.by_full_name[e.foreach_of.of]  # type: ignore[union-attr]
+    for name, here in e.foreach_of.arguments.items():  # type: ignore[union-attr]
+        if of.arg(name).type.base == "Scalar" and e.arg(here).type.is_tensor:
+            return e.arg(here)
+    return None
+
+
+def foreach_shared(e: Entry, model: Model) -> list[Arg]:
+    """The tensors that are the same for all places."""
+    numbers = foreach_numbers(e, model)
+    return [a for a in e.tensor_args if a is not numbers]
+
+
+def foreach_function(e: Entry, model: Model) -> str:
+    """The function that is called for each place."""
+    of = model.by_full_name[e.foreach_of.of]  # type: ignore[union-attr]
+    return of.form(e.foreach_of.form).name  # type: ignore[union-attr]
+
+
+def foreach_call(e: Entry, model: Model, tensor_as: str = "") -> str:
+    """Its arguments in place i, each through the function `tensor_as` where one is named."""
+    of = model.by_full_name[e.foreach_of.of]  # type: ignore[union-attr]
+    lists, numbers = foreach_lists(e), foreach_numbers(e, model)
+    texts = []
+    for a in of.args:
+        here = e.foreach_of.arguments.get(a.name)  # type: ignore[union-attr]
+        if here is None:
+            texts.append(default_value(a) or "{}")
+        elif numbers is not None and here == numbers.name:
+            texts.append("numbers[i]")
+        else:
+            each = any(here == one.name for one in lists)
+            text = cpp_name(here) + ("[i]" if each else "")
+            is_tensor = a.type.base == "Tensor"
+            texts.append(f"{tensor_as}({text})" if tensor_as and is_tensor else text)
+    return ", ".join(texts)
+
+
+def foreach_headers(entries: Iterable[Entry], model: Model) -> list[str]:
+    """Base names of the operators that those on lists call."""
+    return sorted(
+        {model.by_full_name[e.foreach_of.of].name for e in entries if e.foreach_of}
+    )
 
 
 _SCALAR_TYPE_NAMES = {

@@ -118,6 +118,15 @@ class Derivative:
     output_differentiability: Optional[tuple[bool, ...]]
 
 
+@dataclass(frozen=True)
+class ForeachOf:
+    """What an operator on lists does for each place of them."""
+
+    of: str  # the entry, as in `add.Tensor`
+    form: str  # of it, functional or inplace
+    arguments: Mapping[str, str]  # of the entry, to their names here; others have their defaults
+
+
 @dataclass(frozen=True, eq=False)  # compared by identity: there is one of each
 class Entry:
     namespace: str
@@ -147,6 +156,7 @@ class Entry:
     dtype_of: Optional[str]
     argument_dtypes: tuple[ArgumentDtypes, ...]  # only of operators with kernels of their own
     out_from: Optional[str]
+    foreach_of: Optional[ForeachOf]
     derivative: Optional[Derivative]
 
     @property
@@ -187,6 +197,10 @@ class Model:
         for e in self.entries:
             groups.setdefault(e.name, []).append(e)
         return {k: tuple(v) for k, v in groups.items()}
+
+    @cached_property
+    def by_full_name(self) -> Mapping[str, Entry]:
+        return {e.full_name: e for e in self.entries}
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -300,6 +314,7 @@ def _entry(j: Mapping[str, Any]) -> Entry:
             for name, row in (j.get("argument_dtypes") or {}).items()
         ),
         out_from=j.get("out_from"),
+        foreach_of=ForeachOf(**j["foreach_of"]) if j.get("foreach_of") else None,
         derivative=_derivative(j.get("derivative")),
     )
 

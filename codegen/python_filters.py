@@ -37,6 +37,7 @@ _LISTS = {
     "int": ("IntList", "ints", "IntSequence"),
     "SymInt": ("IntList", "ints", "IntSequence"),
     "float": ("FloatList", "reals", "Sequence[float]"),
+    "Scalar": ("NumberList", "scalars", "Sequence[Number]"),
     "bool": ("BoolList", "booleans", "Sequence[bool]"),
 }
 
@@ -148,6 +149,8 @@ def _read(a: Arg, index: int) -> str:
     default = cpp.default_value(a)
     if t.list and t.base == "bool":
         return f"call.booleans<{t.list_size}>({index}{', ' + default if default else ''})"
+    if t.list and t.base == "Scalar":
+        return f"call.scalars({index})"
     if t.list and t.base == "float":
         if default not in (None, "std::nullopt" if t.optional else "{}"):
             raise ValueError(
@@ -205,7 +208,7 @@ def _result_type(e: Entry, form: Form, named: tuple[str, ...]) -> str:
     if named:
         return f"return_types.{e.name}"
     if not texts:
-        return "None"
+        return "TensorSequence" if e.foreach_of else "None"
     return texts[0] if len(texts) == 1 else f"Tuple[{', '.join(texts)}]"
 
 

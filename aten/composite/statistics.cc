@@ -13,6 +13,7 @@
 #include "aten/ops/diff.h"
 #include "aten/ops/eq.h"
 #include "aten/ops/exp.h"
+#include "aten/ops/linalg__powsum.h"
 #include "aten/ops/linalg_vector_norm.h"
 #include "aten/ops/log.h"
 #include "aten/ops/log_softmax.h"
@@ -61,6 +62,19 @@ Tensor wide_norm(const Tensor& self, double p, OptionalIntList dim, bool keepdim
   if (p == kInf) return aten::amax(magnitude, dims, keepdim);
   if (p == -kInf) return aten::amin(magnitude, dims, keepdim);
   return aten::pow(aten::sum(aten::pow(magnitude, p), dim, keepdim), 1 / p);
+}
+
+// What `compute` makes of the tensor in the dtype asked for. The squares of the 16-bit floats
+// overflow early, so it is given these in float32.
+template <class F>
+Tensor on_wide(const char* op, const Tensor& self, std::optional<ScalarType> dtype, F&& compute) {
+  const ScalarType type = dtype.value_or(self.dtype());
+  check<ErrorKind::Runtime>(is_floating(type) || is_complex(type), op,
+                            ": expected a floating or complex dtype, got ", type);
+  const bool narrow = type == ScalarType::Float16 || type == ScalarType::BFloat16;
+  const ScalarType wide = narrow ? ScalarType::Float32 : type;
+  const Tensor result = compute(wide == self.dtype() ? self : aten::to(self, wide));
+  return narrow ? aten::to(result, type) : result;
 }
 
 }  // namespace
@@ -120,17 +134,24 @@ Tensor log_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dt
 
 Tensor linalg_vector_norm(const Tensor& self, const Scalar& ord, OptionalIntList dim, bool keepdim,
                           std::optional<ScalarType> dtype) {
-  const ScalarType type = dtype.value_or(self.dtype());
-  check<ErrorKind::Runtime>(is_floating(type) || is_complex(type),
-                            "linalg_vector_norm: expected a floating or complex dtype, got ", type);
   check<ErrorKind::Runtime>(!ord.is_complex(),
                             "linalg_vector_norm: expected a real ord, got ord = ", ord);
-  // Squares of the 16-bit floats overflow early.
-  const bool narrow = type == ScalarType::Float16 || type == ScalarType::BFloat16;
-  const ScalarType wide = narrow ? ScalarType::Float32 : type;
-  const Tensor result =
-      wide_norm(wide == self.dtype() ? self : aten::to(self, wide), ord.to<double>(), dim, keepdim);
-  return narrow ? aten::to(result, type) : result;
+  return on_wide("linalg_vector_norm", self, dtype, [&](const Tensor& wide) {
+    return wide_norm(wide, ord.to<double>(), dim, keepdim);
+  });
+}
+
+Tensor linalg__powsum(const Tensor& self, const Scalar& ord, OptionalIntList dim, bool keepdim,
+                      std::optional<ScalarType> dtype) {
+  const double p = ord.is_complex() ? 0 : ord.to<double>();
+  check<ErrorKind::Runtime>(p > 0 && p < kInf,
+                            "linalg__powsum: expected a finite ord above 0, got ord = ", ord);
+  return on_wide("linalg__powsum", self, dtype, [&](const Tensor& wide) {
+    const Tensor magnitude = aten::abs(wide);
+    if (p == 1) return aten::sum(magnitude, dim, keepdim);
+    const Tensor powers = p == 2 ? aten::mul(magnitude, magnitude) : aten::pow(magnitude, p);
+    return aten::sum(powers, dim, keepdim);
+  });
 }
 
 Tensor norm_all(const Tensor& self, const Scalar& p) { return aten::linalg_vector_norm(self, p); }

@@ -150,12 +150,10 @@ HWY_AFTER_NAMESPACE();
 
 #include "aten/cpu/convert.h"
 #include "aten/cpu/list_walk.h"
-#include "aten/ops/_foreach_add_.h"
 #include "aten/ops/_fused_adagrad_.h"
 #include "aten/ops/_fused_adam_.h"
 #include "aten/ops/_fused_adamw_.h"
 #include "aten/ops/_fused_sgd_.h"
-#include "aten/ops/add.h"
 
 namespace treadle::cpu {
 namespace {
@@ -301,11 +299,6 @@ void fused_adagrad_cpu(TensorList self, TensorList grads, TensorList state_sums,
                    [&](size_t place, auto p, int64_t n) { loop(steps[place], p, n); });
 }
 
-template <class T>
-void foreach_add_scalar_cpu(TensorList self, const Scalar& scalar) {
-  for (const Tensor& t : self) aten::add_(t, scalar);
-}
-
 const auto sgd_registered = register_kernels<aten::ops::_fused_sgd_, DeviceType::CPU>(
     []<class T>() { return &fused_sgd_cpu<T>; }, "fused_sgd_cpu");
 const auto adam_registered = register_kernels<aten::ops::_fused_adam_, DeviceType::CPU>(
@@ -314,9 +307,6 @@ const auto adamw_registered = register_kernels<aten::ops::_fused_adamw_, DeviceT
     []<class T>() { return &fused_adam_cpu<T, true>; }, "fused_adamw_cpu");
 const auto adagrad_registered = register_kernels<aten::ops::_fused_adagrad_, DeviceType::CPU>(
     []<class T>() { return &fused_adagrad_cpu<T>; }, "fused_adagrad_cpu");
-const auto foreach_add_registered =
-    register_kernels<aten::ops::_foreach_add__Scalar, DeviceType::CPU>(
-        []<class T>() { return &foreach_add_scalar_cpu<T>; }, "foreach_add_scalar_cpu");
 
 }  // namespace
 }  // namespace treadle::cpu

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "aten/iterator/overlap.h"
-#include "aten/iterator/promotion.h"
 #include "aten/tensor_lists.h"
 
 namespace treadle::shape {
@@ -68,17 +67,6 @@ void adagrad_lists(const char* op, TensorList self, TensorList grads, TensorList
                    TensorList state_steps, const Tensor& grad_scale, const Tensor& found_inf) {
   lists(op, self, grads, {{{"state_sums", state_sums}, true}}, grad_scale, found_inf);
   counts(op, self, state_steps);
-}
-
-void added_number(const char* op, TensorList self, const Scalar& scalar) {
-  require_uniform(op, "self", self);
-  require_writable(op, self);
-  Promotion sum;
-  sum.add(self[0]);
-  sum.add(scalar);
-  check<ErrorKind::Runtime>(can_cast(sum.result(), self[0].dtype()), op,
-                            ": expected tensors of a dtype that ", name_of(sum.result()),
-                            " can be cast to, got ", name_of(self[0].dtype()));
 }
 
 }  // namespace treadle::shape

@@ -1,7 +1,6 @@
 // What the lists of an optimiser's step are: parameters, their gradients, and the state of each.
 #pragma once
 
-#include "aten/ops/_foreach_add_.h"
 #include "aten/ops/_fused_adagrad_.h"
 #include "aten/ops/_fused_adam_.h"
 #include "aten/ops/_fused_sgd_.h"
@@ -18,7 +17,5 @@ void sgd_lists(const char* op, TensorList self, TensorList grads, TensorList mom
                double momentum, const Tensor& grad_scale, const Tensor& found_inf);
 void adagrad_lists(const char* op, TensorList self, TensorList grads, TensorList state_sums,
                    TensorList state_steps, const Tensor& grad_scale, const Tensor& found_inf);
-// A number that can be added to every tensor of the list in place.
-void added_number(const char* op, TensorList self, const Scalar& scalar);
 
 }  // namespace treadle::shape

@@ -84,7 +84,8 @@ class EntryReader {
         {"dtypes", &EntryReader::read_dtypes},
         {"dtype_of", &EntryReader::read_dtype_of},
         {"argument_dtypes", &EntryReader::read_argument_dtypes},
-        {"out_from", &EntryReader::read_out_from}};
+        {"out_from", &EntryReader::read_out_from},
+        {"foreach", &EntryReader::read_foreach}};
     const auto reader = readers.find(field.key.text);
     if (reader == readers.end()) {
       std::string hint = aten_key_remedy(field.key.text);
@@ -126,6 +127,19 @@ class EntryReader {
         request.name = Word{name.text(), name, 0};
       }
       entry_.forms.push_back(std::move(request));
+    }
+  }
+
+  void read_foreach(const Field& field) {
+    if (!field.value.IsMap()) {
+      for (Word& name : file_.words(field, diagnostics_))
+        entry_.foreach.push_back({std::move(name), {}});
+      return;
+    }
+    for (Field& row : file_.fields(field.value, diagnostics_)) {
+      std::vector<Word> arguments;
+      if (!row.value.IsNull()) arguments = file_.words(row, diagnostics_);
+      entry_.foreach.push_back({std::move(row.key), std::move(arguments)});
     }
   }
 

@@ -25,6 +25,12 @@ struct RequestedForm {
   std::optional<Word> name;
 };
 
+// An operator on lists asked for by an entry, and its arguments where they are not the entry's.
+struct RequestedForeach {
+  Word name;
+  std::vector<Word> arguments;
+};
+
 // An entry as written: the operator as far as single keys give it, and what the rules between keys
 // need besides.
 struct Entry {
@@ -32,6 +38,7 @@ struct Entry {
   std::map<std::string, Word> keys;  // the keys it has, with their places
   std::map<std::string, Word> variant_words;
   std::vector<RequestedForm> forms;
+  std::vector<RequestedForeach> foreach;
   std::map<std::string, Word> dispatch_words;
   bool dispatch_is_sound = true;            // nothing was reported about it
   std::map<std::string, Word> dtype_words;  // keyed by device

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "codegen/schemac/entry.h"
+#include "codegen/schemac/foreach.h"
 #include "codegen/schemac/rules.h"
 
 namespace treadle::schemac {
@@ -75,9 +76,17 @@ Model read_functions(const YamlFile& file, const std::string& library, Diagnosti
       model.refused.push_back(name_in(node));
       continue;
     }
-    apply_rules(*entry, diagnostics);
-    names.add(entry->op, diagnostics);
+    const auto add = [&](Entry& whole) {
+      apply_rules(whole, diagnostics);
+      names.add(whole.op, diagnostics);
+    };
+    add(*entry);
+    std::vector<Entry> on_lists = foreach_entries(*entry, diagnostics);
     model.operators.push_back(std::move(entry->op));
+    for (Entry& made : on_lists) {
+      add(made);
+      model.operators.push_back(std::move(made.op));
+    }
   }
   return model;
 }

@@ -194,6 +194,15 @@ Json autocast_of(const Operator& op) {
   return rows;
 }
 
+Json foreach_of(const Operator& op) {
+  if (!op.foreach_of) return nullptr;
+  Json arguments = Json::object();
+  for (const auto& [argument, name] : op.foreach_of->arguments) arguments[argument] = name;
+  return {{"of", op.foreach_of->of},
+          {"form", op.foreach_of->form},
+          {"arguments", std::move(arguments)}};
+}
+
 Json location(const std::string& file, schema::Place place) {
   return {{"file", file}, {"line", place.line}, {"column", place.column}};
 }
@@ -250,6 +259,7 @@ Json operator_of(const Operator& op) {
           {"dtype_of", optional(op.dtype_of)},
           {"argument_dtypes", argument_dtypes_of(op)},
           {"out_from", optional(op.out_from)},
+          {"foreach_of", foreach_of(op)},
           {"derivative", derivative_of(op)}};
 }
 

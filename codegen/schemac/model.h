@@ -81,6 +81,14 @@ struct ArgumentDtypes {
   bool sums = false;                // and the one in which sums of that one's elements are kept
 };
 
+// Of an operator that `foreach` of another entry gives: what it does for each place of its lists.
+struct ForeachOf {
+  std::string of;    // the entry, without its namespace
+  std::string form;  // and the form of it, functional or inplace
+  // The entry's arguments that it takes, each with its name here; others have their defaults.
+  std::vector<std::pair<std::string, std::string>> arguments;
+};
+
 struct Operator {
   schema::SourceText source;  // of the schema
   schema::FunctionSchema schema;
@@ -107,6 +115,7 @@ struct Operator {
   // Of an operator with kernels of its own, one for each tensor argument that has to be looked at.
   std::vector<ArgumentDtypes> argument_dtypes;
   std::optional<std::string> out_from;
+  std::optional<ForeachOf> foreach_of;
   std::optional<Derivative> derivative;
 
   std::string name() const { return print(schema.name); }

@@ -32,7 +32,8 @@ std::span<const std::string> known_keys() {
   static const Words words = {
       "func",     "doc",      "variants", "forms",     "python_module",  "tags",
       "dispatch", "shape",    "check",    "pointwise", "reduce",         "promote",
-      "dtypes",   "dtype_of", "out_from", "autocast",  "argument_dtypes"};
+      "dtypes",   "dtype_of", "out_from", "autocast",  "argument_dtypes",
+      "foreach"};
   return words;
 }
 

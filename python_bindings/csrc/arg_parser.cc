@@ -403,6 +403,12 @@ std::vector<double> read_doubles(const char* op, PyObject* o) {
   return out;
 }
 
+std::vector<Scalar> read_scalars(const char* op, PyObject* o) {
+  std::vector<Scalar> out;
+  each_item(op, o, [&](size_t, PyObject* item) { out.push_back(to_scalar(op, item)); });
+  return out;
+}
+
 void read_bools(const char* op, PyObject* o, bool* out, size_t length) {
   check<ErrorKind::Type>(static_cast<size_t>(PySequence_Fast_GET_SIZE(o)) == length, op,
                          ": expected ", length, " bools");

@@ -95,6 +95,7 @@ void read_ints(const char* op, PyObject* o, int length, DimVector& out);
 void read_spread(const char* op, const Arguments& arguments, DimVector& out);
 std::vector<Tensor> read_tensors(const char* op, PyObject* o);
 std::vector<double> read_doubles(const char* op, PyObject* o);
+std::vector<Scalar> read_scalars(const char* op, PyObject* o);
 void read_bools(const char* op, PyObject* o, bool* out, size_t length);
 
 }  // namespace detail
@@ -192,6 +193,7 @@ class Call {
   std::vector<double> reals(size_t i) const {
     return has(i) ? detail::read_doubles(op_, slots_[i]) : std::vector<double>();
   }
+  std::vector<Scalar> scalars(size_t i) const { return detail::read_scalars(op_, slots_[i]); }
   std::optional<std::vector<double>> maybe_reals(size_t i) const {
     return maybe(i, std::optional<std::vector<double>>(), [&] { return reals(i); });
   }

@@ -68,8 +68,22 @@ PyObject* represent_result(PyObject* self) {
 PyObject* return_types(PyObject*, PyObject*) {
   return guarded([] { return NamedResult::all_types(); });
 }
+PyObject* private_operators(PyObject*, PyObject*) {
+  return guarded([] {
+    std::set<std::string_view> names;
+    each_binding([&](const Binding& b) {
+      if (b.function && *b.module == 0 && b.name[0] == '_') names.insert(b.name);
+    });
+    Object list(PyList_New(0));
+    for (const std::string_view name : names) PyList_Append(list.get(), unicode(name).get());
+    return list.release();
+  });
+}
 PyMethodDef module_methods[] = {
-    {"_return_types", return_types, METH_NOARGS, "The types of results with named parts."}, {}};
+    {"_return_types", return_types, METH_NOARGS, "The types of results with named parts."},
+    {"_private_operators", private_operators, METH_NOARGS,
+     "The names of operators that begin with an underscore."},
+    {}};
 
 }  // namespace
 

@@ -187,12 +187,8 @@ Value to_value(const char* op, const Type& type, PyObject* o) {
     }
     case Kind::Number:
       return to_scalar(op, o);
-    case Kind::NumberList: {
-      Value::Scalars list;
-      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
-        list.push_back(to_scalar(op, PySequence_Fast_GET_ITEM(o, i)));
-      return list;
-    }
+    case Kind::NumberList:
+      return detail::read_scalars(op, o);
     case Kind::Str:
       return std::string(utf8(o));
     case Kind::Dtype:

@@ -165,9 +165,11 @@ def __getattr__(name: str) -> _typing.Any:
         value = getattr(_importlib.import_module(_LAZY[name]), name)
         globals()[name] = value
         return value
+    if name.startswith("_") and name in _C._private_operators():
+        return getattr(_C, name)
     found = _names.otherwise(__name__, name)
     if found is None and name.startswith("_") and _C._library_overloads(f"aten::{name}"):
-        # An operator that is not public: PyTorch has a function for each.
+        # An operator without a function of its own: PyTorch has one for each.
         found = globals()[name] = getattr(_importlib.import_module("treadle._ops").ops.aten, name)
     if found is None:
         raise _names.missing(__name__, name)
@@ -178,7 +180,7 @@ def __dir__() -> list:
     import pkgutil
 
     modules = {m.name for m in pkgutil.iter_modules(__path__) if m.name != "__main__"}
-    return sorted({*globals(), *modules, *_LAZY})
+    return sorted({*globals(), *modules, *_LAZY, *_C._private_operators()})
 
 
 _autoload_backends()

@@ -1,5 +1,6 @@
-"""The whole generated text of eight operators: a unary, a binary, a reduction, a factory, a view,
-one with several outputs, two with autocast policies, one that writes a list.
+"""The whole generated text of ten operators: a unary, a binary, a reduction, a factory, a view,
+one with several outputs, two with autocast policies, one that writes a list, one on lists and its
+in-place form.
 
 A golden is what `./dev show NAME` would print if goldens/functions.yaml were the operators. A
 refactor of the generator leaves all of them as they are; a change of what it generates shows in the
@@ -24,7 +25,10 @@ import pytest
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 GOLDENS = HERE / "goldens"
-OPERATORS = ("exp", "add", "sum", "zeros", "permute", "topk", "mm", "scale_all_")
+OPERATORS = ("exp", "add", "sum", "zeros", "permute", "topk", "mm", "scale_all_") + (
+    "_foreach_add",
+    "_foreach_add_",
+)
 UPDATE = "pytest tests/codegen/test_goldens.py --update-goldens"
 
 

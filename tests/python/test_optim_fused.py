@@ -139,19 +139,6 @@ def test_refused_before_anything_is_written(
         np.testing.assert_array_equal(tensor.numpy(), wanted)
 
 
-def test_numbers_added_to_a_list() -> None:
-    with pytest.raises(RuntimeError, match="at least one tensor in self, got an empty list"):
-        _C._foreach_add_([], 1)
-    mixed = [treadle.zeros(2), treadle.zeros(2).double()]
-    with pytest.raises(RuntimeError, match=r"expected self\[1\] of dtype float32, got float64"):
-        _C._foreach_add_(mixed, 1)
-    whole = [treadle.zeros(2, dtype=treadle.int64)]
-    with pytest.raises(RuntimeError, match="a dtype that float32 can be cast to, got int64"):
-        _C._foreach_add_(whole, 1.5)
-    assert mixed[0].tolist() == [0.0, 0.0] and whole[0].tolist() == [0, 0]
-    assert _C._foreach_add_(whole, 2) is None and whole[0].tolist() == [2, 2]
-
-
 # ---- memory --------------------------------------------------------------------------------------
 
 

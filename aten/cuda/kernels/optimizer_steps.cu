@@ -4,13 +4,11 @@
 #include <cmath>
 
 #include "aten/cuda/kernels/kernel.cuh"
-#include "aten/ops/_foreach_add_.h"
 #include "aten/ops/_fused_adagrad_.h"
 #include "aten/ops/_fused_adam_.h"
 #include "aten/ops/_fused_adamw_.h"
 #include "aten/ops/_fused_sgd_.h"
 #include "aten/ops/_local_scalar_dense.h"
-#include "aten/ops/add.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/copy_.h"
 #include "aten/ops/to.h"
@@ -221,11 +219,6 @@ void fused_adagrad_cuda(TensorList self, TensorList grads, TensorList state_sums
   }
 }
 
-template <class T>
-void foreach_add_scalar_cuda(TensorList self, const Scalar& scalar) {
-  for (const Tensor& t : self) aten::add_(t, scalar);
-}
-
 const auto sgd_registered = register_cuda<aten::ops::_fused_sgd_>(
     Floats(), []<class T>() { return &fused_sgd_cuda<T>; }, "fused_sgd_cuda");
 const auto adam_registered = register_cuda<aten::ops::_fused_adam_>(
@@ -234,8 +227,6 @@ const auto adamw_registered = register_cuda<aten::ops::_fused_adamw_>(
     Floats(), []<class T>() { return &fused_adam_cuda<T, true>; }, "fused_adamw_cuda");
 const auto adagrad_registered = register_cuda<aten::ops::_fused_adagrad_>(
     Floats(), []<class T>() { return &fused_adagrad_cuda<T>; }, "fused_adagrad_cuda");
-const auto foreach_add_registered = register_cuda<aten::ops::_foreach_add__Scalar>(
-    AllTypes(), []<class T>() { return &foreach_add_scalar_cuda<T>; }, "foreach_add_scalar_cuda");
 
 }  // namespace
 }  // namespace treadle::cuda

@@ -126,16 +126,10 @@ void fused_adagrad(const Tensors& self, const Tensors& grads, const Tensors& sum
   }
 }
 
-void foreach_add(const Tensors& self, const Number& scalar) {
-  for (const Tensor& t : self) plugin::call("aten::add_.Scalar", t, scalar);
-}
-
 }  // namespace
 
 void register_steps(treadle_device_type type) {
   const auto floating = floating_dtypes();
-  plugin::register_kernel<&foreach_add>(
-      "_foreach_add_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()", type);
   plugin::register_kernel<&fused_sgd>(
       "_fused_sgd_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, "
       "float weight_decay, float momentum, float lr, float dampening, bool nesterov, bool "

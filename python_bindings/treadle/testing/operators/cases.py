@@ -11,6 +11,7 @@ import pytest
 
 from .catalogue import Operator, operators
 from .expression import pointwise_samples
+from .lists import foreach_samples
 from .sample import REGISTRY, Maker, Sample, SampleFunction
 
 
@@ -27,6 +28,8 @@ def registered(op: Operator) -> Optional[SampleFunction]:
     """The function that makes the operator's samples; None where its expression does."""
     if op.library is None:
         load_families()
+    if op.json.get("foreach_of"):
+        return lambda make: foreach_samples(op, make, _samples)
     return REGISTRY.get(op.id)
 
 
@@ -72,7 +75,10 @@ def cells(library: str = "aten") -> list:
 
 
 def samples_of(op: Operator, dtype: str, seed: int = 0) -> Iterator[Sample]:
-    make = Maker(dtype, seed)
+    yield from _samples(op, Maker(dtype, seed))
+
+
+def _samples(op: Operator, make: Maker) -> Iterator[Sample]:
     # A registered function comes first: it may give a reference where the expression alone cannot
     # (a random mask, say).
     function = registered(op)

@@ -36,17 +36,6 @@ def _gradients(
     return written, [sign * grad + weight_decay * p for p, grad in zip(params, written)]
 
 
-@samples("_foreach_add_.Scalar")
-def foreach_add(make: Maker) -> Iterator[Sample]:
-    tensors = [make(shape) for shape in SHAPES]
-
-    def expect(tensors: list[np.ndarray], number: Any) -> list[np.ndarray]:
-        return [np.asarray(t + number).astype(t.dtype) for t in tensors]
-
-    yield Sample(tensors, make.scalar(), expect=expect)
-    yield Sample([tensors[0]], True, expect=expect)
-
-
 def _sgd(
     params: Any, grads: Any, velocities: Any, *, weight_decay: float, momentum: float, lr: float,
     dampening: float, nesterov: bool, maximize: bool, is_first_step: bool, grad_scale: Any = None,

@@ -254,6 +254,18 @@ def vector_norm(make: Maker) -> Iterator[Sample]:
         yield Sample(make((2, 3, 4), 0.5, 2), p, [0, 2], expect=_norm, loose=8, grad=p != 0)
 
 
+@samples("linalg__powsum")
+def powsum(make: Maker) -> Iterator[Sample]:
+    def expect(x: Any, p: float = 2, dim: Any = None, keepdim: bool = False) -> Any:
+        axes = None if dim is None else tuple(dim)
+        return np.sum(np.abs(x) ** p, axis=axes, keepdims=keepdim)
+
+    yield Sample(make((5,)), expect=expect, loose=8)
+    for p in (1, 2, 3.5):
+        yield Sample(make((3, 4), 0.5, 2), p, expect=expect, loose=8)
+        yield Sample(make((2, 3, 4), 0.5, 2), p, [0, 2], True, expect=expect, loose=8)
+
+
 @samples("norm.Scalar")
 def norm(make: Maker) -> Iterator[Sample]:
     for p in POWERS:

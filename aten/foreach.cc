@@ -1,0 +1,61 @@
+// Questions about lists; each looks at a tensor once.
+#include "aten/foreach.h"
+
+#include "aten/ops/item.h"
+#include "aten/ops/select.h"
+#include "aten/tensor_lists.h"
+#include "core/error.h"
+
+namespace treadle::foreach {
+
+size_t length(const char* op, ArrayRef<NamedLength> lists) {
+  const NamedLength& first = lists[0];
+  check<ErrorKind::Runtime>(first.length > 0, op, ": expected at least one tensor in ", first.name,
+                            ", got an empty list");
+  for (const NamedLength& other : lists.slice(1)) {
+    check<ErrorKind::Runtime>(other.length == first.length, op, ": expected lists of one length, ",
+                              "got ", first.length, " in ", first.name, " and ", other.length,
+                              " in ", other.name);
+  }
+  return first.length;
+}
+
+void require_number(const char* op, const char* name, const Tensor& tensor) {
+  check<ErrorKind::Runtime>(tensor.dim() == 0, op, ": expected ", name,
+                            " without dimensions, got shape ", tensor.sizes());
+}
+
+std::vector<Scalar> numbers(const char* op, const char* name, const Tensor& tensor, size_t count) {
+  check<ErrorKind::Runtime>(tensor.dim() == 1 && static_cast<size_t>(tensor.size(0)) == count, op,
+                            ": expected ", name, " of shape (", count, ",), got ", tensor.sizes());
+  std::vector<Scalar> values;
+  values.reserve(count);
+  for (size_t i = 0; i < count; ++i)
+    values.push_back(aten::item(aten::select(tensor, 0, static_cast<int64_t>(i))));
+  return values;
+}
+
+bool alike(const char* op, ArrayRef<TensorList> lists, ArrayRef<Scalar> numbers) {
+  require_writable(op, lists[0]);
+  const auto kind = [](const Scalar& s) {
+    return s.is_bool() ? 0 : s.is_integral() ? 1 : s.is_floating() ? 2 : 3;
+  };
+  for (const Scalar& number : numbers) {
+    if (kind(number) != kind(numbers[0])) return false;
+  }
+  for (const TensorList& list : lists) {
+    for (size_t i = 0; i < list.size(); ++i) {
+      const Tensor& t = list[i];
+      const bool same = t.dtype() == list[0].dtype() && t.device() == list[0].device() &&
+                        t.sizes() == lists[0][i].sizes();
+      if (!same) return false;
+    }
+  }
+  return true;
+}
+
+Tensor on_meta(const Tensor& tensor) {
+  return tensor.defined() ? empty_tensor(tensor.sizes(), tensor.dtype(), kMeta) : tensor;
+}
+
+}  // namespace treadle::foreach
