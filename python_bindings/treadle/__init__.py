@@ -105,6 +105,8 @@ nan = _math.nan
 pi = _math.pi
 e = _math.e
 newaxis = None
+legacy_contiguous_format = contiguous_format  # noqa: F405
+hsmm, dsmm, saddmm = mm, mm, addmm  # noqa: F405
 
 # What is standard among the names here, and all of the standard in array_api.
 __array_api_version__ = "2025.12"
@@ -156,6 +158,30 @@ _LAZY = {
         ),
         "treadle._checks",
     ),
+    **dict.fromkeys(
+        "sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum".split(),
+        "treadle._symbolic",
+    ),
+    **dict.fromkeys(
+        """AVG AcceleratorError AggregationType FatalError PRIVATE_OPS SUM USE_GLOBAL_DEPS
+        USE_RTLD_GLOBAL_WITH_LIBTORCH classproperty compiled_with_cxx11_abi get_file_path has_lapack
+        has_mkl has_openmp has_spectral init_num_threads is_vulkan_available
+        prepare_multiprocessing_environment thread_safe_generator""".split(),
+        "treadle._facts",
+    ),
+    **dict.fromkeys(
+        """conv_tbc detach_ eig embedding_renorm_ fake_quantize_per_channel_affine
+        fake_quantize_per_tensor_affine frobenius_norm get_device hspmm indices_copy is_distributed
+        lobpcg lstsq matrix_rank native_batch_norm native_channel_shuffle native_dropout native_norm
+        nuclear_norm resize_as_ smm solve sspaddmm values_copy""".split(),
+        "treadle._older_functions",
+    ),
+    **dict.fromkeys(("CompilationUnit", "ScriptFunction", "ScriptModule"), "treadle.jit"),
+    **dict.fromkeys(("fork", "wait"), "treadle.jit"),
+    "FunctionSchema": "treadle._schema",
+    "GradScaler": "treadle.amp",
+    "set_anomaly_enabled": "treadle.autograd.anomaly_mode",
+    **dict.fromkeys(("DispatchKey", "DispatchKeySet"), "treadle._extension"),
     **dict.fromkeys(("sparse_coo", "sparse_coo_tensor", "spmm"), "treadle.sparse"),
 }
 

@@ -81,4 +81,6 @@ def _warn_of(node: _C.Node) -> None:
     warnings.warn(text, stacklevel=2)
 
 
+set_anomaly_enabled = set_detect_anomaly  # the name in the package itself
+
 __all__ = ["detect_anomaly", "set_detect_anomaly"]

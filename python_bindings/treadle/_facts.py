@@ -1,0 +1,74 @@
+"""What a program asks of the build: torch.has_mkl and the like."""
+
+from __future__ import annotations
+
+import enum
+import os
+from typing import Any, Callable
+
+# What operators are made with.
+has_lapack = True
+has_mkl = False
+has_openmp = True
+has_spectral = True
+# How PyTorch loads its own libraries; there is nothing of the kind here.
+USE_GLOBAL_DEPS = False
+USE_RTLD_GLOBAL_WITH_LIBTORCH = False
+PRIVATE_OPS = ("unique_dim",)
+
+
+class AggregationType(enum.Enum):
+    """How futures of values are put together."""
+
+    SUM = 0
+    AVG = 1
+
+
+SUM, AVG = AggregationType.SUM, AggregationType.AVG
+
+
+class AcceleratorError(RuntimeError):
+    """An error of a device."""
+
+
+class FatalError(Exception):
+    """An error after which a program cannot go on."""
+
+
+class classproperty:  # noqa: N801
+    """A property of a class: `@classproperty` over a method of the class."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self._function = function
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self._function(type(instance) if owner is None else owner)
+
+
+def compiled_with_cxx11_abi() -> bool:
+    """Whether C++ strings have the newer layout: they have."""
+    return True
+
+
+def is_vulkan_available() -> bool:
+    """Whether tensors can be made on a Vulkan device: none can."""
+    return False
+
+
+def get_file_path(*path_components: str) -> str:
+    """A path from the folder that the package is in."""
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return os.path.join(here, *path_components)
+
+
+def prepare_multiprocessing_environment(path: str) -> None:
+    """Does nothing: processes find the libraries by themselves."""
+
+
+def init_num_threads() -> None:
+    """Does nothing: threads are there when they are needed."""
+
+
+def thread_safe_generator() -> None:
+    """The generator of this thread where a DataLoader's worker is a thread: workers are processes,
+    so that it is always None, for which functions take the one of the process."""
