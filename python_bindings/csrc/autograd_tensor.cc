@@ -46,11 +46,17 @@ PyObject* get_grad_fn(PyObject* self, void*) {
 PyObject* get_requires_grad(PyObject* self, void*) {
   return guarded([&] { return to_bool(unwrap(self).requires_grad()); });
 }
+// Operators of other threads may be asking whether they are recorded.
+void change_requires_grad(const char* op, const Tensor& t, bool value) {
+  if (t.requires_grad() == value) return;
+  const Quiescence quiet(op);
+  autograd::set_requires_grad(t, value);
+}
 int set_requires_grad(PyObject* self, PyObject* value, void*) {
   return guarded([&]() -> int {
     check<ErrorKind::Type>(value && PyBool_Check(value), "requires_grad: expected a bool, got ",
                            value ? type_text(value) : "nothing");
-    autograd::set_requires_grad(unwrap(self), value == Py_True);
+    change_requires_grad("requires_grad", unwrap(self), value == Py_True);
     return 0;
   });
 }
@@ -117,7 +123,7 @@ PyObject* requires_grad_(PyObject* self, PyObject* const* arguments, Py_ssize_t 
   return guarded([&] {
     Call<2> call(requires_grad_function, self, arguments, count, names);
     if (call.overridden()) return call.result();
-    autograd::set_requires_grad(call.tensor(0), call.boolean(1, true));
+    change_requires_grad("requires_grad_", call.tensor(0), call.boolean(1, true));
     return new_ref(self);
   });
 }
@@ -182,6 +188,7 @@ PyObject* retain_grad(PyObject* self, PyObject*) {
 }
 PyObject* detach_in_place(PyObject* self, PyObject*) {
   return guarded([&] {
+    const Quiescence quiet("detach_");
     autograd::detach_in_place(unwrap(self));
     return new_ref(self);
   });
