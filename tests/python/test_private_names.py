@@ -161,3 +161,22 @@ def test_names_of_distributed(monkeypatch: pytest.MonkeyPatch) -> None:
     message = "TORCH_DISTRIBUTED_DEBUG: expected OFF, INFO or DETAIL, got loud"
     assert str(error.value) == message
     distributed.set_debug_level(distributed.DebugLevel.OFF)
+
+
+def test_modules_below_the_accelerator_without_a_device() -> None:
+    import treadle.accelerator.memory
+    import treadle.accelerator.random
+
+    if treadle.accelerator.is_available():
+        return
+    assert treadle.accelerator.memory.memory_allocated() == 0
+    treadle.accelerator.memory.reset_accumulated_memory_stats()
+    treadle.accelerator.memory.empty_host_cache()
+    message = "^accelerator.seed: expected a device beside the CPU, got none"
+    for call, name in (
+        (treadle.accelerator.random.seed, "seed"),
+        (treadle.accelerator.Graph, "Graph"),
+        (treadle.accelerator.get_device_capability, "get_device_capability"),
+    ):
+        with pytest.raises(RuntimeError, match=message.replace("seed", name)):
+            call()

@@ -61,14 +61,20 @@ SAME_MODULES: Dict[str, str] = {
     "nn.quantizable": "ao.nn.quantizable",
     "nn.quantized": "ao.nn.quantized",
     "quantization": "ao.quantization",
+    "sparse.semi_structured": "sparse",
 }
 
 VALUES: Dict[str, Any] = {
+    **dict.fromkeys(("mtia.default_generators", "xpu.default_generators"), ()),
     "_C._distributed_rpc._is_current_rpc_agent_set": _never,
     "distributed.autograd.is_available": _never,
     "distributed.rpc.is_available": _never,
+    "mps.profiler.is_capturing_metal": _never,
+    "mps.profiler.is_metal_capture_enabled": _never,
     "mtia.is_available": _never,
     "mtia.is_initialized": _never,
+    "xpu.is_current_stream_capturing": _never,
+    "xpu.is_tf32_supported": _never,
 }
 
 MISSING: Dict[str, Dict[str, str]] = {
@@ -178,6 +184,9 @@ MISSING: Dict[str, Dict[str, str]] = {
     "control flow is Python's own": {
         "": "cond while_loop",
     },
+    "files of tensors are read without pickle": {
+        "utils.show_pickle": "DumpUnpickler FakeClass FakeObject main",
+    },
     "it is of one library for one kind of device; convolution and its kin choose theirs": {
         "": (
             "batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt "
@@ -204,10 +213,28 @@ MISSING: Dict[str, Dict[str, str]] = {
             "ScriptClassFunction ScriptDict ScriptDictIterator ScriptDictKeyIterator ScriptList "
             "ScriptListIterator ScriptMethod ScriptModuleSerializer ScriptObject "
             "ScriptObjectProperty SerializationStorageContext StaticModule StreamObjType "
-            "StringType SymBoolType SymIntType TensorType TracingState TupleType Type UnionType "
-            "Use Value import_ir_module import_ir_module_from_buffer merge_type_from_type_comment "
-            "parse_ir parse_schema parse_type_comment unify_type_list"
+            "StringType SymBoolType SymIntType TensorType ThroughputBenchmark TracingState "
+            "TupleType Type UnionType Use Value import_ir_module import_ir_module_from_buffer "
+            "merge_type_from_type_comment parse_ir parse_schema parse_type_comment "
+            "unify_type_list"
         ),
+        "jit": (
+            "ONNXTracedModule RecursiveScriptClass ScriptWarning TopLevelTracedModule "
+            "TracingCheckError export_opnames jit_module_from_flatbuffer "
+            "last_executed_optimized_graph save_jit_module_to_flatbuffer"
+        ),
+        "utils": "ThroughputBenchmark",
+        "utils.bundled_inputs": (
+            "InflatableArg ListType TupleType augment_many_model_functions_with_bundled_inputs "
+            "augment_model_with_bundled_inputs bundle_inputs bundle_large_tensor bundle_randn"
+        ),
+        "utils.mkldnn": "to_mkldnn",
+        "utils.mobile_optimizer": "LintCode generate_mobile_module_lints optimize_for_mobile",
+        "utils.model_dump": (
+            "burn_in_info get_info_and_burn_skeleton get_inline_skeleton get_model_info "
+            "get_storage_info hierarchical_pickle main"
+        ),
+        "utils.throughput_benchmark": "ExecutionStats ThroughputBenchmark",
     },
     "nothing makes a graph of a program to write": {
         "onnx": "ExportableModule InputObserver JitScalarType ONNXProgram TensorProtoDataType",
@@ -220,6 +247,10 @@ MISSING: Dict[str, Dict[str, str]] = {
             "ccol_indices_copy col_indices_copy crow_indices_copy row_indices_copy "
             "sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_csc_tensor "
             "sparse_csr_tensor"
+        ),
+        "sparse": (
+            "SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT "
+            "SparseSemiStructuredTensorCUTLASS spsolve to_sparse_semi_structured"
         ),
     },
     "processes are connected by torch.distributed's collectives alone": {
@@ -273,6 +304,9 @@ MISSING: Dict[str, Dict[str, str]] = {
             "empty enable_symm_mem_for_group get_symm_mem_workspace rendezvous"
         ),
     },
+    "profiles of this kind are not taken": {
+        "profiler": "CuspyConfig PerformanceMetricsConfig ProfilerActivityConfig",
+    },
     "programs are not exported": {
         "_export": "capture_pre_autograd_graph",
         "export": (
@@ -292,11 +326,45 @@ MISSING: Dict[str, Dict[str, str]] = {
             "Directory EmptyMatchError GlobGroup Importer ObjMismatchError ObjNotFoundError "
             "OrderedImporter PackageExporter PackageImporter PackagingError is_from_package"
         ),
+        "package.analyze": "find_first_use_of_broken_modules is_from_package trace_dependencies",
+        "package.file_structure_representation": "Directory",
+        "package.find_file_dependencies": "find_files_source_depends_on",
+        "package.glob_group": "GlobGroup",
+        "package.importer": "Importer ObjMismatchError ObjNotFoundError OrderedImporter",
+        "package.package_exporter": "EmptyMatchError PackageExporter PackagingError",
+        "package.package_importer": "PackageImporter",
     },
     "sizes are numbers, as programs run as they are written": {
         "": (
             "SymBool SymFloat SymInt sym_constrain_range sym_constrain_range_for_size "
             "sym_fresh_size"
+        ),
+    },
+    "tensors are in files of torch.save, which load() reads": {
+        "": "PyTorchFileReader PyTorchFileWriter",
+    },
+    "tensors are on the CPU, on CUDA devices and on those of plug-ins": {
+        "mps": (
+            "Stream compile_shader current_stream default_stream load_metallib set_stream stream"
+        ),
+        "mps.profiler": "metal_capture profile start stop",
+        "xpu": (
+            "MemPool StreamContext XPUGraph XPUPluggableAllocator can_device_access_peer "
+            "change_current_allocator clock_rate device device_memory_used device_of "
+            "get_arch_list get_gencode_flags get_per_process_memory_fraction get_rng_state_all "
+            "get_stream_from_external graph graph_pool_handle list_gpu_processes "
+            "make_graphed_callables memory_snapshot memory_stats memory_stats_as_nested_dict "
+            "memory_usage power_draw reset_accumulated_memory_stats "
+            "set_per_process_memory_fraction set_rng_state_all set_stream stream temperature "
+            "use_mem_pool utilization"
+        ),
+        "xpu.memory": (
+            "MemPool XPUPluggableAllocator change_current_allocator empty_cache "
+            "get_per_process_memory_fraction is_initialized list_gpu_processes "
+            "max_memory_allocated max_memory_reserved mem_get_info memory_allocated "
+            "memory_reserved memory_snapshot memory_stats memory_stats_as_nested_dict "
+            "reset_accumulated_memory_stats reset_peak_memory_stats "
+            "set_per_process_memory_fraction use_mem_pool"
         ),
     },
     "there are no quantized tensors": {

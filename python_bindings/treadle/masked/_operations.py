@@ -2,7 +2,7 @@
 
 Each is given a `mask`, bool, that goes with the shape of the input; without one every element
 counts. Where nothing counts the result is that of no elements: 0 for a sum, NaN for a mean.
-A reduction without `dim`, or with an empty one, takes all dimensions. `dtype` is that of the result.
+A reduction without `dim`, or with an empty one, takes all dimensions; `dtype` is the result's.
 """
 
 from __future__ import annotations

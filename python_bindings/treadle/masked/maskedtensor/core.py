@@ -18,8 +18,8 @@ _ELEMENTWISE = frozenset(
     """abs absolute acos arccos acosh arccosh add sub subtract mul multiply div divide true_divide
     floor_divide remainder fmod pow angle asin arcsin asinh arcsinh atan arctan atanh arctanh atan2
     arctan2 bitwise_and bitwise_or bitwise_xor bitwise_not ceil clamp clip cos cosh deg2rad digamma
-    eq erf erfc erfinv exp exp2 expm1 fix floor frac ge gt hypot isnan le lgamma log log10 log1p log2
-    logaddexp logit logical_and logical_or logical_xor logical_not lt maximum minimum fmax fmin
+    eq erf erfc erfinv exp exp2 expm1 fix floor frac ge gt hypot isnan le lgamma log log10 log1p
+    log2 logaddexp logit logical_and logical_or logical_xor logical_not lt maximum minimum fmax fmin
     nan_to_num ne neg negative positive rad2deg real imag reciprocal relu round rsqrt rsub sgn
     sigmoid sign signbit sin sinc sinh sqrt square tan tanh trunc to float double half int long
     conj_physical""".split()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any, Dict, Optional
 
-from treadle import _C, _devices
+from treadle import _C, _devices, _names
 
 
 def current_accelerator(check_available: bool = False) -> Optional[_C.device]:
@@ -135,3 +135,15 @@ def reset_peak_memory_stats(device_index: Any = None) -> None:
 def reset_accumulated_memory_stats(device_index: Any = None) -> None:
     """Let the sums of what was allocated and freed start again from 0."""
     _memory("reset_accumulated_memory_stats", device_index, None)
+
+
+def empty_host_cache() -> None:
+    """Does nothing: memory of the host is not kept for later tensors of a device."""
+
+
+def get_device_capability(device: Any = None) -> Any:
+    """What the device can do: {"supported_dtypes": ...}; RuntimeError where there is none."""
+    return _module("get_device_capability").get_device_capability(device)
+
+
+__getattr__ = _names.attributes_of(__name__, {"Graph": "graphs"})

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from treadle import _devices
+from treadle import _devices, _names
 
 _refused = _devices.refusals("mps")
+__getattr__ = _names.attributes_of(__name__)
 
 
 def is_available() -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from treadle import _devices
+from treadle import _devices, _names
 from treadle.cuda.memory import empty_cache, max_memory_allocated, max_memory_reserved
 from treadle.cuda.memory import memory_allocated, memory_reserved, reset_peak_memory_stats
 from treadle.cuda.random import manual_seed, manual_seed_all, seed, seed_all
 
 _refused = _devices.refusals("xpu")
+__getattr__ = _names.attributes_of(__name__)
 
 
 def is_available() -> bool:

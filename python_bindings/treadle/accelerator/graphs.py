@@ -1,0 +1,19 @@
+"""Graphs of work on the device beside the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from treadle.accelerator import _module
+
+
+class Graph:
+    """The graph of the module of the device, `treadle.cuda.CUDAGraph`; RuntimeError where there is
+    none."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        module = _module("Graph")
+        made = getattr(module, "CUDAGraph", None) or getattr(module, "Graph", None)
+        if made is None:
+            raise NotImplementedError(f"accelerator.Graph: {module.__name__} has no graphs")
+        return made(*args, **kwargs)
