@@ -8,6 +8,7 @@ import math
 import warnings
 from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
+import treadle
 from treadle import _C, _devices, _legacy_types
 from treadle._C import Tensor
 from treadle._names import in_words_of_the_program
@@ -292,9 +293,29 @@ _OTHER_LAYOUTS = (
 )
 
 
-def _names(self: Tensor) -> Tuple[None, ...]:
-    """A name for each dimension; there are no named dimensions, so None for each."""
-    return (None,) * self.dim()
+# Questions about devices and layouts that no tensor here has.
+_NEVER = "is_ipu is_maia is_mkldnn is_mtia is_vulkan is_xla"
+# Methods that are functions of the package, too, which is asked for them when they are called.
+_OF_PACKAGE = "eig is_distributed lstsq smm solve sspaddmm"
+
+
+def _of_package(name: str) -> Callable[..., Any]:
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        return getattr(treadle, name)(self, *args, **kwargs)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"{name}() of this tensor."
+    return method
+
+
+def polygamma_(self: Tensor, n: int) -> Tensor:
+    """polygamma(), in place."""
+    return self.copy_(treadle.polygamma(n, self))
+
+
+def xpu(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
+    """A copy on an XPU device."""
+    return self.to("xpu" if device is None else device, non_blocking=non_blocking)
 
 
 _no_dispatch = "_disabled_torch_dispatch_impl"
@@ -327,7 +348,12 @@ def install() -> None:
             setattr(Tensor, name, _of_sparse(name, error))
     for name in _OTHER_LAYOUTS.split():
         setattr(Tensor, name, _not_there(name))
-    Tensor.names = property(_names)
+    for name in _OF_PACKAGE.split():
+        setattr(Tensor, name, _of_package(name))
+    for name in _NEVER.split():
+        setattr(Tensor, name, property(lambda self: False))
+    Tensor.name = property(lambda self: None)
+    Tensor.polygamma_, Tensor.xpu = polygamma_, xpu
     _C.UntypedStorage.__deepcopy__ = _deepcopy_storage
     _C.UntypedStorage.__reduce_ex__ = _reduce_storage
     Tensor.__init_subclass__ = classmethod(_init_subclass)

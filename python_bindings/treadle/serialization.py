@@ -45,6 +45,12 @@ __all__ = [
 ]
 
 DEFAULT_PROTOCOL = 2
+# Of PyTorch's format before 1.6.
+MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
+PROTOCOL_VERSION = 1001
+STORAGE_KEY_SEPARATOR = ","
+SHORT_SIZE, INT_SIZE, LONG_SIZE = 2, 4, 4
+IS_WINDOWS = False
 
 _File = Union[str, os.PathLike, BinaryIO]
 

@@ -136,7 +136,15 @@ def _batched_grad(
     return tuple(None if column[0] is None else _C.stack(column) for column in zip(*rows))
 
 
-_LAZY = {"gradcheck": "treadle.autograd.gradcheck", "gradgradcheck": "treadle.autograd.gradcheck"}
+_LAZY = {
+    **dict.fromkeys(("gradcheck", "gradgradcheck"), "treadle.autograd.gradcheck"),
+    **dict.fromkeys(
+        ("enforce_grad_layout_policy", "is_multithreading_enabled", "set_multithreading_enabled"),
+        "treadle.autograd.grad_mode",
+    ),
+    "ProfilerActivity": "treadle.profiler",
+    "has_torch_function": "treadle.functional",
+}
 _submodules = _names.attributes_of(__name__)
 
 

@@ -9,6 +9,7 @@ def evaluate(model, x): ...
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from typing import Any, Callable, Optional
@@ -139,3 +140,36 @@ class inference_mode(_Mode):
 
     def _clone(self) -> "inference_mode":
         return type(self)(self.mode)
+
+
+class _Switch(contextlib.AbstractContextManager):
+    """A switch that is on from when it is made, as a function, or within a block."""
+
+    _now = True
+
+    def __init__(self, mode: bool = True) -> None:
+        self._before, self.mode = type(self)._now, bool(mode)
+        type(self)._now = self.mode
+
+    def __exit__(self, *exc: Any) -> None:
+        type(self)._now = self._before
+
+
+class set_multithreading_enabled(_Switch):
+    """Whether backward() may use threads of its own. It runs on the thread that calls it: the
+    switch is kept and changes nothing."""
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__(mode)
+
+
+class enforce_grad_layout_policy(_Switch):
+    """Whether gradients get the layout of their leaves: they always do, and the switch is kept."""
+
+    def __init__(self, enable: bool = True) -> None:
+        super().__init__(enable)
+
+
+def is_multithreading_enabled() -> bool:
+    """What set_multithreading_enabled() says."""
+    return set_multithreading_enabled._now

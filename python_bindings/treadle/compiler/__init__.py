@@ -58,6 +58,51 @@ def substitute_in_graph(original_fn: Callable[..., Any], **_: Any) -> Callable[[
     return lambda function: function
 
 
+def nonstrict_trace(traceable_fn: F) -> F:
+    """The function, as it is."""
+    return traceable_fn
+
+
+def cudagraph_mark_warmup_incomplete() -> None:
+    """What graphs of a device should wait for: there are none."""
+
+
+def set_enable_guard_collectives(enabled: bool) -> bool:
+    """Whether processes should decide together what to compile; gives what it was. Kept, and
+    changes nothing."""
+    global _guard_collectives
+    before, _guard_collectives = _guard_collectives, bool(enabled)
+    return before
+
+
+_guard_collectives = False
+
+
+def save_cache_artifacts() -> None:
+    """What was compiled, to be loaded elsewhere: nothing was, so that it is None."""
+
+
+def load_cache_artifacts(serialized_artifacts: bytes) -> None:
+    """Take what save_cache_artifacts() gave: nothing is done with it."""
+
+
+def _all_kept(name: str) -> Callable[[List[Any]], List[bool]]:
+    def function(guard_entries: List[Any]) -> List[bool]:
+        return [True] * len(guard_entries)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = "Which conditions of compiled code to check: all."
+    return function
+
+
+skip_all_guards_unsafe = _all_kept("skip_all_guards_unsafe")
+skip_guard_on_all_nn_modules_unsafe = _all_kept("skip_guard_on_all_nn_modules_unsafe")
+skip_guard_on_globals_unsafe = _all_kept("skip_guard_on_globals_unsafe")
+skip_guard_on_inbuilt_nn_modules_unsafe = _all_kept("skip_guard_on_inbuilt_nn_modules_unsafe")
+keep_portable_guards_unsafe = _all_kept("keep_portable_guards_unsafe")
+keep_tensor_guards_unsafe = _all_kept("keep_tensor_guards_unsafe")
+
+
 class set_stance(contextlib.ContextDecorator):  # noqa: N801
     """How a compiler should behave from here on, in a block or in a function. RuntimeError for a
     stance that is not known."""

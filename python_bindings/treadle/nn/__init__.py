@@ -13,7 +13,16 @@ from .parallel import DataParallel
 from .parameter import Buffer, Parameter
 from .uninitialized import UninitializedBuffer, UninitializedParameter
 
-__getattr__ = _names.attributes_of(__name__)
+__getattr__ = _names.attributes_of(
+    __name__,
+    {
+        "Container": "modules.older",
+        "LinearCrossEntropyLoss": "modules.linear_cross_entropy",
+        "LinearCrossEntropyOptions": "modules.linear_cross_entropy_options",
+        "NLLLoss2d": "modules.older",
+        "factory_kwargs": "modules.older",
+    },
+)
 
 __all__ = [
     *_module_names,

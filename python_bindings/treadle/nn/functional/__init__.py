@@ -1,6 +1,7 @@
 """The layers of `nn` as plain functions: `F.relu(x)`, `F.conv2d(x, weight)`. Each file holds one
 family."""
 
+from treadle import _names
 from treadle._overridable import make_overridable as _make_overridable
 
 from .activation import (
@@ -127,6 +128,21 @@ from .resampling import (
     upsample,
     upsample_bilinear,
     upsample_nearest,
+)
+
+__getattr__ = _names.attributes_of(
+    __name__,
+    {
+        **dict.fromkeys(("grouped_mm", "linear_cross_entropy"), "grouped"),
+        **dict.fromkeys(
+            """BroadcastingList1 BroadcastingList2 BroadcastingList3 GRID_SAMPLE_INTERPOLATION_MODES
+            GRID_SAMPLE_PADDING_MODES adaptive_max_pool1d_with_indices
+            adaptive_max_pool2d_with_indices adaptive_max_pool3d_with_indices assert_int_or_pair
+            conv_tbc has_torch_function has_torch_function_unary
+            has_torch_function_variadic""".split(),
+            "other",
+        ),
+    },
 )
 
 __all__ = [

@@ -1,0 +1,17 @@
+"""What a program may say of how LinearCrossEntropyLoss computes; it changes nothing here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Optional
+
+
+@dataclass
+class LinearCrossEntropyOptions:
+    """How much memory may be spent in PyTorch; the loss is the same."""
+
+    allow_retain_graph: bool = False
+    batch_chunk_size: Optional[int] = None
+    chunking_method: Optional[str] = "auto"
+    acc_policy: str = "auto"
+    acc_dtype: Any = None
