@@ -19,7 +19,7 @@ data_value_t = Union[str, float, int, bool]
 
 
 class Aggregation(enum.Enum):
-    """What becomes of the numbers of a window: the last, their mean, count, sum, greatest, least."""
+    """What becomes of a window's numbers: the last, their mean, count, sum, greatest, least."""
 
     VALUE = 0
     MEAN = 2
@@ -73,9 +73,9 @@ def log_event(event: Event) -> None:
 
 
 class Stat:
-    """Numbers that are gathered. Once `window_size` has passed, at the next add() or get(), what the
-    aggregations make of them is logged, as `NAME.mean` and so on, and counting begins anew; no more
-    than `max_samples` count in a window."""
+    """Numbers that are gathered. Once `window_size` has passed, at the next add() or get(), what
+    the aggregations make of them is logged, as `NAME.mean` and so on, and counting begins anew; no
+    more than `max_samples` count in a window."""
 
     def __init__(
         self,

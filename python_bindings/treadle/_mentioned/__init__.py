@@ -94,7 +94,7 @@ def names_in(module: str) -> List[str]:
 
 
 _with_values = {path.rpartition(".")[0] for path in (*VALUES, *ENUMERATIONS)}
-_modules = {*_reasons, *SAME_MODULES, *_with_values}
+_modules = {*_reasons, *SAME_MODULES, *_with_values} - {""}
 
 
 def _is_in_table(module: str) -> bool:
