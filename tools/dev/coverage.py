@@ -14,6 +14,7 @@ Fails if a name that two programs use is not there, or more than a tenth of all.
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import functools
 import importlib
 import operator
@@ -62,9 +63,32 @@ def names_of(text: str) -> list[Use]:
 
 
 def explained() -> dict[str, str]:
-    """Name -> reason, from the table of the page."""
+    """Name, or pattern for names -> reason, from the tables of the page."""
     rows = re.findall(r"^\| (.+?) \| (.+?) \|$", PAGE.read_text(), re.M)
-    return {name: reason for names, reason in rows for name in re.findall(r"`([\w.]+)`", names)}
+    return {name: reason for names, reason in rows for name in re.findall(r"`([\w.*]+)`", names)}
+
+
+def reason_of(name: str) -> str | None:
+    """Why a name is not there, where the page says so; of what is there it says nothing."""
+    known = explained()
+    if name in known:
+        return known[name]
+    fitting = [p for p in known if "*" in p and fnmatch.fnmatchcase(name, p)]
+    return known[max(fitting, key=len)] if fitting else None
+
+
+def is_name_only(name: str) -> bool:
+    """Whether programs can mention it, and no more."""
+    if not name.startswith("torch.") or not exists(name):
+        return False
+    return "Only a name" in str(getattr(_value(name), "__doc__", ""))
+
+
+def _value(name: str) -> Any:
+    owner = package()
+    for part in name.split(".")[1:]:
+        owner = getattr(owner, part)
+    return owner
 
 
 @functools.lru_cache(maxsize=None)
@@ -127,7 +151,8 @@ def exists(name: str) -> bool:
 
 def works(name: str) -> bool:
     """Whether it exists, and not only to say that it does not work."""
-    return name.removeprefix("import ") not in explained() and exists(name)
+    plain = name.removeprefix("import ")
+    return plain not in explained() and exists(name) and not is_name_only(plain)
 
 
 def _share(uses: list[Use], missing: list[Use]) -> str:
@@ -137,7 +162,6 @@ def _share(uses: list[Use], missing: list[Use]) -> str:
 
 def report(uses: list[Use]) -> tuple[list[str], bool]:
     """The lines to print, and whether enough is there."""
-    reasons = explained()
     missing = [use for use in uses if not works(use.name)]
     often, often_missing = ([u for u in some if u.programs >= 2] for some in (uses, missing))
     lines = [
@@ -145,7 +169,7 @@ def report(uses: list[Use]) -> tuple[list[str], bool]:
         f"all names: {_share(uses, missing)}",
     ]
     for name, programs in missing:
-        reason = reasons.get(name.removeprefix("import "), "not yet")
+        reason = reason_of(name.removeprefix("import ")) or "not yet"
         lines.append(f"  {name} ({programs}): {reason}")
     return lines, not often_missing and len(missing) * 10 <= len(uses)
 
