@@ -1,5 +1,7 @@
 """The layers of `nn`, each a Module over functions of `nn.functional`. One family per file."""
 
+from treadle import _names
+
 from .activation import (
     GELU,
     LeakyReLU,
@@ -141,6 +143,16 @@ from .transformer import (
     TransformerDecoderLayer,
     TransformerEncoder,
     TransformerEncoderLayer,
+)
+
+__getattr__ = _names.attributes_of(
+    __name__,
+    {
+        "Container": "older",
+        "LinearCrossEntropyLoss": "linear_cross_entropy",
+        "LinearCrossEntropyOptions": "linear_cross_entropy_options",
+        "NLLLoss2d": "older",
+    },
 )
 
 __all__ = [

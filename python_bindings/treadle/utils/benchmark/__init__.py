@@ -1,0 +1,35 @@
+"""Times of small programs.
+
+    timer = Timer("x @ x", globals={"x": treadle.randn(64, 64)})
+    print(timer.blocked_autorange())
+"""
+
+from treadle import _names
+from treadle.utils.benchmark.utils.common import (
+    Measurement,
+    TaskSpec,
+    ordered_unique,
+    select_unit,
+    set_torch_threads,
+    trim_sigfig,
+    unit_to_english,
+)
+from treadle.utils.benchmark.utils.compare import Colorize, Compare
+from treadle.utils.benchmark.utils.timer import Language, Timer, timer
+
+__getattr__ = _names.attributes_of(__name__)
+
+__all__ = [
+    "Colorize",
+    "Compare",
+    "Language",
+    "Measurement",
+    "TaskSpec",
+    "Timer",
+    "ordered_unique",
+    "select_unit",
+    "set_torch_threads",
+    "timer",
+    "trim_sigfig",
+    "unit_to_english",
+]
