@@ -54,6 +54,8 @@ Tensor softmax_input(const char* op, const Tensor& self, int64_t dim,
 
 // The norm of a tensor of a wide enough floating or complex dtype.
 Tensor wide_norm(const Tensor& self, double p, OptionalIntList dim, bool keepdim) {
+  if (p == 2 && !is_complex(self.dtype()))
+    return aten::sqrt(aten::sum(aten::mul(self, self), dim, keepdim));
   const Tensor magnitude = aten::abs(self);
   if (p == 2) return aten::sqrt(aten::sum(aten::mul(magnitude, magnitude), dim, keepdim));
   if (p == 1) return aten::sum(magnitude, dim, keepdim);

@@ -181,23 +181,24 @@ void loop_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t ldc
 }  // namespace
 
 template <class T>
-void gemm(MatrixView<T> a, MatrixView<T> b, T* c, int64_t ldc, T alpha, T beta) {
+void gemm(MatrixView<T> a, MatrixView<T> b, T* c, int64_t ldc, Factor<T> alpha, Factor<T> beta) {
   if (a.rows == 0 || b.cols == 0) return;
   if (a.cols == 0) {  // an empty sum
     for (int64_t i = 0; i < a.rows; ++i)
       for (int64_t j = 0; j < b.cols; ++j)
-        c[i * ldc + j] = beta == T(0) ? T(0) : static_cast<T>(beta * c[i * ldc + j]);
+        c[i * ldc + j] = beta == Factor<T>(0)
+                             ? T(0)
+                             : static_cast<T>(beta * static_cast<Factor<T>>(c[i * ldc + j]));
     return;
   }
   if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
     const std::vector<float> fa = packed<float>(a), fb = packed<float>(b);
     std::vector<float> fc(static_cast<size_t>(a.rows * b.cols));
     blas_gemm<float>({fa.data(), a.rows, a.cols, a.cols, 1}, {fb.data(), b.rows, b.cols, b.cols, 1},
-                     fc.data(), b.cols, static_cast<float>(alpha), 0.0f);
+                     fc.data(), b.cols, alpha, 0.0f);
     for (int64_t i = 0; i < a.rows; ++i) {
       for (int64_t j = 0; j < b.cols; ++j) {
-        const float old =
-            beta == T(0) ? 0.0f : static_cast<float>(beta) * static_cast<float>(c[i * ldc + j]);
+        const float old = beta == 0 ? 0.0f : beta * static_cast<float>(c[i * ldc + j]);
         c[i * ldc + j] = static_cast<T>(fc[i * b.cols + j] + old);
       }
     }
@@ -220,9 +221,8 @@ template void gemm(MatrixView<int8_t>, MatrixView<int8_t>, int8_t*, int64_t, int
 template void gemm(MatrixView<int16_t>, MatrixView<int16_t>, int16_t*, int64_t, int16_t, int16_t);
 template void gemm(MatrixView<int32_t>, MatrixView<int32_t>, int32_t*, int64_t, int32_t, int32_t);
 template void gemm(MatrixView<int64_t>, MatrixView<int64_t>, int64_t*, int64_t, int64_t, int64_t);
-template void gemm(MatrixView<Half>, MatrixView<Half>, Half*, int64_t, Half, Half);
-template void gemm(MatrixView<BFloat16>, MatrixView<BFloat16>, BFloat16*, int64_t, BFloat16,
-                   BFloat16);
+template void gemm(MatrixView<Half>, MatrixView<Half>, Half*, int64_t, float, float);
+template void gemm(MatrixView<BFloat16>, MatrixView<BFloat16>, BFloat16*, int64_t, float, float);
 template void gemm(MatrixView<float>, MatrixView<float>, float*, int64_t, float, float);
 template void gemm(MatrixView<double>, MatrixView<double>, double*, int64_t, double, double);
 template void gemm(MatrixView<std::complex<float>>, MatrixView<std::complex<float>>,

@@ -17,8 +17,12 @@ struct MatrixView {
   int64_t rows, cols, row_stride, col_stride;
 };
 
+// In what alpha and beta are given: the 16-bit floats would round them.
+template <class T>
+using Factor = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
+
 // `c` is row-major with leading dimension `ldc`. With beta == 0 its old contents are not read.
 template <class T>
-void gemm(MatrixView<T> a, MatrixView<T> b, T* c, int64_t ldc, T alpha, T beta);
+void gemm(MatrixView<T> a, MatrixView<T> b, T* c, int64_t ldc, Factor<T> alpha, Factor<T> beta);
 
 }  // namespace treadle::cpu

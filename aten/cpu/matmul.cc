@@ -21,7 +21,8 @@ MatrixView<T> matrix(const Tensor& t, int64_t batch = 0) {
 
 template <class T>
 void mm_cpu(const Tensor& self, const Tensor& mat2, const Tensor& out) {
-  gemm<T>(matrix<T>(self), matrix<T>(mat2), out.data_as<T>(), out.sizes()[1], T(1), T(0));
+  gemm<T>(matrix<T>(self), matrix<T>(mat2), out.data_as<T>(), out.sizes()[1], Factor<T>(1),
+          Factor<T>(0));
 }
 
 // `addend` broadcast to the shape of `out`, copied into it.
@@ -37,14 +38,16 @@ void fill_with(const Tensor& addend, const Tensor& out) {
 template <class T>
 void addmm_cpu(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
                const Scalar& alpha, const Tensor& out) {
-  const T a = factor_as<T>("addmm", "alpha", alpha), b = factor_as<T>("addmm", "beta", beta);
+  const auto a = factor_as<Factor<T>>("addmm", "alpha", alpha);
+  const auto b = factor_as<Factor<T>>("addmm", "beta", beta);
   // With beta == 0 the addend is ignored altogether: a NaN in it does not count.
   if (!beta.equal(0)) fill_with(self, out);
   gemm<T>(matrix<T>(mat1), matrix<T>(mat2), out.data_as<T>(), out.sizes()[1], a, b);
 }
 
 template <class T>
-void batched(const Tensor& a, const Tensor& b, const Tensor& out, T alpha, T beta) {
+void batched(const Tensor& a, const Tensor& b, const Tensor& out, Factor<T> alpha,
+             Factor<T> beta) {
   const int64_t n = out.sizes()[0], rows = out.sizes()[1], cols = out.sizes()[2],
                 inner = a.sizes()[2];
   if (out.numel() == 0) return;  // however many matrices of no elements there are
@@ -62,13 +65,14 @@ void batched(const Tensor& a, const Tensor& b, const Tensor& out, T alpha, T bet
 
 template <class T>
 void bmm_cpu(const Tensor& self, const Tensor& mat2, const Tensor& out) {
-  batched<T>(self, mat2, out, T(1), T(0));
+  batched<T>(self, mat2, out, Factor<T>(1), Factor<T>(0));
 }
 
 template <class T>
 void baddbmm_cpu(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
                  const Scalar& alpha, const Tensor& out) {
-  const T a = factor_as<T>("baddbmm", "alpha", alpha), b = factor_as<T>("baddbmm", "beta", beta);
+  const auto a = factor_as<Factor<T>>("baddbmm", "alpha", alpha);
+  const auto b = factor_as<Factor<T>>("baddbmm", "beta", beta);
   if (!beta.equal(0)) fill_with(self, out);
   batched<T>(batch1, batch2, out, a, b);
 }

@@ -26,6 +26,7 @@ void init_backends(PyObject* module);               // backends.cc
 void init_device_memory(PyObject* module);          // device_memory.cc
 void init_device_graphs(PyObject* module);          // device_graphs.cc
 void init_device_trace(PyObject* module);           // device_trace.cc
+void init_tensor_groups(PyObject* module);          // tensor_groups.cc
 void init_library(PyObject* module);                // library.cc
 
 }  // namespace treadle::python

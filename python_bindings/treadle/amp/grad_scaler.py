@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import Any, Optional, Union
 
 import treadle
-from treadle import Tensor
+from treadle import _C, Tensor
 from treadle.optim import Optimizer
 
 
@@ -142,7 +142,14 @@ class GradScaler:
         if new_scale is None:
             founds = [f for state in self._optimizers.values() for f in state.found_inf.values()]
             _require(founds, "No inf checks were recorded prior to update.")
-            self._adapt(sum(found.to(self._scale.device) for found in founds) != 0)
+            _C._amp_update_scale_(
+                self._scale,
+                self._growth_tracker,
+                sum(found.to(self._scale.device) for found in founds),
+                self._growth_factor,
+                self._backoff_factor,
+                self._growth_interval,
+            )
         elif isinstance(new_scale, float):
             self._scale.fill_(new_scale)
         else:
@@ -176,7 +183,7 @@ class GradScaler:
         self, optimizer: Optimizer, inverse: Tensor, allow_float16: bool
     ) -> dict[treadle.device, Tensor]:
         """Multiply the gradients by `inverse`; says by device whether one is not finite."""
-        found = {inverse.device: treadle.zeros((), dtype=treadle.float32, device=inverse.device)}
+        grads: dict[treadle.device, list[Tensor]] = {inverse.device: []}
         for group in optimizer.param_groups:
             for param in group["params"]:
                 grad = param.grad
@@ -184,12 +191,13 @@ class GradScaler:
                     continue
                 if grad.dtype == treadle.float16 and not allow_float16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
-                if grad.device not in found:
-                    found[grad.device] = treadle.zeros(
-                        (), dtype=treadle.float32, device=grad.device
-                    )
-                found[grad.device].logical_or_(grad.isfinite().all().logical_not())
-                grad.mul_(inverse.to(grad.device))
+                grads.setdefault(grad.device, []).append(grad)
+        found = {}
+        for device, there in grads.items():
+            found[device] = treadle.zeros((), dtype=treadle.float32, device=device)
+            _C._amp_foreach_non_finite_check_and_unscale_(
+                there, found[device], inverse.to(device)
+            )
         return found
 
     def _scaling_step(
@@ -209,17 +217,6 @@ class GradScaler:
         finally:
             del optimizer.grad_scale
             del optimizer.found_inf
-
-    @treadle.no_grad()
-    def _adapt(self, overflowed: Tensor) -> None:
-        """Where the numbers are: the host does not wait for what it has queued."""
-        scale, steps = self._scale, self._growth_tracker
-        steps.add_(1).masked_fill_(overflowed, 0)
-        grown = scale * self._growth_factor
-        long_enough = steps == self._growth_interval
-        smaller = treadle.where(overflowed, scale * self._backoff_factor, scale)
-        scale.copy_(treadle.where(long_enough & grown.isfinite(), grown, smaller))
-        steps.masked_fill_(long_enough, 0)
 
     # ---- settings and state ------------------------------------------------------------------
 

@@ -5,7 +5,10 @@ optimizer = treadle.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
 optimizer.zero_grad(); loss.backward(); optimizer.step()
 """
 
-from . import lr_scheduler, swa_utils
+from . import functional, lr_scheduler, swa_utils
+from ._adafactor import Adafactor
+from ._muon import Muon
+from ._stateless import swap_in_optimizer_params_and_state
 from .adadelta import Adadelta
 from .adagrad import Adagrad
 from .adam import Adam
@@ -19,21 +22,27 @@ from .radam import RAdam
 from .rmsprop import RMSprop
 from .rprop import Rprop
 from .sgd import SGD
+from .sparse_adam import SparseAdam
 
 __all__ = [
     "ASGD",
     "Adadelta",
+    "Adafactor",
     "Adagrad",
     "Adam",
     "AdamW",
     "Adamax",
     "LBFGS",
+    "Muon",
     "NAdam",
     "Optimizer",
     "RAdam",
     "RMSprop",
     "Rprop",
     "SGD",
+    "SparseAdam",
+    "functional",
     "lr_scheduler",
+    "swap_in_optimizer_params_and_state",
     "swa_utils",
 ]

@@ -12,6 +12,7 @@ from .optimizer import (
     check_not_negative,
     check_setting,
     number,
+    step_over,
     zeros_like,
 )
 
@@ -54,8 +55,9 @@ class Adadelta(PerParameter):
     def start(self, param: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
         return {"square_avg": zeros_like(param), "acc_delta": zeros_like(param)}
 
+    @staticmethod
     def change(
-        self, param: Tensor, grad: Tensor, state: dict[str, Tensor], group: dict[str, Any]
+        param: Tensor, grad: Tensor, state: dict[str, Tensor], group: dict[str, Any]
     ) -> None:
         rho, eps = group["rho"], group["eps"]
         square, moved = state["square_avg"], state["acc_delta"]
@@ -63,3 +65,40 @@ class Adadelta(PerParameter):
         delta = moved.add(eps).sqrt() / square.add(eps).sqrt() * grad
         moved.mul_(rho).addcmul_(delta, delta, value=1 - rho)
         param.add_(delta, alpha=-number(group["lr"]))
+
+
+def adadelta(
+    params: list[Tensor],
+    grads: list[Tensor],
+    square_avgs: list[Tensor],
+    acc_deltas: list[Tensor],
+    state_steps: list[Tensor],
+    capturable: bool = False,
+    foreach: Optional[bool] = None,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    *,
+    lr: Union[float, Tensor],
+    rho: float,
+    eps: float,
+    weight_decay: float,
+    maximize: bool,
+) -> None:
+    """A step of `Adadelta` over lists of parameters, gradients and states, which are changed in place.
+    `foreach` and `capturable` do not change the numbers."""
+    settings = {
+        "lr": lr,
+        "rho": rho,
+        "eps": eps,
+        "weight_decay": weight_decay,
+        "maximize": maximize,
+    }
+    step_over(
+        Adadelta.advance,
+        settings,
+        params,
+        grads,
+        square_avg=square_avgs,
+        acc_delta=acc_deltas,
+        step=state_steps,
+    )

@@ -17,6 +17,7 @@ from .optimizer import (
     real,
     scalar,
     step_count,
+    step_over,
     uniform_parts,
 )
 
@@ -65,9 +66,9 @@ class Adagrad(Fused):
         }
         super().__init__(params, defaults)
         for group in self.param_groups:
-            self._states_of(group["params"], group)
+            self.states_of(group["params"], group)
 
-    def _states_of(self, params: list[Tensor], group: dict[str, Any]) -> list[dict[str, Tensor]]:
+    def states_of(self, params: list[Tensor], group: dict[str, Any]) -> list[dict[str, Tensor]]:
         states = [self.state[param] for param in params]
         if all(states):
             return states
@@ -85,8 +86,15 @@ class Adagrad(Fused):
             for param in group["params"]:
                 self.state[param]["sum"].share_memory_()
 
-    def run(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        states = self._states_of(params, group)
+    @classmethod
+    def run(
+        cls,
+        group: dict[str, Any],
+        params: list[Tensor],
+        grads: list[Tensor],
+        states: list[dict[str, Tensor]],
+        grad_scale: Optional[Tensor],
+    ) -> None:
         steps = [state["step"] for state in states]
         sums = [state["sum"] for state in states]
         _C._foreach_add_(steps, 1)
@@ -98,14 +106,19 @@ class Adagrad(Fused):
                 weight_decay=group["weight_decay"],
                 eps=group["eps"],
                 maximize=group["maximize"],
-                grad_scale=getattr(self, "grad_scale", None),
+                grad_scale=grad_scale,
             )
 
-    def update_recorded(
-        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]
+    @classmethod
+    def run_recorded(
+        cls,
+        group: dict[str, Any],
+        params: list[Tensor],
+        grads: list[Tensor],
+        states: list[dict[str, Tensor]],
     ) -> None:
         lr, weight_decay = scalar(group["lr"]), scalar(group["weight_decay"])
-        for param, grad, state in zip(params, grads, self._states_of(params, group)):
+        for param, grad, state in zip(params, grads, states):
             state["step"] = state["step"] + 1
             if group["maximize"]:
                 grad = -grad
@@ -114,5 +127,46 @@ class Adagrad(Fused):
             grad = real(grad)
             total = real(state["sum"]) + grad * grad
             rate = lr / (1 + (number(state["step"]) - 1) * group["lr_decay"])
-            real(param).sub_(grad / (total.sqrt() + group["eps"]) * rate)
+            param.sub_(like(grad / (total.sqrt() + group["eps"]) * rate, param))
             state["sum"] = like(total, param)
+
+
+def adagrad(
+    params: list[Tensor],
+    grads: list[Tensor],
+    state_sums: list[Tensor],
+    state_steps: list[Tensor],
+    fused: Optional[bool] = None,
+    grad_scale: Optional[Tensor] = None,
+    found_inf: Optional[Tensor] = None,
+    has_sparse_grad: bool = False,
+    foreach: Optional[bool] = None,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    *,
+    lr: Union[float, Tensor],
+    weight_decay: float,
+    lr_decay: float,
+    eps: float,
+    maximize: bool,
+) -> None:
+    """A step of `Adagrad` over lists of parameters, gradients and states, which are changed in place.
+    `foreach` and `fused` do not change the numbers."""
+    settings = {
+        "lr": lr,
+        "weight_decay": weight_decay,
+        "lr_decay": lr_decay,
+        "eps": eps,
+        "maximize": maximize,
+        "differentiable": differentiable,
+    }
+    step_over(
+        Adagrad.advance,
+        settings,
+        params,
+        grads,
+        found_inf=found_inf,
+        grad_scale=grad_scale,
+        sum=state_sums,
+        step=state_steps,
+    )

@@ -16,6 +16,7 @@ from .optimizer import (
     real,
     scalar,
     step_count,
+    step_over,
     uniform_parts,
     zeros_like,
 )
@@ -65,7 +66,7 @@ class Adam(Fused):
         }
         super().__init__(params, defaults)
 
-    def _states_of(self, params: list[Tensor], group: dict[str, Any]) -> list[dict[str, Tensor]]:
+    def states_of(self, params: list[Tensor], group: dict[str, Any]) -> list[dict[str, Tensor]]:
         states = [self.state[param] for param in params]
         if all(states):
             return states
@@ -78,8 +79,15 @@ class Adam(Fused):
                     state["max_exp_avg_sq"] = zeros_like(param)
         return states
 
-    def run(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        states = self._states_of(params, group)
+    @classmethod
+    def run(
+        cls,
+        group: dict[str, Any],
+        params: list[Tensor],
+        grads: list[Tensor],
+        states: list[dict[str, Tensor]],
+        grad_scale: Optional[Tensor],
+    ) -> None:
         steps = [state["step"] for state in states]
         means = [state["exp_avg"] for state in states]
         squares = [state["exp_avg_sq"] for state in states]
@@ -97,15 +105,20 @@ class Adam(Fused):
                 eps=group["eps"],
                 amsgrad=group["amsgrad"],
                 maximize=group["maximize"],
-                grad_scale=getattr(self, "grad_scale", None),
+                grad_scale=grad_scale,
             )
 
-    def update_recorded(
-        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]
+    @classmethod
+    def run_recorded(
+        cls,
+        group: dict[str, Any],
+        params: list[Tensor],
+        grads: list[Tensor],
+        states: list[dict[str, Tensor]],
     ) -> None:
         beta1, beta2 = (scalar(beta) for beta in group["betas"])
         lr, weight_decay = scalar(group["lr"]), scalar(group["weight_decay"])
-        for param, grad, state in zip(params, grads, self._states_of(params, group)):
+        for param, grad, state in zip(params, grads, states):
             state["step"] = state["step"] + 1
             step = number(state["step"])
             if group["maximize"]:
@@ -123,6 +136,56 @@ class Adam(Fused):
                 square = treadle.maximum(real(state["max_exp_avg_sq"]), square)
                 new["max_exp_avg_sq"] = square
             scale = square.sqrt() / (1 - beta2**step) ** 0.5 + group["eps"]
-            real(param).sub_(mean / scale * (lr / (1 - beta1**step)))
+            param.sub_(like(mean / scale * (lr / (1 - beta1**step)), param))
             # New tensors, as the old ones are needed for the gradient of this step.
             state.update({name: like(value, param) for name, value in new.items()})
+
+
+def adam(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    max_exp_avg_sqs: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: Optional[bool] = None,
+    capturable: bool = False,
+    differentiable: bool = False,
+    fused: Optional[bool] = None,
+    grad_scale: Optional[Tensor] = None,
+    found_inf: Optional[Tensor] = None,
+    has_complex: bool = False,
+    decoupled_weight_decay: bool = False,
+    *,
+    amsgrad: bool,
+    beta1: Union[float, Tensor],
+    beta2: Union[float, Tensor],
+    lr: Union[float, Tensor],
+    weight_decay: float,
+    eps: float,
+    maximize: bool,
+) -> None:
+    """A step of `Adam` over lists of parameters, gradients and states, which are changed in place.
+    `foreach`, `fused` and `capturable` do not change the numbers."""
+    settings = {
+        "amsgrad": amsgrad,
+        "lr": lr,
+        "weight_decay": weight_decay,
+        "eps": eps,
+        "maximize": maximize,
+        "differentiable": differentiable,
+        "decoupled_weight_decay": decoupled_weight_decay,
+        "betas": (beta1, beta2),
+    }
+    step_over(
+        Adam.advance,
+        settings,
+        params,
+        grads,
+        found_inf=found_inf,
+        grad_scale=grad_scale,
+        exp_avg=exp_avgs,
+        exp_avg_sq=exp_avg_sqs,
+        max_exp_avg_sq=max_exp_avg_sqs,
+        step=state_steps,
+    )

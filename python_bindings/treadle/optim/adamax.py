@@ -11,6 +11,7 @@ from .optimizer import (
     PerParameter,
     check_adam,
     number,
+    step_over,
     zeros_like,
 )
 
@@ -51,8 +52,9 @@ class Adamax(PerParameter):
     def start(self, param: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
         return {"exp_avg": zeros_like(param), "exp_inf": zeros_like(param)}
 
+    @staticmethod
     def change(
-        self, param: Tensor, grad: Tensor, state: dict[str, Tensor], group: dict[str, Any]
+        param: Tensor, grad: Tensor, state: dict[str, Tensor], group: dict[str, Any]
     ) -> None:
         beta1, beta2 = group["betas"]
         mean, largest = state["exp_avg"], state["exp_inf"]
@@ -60,3 +62,41 @@ class Adamax(PerParameter):
         largest.copy_(treadle.maximum(largest * beta2, grad.abs() + group["eps"]))
         rate = number(group["lr"]) / (1 - beta1 ** state["step"].item())
         param.addcdiv_(mean, largest, value=-rate)
+
+
+def adamax(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_infs: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: Optional[bool] = None,
+    maximize: bool = False,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    *,
+    eps: float,
+    beta1: float,
+    beta2: float,
+    lr: Union[float, Tensor],
+    weight_decay: float,
+) -> None:
+    """A step of `Adamax` over lists of parameters, gradients and states, which are changed in place.
+    `foreach` and `capturable` do not change the numbers."""
+    settings = {
+        "eps": eps,
+        "lr": lr,
+        "weight_decay": weight_decay,
+        "maximize": maximize,
+        "betas": (beta1, beta2),
+    }
+    step_over(
+        Adamax.advance,
+        settings,
+        params,
+        grads,
+        exp_avg=exp_avgs,
+        exp_inf=exp_infs,
+        step=state_steps,
+    )

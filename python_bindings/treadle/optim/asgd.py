@@ -12,6 +12,7 @@ from .optimizer import (
     check_not_negative,
     number,
     step_count,
+    step_over,
     zeros_like,
 )
 
@@ -59,8 +60,9 @@ class ASGD(PerParameter):
             "ax": zeros_like(param),
         }
 
+    @staticmethod
     def change(
-        self, param: Tensor, grad: Tensor, state: dict[str, Tensor], group: dict[str, Any]
+        param: Tensor, grad: Tensor, state: dict[str, Tensor], group: dict[str, Any]
     ) -> None:
         lr, lambd, step = number(group["lr"]), group["lambd"], state["step"].item()
         eta, mu, average = state["eta"].item(), state["mu"].item(), state["ax"]
@@ -72,3 +74,44 @@ class ASGD(PerParameter):
             average.add_(param.sub(average).mul(mu))
         state["eta"].fill_(lr / (1 + lambd * lr * step) ** group["alpha"])
         state["mu"].fill_(1 / max(1, step - group["t0"]))
+
+
+def asgd(
+    params: list[Tensor],
+    grads: list[Tensor],
+    axs: list[Tensor],
+    mus: list[Tensor],
+    etas: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: Optional[bool] = None,
+    maximize: bool = False,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    *,
+    lambd: float,
+    lr: Union[float, Tensor],
+    t0: float,
+    alpha: float,
+    weight_decay: float,
+) -> None:
+    """A step of `ASGD` over lists of parameters, gradients and states, which are changed in place.
+    `foreach` and `capturable` do not change the numbers."""
+    settings = {
+        "lambd": lambd,
+        "lr": lr,
+        "t0": t0,
+        "alpha": alpha,
+        "weight_decay": weight_decay,
+        "maximize": maximize,
+    }
+    step_over(
+        ASGD.advance,
+        settings,
+        params,
+        grads,
+        ax=axs,
+        mu=mus,
+        eta=etas,
+        step=state_steps,
+    )

@@ -291,7 +291,7 @@ def _cubic_minimum(a: _Point, b: _Point, bounds: Optional[tuple[float, float]] =
         return a.at
     lowest, highest = bounds if bounds is not None else (a.at, b.at)
     d1 = a.slope + b.slope - 3 * (a.value - b.value) / (a.at - b.at)
-    square = d1**2 - a.slope * b.slope
+    square = d1 * d1 - a.slope * b.slope
     d2 = math.sqrt(square) if square >= 0 else math.nan
     curvature = b.slope - a.slope + 2 * d2
     if math.isnan(curvature) or curvature == 0:

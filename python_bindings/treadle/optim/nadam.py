@@ -11,6 +11,7 @@ from .optimizer import (
     check_adam,
     number,
     step_count,
+    step_over,
     zeros_like,
 )
 
@@ -62,8 +63,9 @@ class NAdam(PerParameter):
             "exp_avg_sq": zeros_like(param),
         }
 
+    @staticmethod
     def change(
-        self, param: Tensor, grad: Tensor, state: dict[str, Tensor], group: dict[str, Any]
+        param: Tensor, grad: Tensor, state: dict[str, Tensor], group: dict[str, Any]
     ) -> None:
         lr, (beta1, beta2) = number(group["lr"]), group["betas"]
         step, decay = state["step"].item(), group["momentum_decay"]
@@ -76,3 +78,47 @@ class NAdam(PerParameter):
         scale = square.div(1 - beta2**step).sqrt().add(group["eps"])
         param.addcdiv_(grad, scale, value=-lr * (1 - mu) / (1 - product))
         param.addcdiv_(mean, scale, value=-lr * mu_next / (1 - product * mu_next))
+
+
+def nadam(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    mu_products: list[Tensor],
+    state_steps: list[Tensor],
+    decoupled_weight_decay: bool = False,
+    foreach: Optional[bool] = None,
+    capturable: bool = False,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    maximize: bool = False,
+    *,
+    beta1: float,
+    beta2: float,
+    lr: Union[float, Tensor],
+    weight_decay: float,
+    momentum_decay: float,
+    eps: float,
+) -> None:
+    """A step of `NAdam` over lists of parameters, gradients and states, which are changed in place.
+    `foreach` and `capturable` do not change the numbers."""
+    settings = {
+        "lr": lr,
+        "weight_decay": weight_decay,
+        "momentum_decay": momentum_decay,
+        "eps": eps,
+        "decoupled_weight_decay": decoupled_weight_decay,
+        "maximize": maximize,
+        "betas": (beta1, beta2),
+    }
+    step_over(
+        NAdam.advance,
+        settings,
+        params,
+        grads,
+        exp_avg=exp_avgs,
+        exp_avg_sq=exp_avg_sqs,
+        mu_product=mu_products,
+        step=state_steps,
+    )

@@ -24,32 +24,65 @@ from typing import Any, Callable, Iterable, Iterator, Optional, Union
 import treadle
 from treadle import Tensor
 from treadle.autograd.profiler import record_function
+from treadle.utils import _foreach_utils, hooks
 from treadle.utils.hooks import RemovableHandle, add
 
+from ._authoring import (  # noqa: F401  for optimisers outside of the package
+    Args,
+    DeviceDict,
+    DeviceDtypeDict,
+    GlobalOptimizerPostHook,
+    GlobalOptimizerPreHook,
+    Indices,
+    Kwargs,
+    ParamsT,
+    StateDict,
+    TensorListList,
+    _capturable_doc,
+    _default_to_fused_or_foreach,
+    _device_dtype_check_for_fused,
+    _differentiable_doc,
+    _disable_dynamo_if_unsupported,
+    _foreach_doc,
+    _fused_doc,
+    _get_capturable_supported_devices,
+    _get_scalar_dtype,
+    _get_value,
+    _maximize_doc,
+    _params_doc,
+    _stack_if_compiling,
+    _to_scalar,
+    _use_grad_for_differentiable,
+    _view_as_real,
+)
+
+Settings = dict[str, Any]  # of a group
+State = dict[str, Any]  # of a parameter
+
 # Hooks around the step of every optimiser.
-_global_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
-_global_post_hooks: OrderedDict[int, Callable] = OrderedDict()
+_global_optimizer_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
+_global_optimizer_post_hooks: OrderedDict[int, Callable] = OrderedDict()
 
 
 def register_optimizer_step_pre_hook(hook: Callable) -> RemovableHandle:
     """`hook(optimizer, args, kwargs)` runs before a step of any optimiser and may return new
     (args, kwargs)."""
-    return add(_global_pre_hooks, hook, (), False)
+    return add(_global_optimizer_pre_hooks, hook, (), False)
 
 
 def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
     """`hook(optimizer, args, kwargs)` runs after a step of any optimiser."""
-    return add(_global_post_hooks, hook, (), False)
+    return add(_global_optimizer_post_hooks, hook, (), False)
 
 
-class _Required:
+class _RequiredParameter:
     """Stands for a setting that has no default."""
 
     def __repr__(self) -> str:
         return "<required parameter>"
 
 
-required = _Required()
+required = _RequiredParameter()
 
 
 def check_setting(optimizer: str, name: str, value: Any, valid: bool, expected: str) -> None:
@@ -70,6 +103,9 @@ class Optimizer:
         "_optimizer_load_state_dict_pre_hooks",
         "_optimizer_load_state_dict_post_hooks",
     )
+
+    OptimizerPreHook = GlobalOptimizerPreHook
+    OptimizerPostHook = GlobalOptimizerPostHook
 
     # Whether the state of a parameter holds the number of its steps, as a tensor.
     _counts_steps = False
@@ -204,6 +240,20 @@ class Optimizer:
         if not hasattr(cls.step, "hooked"):
             cls.step = _with_hooks(cls.step)
 
+    @staticmethod
+    def profile_hook_step(func: Callable) -> Callable:
+        """A `step` around which hooks run."""
+        return _with_hooks(func)
+
+    @staticmethod
+    def _group_tensors_by_device_and_dtype(
+        tensorlistlist: TensorListList, with_indices: bool = False
+    ) -> Any:
+        return _foreach_utils._group_tensors_by_device_and_dtype(tensorlistlist, with_indices)
+
+    def _cuda_graph_capture_health_check(self) -> None:
+        """Nothing to check: a step is safe to capture wherever it runs."""
+
     def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
         """`hook(optimizer, args, kwargs)` runs before a step and may return new (args, kwargs)."""
         return add(self._optimizer_step_pre_hooks, hook, (), False)
@@ -335,7 +385,7 @@ def _with_hooks(step: Callable) -> Callable:
     @functools.wraps(step)
     def step_with_hooks(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         with record_function(f"Optimizer.step#{type(self).__name__}.step"):
-            for hook in (*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
+            for hook in (*_global_optimizer_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
                 replaced = hook(self, args, kwargs)
                 if replaced is not None:
                     if not (isinstance(replaced, tuple) and len(replaced) == 2):
@@ -347,7 +397,7 @@ def _with_hooks(step: Callable) -> Callable:
             if "_opt_called" in self.__dict__:  # a scheduler wants to know
                 self._opt_called = True
             result = step(self, *args, **kwargs)
-            for hook in (*self._optimizer_step_post_hooks.values(), *_global_post_hooks.values()):
+            for hook in (*self._optimizer_step_post_hooks.values(), *_global_optimizer_post_hooks.values()):
                 hook(self, args, kwargs)
             return result
 
@@ -492,36 +542,60 @@ class PerParameter(Optimizer):
         """The state of a parameter before its first step, without the number of steps."""
         raise NotImplementedError
 
+    @staticmethod
     def change(
-        self, param: Tensor, grad: Tensor, state: dict[str, Tensor], group: dict[str, Any]
+        param: Tensor, grad: Tensor, state: dict[str, Tensor], group: dict[str, Any]
     ) -> None:
         """Change `param` and `state` in place; `state["step"]` counts this step already."""
         raise NotImplementedError
 
     def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        weight_decay = group.get("weight_decay", 0)
-        for param, grad in zip(params, grads):
-            state = self.state[param]
+        states = [self.state[param] for param in params]
+        for param, state in zip(params, states):
             if not state:
                 state["step"] = step_count()
                 state.update(self.start(param, group))
+        self.advance(group, params, grads, states)
+
+    @staticmethod
+    def prepare(param: Tensor, grad: Tensor, group: Settings) -> Tensor:
+        """The gradient as the algorithm sees it, after what comes before the algorithm."""
+        if group["maximize"]:
+            grad = -grad
+        weight_decay = group.get("weight_decay", 0)
+        if weight_decay == 0:
+            return grad
+        if group.get("decoupled_weight_decay"):
+            param.mul_(1 - number(group["lr"]) * weight_decay)
+            return grad
+        return grad.add(param, alpha=weight_decay)
+
+    @classmethod
+    def advance(
+        cls, group: Settings, params: list[Tensor], grads: list[Tensor], states: list[State]
+    ) -> None:
+        """Take a step with these settings and states."""
+        for param, grad, state in zip(params, grads, states):
             state["step"].add_(1)
-            if group["maximize"]:
-                grad = -grad
-            if weight_decay != 0:
-                if group.get("decoupled_weight_decay"):
-                    param.mul_(1 - number(group["lr"]) * weight_decay)
-                else:
-                    grad = grad.add(param, alpha=weight_decay)
-            if param.is_complex():
-                state = {name: real(value) for name, value in state.items()}
-                param, grad = real(param), real(grad)
-            self.change(param, grad, state, group)
+            grad = cls.prepare(param, grad, group)
+            if not param.is_complex():
+                cls.change(param, grad, state, group)
+            elif not treadle.is_grad_enabled():
+                parts = {name: real(value) for name, value in state.items()}
+                cls.change(real(param), real(grad), parts, group)
+            else:
+                # Writes to a view of another dtype cannot be recorded.
+                parts = {name: real(value).clone() for name, value in state.items()}
+                pairs = real(param).clone()
+                cls.change(pairs, real(grad), parts, group)
+                param.copy_(treadle.view_as_complex(pairs))
+                for name, value in state.items():
+                    value.copy_(like(parts[name], value))
 
 
 class Fused(Optimizer):
     """An optimiser whose step over a group is one native call: a subclass makes it in `run`, and
-    in `update_recorded` takes the same step by operators, whose gradients can be recorded.
+    in `run_recorded` takes the same step by operators, whose gradients can be recorded.
 
     A gradient scaler that leaves its work to the step sets `grad_scale`, which the gradients are
     divided by, and `found_inf`, which is 1 where they overflowed and the step is to be left out.
@@ -532,12 +606,25 @@ class Fused(Optimizer):
         if defaults["fused"]:
             self._step_supports_amp_scaling = True
 
-    def run(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        """Change `params` in place, by one call for each dtype."""
+    def states_of(self, params: list[Tensor], group: Settings) -> list[State]:
+        """The states, begun where there are none yet."""
         raise NotImplementedError
 
-    def update_recorded(
-        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]
+    @classmethod
+    def run(
+        cls,
+        group: Settings,
+        params: list[Tensor],
+        grads: list[Tensor],
+        states: list[State],
+        grad_scale: Optional[Tensor],
+    ) -> None:
+        """Change `params` and `states` in place, by one call for each dtype."""
+        raise NotImplementedError
+
+    @classmethod
+    def run_recorded(
+        cls, group: Settings, params: list[Tensor], grads: list[Tensor], states: list[State]
     ) -> None:
         """Change `params` in place, one operator after the other."""
         raise NotImplementedError
@@ -546,7 +633,48 @@ class Fused(Optimizer):
         found_inf = getattr(self, "found_inf", None)
         if found_inf is not None and number(found_inf) != 0:
             return
-        (self.update_recorded if group["differentiable"] else self.run)(group, params, grads)
+        states = self.states_of(params, group)
+        self.advance(group, params, grads, states, getattr(self, "grad_scale", None))
+
+    @classmethod
+    def advance(
+        cls,
+        group: Settings,
+        params: list[Tensor],
+        grads: list[Tensor],
+        states: list[State],
+        grad_scale: Optional[Tensor] = None,
+    ) -> None:
+        """Take a step with these settings and states."""
+        if group["differentiable"]:
+            cls.run_recorded(group, params, grads, states)
+        else:
+            cls.run(group, params, grads, states, grad_scale)
+
+
+def step_over(
+    advance: Callable[..., None],
+    group: Settings,
+    params: list[Tensor],
+    grads: list[Tensor],
+    found_inf: Optional[Tensor] = None,
+    grad_scale: Optional[Tensor] = None,
+    **lists: list[Any],
+) -> None:
+    """A step of an algorithm over lists, as the functions have them that go by its name: `lists`
+    are what the states hold, place by place, and get what the step makes anew."""
+    if found_inf is not None and number(found_inf) != 0:
+        return
+    states = [
+        {name: values[place] for name, values in lists.items() if values}
+        for place in range(len(params))
+    ]
+    scaled = {} if grad_scale is None else {"grad_scale": grad_scale}
+    advance(group, params, grads, states, **scaled)
+    for name, values in lists.items():
+        for place in range(len(values)):
+            if states[place][name] is not values[place]:
+                values[place] = states[place][name]
 
 
 def zeros_like(param: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from .optimizer import (
     PerParameter,
     check_adam,
     number,
+    step_over,
     zeros_like,
 )
 
@@ -52,8 +53,9 @@ class RAdam(PerParameter):
     def start(self, param: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
         return {"exp_avg": zeros_like(param), "exp_avg_sq": zeros_like(param)}
 
+    @staticmethod
     def change(
-        self, param: Tensor, grad: Tensor, state: dict[str, Tensor], group: dict[str, Any]
+        param: Tensor, grad: Tensor, state: dict[str, Tensor], group: dict[str, Any]
     ) -> None:
         lr, (beta1, beta2), step = number(group["lr"]), group["betas"], state["step"].item()
         mean, square = state["exp_avg"], state["exp_avg_sq"]
@@ -70,3 +72,43 @@ class RAdam(PerParameter):
             param.addcdiv_(mean, scale, value=-rate * (rectified * correction) ** 0.5)
         else:
             param.add_(mean, alpha=-rate)
+
+
+def radam(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    state_steps: list[Tensor],
+    decoupled_weight_decay: bool = False,
+    foreach: Optional[bool] = None,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    maximize: bool = False,
+    *,
+    beta1: float,
+    beta2: float,
+    lr: float,
+    weight_decay: float,
+    eps: float,
+) -> None:
+    """A step of `RAdam` over lists of parameters, gradients and states, which are changed in place.
+    `foreach` and `capturable` do not change the numbers."""
+    settings = {
+        "lr": lr,
+        "weight_decay": weight_decay,
+        "eps": eps,
+        "decoupled_weight_decay": decoupled_weight_decay,
+        "maximize": maximize,
+        "betas": (beta1, beta2),
+    }
+    step_over(
+        RAdam.advance,
+        settings,
+        params,
+        grads,
+        exp_avg=exp_avgs,
+        exp_avg_sq=exp_avg_sqs,
+        step=state_steps,
+    )

@@ -6,7 +6,7 @@ from typing import Any, Iterable, Optional, Union
 
 from treadle import Tensor
 
-from .optimizer import PerParameter, check_lr, check_not_negative, number, zeros_like
+from .optimizer import PerParameter, check_lr, check_not_negative, number, step_over, zeros_like
 
 
 class RMSprop(PerParameter):
@@ -56,8 +56,9 @@ class RMSprop(PerParameter):
             state["grad_avg"] = zeros_like(param)
         return state
 
+    @staticmethod
     def change(
-        self, param: Tensor, grad: Tensor, state: dict[str, Tensor], group: dict[str, Any]
+        param: Tensor, grad: Tensor, state: dict[str, Tensor], group: dict[str, Any]
     ) -> None:
         lr, alpha, square = number(group["lr"]), group["alpha"], state["square_avg"]
         square.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
@@ -72,3 +73,46 @@ class RMSprop(PerParameter):
             param.add_(velocity, alpha=-lr)
         else:
             param.addcdiv_(grad, scale, value=-lr)
+
+
+def rmsprop(
+    params: list[Tensor],
+    grads: list[Tensor],
+    square_avgs: list[Tensor],
+    grad_avgs: list[Tensor],
+    momentum_buffer_list: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: Optional[bool] = None,
+    maximize: bool = False,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    *,
+    lr: Union[float, Tensor],
+    alpha: float,
+    eps: float,
+    weight_decay: float,
+    momentum: float,
+    centered: bool,
+) -> None:
+    """A step of `RMSprop` over lists of parameters, gradients and states, which are changed in place.
+    `foreach` and `capturable` do not change the numbers."""
+    settings = {
+        "lr": lr,
+        "alpha": alpha,
+        "eps": eps,
+        "weight_decay": weight_decay,
+        "momentum": momentum,
+        "centered": centered,
+        "maximize": maximize,
+    }
+    step_over(
+        RMSprop.advance,
+        settings,
+        params,
+        grads,
+        square_avg=square_avgs,
+        grad_avg=grad_avgs,
+        momentum_buffer=momentum_buffer_list,
+        step=state_steps,
+    )

@@ -7,7 +7,7 @@ from typing import Any, Iterable, Optional, Union
 import treadle
 from treadle import Tensor
 
-from .optimizer import PerParameter, check_lr, check_setting, number, zeros_like
+from .optimizer import PerParameter, check_lr, check_setting, number, step_over, zeros_like
 
 
 class Rprop(PerParameter):
@@ -52,8 +52,9 @@ class Rprop(PerParameter):
             "step_size": treadle.full_like(param.detach(), size),
         }
 
+    @staticmethod
     def change(
-        self, param: Tensor, grad: Tensor, state: dict[str, Tensor], group: dict[str, Any]
+        param: Tensor, grad: Tensor, state: dict[str, Tensor], group: dict[str, Any]
     ) -> None:
         shrink, grow = group["etas"]
         agreement = grad * state["prev"]
@@ -65,3 +66,38 @@ class Rprop(PerParameter):
         grad = grad.masked_fill(turned, 0.0)
         param.addcmul_(grad.sign(), size, value=-1)
         state["prev"].copy_(grad)
+
+
+def rprop(
+    params: list[Tensor],
+    grads: list[Tensor],
+    prevs: list[Tensor],
+    step_sizes: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: Optional[bool] = None,
+    capturable: bool = False,
+    maximize: bool = False,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    *,
+    step_size_min: float,
+    step_size_max: float,
+    etaminus: float,
+    etaplus: float,
+) -> None:
+    """A step of `Rprop` over lists of parameters, gradients and states, which are changed in place.
+    `foreach` and `capturable` do not change the numbers."""
+    settings = {
+        "maximize": maximize,
+        "etas": (etaminus, etaplus),
+        "step_sizes": (step_size_min, step_size_max),
+    }
+    step_over(
+        Rprop.advance,
+        settings,
+        params,
+        grads,
+        prev=prevs,
+        step_size=step_sizes,
+        step=state_steps,
+    )

@@ -13,6 +13,7 @@ from .optimizer import (
     check_not_negative,
     number,
     scalar,
+    step_over,
     uniform_parts,
     zeros_like,
 )
@@ -43,7 +44,7 @@ class SGD(Fused):
         check_not_negative("SGD", momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        check_implementation(lr, foreach, fused, False, differentiable)
+        check_implementation(0.0, foreach, fused, False, differentiable)
         defaults = {
             "lr": lr,
             "momentum": momentum,
@@ -57,18 +58,29 @@ class SGD(Fused):
         }
         super().__init__(params, defaults)
 
-    def run(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+    def states_of(self, params: list[Tensor], group: dict[str, Any]) -> list[dict[str, Tensor]]:
+        return [self.state[param] for param in params] if group["momentum"] != 0 else []
+
+    @classmethod
+    def run(
+        cls,
+        group: dict[str, Any],
+        params: list[Tensor],
+        grads: list[Tensor],
+        states: list[dict[str, Tensor]],
+        grad_scale: Optional[Tensor],
+    ) -> None:
         velocities: list[Any] = []
         first = False
         if group["momentum"] != 0:
-            states = [self.state[param] for param in params]
             velocities = [state.get("momentum_buffer") for state in states]
             new = [place for place, velocity in enumerate(velocities) if velocity is None]
             first = len(new) == len(params)
             if new and not first:
                 old = [place for place in range(len(params)) if velocities[place] is not None]
                 for part in (new, old):
-                    self.run(group, [params[i] for i in part], [grads[i] for i in part])
+                    each = ([values[i] for i in part] for values in (params, grads, states))
+                    cls.run(group, *each, grad_scale)
                 return
             if first:
                 for place, state in enumerate(states):
@@ -83,22 +95,27 @@ class SGD(Fused):
                 nesterov=group["nesterov"],
                 maximize=group["maximize"],
                 is_first_step=first,
-                grad_scale=getattr(self, "grad_scale", None),
+                grad_scale=grad_scale,
             )
 
-    def update_recorded(
-        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]
+    @classmethod
+    def run_recorded(
+        cls,
+        group: dict[str, Any],
+        params: list[Tensor],
+        grads: list[Tensor],
+        states: list[dict[str, Tensor]],
     ) -> None:
         lr, momentum, weight_decay = (
             scalar(group[name]) for name in ("lr", "momentum", "weight_decay")
         )
-        for param, grad in zip(params, grads):
+        for place, (param, grad) in enumerate(zip(params, grads)):
             if group["maximize"]:
                 grad = -grad
             if group["weight_decay"] != 0:
                 grad = grad + param.clone() * weight_decay
             if momentum != 0:
-                state = self.state[param]
+                state = states[place]
                 velocity = state.get("momentum_buffer")
                 if velocity is None:
                     velocity = grad.clone()
@@ -107,3 +124,42 @@ class SGD(Fused):
                 state["momentum_buffer"] = velocity
                 grad = grad + velocity * momentum if group["nesterov"] else velocity
             param.sub_(grad * lr)
+
+
+def sgd(
+    params: list[Tensor],
+    d_p_list: list[Tensor],
+    momentum_buffer_list: list[Optional[Tensor]],
+    has_sparse_grad: bool = False,
+    foreach: Optional[bool] = None,
+    fused: Optional[bool] = None,
+    grad_scale: Optional[Tensor] = None,
+    found_inf: Optional[Tensor] = None,
+    *,
+    weight_decay: float,
+    momentum: float,
+    lr: Union[float, Tensor],
+    dampening: float,
+    nesterov: bool,
+    maximize: bool,
+) -> None:
+    """A step of `SGD` over lists of parameters, gradients and states, which are changed in place.
+    `foreach` and `fused` do not change the numbers."""
+    settings = {
+        "weight_decay": weight_decay,
+        "momentum": momentum,
+        "lr": lr,
+        "dampening": dampening,
+        "nesterov": nesterov,
+        "maximize": maximize,
+        "differentiable": False,
+    }
+    step_over(
+        SGD.advance,
+        settings,
+        params,
+        d_p_list,
+        found_inf=found_inf,
+        grad_scale=grad_scale,
+        momentum_buffer=momentum_buffer_list,
+    )

@@ -2,7 +2,7 @@
 
     python optimiser_runs.py > known.json
 
-with PyTorch 2.9 has made the numbers that the tests compare with. All is in float64, from weights
+with PyTorch 2.15 has made the numbers that the tests compare with. All is in float64, from weights
 and data given by formulas, so that nothing depends on random numbers.
 """
 
@@ -59,6 +59,11 @@ OPTIMIZERS: dict[str, list[dict[str, Any]]] = {
         {"momentum": 0.9},
         {"centered": True},
         {"centered": True, "momentum": 0.5, "maximize": True},
+    ],
+    "Adafactor": [
+        {},
+        {"lr": 0.1, "weight_decay": 0.1, "beta2_decay": -0.5, "d": 2.0},
+        {"eps": (1e-3, 0.1), "maximize": True},
     ],
     "Adamax": [
         {},

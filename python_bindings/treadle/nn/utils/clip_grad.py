@@ -8,7 +8,7 @@ import warnings
 from typing import Iterable, Optional, Union
 
 import treadle
-from treadle import Tensor
+from treadle import _C, Tensor
 
 
 def _gradients(parameters: Union[Tensor, Iterable[Tensor]]) -> list[Tensor]:
@@ -34,7 +34,7 @@ def get_total_norm(
         return treadle.tensor(0.0)
     with treadle.no_grad():
         device = tensors[0].device
-        norms = [treadle.linalg.vector_norm(_values(t), norm_type).to(device) for t in tensors]
+        norms = [n.to(device) for n in _C._foreach_norm(list(map(_values, tensors)), norm_type)]
         widest = functools.reduce(treadle.promote_types, (norm.dtype for norm in norms))
         total = treadle.linalg.vector_norm(
             treadle.stack([norm.to(widest) for norm in norms]), norm_type
@@ -63,8 +63,11 @@ def clip_grads_with_norm_(
     change the result."""
     with treadle.no_grad():
         scale = treadle.clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
+        by_device: dict[treadle.device, list[Tensor]] = {}
         for gradient in _gradients(parameters):
-            gradient.mul_(scale.to(gradient.device))
+            by_device.setdefault(gradient.device, []).append(gradient)
+        for device, gradients in by_device.items():
+            _C._foreach_mul_(gradients, scale.to(device))
 
 
 def clip_grad_norm_(

@@ -36,6 +36,38 @@ def _gradients(
     return written, [sign * grad + weight_decay * p for p, grad in zip(params, written)]
 
 
+def _single(value: float) -> np.ndarray:
+    return np.asarray(value, dtype=np.float32)
+
+
+@samples("_amp_foreach_non_finite_check_and_unscale_")
+def unscale(make: Maker) -> Iterator[Sample]:
+    def expect(tensors: Any, found: Any, inverse: Any) -> list[np.ndarray]:
+        infinite = not all(np.isfinite(t).all() for t in tensors)
+        return [*(t * inverse for t in tensors), np.asarray(1.0) if infinite else found]
+
+    for spoilt in (None, np.inf, np.nan):
+        tensors = [make(shape) for shape in SHAPES]
+        if spoilt is not None:
+            tensors[1][2] = spoilt
+        for found in (0.0, 1.0):
+            yield Sample(tensors, _single(found), _single(0.25), expect=expect)
+
+
+@samples("_amp_update_scale_")
+def update_scale(make: Maker) -> Iterator[Sample]:
+    def expect(
+        scale: Any, steps: Any, found: Any, growth: float, backoff: float, interval: int
+    ) -> np.ndarray:
+        if found:
+            return scale * backoff
+        return scale * growth if steps + 1 == interval else scale
+
+    for steps, found in ((0, 0.0), (1, 0.0), (1, 1.0)):
+        tracker = np.asarray(steps, dtype=np.int32)
+        yield Sample(_single(8.0), tracker, _single(found), 2.0, 0.5, 2, expect=expect)
+
+
 def _sgd(
     params: Any, grads: Any, velocities: Any, *, weight_decay: float, momentum: float, lr: float,
     dampening: float, nesterov: bool, maximize: bool, is_first_step: bool, grad_scale: Any = None,

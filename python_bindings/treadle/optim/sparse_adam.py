@@ -1,0 +1,101 @@
+"""SparseAdam: Adam for gradients that are sparse, which changes only what they hold."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Union
+
+from treadle import Tensor
+
+from .optimizer import Optimizer, check_betas, check_lr, check_setting, number, zeros_like
+
+
+class SparseAdam(Optimizer):
+    """Adam's step for the rows that a gradient has entries in: elsewhere the parameter and its
+    running means stay as they are.
+
+    Parameters are real and strided. Gradients of parameters are strided here, those of
+    `nn.Embedding(sparse=True)` too: the rows that are not all zero are its entries.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: Union[float, Tensor] = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        maximize: bool = False,
+    ) -> None:
+        check_lr("SparseAdam", lr)
+        check_setting("SparseAdam", "epsilon value", eps, eps > 0.0, "eps > 0")
+        check_betas("SparseAdam", betas)
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize}
+        super().__init__(params, defaults)
+        for what, refused in (
+            ("Sparse", "SparseAdam requires dense parameter tensors"),
+            ("Complex", "SparseAdam does not support complex parameters"),
+        ):
+            places = [
+                [i, k]
+                for i, group in enumerate(self.param_groups)
+                for k, param in enumerate(group["params"])
+                if (param.is_sparse if what == "Sparse" else param.is_complex())
+            ]
+            if places:
+                raise ValueError(f"{what} params at indices {places}: {refused}")
+
+    def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+        states = [self.state[param] for param in params]
+        for param, state in zip(params, states):
+            if not state:
+                state.update(step=0, exp_avg=zeros_like(param), exp_avg_sq=zeros_like(param))
+            state["step"] += 1
+        beta1, beta2 = group["betas"]
+        sparse_adam(
+            params,
+            grads,
+            [state["exp_avg"] for state in states],
+            [state["exp_avg_sq"] for state in states],
+            [state["step"] for state in states],
+            eps=group["eps"],
+            beta1=beta1,
+            beta2=beta2,
+            lr=number(group["lr"]),
+            maximize=group["maximize"],
+        )
+
+
+def _entries(grad: Any) -> tuple[tuple[Tensor, ...], Tensor]:
+    """Where the entries of a gradient are along its first dimensions, and what they are."""
+    if grad.is_sparse:
+        grad = grad.coalesce()
+        return tuple(grad.indices()), grad.values()
+    rows = grad if grad.dim() < 2 else grad.flatten(1).ne(0).any(1)
+    at = rows.nonzero(as_tuple=True)
+    return at, grad[at]
+
+
+def sparse_adam(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    state_steps: list[int],
+    *,
+    eps: float,
+    beta1: float,
+    beta2: float,
+    lr: float,
+    maximize: bool,
+) -> None:
+    """A step of `SparseAdam` over lists; parameters and running means are changed in place.
+    `state_steps` counts this step already. A gradient is sparse, or strided with rows of zeros."""
+    for param, grad, mean, square, step in zip(params, grads, exp_avgs, exp_avg_sqs, state_steps):
+        at, values = _entries(grad)
+        if values.numel() == 0:
+            continue
+        values = -values if maximize else values
+        means = mean[at].lerp_(values, 1 - beta1)
+        squares = square[at].lerp_(values * values, 1 - beta2)
+        mean[at], square[at] = means, squares
+        rate = lr * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
+        param.index_put_(at, means.div_(squares.sqrt().add_(eps)).mul_(-rate), accumulate=True)

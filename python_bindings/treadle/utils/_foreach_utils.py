@@ -1,0 +1,44 @@
+"""Lists of tensors for operators over lists: grouped by device and dtype, and where such operators
+pay."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import treadle
+from treadle import _C, Tensor
+
+TensorListList = list[list[Optional[Tensor]]]
+Indices = list[int]
+
+_foreach_supported_types: list[type] = [treadle.Tensor, treadle.nn.Parameter]
+
+
+def _get_foreach_kernels_supported_devices() -> list[str]:
+    """The types of devices on which one operator over a list beats one for each tensor."""
+    return ["cuda", "xpu", "mtia", "privateuseone"]
+
+
+def _get_fused_kernels_supported_devices() -> list[str]:
+    """The types of devices that have steps of optimisers in one call."""
+    return ["cuda", "cpu", "xpu", "hpu", "mps", "mtia", "privateuseone"]
+
+
+@treadle.no_grad()
+def _group_tensors_by_device_and_dtype(
+    tensorlistlist: TensorListList, with_indices: bool = False
+) -> dict[tuple[treadle.device, treadle.dtype], tuple[TensorListList, Indices]]:
+    """Lists that belong together place by place, split by device and dtype of the first list's
+    tensors; with the places, if they are asked for."""
+    return _C._group_tensors_by_device_and_dtype(tensorlistlist, with_indices)
+
+
+def _device_has_foreach_support(device: treadle.device) -> bool:
+    return device.type in (*_get_foreach_kernels_supported_devices(), "cpu")
+
+
+def _has_foreach_support(tensors: list[Tensor], device: treadle.device) -> bool:
+    """Whether operators over lists take these tensors, all on this device."""
+    return _device_has_foreach_support(device) and all(
+        t is None or type(t) in _foreach_supported_types for t in tensors
+    )
