@@ -1,4 +1,7 @@
-"""Weights from the network, kept in a folder: `treadle.hub.load_state_dict_from_url(url)`.
+"""Weights and models from the network, kept in a folder.
+
+    treadle.hub.load_state_dict_from_url(url)
+    treadle.hub.load("owner/name:v1", "a_model", pretrained=True, trust_repo=True)
 
 A file that is in the folder already is not fetched again. The folder is the one that PyTorch uses:
 `$TORCH_HOME/hub`, by default `~/.cache/torch/hub`.
@@ -9,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 from urllib.parse import urlparse
 
 import treadle
@@ -90,6 +93,60 @@ def load_state_dict_from_url(
     return treadle.load(path, map_location=map_location, weights_only=weights_only)
 
 
+MODULE_HUBCONF = "hubconf.py"
+VAR_DEPENDENCY = "dependencies"
+
+
+def list(  # noqa: A001
+    github: str,
+    force_reload: bool = False,
+    skip_validation: bool = False,
+    trust_repo: Any = "check",
+    verbose: bool = True,
+) -> List[str]:
+    """The functions of a repository's hubconf.py that make models: see load()."""
+    from treadle import _hub_repositories
+
+    return _hub_repositories.list_models(github, "github", force_reload, trust_repo)
+
+
+def help(  # noqa: A001
+    github: str,
+    model: str,
+    force_reload: bool = False,
+    skip_validation: bool = False,
+    trust_repo: Any = "check",
+) -> Optional[str]:
+    """What such a function says of itself."""
+    from treadle import _hub_repositories
+
+    return _hub_repositories.text_of(github, model, "github", force_reload, trust_repo)
+
+
+def load(
+    repo_or_dir: str,
+    model: str,
+    *args: Any,
+    source: str = "github",
+    trust_repo: Any = "check",
+    force_reload: bool = False,
+    verbose: bool = True,
+    skip_validation: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """What the function `model` of hubconf.py makes of the other arguments: in a folder, with
+    source="local", or in a repository "owner/name:reference", which is fetched once.
+
+    The code of a repository runs, so that the program must say trust_repo=True, now or once before;
+    RuntimeError otherwise, and for an unknown function and packages that are missing.
+    """
+    from treadle import _hub_repositories
+
+    return _hub_repositories.make(
+        repo_or_dir, model, source, force_reload, trust_repo, args, kwargs
+    )
+
+
 class _Progress:
     """What takes tqdm's place where that is not installed: it counts and shows nothing."""
 
@@ -129,4 +186,12 @@ def __getattr__(name: str) -> Any:
     raise _names.missing(__name__, name)
 
 
-__all__ = ["download_url_to_file", "get_dir", "load_state_dict_from_url", "set_dir"]
+__all__ = [
+    "download_url_to_file",
+    "get_dir",
+    "help",
+    "list",
+    "load",
+    "load_state_dict_from_url",
+    "set_dir",
+]
