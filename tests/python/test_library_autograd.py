@@ -481,3 +481,16 @@ def test_opcheck_finds_gradients_of_another_shape() -> None:
     function.register_autograd(lambda ctx, grad: grad.sum().expand(5))
     got = message(OpCheckError, opcheck, function, (leaf(1, 2),))
     assert got.startswith("opcheck: test_aot_dispatch_dynamic failed: ")
+
+
+def test_a_custom_operator_that_nobody_holds_is_known_by_its_name() -> None:
+    treadle.library.custom_op(
+        "unheld::twice", lambda x: x * 2, mutates_args=(), schema="(Tensor x) -> Tensor"
+    )
+    gc.collect()
+    treadle.library.register_fake("unheld::twice", lambda x: treadle.empty_like(x))
+    treadle.library.register_autograd("unheld::twice", lambda ctx, grad: grad * 2)
+    x = treadle.ones(3, requires_grad=True)
+    treadle.ops.unheld.twice(x).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0, 2.0]
+    assert treadle.ops.unheld.twice(treadle.ones(3, device="meta")).shape == (3,)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import weakref
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Union
 
 from treadle import _C
@@ -17,9 +16,10 @@ from treadle._schema import FunctionSchema
 
 Devices = Union[str, Sequence[str], None]
 
-# The library of each custom operator, so that defining one again replaces it.
+# The library of each custom operator, so that defining one again replaces it; and the operator,
+# which programs then know by its name alone, for as long as the library defines it.
 _libraries: Dict[str, Library] = {}
-_definitions: "weakref.WeakValueDictionary[str, CustomOpDef]" = weakref.WeakValueDictionary()
+_definitions: "Dict[str, CustomOpDef]" = {}
 
 
 def split_name(qualname: str) -> List[str]:
@@ -68,6 +68,7 @@ class CustomOpDef(_C._OperatorCall):
             setattr(self, attribute, getattr(fn, attribute, None))
         self.__wrapped__ = fn
         _definitions[self._qualname] = self
+        self._lib._undo.append(lambda: _definitions.pop(self._qualname, None) and None)
         _C._library_set_results_apart(self._qualname)
         set_formula(self._qualname, None, None, caller())
         self._set("meta", self._refuse_meta)
