@@ -150,3 +150,17 @@ except NotImplementedError as error:
         "torch.ao.quantization.HistogramObserver: only the name exists: there are no quantized "
         f"tensors; {PAGE}\n"
     )
+
+
+def test_placements_are_values() -> None:
+    from treadle.distributed.tensor import Partial, Placement, Replicate, Shard, _StridedShard
+
+    assert Shard(1) == Shard(1) != Shard(0) and len({Shard(1), Shard(1), Replicate()}) == 2
+    assert Shard(1).is_shard() and Shard(1).is_shard(1) and not Shard(1).is_shard(0)
+    assert Replicate().is_replicate() and not Shard(0).is_replicate()
+    assert Partial().is_partial("sum") and not Partial("avg").is_partial("sum")
+    assert isinstance(_StridedShard(0, split_factor=2), Placement)
+    texts = [str(p) for p in (Shard(-1), Replicate(), Partial(), _StridedShard(0, split_factor=2))]
+    assert texts == ["S(-1)", "R", "P(sum)", "_S(0, 2)"]
+    with pytest.raises(TypeError, match="Shard: expected dim to be an int, got str"):
+        Shard("rows")

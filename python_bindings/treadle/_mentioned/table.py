@@ -54,7 +54,6 @@ SAME_MODULES: Dict[str, str] = {
     "distributed.optim.zero_redundancy_optimizer": "distributed.optim",
     "distributed.rpc.api": "distributed.rpc",
     "distributed.tensor.parallel.style": "distributed.tensor.parallel",
-    "distributed.tensor.placement_types": "distributed.tensor",
     "export.exported_program": "export",
     "nn.intrinsic": "ao.nn.intrinsic",
     "nn.qat": "ao.nn.qat",
@@ -161,7 +160,7 @@ MISSING: Dict[str, Dict[str, str]] = {
     },
     "a tensor is not spread over processes": {
         "distributed.tensor": (
-            "DTensor Partial Placement Replicate Shard _StridedShard distribute_module "
+            "DTensor distribute_module "
             "distribute_tensor empty full linspace logspace ones rand randn zeros"
         ),
         "distributed.tensor._dtensor_spec": "DTensorSpec TensorMeta",
