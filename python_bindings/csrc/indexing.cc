@@ -281,8 +281,19 @@ Selection select_index(const Tensor& self, PyObject* index, Use use) {
   return Selector(self, use).apply({first, static_cast<size_t>(PyTuple_GET_SIZE(items.get()))});
 }
 
+// Whether a tensor that the index is, or has in it, takes over the call.
+bool index_overrides(PyObject* index) {
+  if (!PyTuple_Check(index)) return has_override(index);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); ++i) {
+    if (has_override(PyTuple_GET_ITEM(index, i))) return true;
+  }
+  return false;
+}
+
 PyObject* get_item(PyObject* self, PyObject* index) {
   return guarded([&]() -> PyObject* {
+    if (index_overrides(index)) [[unlikely]]
+      return call_override_of_method(self, "__getitem__", index);
     const Tensor& tensor = unwrap(self);
     const Selection selection = select_index(tensor, index, Use::Kept);
     if (selection.has_lookup) {
@@ -304,7 +315,7 @@ Tensor without_leading_ones(const Tensor& value, int64_t rank) {
 
 int set_item(PyObject* self, PyObject* index, PyObject* value) {
   return guarded([&]() -> int {
-    if (overridden(self) && value) [[unlikely]] {
+    if (value && (overridden(self) || index_overrides(index))) [[unlikely]] {
       Object done(call_override_of_method(self, "__setitem__", index, value));
       return 0;
     }
