@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, Optional
 
 import treadle
-from treadle import _C, Tensor
+from treadle import _C, Tensor, _names
 
 
 class _ParameterMeta(type):
@@ -79,3 +79,16 @@ class Buffer(Tensor):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Nothing is left to do: __new__ made the tensor."""
+
+
+_UNINITIALIZED = (
+    "UninitializedBuffer UninitializedParameter UninitializedTensorMixin is_lazy".split()
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _UNINITIALIZED:
+        raise _names.missing(__name__, name)
+    from treadle.nn import uninitialized
+
+    return getattr(uninitialized, name)

@@ -94,3 +94,8 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):
 def is_lazy(value: Any) -> bool:
     """Whether a parameter or buffer waits for its shape."""
     return isinstance(value, UninitializedTensorMixin)
+
+
+def is_lazy(param: Any) -> bool:
+    """Whether it is a parameter or buffer without a shape."""
+    return isinstance(param, UninitializedTensorMixin)

@@ -18,19 +18,25 @@ from treadle.utils import hooks
 
 _global_forward_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
 _global_forward_hooks: OrderedDict[int, Callable] = OrderedDict()
-_global_with_kwargs: OrderedDict[int, bool] = OrderedDict()
-_global_always_called: OrderedDict[int, bool] = OrderedDict()
+_global_forward_hooks_with_kwargs: OrderedDict[int, bool] = OrderedDict()
+_global_forward_hooks_always_called: OrderedDict[int, bool] = OrderedDict()
 _global_backward_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
 _global_backward_hooks: OrderedDict[int, Callable] = OrderedDict()
 # The numbers of all of the above: empty in nearly every program, and looked at by every call.
 _global_calls: OrderedDict[int, bool] = OrderedDict()
-_global_registrations: dict[str, OrderedDict[int, Callable]] = {
-    kind: OrderedDict() for kind in ("parameter", "buffer", "module")
+_global_parameter_registration_hooks: OrderedDict[int, Callable] = OrderedDict()
+_global_buffer_registration_hooks: OrderedDict[int, Callable] = OrderedDict()
+_global_module_registration_hooks: OrderedDict[int, Callable] = OrderedDict()
+_global_registrations = {
+    "parameter": _global_parameter_registration_hooks,
+    "buffer": _global_buffer_registration_hooks,
+    "module": _global_module_registration_hooks,
 }
+_global_is_full_backward_hook = True  # there are no others
 
 
 def _add_global(holder: OrderedDict, hook: Callable, *flags: OrderedDict) -> hooks.RemovableHandle:
-    every = (_global_calls, _global_with_kwargs, _global_always_called)
+    every = (_global_calls, _global_forward_hooks_with_kwargs, _global_forward_hooks_always_called)
     return hooks.add(holder, hook, (_global_calls, *flags), False, every)
 
 
@@ -44,9 +50,9 @@ def register_module_forward_hook(
 ) -> hooks.RemovableHandle:
     """`hook(module, args, output)` runs after the forward of every module, before the module's
     own."""
-    flags = [_global_with_kwargs] if with_kwargs else []
+    flags = [_global_forward_hooks_with_kwargs] if with_kwargs else []
     return _add_global(
-        _global_forward_hooks, hook, *flags, *([_global_always_called] if always_call else [])
+        _global_forward_hooks, hook, *flags, *([_global_forward_hooks_always_called] if always_call else [])
     )
 
 
@@ -123,7 +129,7 @@ def call(module: Any, args: tuple, kwargs: dict) -> Any:
         return gates.after(result) if gates is not None else result
     except Exception:
         # Hooks that asked for it run even when the call fails, and must not hide why it failed.
-        always = {*_global_always_called, *module._forward_hooks_always_called}
+        always = {*_global_forward_hooks_always_called, *module._forward_hooks_always_called}
         for key, hook in [*_global_forward_hooks.items(), *module._forward_hooks.items()]:
             if key in always and key not in called:
                 try:
@@ -155,7 +161,7 @@ def _run_pre_hook(
 def _run_forward_hook(
     module: Any, key: int, hook: Callable, args: tuple, kwargs: dict, result: Any
 ) -> Any:
-    if key in module._forward_hooks_with_kwargs or key in _global_with_kwargs:
+    if key in module._forward_hooks_with_kwargs or key in _global_forward_hooks_with_kwargs:
         return hook(module, args, kwargs, result)
     return hook(module, args, result)
 

@@ -21,7 +21,7 @@ from treadle.utils import hooks
 
 from ..parameter import Parameter
 
-_EXTRA_STATE = "_extra_state"
+_EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
 
 class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
@@ -85,7 +85,7 @@ class StateDictMixin:
             if value is not None and name not in self._non_persistent_buffers_set:
                 destination[prefix + name] = value if keep_vars else value.detach()
         if type(self).get_extra_state is not StateDictMixin.get_extra_state:
-            destination[prefix + _EXTRA_STATE] = self.get_extra_state()
+            destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
     def state_dict(
         self,
@@ -157,7 +157,7 @@ class StateDictMixin:
                 error = _load_one(holder, name, key, target, state_dict[key], assign)
                 if error:
                     error_msgs.append(error)
-        extra_key = prefix + _EXTRA_STATE
+        extra_key = prefix + _EXTRA_STATE_KEY_SUFFIX
         if type(self).set_extra_state is not StateDictMixin.set_extra_state:
             if extra_key in state_dict:
                 self.set_extra_state(state_dict[extra_key])

@@ -42,7 +42,23 @@ from ._hooks import (
 from ._hooks import (
     register_module_parameter_registration_hook as register_module_parameter_registration_hook,
 )
-from ._state import StateDictMixin
+from ._hooks import (  # noqa: F401  for programs that look at the hooks of all modules
+    _global_backward_hooks,
+    _global_backward_pre_hooks,
+    _global_buffer_registration_hooks,
+    _global_forward_hooks,
+    _global_forward_hooks_always_called,
+    _global_forward_hooks_with_kwargs,
+    _global_forward_pre_hooks,
+    _global_is_full_backward_hook,
+    _global_module_registration_hooks,
+    _global_parameter_registration_hooks,
+)
+from ._state import (  # noqa: F401
+    _EXTRA_STATE_KEY_SUFFIX,
+    StateDictMixin,
+    _IncompatibleKeys,
+)
 
 # The attributes every Module has besides its own, and how each starts.
 _FRESH = {
