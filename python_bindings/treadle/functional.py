@@ -251,7 +251,7 @@ def _install_methods() -> None:
 
 _make_overridable(
     __name__,
-    """histogramdd is_complex is_conj is_floating_point is_neg is_nonzero is_same_size is_signed
-    nonzero norm numel unique unique_consecutive unravel_index""".split(),
+    """_assert histogramdd is_complex is_conj is_floating_point is_neg is_nonzero is_same_size
+    is_signed nonzero norm numel unique unique_consecutive unravel_index""".split(),
 )
 _install_methods()

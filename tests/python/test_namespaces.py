@@ -455,10 +455,7 @@ def test_jit_files(tmp_path: Path) -> None:
         treadle.jit.load(str(tmp_path / "dictionary.pt"))
 
 
-def test_fx_and_onnx() -> None:
-    assert treadle.fx.wrap(len) is len and treadle.fx.wrap("len") == "len"
-    with pytest.raises(RuntimeError, match="expected a function or its name, got int"):
-        treadle.fx.wrap(3)
+def test_onnx() -> None:
     assert not treadle.onnx.is_in_onnx_export()
     with pytest.raises(NotImplementedError, match="onnx.export: expected a graph"):
         treadle.onnx.export(Net(), (treadle.ones(1, 2),), "net.onnx")

@@ -1,0 +1,5 @@
+"""Tools beside the tracer of programs."""
+
+from treadle import _names
+
+__getattr__ = _names.attributes_of(__name__)

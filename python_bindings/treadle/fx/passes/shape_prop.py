@@ -1,0 +1,81 @@
+"""ShapeProp: run a graph on example inputs, and note shapes and dtypes on its nodes.
+
+    ShapeProp(traced).propagate(x)
+    node.meta["tensor_meta"].shape
+"""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any, Dict, NamedTuple, Optional, Tuple
+
+import treadle
+from treadle.fx.interpreter import Interpreter
+from treadle.fx.node import Node, map_aggregate
+
+
+class TensorMetadata(NamedTuple):
+    """What there is to know of a tensor but its values."""
+
+    shape: treadle.Size
+    dtype: treadle.dtype
+    requires_grad: bool
+    stride: Tuple[int, ...]
+    memory_format: Optional[treadle.memory_format]
+    is_quantized: bool
+    qparams: Dict[str, Any]
+
+
+_FORMATS = (treadle.contiguous_format, treadle.channels_last, treadle.channels_last_3d)
+
+
+def _extract_tensor_metadata(
+    result: treadle.Tensor, include_contiguity: bool = True
+) -> TensorMetadata:
+    memory_format = None
+    if include_contiguity:
+        for option in _FORMATS:
+            wanted = {treadle.channels_last: 4, treadle.channels_last_3d: 5}.get(option, result.dim())
+            if result.dim() == wanted and result.is_contiguous(memory_format=option):
+                memory_format = option
+                break
+    return TensorMetadata(
+        result.shape, result.dtype, result.requires_grad, result.stride(), memory_format, False, {}
+    )
+
+
+class ShapeProp(Interpreter):
+    """Notes `meta["tensor_meta"]` on nodes whose values are or hold tensors, and `meta["type"]`."""
+
+    def __init__(self, gm: Any, fake_mode: Optional[Any] = None) -> None:
+        super().__init__(gm)
+
+    def run_node(self, n: Node) -> Any:
+        try:
+            result = super().run_node(n)
+        except Exception as error:
+            traceback_text = "".join(traceback.format_exception_only(type(error), error)).strip()
+            raise RuntimeError(
+                f"ShapeProp: expected node {n.format_node()} to run, got {traceback_text}"
+            ) from error
+        found = False
+
+        def extract(value: Any) -> Any:
+            nonlocal found
+            if isinstance(value, treadle.Tensor):
+                found = True
+                return _extract_tensor_metadata(value)
+            return value
+
+        meta = map_aggregate(result, extract)
+        if found:
+            n.meta["tensor_meta"] = meta
+        n.meta["type"] = type(result)
+        return result
+
+    def propagate(self, *args: Any) -> Any:
+        """Run the graph on examples; returns its result."""
+        return super().run(*args)
+
+
+__all__ = ["ShapeProp"]
