@@ -265,7 +265,8 @@ def test_lint_finds_what_is_not_sound() -> None:
     with pytest.raises(RuntimeError, match="^Graph.lint: expected the argument add of relu before"):
         graph.lint()
     module = fx.symbolic_trace(Net())
-    module.graph.call_module("nothing")
+    with pytest.warns(UserWarning, match="the submodule nothing, which is to be added before"):
+        module.graph.call_module("nothing")
     with pytest.raises(RuntimeError, match="expected the module to have nothing"):
         module.graph.lint()
 
@@ -430,3 +431,73 @@ def test_shape_prop() -> None:
     fx.passes.shape_prop.ShapeProp(traced).propagate(treadle.ones(2, 3))
     meta = traced.graph.output_node().args[0].meta["tensor_meta"]
     assert meta.shape == (2, 3) and meta.dtype == treadle.float32 and meta.stride == (3, 1)
+
+
+def test_split_module() -> None:
+    net = Net()
+    traced = fx.symbolic_trace(net)
+    order = {n: i for i, n in enumerate(traced.graph.nodes)}
+    names: Dict[str, str] = {}
+    parts = fx.passes.split_module.split_module(
+        traced, net, lambda node: int(order[node] > 8), qualname_map=names
+    )
+    assert [name for name, _ in parts.named_children()] == ["submod_0", "submod_1"]
+    x = treadle.randn(2, 3)
+    assert treadle.equal(parts(x), net(x))
+    assert names["submod_0.blocks.0.linear"] == "blocks.0.linear"
+    with pytest.raises(RuntimeError, match="expected parts of which none needs a later one"):
+        fx.passes.split_module.split_module(traced, net, lambda node: order[node] % 2)
+
+
+# ---- recordings ----
+
+
+def test_make_fx() -> None:
+    from treadle.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
+
+    def program(x, d):
+        y = treadle.cat([F.relu(x + d["a"]), treadle.zeros(2, x.shape[1])])
+        a, b = y.split(2)
+        a.add_(1)
+        return {"sum": y.sum(), "top": (a.max(dim=1).values, b)}
+
+    assert get_proxy_mode() is None
+    x, a = treadle.randn(2, 3), treadle.randn(3)
+    made = make_fx(program)(x, {"a": a})
+    expected = program(x, {"a": a})
+    got = made(x, a)
+    assert treadle.equal(got["sum"], expected["sum"])
+    assert treadle.equal(got["top"][0], expected["top"][0])
+    assert "zeros = treadle.zeros(2, 3)" in made.code
+    with pytest.raises(NotImplementedError, match="^make_fx: expected no decomposition_table"):
+        make_fx(program, decomposition_table={1: 2})
+
+
+def test_recordings_notice_what_is_fixed() -> None:
+    from treadle.fx._record import record
+
+    one = treadle.ones(1)
+    assert record(lambda x: x + 1 if x > 0 else x, (one,)).recorder.escapes == ["__bool__"]
+    assert record(lambda x: x * x.item() + int(x), (one,)).recorder.escapes == ["item", "__int__"]
+    assert record(lambda x: x * x.shape[0], (one,)).recorder.escapes == []
+
+
+def test_classes_that_wrap_tensors() -> None:
+    from treadle.utils import _python_dispatch as modes
+
+    class Pair(treadle.Tensor):
+        def __tensor_flatten__(self):
+            return ["left"], None
+
+        @staticmethod
+        def __tensor_unflatten__(inner, meta, size, stride):
+            return inner["left"].as_subclass(Pair)
+
+    pair = treadle.ones(2).as_subclass(Pair)
+    pair.left = treadle.ones(2)
+    assert modes.is_traceable_wrapper_subclass(pair)
+    assert not modes.is_traceable_wrapper_subclass(treadle.ones(2))
+    assert modes.transform_subclass(pair, lambda name, t: t + 1).tolist() == [2, 2]
+    with pytest.raises(NotImplementedError, match="^BaseTorchDispatchMode: expected no mode over"):
+        with modes.BaseTorchDispatchMode():
+            pass

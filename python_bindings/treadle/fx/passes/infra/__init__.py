@@ -1,0 +1,5 @@
+"""What passes derive from."""
+
+from treadle import _names
+
+__getattr__ = _names.attributes_of(__name__)
