@@ -21,6 +21,7 @@ import environment
 import fuzz
 import gpu
 import names
+import oracle
 import pythons
 import shell
 import show
@@ -66,6 +67,9 @@ def parser() -> argparse.ArgumentParser:
     names.add_arguments(
         commands.add_parser("names", help="compare with the names of an installed PyTorch")
     )
+    oracle.add_arguments(
+        commands.add_parser("oracle", help="compare with the results of an installed PyTorch")
+    )
     commands.add_parser("docs", help="make the reference pages in build/docs")
     commands.add_parser("format", help="format the sources")
     commands.add_parser("lint", help="check the sources")
@@ -104,6 +108,8 @@ def main() -> int:
         return fuzz.main(args)
     if args.command == "names":
         return names.main(args)
+    if args.command == "oracle":
+        return oracle.main(args)
     if args.command == "coverage":
         return coverage.main(args)
     if args.command == "bench":
