@@ -20,6 +20,7 @@ import docs
 import environment
 import fuzz
 import gpu
+import libraries
 import names
 import oracle
 import pythons
@@ -70,6 +71,9 @@ def parser() -> argparse.ArgumentParser:
     oracle.add_arguments(
         commands.add_parser("oracle", help="compare with the results of an installed PyTorch")
     )
+    libraries.add_arguments(
+        commands.add_parser("libraries", help="run libraries made for PyTorch, as installed")
+    )
     commands.add_parser("docs", help="make the reference pages in build/docs")
     commands.add_parser("format", help="format the sources")
     commands.add_parser("lint", help="check the sources")
@@ -118,6 +122,8 @@ def main() -> int:
         return gpu.main(args)
     if args.command == "pythons":
         return pythons.main(args)
+    if args.command == "libraries":
+        return libraries.main(args)
     if args.command == "docs":
         return docs.main()
     if args.command == "format":
