@@ -116,6 +116,10 @@ def foreach_samples(op: Operator, make: Maker, samples_of: SamplesOf) -> Iterato
             n: v for n, v in given.items() if not lists.each(n) and not isinstance(v, np.ndarray)
         }
 
+    # A tensor of numbers is read, one for each place: there is no gradient by it.
+    reads_numbers = any(
+        lists.each(n) and not lists.here[h]["type"]["list"] for n, h in lists.names.items()
+    )
     for (given, sample), (after, other) in zip(found, found[1:] + found[:1]):
         if any(not lists.each(n) and np.size(v) == 0 for n, v in given.items()):
             continue
@@ -123,7 +127,7 @@ def foreach_samples(op: Operator, make: Maker, samples_of: SamplesOf) -> Iterato
         places = [given, after if alike and sample.expect == other.expect else given]
         call = lists.call(places)
         call.expect = lambda *a, _s=sample, **k: lists.expect(_s, a, k, len(places))
-        call.grad, call.exact = sample.grad and other.grad, sample.exact
+        call.grad, call.exact = sample.grad and other.grad and not reads_numbers, sample.exact
         call.loose, call.convention = max(sample.loose, other.loose), sample.convention
         call.strides = sample.strides
         yield call
