@@ -166,7 +166,7 @@ _LAZY = {
         """AVG AcceleratorError AggregationType FatalError PRIVATE_OPS SUM USE_GLOBAL_DEPS
         USE_RTLD_GLOBAL_WITH_LIBTORCH classproperty compiled_with_cxx11_abi get_file_path has_lapack
         has_mkl has_openmp has_spectral init_num_threads is_vulkan_available
-        prepare_multiprocessing_environment thread_safe_generator""".split(),
+        prepare_multiprocessing_environment""".split(),
         "treadle._facts",
     ),
     **dict.fromkeys(
@@ -180,6 +180,7 @@ _LAZY = {
     **dict.fromkeys(("fork", "wait"), "treadle.jit"),
     "FunctionSchema": "treadle._schema",
     "GradScaler": "treadle.amp",
+    "thread_safe_generator": "treadle.random",
     "set_anomaly_enabled": "treadle.autograd.anomaly_mode",
     **dict.fromkeys(("DispatchKey", "DispatchKeySet"), "treadle._extension"),
     **dict.fromkeys(("sparse_coo", "sparse_coo_tensor", "spmm"), "treadle.sparse"),

@@ -67,8 +67,3 @@ def prepare_multiprocessing_environment(path: str) -> None:
 
 def init_num_threads() -> None:
     """Does nothing: threads are there when they are needed."""
-
-
-def thread_safe_generator() -> None:
-    """The generator of this thread where a DataLoader's worker is a thread: workers are processes,
-    so that it is always None, for which functions take the one of the process."""

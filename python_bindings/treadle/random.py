@@ -9,6 +9,11 @@ from treadle import _C
 from treadle._C import Generator, Tensor, default_generator
 
 
+def thread_safe_generator() -> None:
+    """The generator of this thread where a DataLoader's worker is a thread: workers are processes,
+    so that it is always None, for which functions take the one of the process."""
+
+
 def manual_seed(seed: int) -> Generator:
     """Start the stream of random numbers that belongs to `seed`, on every device; returns the
     generator of the CPU."""

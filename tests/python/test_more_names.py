@@ -111,6 +111,15 @@ def test_switches_of_autograd() -> None:
         pass
 
 
+def test_the_fast_way_of_attention() -> None:
+    from treadle.backends import mha
+
+    assert mha.get_fastpath_enabled()
+    mha.set_fastpath_enabled(False)
+    assert not mha.get_fastpath_enabled()
+    mha.set_fastpath_enabled(True)
+
+
 def test_what_is_said_to_a_compiler() -> None:
     from treadle import compiler
 
@@ -158,3 +167,14 @@ def test_events(monkeypatch: pytest.MonkeyPatch) -> None:
         treadle.monitor.unregister_event_handler(handle)
     with pytest.raises(ValueError, match="^Stat: expected a window of some time, got 0:00:00$"):
         Stat("x", [], timedelta(0))
+
+
+def test_older_places() -> None:
+    import treadle.cpu.amp.autocast_mode
+    import treadle.cpu.amp.grad_scaler
+    import treadle.masked.maskedtensor.creation
+
+    assert treadle.cpu.amp.autocast_mode.autocast is treadle.cpu.amp.autocast
+    assert treadle.cpu.amp.grad_scaler.GradScaler is treadle.cpu.amp.GradScaler
+    creation = treadle.masked.maskedtensor.creation
+    assert creation.masked_tensor is treadle.masked.masked_tensor

@@ -55,6 +55,7 @@ SAME_MODULES: Dict[str, str] = {
     "distributed.rpc.api": "distributed.rpc",
     "distributed.tensor.parallel.style": "distributed.tensor.parallel",
     "export.exported_program": "export",
+    "masked.maskedtensor.creation": "masked.maskedtensor.core",
     "nn.intrinsic": "ao.nn.intrinsic",
     "nn.qat": "ao.nn.qat",
     "nn.quantizable": "ao.nn.quantizable",
@@ -108,6 +109,12 @@ MISSING: Dict[str, Dict[str, str]] = {
             "DictValueType FQNS_T ListDictValueType OptimizerStateType StateDictOptions "
             "get_model_state_dict get_optimizer_state_dict get_state_dict set_model_state_dict "
             "set_optimizer_state_dict set_state_dict"
+        ),
+    },
+    "a module is on one device; processes work together by torch.distributed": {
+        "cuda.comm": "broadcast broadcast_coalesced gather reduce_add reduce_add_coalesced scatter",
+        "nn.parallel.comm": (
+            "broadcast broadcast_coalesced gather reduce_add reduce_add_coalesced scatter"
         ),
     },
     "a module's layers are not spread over processes": {
@@ -180,6 +187,14 @@ MISSING: Dict[str, Dict[str, str]] = {
             "as_functional_optim"
         ),
     },
+    "attention has one implementation": {
+        "backends.cuda": "SDPAParams",
+        "nn.attention": (
+            "activate_flash_attention_impl current_flash_attention_impl "
+            "list_flash_attention_impls register_flash_attention_impl "
+            "restore_flash_attention_impl"
+        ),
+    },
     "control flow is Python's own": {
         "": "cond while_loop",
     },
@@ -222,6 +237,7 @@ MISSING: Dict[str, Dict[str, str]] = {
             "TracingCheckError export_opnames jit_module_from_flatbuffer "
             "last_executed_optimized_graph save_jit_module_to_flatbuffer"
         ),
+        "jit.quantized": "quantize_linear_modules quantize_rnn_cell_modules quantize_rnn_modules",
         "utils": "ThroughputBenchmark",
         "utils.bundled_inputs": (
             "InflatableArg ListType TupleType augment_many_model_functions_with_bundled_inputs "
@@ -346,7 +362,10 @@ MISSING: Dict[str, Dict[str, str]] = {
         "mps": (
             "Stream compile_shader current_stream default_stream load_metallib set_stream stream"
         ),
+        "mps.event": "Event",
         "mps.profiler": "metal_capture profile start stop",
+        "mps.streams": "Stream current_stream default_stream set_stream stream",
+        "mtia.mtia_graph": "MTIAGraph graph graph_pool_handle is_current_stream_capturing",
         "xpu": (
             "MemPool StreamContext XPUGraph XPUPluggableAllocator can_device_access_peer "
             "change_current_allocator clock_rate device device_memory_used device_of "
@@ -357,6 +376,9 @@ MISSING: Dict[str, Dict[str, str]] = {
             "set_per_process_memory_fraction set_rng_state_all set_stream stream temperature "
             "use_mem_pool utilization"
         ),
+        "xpu.graphs": (
+            "XPUGraph graph graph_pool_handle is_current_stream_capturing make_graphed_callables"
+        ),
         "xpu.memory": (
             "MemPool XPUPluggableAllocator change_current_allocator empty_cache "
             "get_per_process_memory_fraction is_initialized list_gpu_processes "
@@ -365,6 +387,11 @@ MISSING: Dict[str, Dict[str, str]] = {
             "reset_accumulated_memory_stats reset_peak_memory_stats "
             "set_per_process_memory_fraction use_mem_pool"
         ),
+        "xpu.random": (
+            "get_rng_state get_rng_state_all initial_seed manual_seed manual_seed_all seed "
+            "seed_all set_rng_state set_rng_state_all"
+        ),
+        "xpu.streams": "Event Stream",
     },
     "there are no quantized tensors": {
         "": (

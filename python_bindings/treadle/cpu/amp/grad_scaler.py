@@ -1,0 +1,5 @@
+"""The older place of cpu.amp.GradScaler."""
+
+from treadle.cpu.amp import GradScaler
+
+__all__ = ["GradScaler"]
