@@ -118,6 +118,14 @@ def test_the_fast_way_of_attention() -> None:
     mha.set_fastpath_enabled(False)
     assert not mha.get_fastpath_enabled()
     mha.set_fastpath_enabled(True)
+    cuda = treadle.backends.cuda
+    assert not cuda.fp16_bf16_reduction_math_sdp_allowed()
+    cuda.allow_fp16_bf16_reduction_math_sdp(True)
+    assert cuda.fp16_bf16_reduction_math_sdp_allowed()
+    cuda.allow_fp16_bf16_reduction_math_sdp(False)
+    for name in ("flash", "efficient", "cudnn"):
+        assert not getattr(cuda, f"can_use_{name}_attention")(None)
+    assert not cuda.is_ck_sdpa_available()
 
 
 def test_what_is_said_to_a_compiler() -> None:

@@ -156,3 +156,37 @@ def sdp_kernel(
     }
     with attention.sdpa_kernel([backend for backend, use in wanted.items() if use]):
         yield {}
+
+
+_reduced_sums = False
+
+
+def fp16_bf16_reduction_math_sdp_allowed() -> bool:
+    """What allow_fp16_bf16_reduction_math_sdp() said."""
+    return _reduced_sums
+
+
+def allow_fp16_bf16_reduction_math_sdp(enabled: bool) -> None:
+    """Let attention sum 16-bit numbers in 16 bits: it never does, and the switch is kept."""
+    global _reduced_sums
+    _reduced_sums = bool(enabled)
+
+
+def can_use_flash_attention(params: Any, debug: bool = False) -> bool:
+    """Whether flash attention for a device takes such arguments: it is not there."""
+    return False
+
+
+def can_use_efficient_attention(params: Any, debug: bool = False) -> bool:
+    """Whether memory-efficient attention for a device takes such arguments: it is not there."""
+    return False
+
+
+def can_use_cudnn_attention(params: Any, debug: bool = False) -> bool:
+    """Whether the attention of cuDNN takes such arguments: it is not there."""
+    return False
+
+
+def is_ck_sdpa_available() -> bool:
+    """Whether the attention of AMD's library is there."""
+    return False

@@ -17,7 +17,7 @@ an ordinary attribute. State dictionaries are in `_state.py`, hooks around a cal
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any, Callable, Iterator, Mapping, Optional, Union
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, TypeVar, Union
 
 import treadle
 from treadle import Tensor, _as_written
@@ -83,6 +83,9 @@ _FRESH = {
 
 def _type_name(value: Any) -> str:
     return type(value).__name__
+
+
+T_destination = TypeVar("T_destination", bound=Dict[str, Any])
 
 
 class Module(StateDictMixin):
