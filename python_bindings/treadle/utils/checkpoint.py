@@ -16,13 +16,15 @@ import warnings
 import weakref
 from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List, Optional, Tuple
 
-from treadle import _C, random
+from treadle import _C, _names, random
+from treadle._devices import get_device_module
 from treadle.amp import autocast
 from treadle.amp._state import get_autocast_dtype, is_autocast_enabled
 from treadle.autograd import backward
 from treadle.autograd.function import Function
 from treadle.autograd.grad_mode import enable_grad, no_grad
 from treadle.autograd.graph import saved_tensors_hooks
+from treadle.utils._pytree import tree_leaves
 
 Tensor = _C.Tensor
 
@@ -425,7 +427,70 @@ def checkpoint_sequential(
     return part(done, len(steps))(input)
 
 
+# ---- states of random numbers on devices ----
+
+
+class DefaultDeviceType:
+    """The type of device on which functions without tensors of a device are taken to run."""
+
+    _default_device_type = "cuda"
+
+    @staticmethod
+    def set_device_type(device: str = "cuda") -> None:
+        """Set it."""
+        DefaultDeviceType._default_device_type = device
+
+    @staticmethod
+    def get_device_type() -> str:
+        """What was set last."""
+        return DefaultDeviceType._default_device_type
+
+
+def _devices_of(args: Any) -> List[Any]:
+    found = [leaf.device for leaf in tree_leaves(args) if isinstance(leaf, Tensor)]
+    return [device for device in dict.fromkeys(found) if device.type not in ("cpu", "meta")]
+
+
+def get_device_states(*args: Any) -> Tuple[List[int], List[Tensor]]:
+    """The numbers of the devices that the tensors among the arguments are on, but the CPU, and the
+    states of their random numbers."""
+    devices = _devices_of(args)
+    states = [get_device_module(d.type).get_rng_state(d) for d in devices]
+    return [0 if d.index is None else d.index for d in devices], states
+
+
+def set_device_states(
+    devices: List[int], states: List[Tensor], *, device_type: Optional[str] = None
+) -> None:
+    """Put back what get_device_states() gave, for devices of one type, the default one where none
+    is given."""
+    kind = DefaultDeviceType.get_device_type() if device_type is None else device_type
+    for device, state in zip(devices, states):
+        get_device_module(kind).set_rng_state(state, device)
+
+
+_SELECTIVE = (
+    "CheckpointPolicy SAC_IGNORED_OPS SelectiveCheckpointContext "
+    "create_selective_checkpoint_contexts"
+).split()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _SELECTIVE:
+        raise _names.missing(__name__, name)
+    from treadle.utils import _selective_checkpoint
+
+    return getattr(_selective_checkpoint, name)
+
+
 __all__ = [
+    "DefaultDeviceType",
+    "get_device_states",
+    "set_device_states",
+    "CheckpointPolicy",
+    "SAC_IGNORED_OPS",
+    "SelectiveCheckpointContext",
+    "create_selective_checkpoint_contexts",
     "CheckpointError",
     "CheckpointFunction",
     "check_backward_validity",
