@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "aten/composite/named_errors.h"
+#include "autograd/view.h"
 #include "python_bindings/csrc/arg_parser.h"
 #include "python_bindings/csrc/convert.h"
 #include "python_bindings/csrc/storage_object.h"
@@ -181,7 +182,7 @@ Tensor tensor_from_buffer(PyObject* buffer, ScalarType dtype, int64_t count, int
 }
 
 PyObject* tensor_to_numpy(const Tensor& t, bool force) {
-  check<ErrorKind::Runtime>(force || !t.requires_grad(),
+  check<ErrorKind::Runtime>(force || !autograd::records(t),
                             "numpy: expected a tensor with requires_grad = False, got one that "
                             "requires grad; use tensor.detach().numpy() instead");
   check<ErrorKind::Type>(t.is_cpu(), "numpy: expected a tensor on the cpu, got one on ", t.device(),

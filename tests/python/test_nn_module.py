@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import typing
 from collections import OrderedDict
 
 import pytest
@@ -292,3 +293,8 @@ def test_loading_into_parameters_without_memory_warns():
         net.load_state_dict(state, assign=True)
         net.load_state_dict(state)
         net.to("meta").load_state_dict(net.state_dict())
+
+
+def test_hints_of_a_module() -> None:
+    hints = typing.get_type_hints(treadle.nn.CrossEntropyLoss())
+    assert hints["training"] is bool

@@ -126,3 +126,12 @@ def test_an_integer_has_no_negative_power() -> None:
     assert (x**-1.0).tolist() == pytest.approx([1, 1 / 2, 1 / 3])
     assert (x.float() ** -1).tolist() == pytest.approx([1, 1 / 2, 1 / 3])
     assert (x**2).tolist() == [1, 4, 9] and (x**0).tolist() == [1, 1, 1]
+
+
+def test_numpy_where_nothing_is_recorded() -> None:
+    x = treadle.ones(2, requires_grad=True)
+    with treadle.no_grad():
+        x.numpy()[0] = 5
+    assert x.tolist() == [5.0, 1.0]
+    with pytest.raises(RuntimeError, match="got one that requires grad; use tensor.detach"):
+        x.numpy()

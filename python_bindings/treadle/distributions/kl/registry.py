@@ -23,11 +23,12 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Divergence], Divergence
 
     A call takes the entry for the nearest superclasses of its arguments. Where an entry is nearer
     by the first and another by the second, the first argument decides, with a RuntimeWarning; one
-    entered for the pair itself settles it. TypeError for what is no class of distributions.
+    entered for the pair itself settles it. Classes that only behave as distributions will do.
+    TypeError for what is no class.
     """
     for name, given in (("type_p", type_p), ("type_q", type_q)):
-        if not (isinstance(given, type) and issubclass(given, Distribution)):
-            raise TypeError(f"Expected {name} to be a Distribution subclass but got {given}")
+        if not isinstance(given, type):
+            raise TypeError(f"register_kl: expected {name} to be a class, got {given!r}")
 
     def decorator(fun: Divergence) -> Divergence:
         _KL_REGISTRY[type_p, type_q] = fun

@@ -94,6 +94,8 @@ class Module(StateDictMixin):
 
     _version = 1
     call_super_init = False
+    # Types, not their names: programs ask for the hints of an object, which says no names.
+    __annotations__ = {"_version": int, "call_super_init": bool, "training": bool}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init and (args or kwargs):
