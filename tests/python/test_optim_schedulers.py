@@ -294,7 +294,7 @@ REFUSED: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (
         lambda o: swa_utils.SWALR(o, 0.1, anneal_strategy="up"),
         ValueError,
-        "anneal_strategy must by one of 'cos' or 'linear', instead got up",
+        "anneal_strategy must be one of 'cos' or 'linear', instead got up",
     ),
     (
         lambda o: swa_utils.SWALR(o, 0.1, anneal_epochs=-1),

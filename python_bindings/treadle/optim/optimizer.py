@@ -677,6 +677,11 @@ def step_over(
                 values[place] = states[place][name]
 
 
+def empty_like(param: Tensor) -> Tensor:
+    """Memory of any contents in the strides of the parameter, apart from its history."""
+    return treadle.empty_like(param.detach(), memory_format=treadle.preserve_format)
+
+
 def zeros_like(param: Tensor) -> Tensor:
     """Zeros in the strides of the parameter, apart from its history."""
     return treadle.zeros_like(param.detach(), memory_format=treadle.preserve_format)

@@ -11,11 +11,11 @@ from .optimizer import (
     check_implementation,
     check_lr,
     check_not_negative,
+    empty_like,
     number,
     scalar,
     step_over,
     uniform_parts,
-    zeros_like,
 )
 
 
@@ -83,8 +83,8 @@ class SGD(Fused):
                     cls.run(group, *each, grad_scale)
                 return
             if first:
-                for place, state in enumerate(states):
-                    velocities[place] = state["momentum_buffer"] = zeros_like(params[place])
+                # The first step writes them without reading them.
+                velocities = [empty_like(param) for param in params]
         for part in uniform_parts(params, grads, velocities):
             _C._fused_sgd_(
                 *part,
@@ -97,6 +97,9 @@ class SGD(Fused):
                 is_first_step=first,
                 grad_scale=grad_scale,
             )
+        if first:
+            for state, velocity in zip(states, velocities):
+                state["momentum_buffer"] = velocity
 
     @classmethod
     def run_recorded(

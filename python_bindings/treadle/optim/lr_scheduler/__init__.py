@@ -5,7 +5,9 @@ for epoch in range(20):
     train(); scheduler.step()
 """
 
-from .base import LRScheduler, _LRScheduler
+from math import inf  # noqa: F401  a name of PyTorch's module
+
+from .base import EPOCH_DEPRECATION_WARNING, LRScheduler, _LRScheduler
 from .cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts
 from .cyclic import CyclicLR, OneCycleLR
 from .functions import (

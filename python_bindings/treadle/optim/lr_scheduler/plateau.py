@@ -8,7 +8,7 @@ from typing import Any, Optional, Sequence, Union
 
 from treadle.optim.optimizer import Optimizer
 
-from .base import EPOCH_WARNING, LRScheduler, require_optimizer, set_lr
+from .base import EPOCH_DEPRECATION_WARNING, LRScheduler, require_optimizer, set_lr
 
 
 class ReduceLROnPlateau(LRScheduler):
@@ -80,7 +80,7 @@ class ReduceLROnPlateau(LRScheduler):
         """Note the value of an epoch and, if it is time, lower the learning rates."""
         current = float(metrics)
         if epoch is not None:
-            warnings.warn(EPOCH_WARNING, UserWarning, stacklevel=2)
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(current, self.best):
             self.best = current
