@@ -56,6 +56,12 @@ from .loss_margin import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
+from .fractional_pooling import (
+    fractional_max_pool2d,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d,
+    fractional_max_pool3d_with_indices,
+)
 from .normalization import batch_norm, group_norm, instance_norm, layer_norm, normalize, rms_norm
 from .padding import pad
 from .pooling import (
@@ -184,6 +190,10 @@ __all__ = [
     "embedding_bag",
     "feature_alpha_dropout",
     "fold",
+    "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices",
+    "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices",
     "gaussian_nll_loss",
     "gelu",
     "glu",

@@ -82,6 +82,7 @@ from .padding import (
     ZeroPad2d,
     ZeroPad3d,
 )
+from .fractional_pooling import FractionalMaxPool2d, FractionalMaxPool3d
 from .parameter_container import ParameterDict, ParameterList
 from .pooling import (
     AdaptiveAvgPool1d,
@@ -202,6 +203,8 @@ __all__ = [
     "FeatureAlphaDropout",
     "Flatten",
     "Fold",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
     "GELU",
     "GLU",
     "GRU",
