@@ -576,3 +576,20 @@ def test_einsum_multiplies_what_it_does_not_sum() -> None:
     assert treadle.einsum("bi,bj->bij", x, x.double()).dtype == treadle.float64
     with pytest.raises(RuntimeError, match="^einsum: expected"):
         treadle.einsum("bi,bj->ij", x, x.double())
+
+
+def test_a_scaler_on_the_cpu_leaves_out_a_step_that_overflowed() -> None:
+    param = treadle.ones(2, requires_grad=True)
+    optimizer = treadle.optim.SGD([param], lr=1.0)
+    scaler = treadle.amp.GradScaler("cpu", init_scale=4.0, growth_interval=1)
+    scaler.scale((param * 2).sum()).backward()
+    scaler.unscale_(optimizer)
+    assert param.grad.tolist() == [2.0, 2.0]
+    assert scaler._found_inf_per_device(optimizer)[param.device].item() == 0
+    scaler.step(optimizer)
+    scaler.update()
+    assert param.tolist() == [-1.0, -1.0] and scaler.get_scale() == 8.0
+    scaler.scale((param * float("inf")).sum()).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    assert param.tolist() == [-1.0, -1.0] and scaler.get_scale() == 4.0

@@ -127,3 +127,9 @@ def test_softmax_over_channels_and_gumbel() -> None:
     np.testing.assert_allclose(share, e / e.sum(), atol=0.04)
     hard[:, 0].sum().backward()
     assert logits.grad.abs().sum().item() > 0
+
+
+def test_hardtanh_by_its_older_names() -> None:
+    with pytest.warns(FutureWarning, match="`min_value` is deprecated and renamed to `min_val`"):
+        layer = nn.Hardtanh(min_value=-2.0, max_val=3.0)
+    assert (layer.min_val, layer.max_val) == (-2.0, 3.0)

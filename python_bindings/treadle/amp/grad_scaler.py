@@ -27,13 +27,10 @@ class OptState(enum.Enum):
     STEPPED = 2
 
 
-class _OptimizerState:
-    """What is known of one optimiser since the last update()."""
-
-    def __init__(self) -> None:
-        self.stage = OptState.READY
-        # By device: a float32 number, 1 if a gradient there is infinite or NaN.
-        self.found_inf: dict[treadle.device, Tensor] = {}
+def _refresh_per_optimizer_state() -> dict[str, Any]:
+    """What is known of one optimiser after an update(): how far it is, and by device a float32
+    number that is 1 if a gradient there is infinite or NaN."""
+    return {"stage": OptState.READY, "found_inf_per_device": {}}
 
 
 class GradScaler:
@@ -76,7 +73,9 @@ class GradScaler:
         # Made on the device of the first tensor that is scaled.
         self._scale: Optional[Tensor] = None
         self._growth_tracker: Optional[Tensor] = None
-        self._optimizers: defaultdict[int, _OptimizerState] = defaultdict(_OptimizerState)
+        self._per_optimizer_states: defaultdict[int, dict[str, Any]] = defaultdict(
+            _refresh_per_optimizer_state
+        )
 
     # ---- an iteration ------------------------------------------------------------------------
 
@@ -86,7 +85,7 @@ class GradScaler:
             return outputs
         if isinstance(outputs, Tensor):
             if self._scale is None:
-                self._start(outputs.device)
+                self._lazy_init_scale_growth_tracker(outputs.device)
             return outputs * self._scale.to(outputs.device)
         if isinstance(outputs, Iterable):
             scaled = map(self.scale, outputs)
@@ -100,15 +99,17 @@ class GradScaler:
         if not self._enabled:
             return
         self._require_scale("unscale_")
-        state = self._optimizers[id(optimizer)]
-        if state.stage is OptState.UNSCALED:
+        state = self._per_optimizer_states[id(optimizer)]
+        if state["stage"] is OptState.UNSCALED:
             raise RuntimeError(
                 "unscale_() has already been called on this optimizer since the last update()."
             )
-        if state.stage is OptState.STEPPED:
+        if state["stage"] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
-        state.found_inf = self._unscale(optimizer, self._scale.double().reciprocal().float(), False)
-        state.stage = OptState.UNSCALED
+        inverse = self._scale.double().reciprocal().float()
+        found = treadle.zeros((), dtype=treadle.float32, device=inverse.device)
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, inverse, found, False)
+        state["stage"] = OptState.UNSCALED
 
     def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
         """Unscale the gradients, if that was not done, and do the optimiser's step, unless a
@@ -118,19 +119,18 @@ class GradScaler:
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
         self._require_scale("step")
-        state = self._optimizers[id(optimizer)]
-        if state.stage is OptState.STEPPED:
+        state = self._per_optimizer_states[id(optimizer)]
+        if state["stage"] is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
         if getattr(optimizer, "_step_supports_amp_scaling", False):
             result = self._scaling_step(optimizer, state, args, kwargs)
         else:
-            if state.stage is OptState.READY:
+            if state["stage"] is OptState.READY:
                 self.unscale_(optimizer)
-            _require(state.found_inf, "No inf checks were recorded for this optimizer.")
-            result = None
-            if not any(found.item() for found in state.found_inf.values()):
-                result = optimizer.step(*args, **kwargs)
-        state.stage = OptState.STEPPED
+            found = state["found_inf_per_device"]
+            _require(found, "No inf checks were recorded for this optimizer.")
+            result = self._maybe_opt_step(optimizer, state, *args, **kwargs)
+        state["stage"] = OptState.STEPPED
         return result
 
     def update(self, new_scale: Union[None, float, Tensor] = None) -> None:
@@ -140,7 +140,11 @@ class GradScaler:
             return
         self._require_scale("update")
         if new_scale is None:
-            founds = [f for state in self._optimizers.values() for f in state.found_inf.values()]
+            founds = [
+                found
+                for state in self._per_optimizer_states.values()
+                for found in state["found_inf_per_device"].values()
+            ]
             _require(founds, "No inf checks were recorded prior to update.")
             _C._amp_update_scale_(
                 self._scale,
@@ -161,15 +165,31 @@ class GradScaler:
                 "and with requires_grad=False.",
             )
             self._scale.copy_(new_scale)
-        self._optimizers.clear()
+        self._per_optimizer_states.clear()
 
     # ---- how it is done ----------------------------------------------------------------------
 
-    def _start(self, device: treadle.device) -> None:
-        self._scale = treadle.full((), self._init_scale, dtype=treadle.float32, device=device)
+    def _lazy_init_scale_growth_tracker(self, dev: treadle.device) -> None:
+        self._scale = treadle.full((), self._init_scale, dtype=treadle.float32, device=dev)
         self._growth_tracker = treadle.full(
-            (), self._init_growth_tracker, dtype=treadle.int32, device=device
+            (), self._init_growth_tracker, dtype=treadle.int32, device=dev
         )
+
+    def _maybe_opt_step(
+        self, optimizer: Optimizer, optimizer_state: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        """The optimiser's step, unless a gradient is infinite or NaN."""
+        if any(found.item() for found in optimizer_state["found_inf_per_device"].values()):
+            return None
+        return optimizer.step(*args, **kwargs)
+
+    def _found_inf_per_device(self, optimizer: Optimizer) -> dict[treadle.device, Tensor]:
+        """By device, whether a gradient there was infinite or NaN since the last update()."""
+        return self._per_optimizer_states[id(optimizer)]["found_inf_per_device"]
+
+    def _get_scale_async(self) -> Optional[Tensor]:
+        """The factor where it is; None before the first scale()."""
+        return self._scale
 
     def _require_scale(self, method: str) -> None:
         _require(
@@ -179,39 +199,40 @@ class GradScaler:
         )
 
     @treadle.no_grad()
-    def _unscale(
-        self, optimizer: Optimizer, inverse: Tensor, allow_float16: bool
+    def _unscale_grads_(
+        self, optimizer: Optimizer, inv_scale: Tensor, found_inf: Tensor, allow_fp16: bool
     ) -> dict[treadle.device, Tensor]:
-        """Multiply the gradients by `inverse`; says by device whether one is not finite."""
-        grads: dict[treadle.device, list[Tensor]] = {inverse.device: []}
+        """Multiply the gradients by `inv_scale`; says by device whether one is not finite."""
+        grads: dict[treadle.device, list[Tensor]] = {inv_scale.device: []}
         for group in optimizer.param_groups:
             for param in group["params"]:
                 grad = param.grad
                 if grad is None:
                     continue
-                if grad.dtype == treadle.float16 and not allow_float16:
+                if grad.dtype == treadle.float16 and not allow_fp16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
                 grads.setdefault(grad.device, []).append(grad)
         found = {}
         for device, there in grads.items():
-            found[device] = treadle.zeros((), dtype=treadle.float32, device=device)
+            found[device] = found_inf.to(device, copy=True)
             _C._amp_foreach_non_finite_check_and_unscale_(
-                there, found[device], inverse.to(device)
+                there, found[device], inv_scale.to(device)
             )
         return found
 
     def _scaling_step(
-        self, optimizer: Optimizer, state: _OptimizerState, args: tuple, kwargs: dict
+        self, optimizer: Optimizer, state: dict[str, Any], args: tuple, kwargs: dict
     ) -> Any:
         """The step of an optimiser that unscales gradients, and leaves out a step, by itself: it
         finds `grad_scale` and `found_inf` among its attributes."""
-        if state.stage is OptState.READY:
+        if state["stage"] is OptState.READY:
             one = treadle.ones((), dtype=treadle.float32, device=self._scale.device)
-            state.found_inf = self._unscale(optimizer, one, True)
+            state["found_inf_per_device"] = self._unscale_grads_(optimizer, one, one * 0, True)
         own = getattr(optimizer, "grad_scale", None)
-        unscaled = state.stage is OptState.UNSCALED
+        unscaled = state["stage"] is OptState.UNSCALED
         optimizer.grad_scale = own if unscaled else self._scale * (1 if own is None else own)
-        optimizer.found_inf = sum(f.to(self._scale.device) for f in state.found_inf.values())
+        found = state["found_inf_per_device"].values()
+        optimizer.found_inf = sum(f.to(self._scale.device) for f in found)
         try:
             return optimizer.step(*args, **kwargs)
         finally:
@@ -296,7 +317,7 @@ class GradScaler:
         state = dict(self.__dict__)
         if self._enabled:
             _require(
-                not self._optimizers,
+                not self._per_optimizer_states,
                 "A GradScaler instance may only be pickled at the beginning "
                 "of an iteration, or at the end after scaler.update().",
             )

@@ -3,7 +3,8 @@ layers."""
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from typing import Any, Optional
 
 import treadle
 from treadle import Tensor
@@ -45,8 +46,24 @@ class Threshold(Module):
 class Hardtanh(Module):
     """x limited to [min_val, max_val]."""
 
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+    def __init__(
+        self,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
+        inplace: bool = False,
+        min_value: Optional[float] = None,
+        max_value: Optional[float] = None,
+    ) -> None:
         super().__init__()
+        for older, value in (("min_value", min_value), ("max_value", max_value)):
+            if value is not None:
+                warnings.warn(
+                    f"keyword argument `{older}` is deprecated and renamed to `{older[:-2]}`",
+                    FutureWarning,
+                    stacklevel=2,
+                )
+        min_val = min_val if min_value is None else min_value
+        max_val = max_val if max_value is None else max_value
         if not max_val > min_val:
             raise AssertionError(f"Hardtanh: expected min_val < max_val, got {min_val}, {max_val}")
         self.min_val = min_val
