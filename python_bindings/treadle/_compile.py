@@ -1,4 +1,5 @@
-"""treadle.compile: takes what PyTorch's takes, and runs the program as it is written."""
+"""treadle.compile: takes what PyTorch's takes, and runs the program as it is written, or by what
+a function given as backend makes of its graph."""
 
 from __future__ import annotations
 
@@ -22,9 +23,14 @@ def compile(  # noqa: A001
     disable: bool = False,
 ) -> Any:
     """A module or function that computes what the given one does; also `@compile` and
-    `@compile(...)`. Nothing is compiled, which the first call in a process warns of: the arguments
-    are checked and have no effect, and a function given as `backend` is not called, as there are no
-    graphs to give to it.
+    `@compile(...)`.
+
+    A function given as `backend`, or registered by `_dynamo.register_backend`, is called with the
+    program as an fx.GraphModule and a list of example inputs, at the first call of the result and
+    again for inputs of other shapes; it returns a function of such inputs, which is then run. A
+    program that one graph cannot hold runs as it is written, or with `fullgraph=True` raises
+    Unsupported. With a name of a compiler nothing is compiled, which the first call in a process
+    warns of.
 
     A module comes back in a wrapper that holds it as `_orig_mod`, and whose state_dict() has keys
     that begin so. RuntimeError for a mode or a backend that is not known.
@@ -46,13 +52,10 @@ def compile(  # noqa: A001
         raise RuntimeError("compile: expected mode or options, got both")
     if mode is not None and mode not in _MODES:
         raise RuntimeError(f"compile: expected mode to be one of {', '.join(_MODES)}, got {mode}")
-    check_backend(backend)
+    function = check_backend(backend)
     if disable:
         return model
-    details = ""
-    if callable(backend):
-        details = f"; {getattr(backend, '__name__', type(backend).__name__)} is not called"
-    elif fullgraph:
-        details = "; fullgraph=True finds no breaks"
-    _as_written.warn("compile", details)
+    if function is not None:
+        return optimized(model, (function, fullgraph))
+    _as_written.warn("compile", "; fullgraph=True finds no breaks" if fullgraph else "")
     return optimized(model)

@@ -1,10 +1,12 @@
-"""The part of PyTorch's compiler that programs address by name; here programs run as written.
+"""The part of PyTorch's compiler that programs address by name: programs run as written, or by what
+a backend makes of their graph.
 
 See treadle.compile and treadle.compiler.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Callable, Optional, TypeVar
 
 from treadle import _names
@@ -54,8 +56,11 @@ def optimize(
     dynamic: Optional[bool] = None,
 ) -> Callable[[Any], Any]:
     """A decorator: an older form of treadle.compile."""
-    check_backend(backend)
-    return optimized
+    function = check_backend(backend)
+    if disable:
+        return lambda model: model
+    how = None if function is None else (function, nopython)
+    return lambda model: optimized(model, how)
 
 
 def graph_break(msg: str = "") -> None:
@@ -68,7 +73,9 @@ def is_compiling() -> bool:
 
 
 def reset() -> None:
-    """Forget what was compiled: nothing was."""
+    """Forget what backends made of graphs, so that they are asked again."""
+    if "treadle._dynamo._capture" in sys.modules:
+        sys.modules["treadle._dynamo._capture"].forget()
 
 
 def mark_dynamic(t: Any, index: Any, *args: Any, **kwargs: Any) -> None:

@@ -1,4 +1,5 @@
-"""The names by which treadle.compile knows compilers. None of them is run; names are checked."""
+"""The names by which treadle.compile knows compilers: of those that a program registered, the
+function is given the graph; the others run programs as written."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def register_backend(
     tags: Sequence[str] = (),
 ) -> Any:
     """Make a name known: `register_backend(fn)` or `@register_backend(name="mine")`. The function
-    is never called, as there are no graphs to give to it."""
+    takes a GraphModule and its example inputs, and returns a function of such inputs."""
     if compiler_fn is None:
         return lambda function: register_backend(function, name=name, tags=tags)
     if not callable(compiler_fn):
@@ -44,7 +45,21 @@ def register_backend(
     return compiler_fn
 
 
-def check_backend(backend: Any) -> None:
-    """InvalidBackend for a name that is not known. A function is taken as it is."""
-    if isinstance(backend, str) and backend not in list_backends(()):
+def check_backend(backend: Any) -> Optional[Callable[..., Any]]:
+    """The function that a backend is, None for a compiler that is not here. InvalidBackend for a
+    name that is not known."""
+    if not isinstance(backend, str):
+        return backend
+    if backend not in list_backends(()):
         raise InvalidBackend(backend)
+    return _registered[backend][0] if backend in _registered else None
+
+
+def lookup_backend(compiler_fn: Any) -> Callable[..., Any]:
+    """The function of a name; one that runs the graph as it is for the compilers' names."""
+    found = check_backend(compiler_fn)
+    return found if found is not None else _as_it_is
+
+
+def _as_it_is(gm: Any, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+    return gm.forward
