@@ -296,11 +296,14 @@ class Tracer(TracerBase):
         for name, value in entries:
             if value is attr_val:
                 if name not in parameter_proxy_cache:
-                    factory = None
+                    # Only where it is needed: subclasses override create_proxy() without it.
+                    more: Dict[str, Any] = {}
                     if self.param_shapes_constant and isinstance(attr_val, nn.Parameter):
-                        factory = functools.partial(_parameter_proxy, self, name, attr_val)
+                        more["proxy_factory_fn"] = functools.partial(
+                            _parameter_proxy, self, name, attr_val
+                        )
                     parameter_proxy_cache[name] = self.create_proxy(
-                        "get_attr", name, (), {}, proxy_factory_fn=factory
+                        "get_attr", name, (), {}, **more
                     )
                 return parameter_proxy_cache[name]
         return attr_val
