@@ -501,3 +501,11 @@ def test_classes_that_wrap_tensors() -> None:
     with pytest.raises(NotImplementedError, match="^BaseTorchDispatchMode: expected no mode over"):
         with modes.BaseTorchDispatchMode():
             pass
+
+
+def test_einsum_has_one_form() -> None:
+    traced = fx.symbolic_trace(lambda a, b: treadle.einsum("ij,jk->ik", [a, b]))
+    node = traced.graph.find_nodes(op="call_function")[0]
+    assert node.target is treadle.einsum and len(node.args) == 3
+    a = treadle.ones(2, 2)
+    assert treadle.equal(traced(a, a), a @ a)

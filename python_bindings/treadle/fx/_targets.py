@@ -54,7 +54,7 @@ def _in_package(obj: Any, module: str, name: str) -> str:
         return f"{_names.PACKAGE}.ops{module.partition('._ops')[2]}.{name}"
     below = module.partition(".")[2]
     if not isinstance(obj, (types.BuiltinFunctionType, type)):
-        for path in _PLACES:
+        for path in reversed(_PLACES) if name.startswith("_") else _PLACES:
             if getattr(_place(path), name, None) is obj:
                 return ".".join(filter(None, (_names.PACKAGE, path, name)))
     if below == "_C" and getattr(treadle, name, None) is obj:

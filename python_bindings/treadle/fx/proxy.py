@@ -278,6 +278,8 @@ class Proxy:
                 attribute = getattr(orig_method, "__self__").__name__
                 return tracer.create_proxy("call_function", getattr, (args[0], attribute), {})
             return tracer.create_proxy("call_method", name, args, kwargs)
+        if orig_method is treadle.einsum and len(args) == 2 and isinstance(args[1], (list, tuple)):
+            args = (args[0], *args[1])  # the one form of the two that passes look for
         return tracer.create_proxy(
             "call_function",
             orig_method,
