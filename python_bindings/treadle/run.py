@@ -3,6 +3,7 @@
     python -m treadle.run script.py [arguments]     # as `python script.py`
     python -m treadle.run -m package.module         # as `python -m package.module`
     treadle.run.install()                           # from here on, in a program of one's own
+    python -m treadle.run --install                 # in every program of this environment
 
 `torch` and its submodules are the same module objects as `treadle` and its; no other copy is made.
 """
@@ -23,8 +24,10 @@ from treadle._import_hook import FOLDER, install, uninstall
 
 USAGE = """usage: python -m treadle.run script.py [argument ...]
        python -m treadle.run -m module [argument ...]
+       python -m treadle.run --install | --uninstall
 
-Run a program that imports torch; it gets treadle."""
+Run a program that imports torch; it gets treadle. --install gives treadle to all
+programs of this environment, as a package torch, and --uninstall removes that."""
 
 _Main = Tuple[CodeType, dict]  # its code, and the attributes of its module
 
@@ -127,6 +130,18 @@ def _run(program: Any, argument: str) -> None:
         raise
 
 
+def _change_environment(option: str) -> None:
+    """Do --install or --uninstall."""
+    from treadle import _installed_as_torch
+
+    change = {"--install": _installed_as_torch.install, "--uninstall": _installed_as_torch.uninstall}
+    try:
+        print(change[option]())
+    except (_installed_as_torch.RefusedError, OSError) as error:
+        print(f"treadle.run {option}: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
+
+
 def main(arguments: Optional[Sequence[str]] = None) -> None:
     """Run the program that the command line names."""
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -134,6 +149,8 @@ def main(arguments: Optional[Sequence[str]] = None) -> None:
     if len(given) < 1 + is_module or given[0] in ("-h", "--help"):
         print(USAGE, file=sys.stdout if given and not is_module else sys.stderr)
         raise SystemExit(0 if given and not is_module else 2)
+    if given in (["--install"], ["--uninstall"]):
+        return _change_environment(given[0])
     install()
     inherited = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join([FOLDER] + ([inherited] if inherited else []))

@@ -6,13 +6,16 @@ import os
 import subprocess
 import sys
 import textwrap
+import venv
 from pathlib import Path
 from typing import Any, Sequence
 
+import numpy
 import pytest
 
 import treadle
 import treadle.run
+from treadle import version
 
 ENVIRONMENT = {
     **os.environ,
@@ -329,6 +332,68 @@ def test_install_and_uninstall(tmp_path: Path) -> None:
     assert str(treadle.int8) == "treadle.int8"
     with pytest.raises(AttributeError, match="module 'treadle.nn' has no attribute 'NoSuch'"):
         treadle.nn.NoSuch  # noqa: B018
+
+
+def _environment(folder: Path) -> Path:
+    """The Python of an empty environment; this package and NumPy are on its path."""
+    venv.create(folder, with_pip=False)
+    return folder / "bin" / "python"
+
+
+def _with(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    packages = [ENVIRONMENT["PYTHONPATH"], str(Path(numpy.__file__).parents[1])]
+    return subprocess.run(
+        [str(python), *arguments], env=ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(packages)},
+        capture_output=True, text=True, timeout=120, check=False, cwd=python.parent,
+    )
+
+
+def test_an_environment_with_treadle_as_torch(tmp_path: Path) -> None:
+    python = _environment(tmp_path / "env")
+    site = next((tmp_path / "env" / "lib").glob("python*")) / "site-packages"
+    before = sorted(site.iterdir())
+    for _ in range(2):  # a second time it is written anew
+        done = _with(python, "-m", "treadle.run", "--install")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout == f"torch {version.__version__} in {site} is treadle\n"
+    code = """
+import importlib.metadata, importlib.util
+print(importlib.util.find_spec("torch") is not None, importlib.metadata.version("torch"))
+import torch.nn.functional as F
+import torch
+print(F is torch.nn.functional, torch.ones(2).dtype, importlib.metadata.version("torch"))
+"""
+    number = str(version.__version__)
+    lines = _with(python, "-c", code)
+    assert lines.stderr == ""
+    assert lines.stdout.splitlines() == [f"True {number}", f"True torch.float32 {number}"]
+    record = (site / f"torch-{number}.dist-info" / "RECORD").read_text()
+    files = [line.split(",")[0] for line in record.splitlines()]
+    assert len(files) == 5 and all((site / file).is_file() for file in files)
+    done = _with(python, "-m", "treadle.run", "--uninstall")
+    assert (done.stdout, done.returncode) == (f"removed torch from {site}\n", 0)
+    assert sorted(site.iterdir()) == before
+    assert _with(python, "-c", "import torch").returncode == 1
+    done = _with(python, "-m", "treadle.run", "--uninstall")
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"treadle.run --uninstall: expected torch as --install writes it, got none in {site}\n"
+    )
+
+
+def test_an_environment_with_pytorch_is_left_alone(tmp_path: Path) -> None:
+    python = _environment(tmp_path / "env")
+    site = next((tmp_path / "env" / "lib").glob("python*")) / "site-packages"
+    metadata = "Metadata-Version: 2.1\nName: torch\nVersion: 2.9.1\n"
+    _write(site, "torch-2.9.1.dist-info/METADATA", metadata)
+    before = sorted(site.rglob("*"))
+    done = _with(python, "-m", "treadle.run", "--install")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "treadle.run --install: expected an environment without PyTorch, got torch 2.9.1 in "
+        f"{site}\n"
+    )
+    assert sorted(site.rglob("*")) == before
 
 
 def test_install_refuses_another_torch(monkeypatch: pytest.MonkeyPatch) -> None:
