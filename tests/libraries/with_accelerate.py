@@ -6,6 +6,7 @@ import torch
 from accelerate import (
     Accelerator, cpu_offload, dispatch_model, init_empty_weights, load_checkpoint_and_dispatch
 )
+from accelerate.state import AcceleratorState
 from accelerate.utils import compute_module_sizes, set_seed
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -44,6 +45,7 @@ def loop():
 
 @use("mixed precision in bfloat16")
 def mixed():
+    AcceleratorState._reset_state()
     accelerator = Accelerator(cpu=True, mixed_precision="bf16")
     model = accelerator.prepare(network())
     out = model(torch.ones(2, 4))

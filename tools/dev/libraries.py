@@ -62,6 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     if args.record and not args.reference:
         raise DevError("--record keeps the numbers of --reference PYTHON")
+    if args.page:
+        write_page()
+        return 0
     environment.prepare()
     programs = programs_named(args.names, args.quick)
     python = make_environment(args.quick)
@@ -86,8 +89,6 @@ def main(args: argparse.Namespace) -> int:
         found = run_all(command, package, programs, args.jobs, "treadle")
     rows = [row for name in programs for row in rows_of(name, found[name], expected)]
     print(as_text(rows))
-    if args.page:
-        write_page(rows)
     return 0 if all(not row.fault for row in rows) else 1
 
 
@@ -256,20 +257,20 @@ def as_text(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def write_page(rows: list[Row]) -> None:
+def write_page() -> None:
     """Writes the table of the page anew."""
     start, mark, _ = PAGE.read_text().partition(MARK)
     if not mark:
         raise DevError(f"{PAGE.name}: expected a line {MARK}")
-    PAGE.write_text(start + mark + "\n\n" + as_page(rows))
+    PAGE.write_text(f"{start}{mark}\n\n{table()}")
 
 
-def as_page(rows: list[Row]) -> str:
-    """The table of the page: a line for each library."""
-    lines = ["| library | version | what is run | passes |", "|---|---|---|---|"]
-    for library in dict.fromkeys(row.library for row in rows):
-        mine = [row for row in rows if row.library == library]
-        passed = sum(not row.fault for row in mine)
-        uses = "; ".join(row.use for row in mine)
-        lines.append(f"| {library} | {mine[0].version} | {uses} | {passed} of {len(mine)} |")
+def table() -> str:
+    """The table of the page: a line for each library, its version and what is run of it."""
+    lines = ["| library | version | what is run |", "|---|---|---|"]
+    pinned = versions_in(FOLDER / "versions.txt")
+    for name in programs_named([], quick=False):
+        library = distribution_of(name)
+        version = pinned[as_distribution(library)]
+        lines.append(f"| {library} | {version} | {'; '.join(titles_of(name))} |")
     return "\n".join(lines) + "\n"
