@@ -2,9 +2,11 @@
 
 #include "core/device.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <charconv>
+#include <iterator>
 #include <mutex>
 
 #include "core/error.h"
@@ -47,6 +49,19 @@ class Names {
 
   void withdraw(int id) { withdrawn_[id] = true; }
 
+  // An id for a name that may be registered later; -1 where there is none left.
+  int reserve(std::string_view name) {
+    const std::lock_guard lock(mutex_);
+    const int count = count_.load();
+    for (int i = 0; i < count; ++i)
+      if (names_[i] == name) return i;
+    if (count == kMax) return -1;
+    names_[count] = name;
+    withdrawn_[count] = true;
+    count_.store(count + 1, std::memory_order_release);
+    return count;
+  }
+
   // The names that are not withdrawn, with commas between them.
   std::string list() const {
     std::string text;
@@ -69,6 +84,12 @@ class Names {
   std::atomic<int> count_{0};
   ForkSafeMutex mutex_;
 };
+
+// The types of device that PyTorch knows beside those that are here. Programs make objects of them
+// to compare with; a backend may register one.
+constexpr std::string_view kOfPyTorch[] = {
+    "fpga", "hip",    "hpu",    "ideep", "ipu",           "lazy",   "maia", "mkldnn", "mps",
+    "mtia", "opencl", "opengl", "ve",    "privateuseone", "vulkan", "xla",  "xpu"};
 
 // Never destroyed: errors met while the program ends still name devices.
 Names<kMaxDeviceTypes>& device_names() {
@@ -105,7 +126,9 @@ Device device_from_string(std::string_view text) {
     ok = error == std::errc() && end == digits.data() + digits.size() && index >= 0 &&
          index <= 127 && (digits.size() == 1 || digits[0] != '0');
   }
-  const Names<kMaxDeviceTypes>& names = device_names();
+  Names<kMaxDeviceTypes>& names = device_names();
+  if (ok && std::find(std::begin(kOfPyTorch), std::end(kOfPyTorch), name) != std::end(kOfPyTorch))
+    ok = names.reserve(name) >= 0;
   for (int i = 0; ok && i < names.count(); ++i) {
     if (names[i] != name) continue;
     const auto type = static_cast<DeviceType>(i);

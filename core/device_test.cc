@@ -37,6 +37,17 @@ TEST(Device, ParsesAndPrints) {
   }
 }
 
+TEST(Device, KnowsThoseOfPyTorchByName) {
+  const Device mps = device_from_string("mps:1");
+  EXPECT_EQ(to_string(mps), "mps:1");
+  EXPECT_EQ(device_from_string("mps").type, mps.type);
+  EXPECT_EQ(error_of([] { device_from_string("mps:x"); }).find("mps, "), std::string::npos);
+  // A backend may be one of them.
+  EXPECT_EQ(register_device_type("mps"), mps.type);
+  EXPECT_EQ(error_of([] { register_device_type("mps"); }),
+            "expected a new device name, got 'mps', which is taken");
+}
+
 TEST(Device, RegistersNewTypes) {
   const DeviceType first = register_device_type("toy");
   EXPECT_EQ(name_of(first), "toy");

@@ -2,6 +2,8 @@
 // of it (an ndarray, a memoryview).
 #include "python_bindings/csrc/storage_object.h"
 
+#include <cstring>
+
 #include "core/quiescence.h"
 #include "core/shared_memory.h"
 #include "python_bindings/csrc/constants.h"
@@ -20,6 +22,15 @@ struct StorageObject {
 
 const Storage& storage_of(PyObject* self) {
   return reinterpret_cast<StorageObject*>(self)->storage;
+}
+
+// A new object of a class over a storage.
+PyObject* make(PyTypeObject* type, const Storage& storage) {
+  PyObject* object = Object(type->tp_alloc(type, 0)).release();
+  auto* made = reinterpret_cast<StorageObject*>(object);
+  new (&made->storage) Storage(storage);
+  made->holds = false;
+  return object;
 }
 
 void deallocate(PyObject* self) {
@@ -119,6 +130,49 @@ PyObject* new_from_descriptor(PyObject*, PyObject* args) {
     return wrap(open_shared(descriptor, to_size("_new_shared_fd_cpu", size)));
   });
 }
+// ---- made by programs
+
+// A number of bytes, or the bytes themselves: a sequence of numbers, or a buffer.
+Storage storage_from(PyObject* content, Device device) {
+  if (!content) return make_intrusive<StorageImpl>(0, device);
+  if (PyIndex_Check(content))
+    return make_intrusive<StorageImpl>(to_size("UntypedStorage", content), device);
+  check<ErrorKind::Type>(PySequence_Check(content),
+                         "UntypedStorage: expected a number of bytes or a sequence of them, got ",
+                         Py_TYPE(content)->tp_name);
+  check<ErrorKind::Runtime>(device.is_cpu(),
+                            "UntypedStorage: expected the cpu for bytes that are given, got ",
+                            to_string(device));
+  const Object bytes(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PyByteArray_Type),
+                                                  content, nullptr));
+  const auto size = static_cast<size_t>(PyByteArray_GET_SIZE(bytes.get()));
+  auto storage = make_intrusive<StorageImpl>(size, device);
+  if (size) std::memcpy(storage->data(), PyByteArray_AS_STRING(bytes.get()), size);
+  return storage;
+}
+PyObject* create(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  return guarded([&] {
+    static const char* names[] = {"", "device", nullptr};
+    PyObject *content = nullptr, *device = nullptr;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$O:UntypedStorage", const_cast<char**>(names),
+                                     &content, &device))
+      throw PythonError{};
+    const bool named = device && device != Py_None;
+    check<ErrorKind::Type>(!named || is_device(device),
+                           "UntypedStorage: expected device to be a device or its name, got ",
+                           device ? Py_TYPE(device)->tp_name : "");
+    return make(type, storage_from(content, named ? to_device(device) : kCPU));
+  });
+}
+PyObject* same_bytes(PyObject* type, PyObject* other) {
+  return guarded([&] {
+    check<ErrorKind::Type>(PyObject_TypeCheck(other, storage_type),
+                           "_over: expected an UntypedStorage, got ", Py_TYPE(other)->tp_name);
+    return make(reinterpret_cast<PyTypeObject*>(type), storage_of(other));
+  });
+}
+PyObject* address(PyObject* self, void*) { return PyLong_FromVoidPtr(storage_of(self).get()); }
+
 PyObject* as_tensor(PyObject* self, PyObject* dtype) {
   return guarded([&] {
     const Storage& storage = storage_of(self);
@@ -132,7 +186,8 @@ PyObject* as_tensor(PyObject* self, PyObject* dtype) {
 
 // Two objects over the same bytes are equal.
 PyObject* compare(PyObject* a, PyObject* b, int op) {
-  if (!Py_IS_TYPE(b, storage_type) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+  if (!PyObject_TypeCheck(b, storage_type) || (op != Py_EQ && op != Py_NE))
+    Py_RETURN_NOTIMPLEMENTED;
   return to_bool((storage_of(a) == storage_of(b)) == (op == Py_EQ));
 }
 Py_hash_t hash(PyObject* self) { return _Py_HashPointer(storage_of(self).get()); }
@@ -152,19 +207,16 @@ PyMethodDef methods[] = {
     {"_new_shared_fd_cpu", new_from_descriptor, METH_VARARGS | METH_STATIC,
      "The storage over the memory of a descriptor, which it takes over."},
     {"_as_tensor", as_tensor, METH_O, "A tensor of one dimension over all the bytes."},
+    {"_over", same_bytes, METH_O | METH_CLASS, "An object of this class over another's bytes."},
     {},
 };
-PyGetSetDef properties[] = {{"device", device, nullptr, nullptr, nullptr}, {}};
+PyGetSetDef properties[] = {{"device", device, nullptr, nullptr, nullptr},
+                            {"_cdata", address, nullptr, nullptr, nullptr},
+                            {}};
 
 }  // namespace
 
-PyObject* wrap(const Storage& storage) {
-  auto* object = PyObject_New(StorageObject, storage_type);
-  if (!object) throw PythonError{};
-  new (&object->storage) Storage(storage);
-  object->holds = false;
-  return reinterpret_cast<PyObject*>(object);
-}
+PyObject* wrap(const Storage& storage) { return make(storage_type, storage); }
 
 PyObject* wrap_for_array(const Storage& storage) {
   PyObject* object = wrap(storage);
@@ -175,6 +227,7 @@ PyObject* wrap_for_array(const Storage& storage) {
 
 void init_storage_type(PyObject* module) {
   PyType_Slot slots[] = {
+      {Py_tp_new, slot(&create)},
       {Py_tp_dealloc, slot(&deallocate)},
       {Py_bf_getbuffer, slot(&get_buffer)},
       {Py_bf_releasebuffer, slot(&release_buffer)},
@@ -187,7 +240,7 @@ void init_storage_type(PyObject* module) {
       {},
   };
   PyType_Spec spec = {"treadle.UntypedStorage", sizeof(StorageObject), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
   storage_type = reinterpret_cast<PyTypeObject*>(Object(PyType_FromSpec(&spec)).release());
   checked(
       PyModule_AddObjectRef(module, "UntypedStorage", reinterpret_cast<PyObject*>(storage_type)));

@@ -48,6 +48,8 @@ from treadle._linear_algebra import (
     svd_lowrank,
     tensordot,
 )
+from treadle._storage_types import STORAGE_NAMES as _STORAGE_NAMES
+from treadle._storage_types import UNTYPED_NAME as _UNTYPED_NAME
 from treadle._switches import (
     are_deterministic_algorithms_enabled,
     get_deterministic_debug_mode,
@@ -183,6 +185,15 @@ _LAZY = {
     "thread_safe_generator": "treadle.random",
     "set_anomaly_enabled": "treadle.autograd.anomaly_mode",
     **dict.fromkeys(("DispatchKey", "DispatchKeySet"), "treadle._extension"),
+    **dict.fromkeys(
+        (
+            "StorageBase",
+            "TypedStorage",
+            "from_file",
+            *(name for name in _STORAGE_NAMES.values() if name != _UNTYPED_NAME),
+        ),
+        "treadle.storage",
+    ),
     **dict.fromkeys(("sparse_coo", "sparse_coo_tensor", "spmm"), "treadle.sparse"),
 }
 

@@ -19,6 +19,7 @@ from treadle import Tensor
 from treadle._checkpoint_paths import PACKAGE_IN_FILES, path_in_files
 from treadle._checkpoint_storages import location_of
 from treadle._storage_types import STORAGE_NAMES, UNTYPED_NAME
+from treadle._untyped_storage import typed_storages
 
 
 class _Global:
@@ -92,6 +93,8 @@ class CheckpointPickler(pickle._Pickler):
         """A storage is named, not pickled."""
         if isinstance(obj, treadle.UntypedStorage):
             obj = self._reference(obj, UNTYPED_NAME, 1)
+        elif isinstance(obj, typed_storages()):
+            obj = self._reference(obj.untyped(), STORAGE_NAMES[obj.dtype], obj.element_size())
         if not isinstance(obj, _StorageReference):
             return None
         named = ("storage", _STORAGE_GLOBALS[obj.name], obj.key, obj.location, obj.numel)

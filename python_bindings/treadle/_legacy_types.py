@@ -42,6 +42,8 @@ class LegacyTensorType(type):
     def __call__(cls, *args: Any, device: Any = None, **kwargs: Any) -> Tensor:
         place = cls.device_type if device is None else device
         if len(args) == 1 and not isinstance(args[0], (int, _C.Size)):
+            if hasattr(args[0], "untyped"):  # a storage: the tensor lies in it
+                return _C.empty((0,), dtype=cls.dtype, device=place).set_(args[0])
             return _C.tensor(_data(args[0]), dtype=cls.dtype, device=place, **kwargs)
         sizes = tuple(args[0]) if len(args) == 1 and isinstance(args[0], _C.Size) else args
         if any(not isinstance(size, int) for size in sizes):

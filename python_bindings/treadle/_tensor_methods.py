@@ -9,7 +9,7 @@ import warnings
 from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 import treadle
-from treadle import _C, _devices, _legacy_types
+from treadle import _C, _devices, _legacy_types, _untyped_storage
 from treadle._C import Tensor
 from treadle._names import in_words_of_the_program
 
@@ -77,12 +77,28 @@ def set_(
         return _set(self, self.new_empty((0,)))
     if isinstance(source, _C.UntypedStorage):
         source = source._as_tensor(self.dtype)
+    elif hasattr(source, "untyped"):  # a TypedStorage
+        source = source.untyped()._as_tensor(source.dtype)
     elif not isinstance(source, Tensor):
         source = _C.frombuffer(source, dtype=self.dtype)
     if size is None:
         return _set(self, source[storage_offset:] if storage_offset else source)
     strides = _contiguous(size) if stride is None or len(stride) == 0 else stride
     return _set(self, source.as_strided(size, strides, storage_offset))
+
+
+def storage(self: Tensor) -> Any:
+    """The numbers under the tensor, which views share: a TypedStorage."""
+    from treadle.storage import storage_of
+
+    return storage_of(self)
+
+
+def storage_type(self: Tensor) -> Any:
+    """The class of such storages: FloatStorage and the like."""
+    from treadle import storage as storages
+
+    return getattr(storages, storages._name_of(self.dtype))
 
 
 def _contiguous(size: Sequence[int]) -> Tuple[int, ...]:
@@ -337,7 +353,7 @@ def install() -> None:
     """Adds the methods to Tensor."""
     methods = (
         apply_, map_, map2_, type, set_, pin_memory, is_pinned, share_memory_, is_shared, to_dense,
-        dim_order, record_stream, __copy__, __reversed__,
+        dim_order, record_stream, storage, storage_type, __copy__, __reversed__,
         resize, resize_as, to_sparse, to_sparse_coo, sparse_mask, sparse_dim, dense_dim,
     )  # fmt: skip
     set_.__doc__ = f"{_set.__doc__}\n\n{set_.__doc__}"
@@ -354,6 +370,7 @@ def install() -> None:
         setattr(Tensor, name, property(lambda self: False))
     Tensor.name = property(lambda self: None)
     Tensor.polygamma_, Tensor.xpu = polygamma_, xpu
+    _untyped_storage.install()
     _C.UntypedStorage.__deepcopy__ = _deepcopy_storage
     _C.UntypedStorage.__reduce_ex__ = _reduce_storage
     Tensor.__init_subclass__ = classmethod(_init_subclass)

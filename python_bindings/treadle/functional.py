@@ -18,6 +18,7 @@ from treadle._linear_algebra import (  # noqa: F401  names that programs find he
     tensordot,
 )
 from treadle._overridable import make_overridable as _make_overridable
+from treadle._untyped_storage import typed_storages as _typed_storages
 from treadle._variadic import (  # noqa: F401
     atleast_1d,
     atleast_2d,
@@ -40,7 +41,7 @@ def is_tensor(obj: Any) -> bool:
 
 def is_storage(obj: Any) -> bool:
     """Whether `obj` is the memory under a tensor."""
-    return isinstance(obj, _C.UntypedStorage)
+    return isinstance(obj, _C.UntypedStorage) or isinstance(obj, _typed_storages())
 
 
 def is_floating_point(input: Tensor) -> bool:
