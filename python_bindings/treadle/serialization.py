@@ -32,6 +32,8 @@ from treadle._checkpoint_storages import MapLocation, Placement, ZipStorages
 from treadle._checkpoint_writer import CheckpointPickler
 from treadle._rebuild import tensor_bytes
 
+MAP_LOCATION = MapLocation  # PyTorch's name, for annotations
+
 __all__ = [
     "add_safe_globals",
     "clear_safe_globals",

@@ -12,7 +12,7 @@ import warnings
 from typing import Any, Callable, Iterable, Iterator, Optional, Union
 
 import treadle
-from treadle import Generator, _devices
+from treadle import Generator, _devices, _names
 from treadle.autograd.profiler import record_function
 
 from .collate import default_collate, default_convert
@@ -142,20 +142,25 @@ class DataLoader:
         return self.batch_sampler is not None
 
     @property
+    def _dataset_kind(self) -> int:
+        iterable = isinstance(self.dataset, IterableDataset)
+        return _DatasetKind.Iterable if iterable else _DatasetKind.Map
+
+    @property
     def _index_sampler(self) -> Any:
         return self.batch_sampler if self._auto_collation else self.sampler
 
     def __iter__(self) -> Iterator[Any]:
         if self.num_workers == 0:
-            return _InPlaceIterator(self)
+            return _SingleProcessDataLoaderIter(self)
         # Needs multiprocessing, which is slow to import and seldom used.
-        from .worker_pool import MultiprocessIterator, WorkerPool
+        from .worker_pool import WorkerPool, _MultiProcessingDataLoaderIter
 
         if not self.persistent_workers:
-            return MultiprocessIterator(self, WorkerPool(self), keep=False)
+            return _MultiProcessingDataLoaderIter(self)
         if self._pool is None or not self._pool.alive:
             self._pool = WorkerPool(self)
-        return MultiprocessIterator(self, self._pool, keep=True)
+        return _MultiProcessingDataLoaderIter(self, self._pool)
 
     @property
     def _pinned(self) -> Callable[[Any], Any]:
@@ -174,7 +179,17 @@ class DataLoader:
         return batch_count(self.dataset, *self._batching)
 
 
-class _InPlaceIterator:
+class _BaseDataLoaderIter:
+    """One epoch over the batches of a loader: what iter(loader) is."""
+
+    def __iter__(self) -> "_BaseDataLoaderIter":
+        return self
+
+    def __next__(self) -> Any:
+        raise NotImplementedError
+
+
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     """One epoch in the process that asks."""
 
     def __init__(self, loader: DataLoader) -> None:
@@ -187,15 +202,31 @@ class _InPlaceIterator:
             loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
         )
 
-    def __iter__(self) -> "_InPlaceIterator":
-        return self
-
     def __len__(self) -> int:
         return len(self._loader)
 
     @record_function("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__")
     def __next__(self) -> Any:
         return self._loader._pinned(self._fetcher.fetch(next(self._indices)))
+
+
+class _DatasetKind:
+    """How a dataset is gone through: by the indices of a sampler, or as it comes."""
+
+    Map = 0
+    Iterable = 1
+
+
+_collate_fn_t = Callable[[list], Any]
+_worker_init_fn_t = Callable[[int], None]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "_MultiProcessingDataLoaderIter":
+        raise _names.missing(__name__, name)
+    from .worker_pool import _MultiProcessingDataLoaderIter
+
+    return _MultiProcessingDataLoaderIter
 
 
 def _as_it_is(batch: Any) -> Any:

@@ -21,6 +21,7 @@ from typing import Any, Iterator, Optional
 from treadle.autograd.profiler import record_function
 
 from . import transport, worker
+from .dataloader import _BaseDataLoaderIter
 from .fetch import batch_count
 from .sampler import draw_seed
 
@@ -201,19 +202,18 @@ def _end(connections: list, processes: list, owner: int) -> None:
             process.join()
 
 
-class MultiprocessIterator:
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """One epoch over the batches that workers make.
 
     At most prefetch_factor batches per worker are under way; of a large number so many come to be
-    while batches are taken. The pool ends with the epoch, unless
-    `keep`.
+    while batches are taken. A pool of its own ends with the epoch; one that is given stays.
     """
 
-    def __init__(self, loader: Any, pool: WorkerPool, keep: bool) -> None:
+    def __init__(self, loader: Any, pool: Optional[WorkerPool] = None) -> None:
         # The loader itself is not kept: it may keep the pool, and neither should keep the other
         # alive.
-        self._pool = pool
-        self._keep = keep
+        self._keep = pool is not None
+        self._pool = pool = WorkerPool(loader) if pool is None else pool
         self._timeout = loader.timeout
         self._in_order = loader.in_order
         self._pinned = loader._pinned
@@ -227,9 +227,6 @@ class MultiprocessIterator:
         self._most = loader.prefetch_factor * pool.count
         for _ in range(min(self._most, _AT_FIRST * pool.count)):
             self._order_one()
-
-    def __iter__(self) -> "MultiprocessIterator":
-        return self
 
     def __len__(self) -> int:
         return self._length()

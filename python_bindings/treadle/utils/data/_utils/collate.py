@@ -1,5 +1,7 @@
 """treadle.utils.data.collate, where programs look for it that use PyTorch's inside."""
 
+import re
+
 from treadle.utils.data.collate import (
     collate,
     collate_float_fn,
@@ -12,6 +14,9 @@ from treadle.utils.data.collate import (
     default_collate_fn_map,
     default_convert,
 )
+
+# The dtypes of arrays, as text, whose elements are no numbers.
+np_str_obj_array_pattern = re.compile(r"[SaUO]")
 
 __all__ = [
     "collate",
