@@ -257,12 +257,12 @@ def get_device(self: UntypedStorage) -> int:
 
 def is_pinned(self: UntypedStorage, device: Any = None) -> bool:
     """Whether the memory is locked for transfers to a device."""
-    return _bytes(self).is_pinned()
+    return _bytes(self).is_pinned(device)
 
 
 def pin_memory(self: UntypedStorage, device: Any = None) -> UntypedStorage:
     """A copy in memory that is locked for transfers to a device; itself where it is."""
-    return self if self.is_pinned() else _bytes(self).pin_memory().untyped_storage()
+    return self if self.is_pinned() else _bytes(self).pin_memory(device).untyped_storage()
 
 
 def type_(self: UntypedStorage, dtype: Any = None, non_blocking: bool = False) -> Any:

@@ -157,11 +157,11 @@ class TypedStorage:
 
     def is_pinned(self, device: Any = None) -> bool:
         """Whether the memory is locked for transfers to a device."""
-        return self._untyped_storage.is_pinned()
+        return self._untyped_storage.is_pinned(device)
 
     def pin_memory(self, device: Any = None) -> "TypedStorage":
         """A copy in memory that is locked for transfers to a device; itself where it is."""
-        return self._with(self._untyped_storage.pin_memory())
+        return self._with(self._untyped_storage.pin_memory(device))
 
     # ---- the numbers ----
 
