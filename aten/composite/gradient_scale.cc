@@ -41,10 +41,15 @@ void _amp_foreach_non_finite_check_and_unscale_(TensorList self, const Tensor& f
   const Tensor found = one_float(op, "found_inf", found_inf);
   const Tensor factor = one_float(op, "inv_scale", inv_scale);
   for (size_t i = 0; i < self.size(); ++i) {
-    if (is_floating(self[i].dtype())) continue;
-    fail<ErrorKind::NotImplemented>(op, ": expected self[", i, "] of a floating dtype, got ",
-                                    name_of(self[i].dtype()));
+    if (!is_floating(self[i].dtype())) {
+      fail<ErrorKind::NotImplemented>(op, ": expected self[", i, "] of a floating dtype, got ",
+                                      name_of(self[i].dtype()));
+    }
+    check<ErrorKind::Runtime>(self[i].device() == found.device(), op, ": expected self[", i,
+                              "] on ", found.device(), ", as found_inf, got ", self[i].device());
   }
+  check<ErrorKind::Runtime>(factor.device() == found.device(), op, ": expected inv_scale on ",
+                            found.device(), ", as found_inf, got ", factor.device());
   require_writable(op, self);
   for (const Tensor& t : self) {
     aten::masked_fill_(found, aten::logical_not(aten::all(aten::isfinite(t))), 1);
