@@ -63,11 +63,16 @@ def clip_grads_with_norm_(
     change the result."""
     with treadle.no_grad():
         scale = treadle.clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
+        gradients = _gradients(parameters)
         by_device: dict[treadle.device, list[Tensor]] = {}
-        for gradient in _gradients(parameters):
-            by_device.setdefault(gradient.device, []).append(gradient)
-        for device, gradients in by_device.items():
-            _C._foreach_mul_(gradients, scale.to(device))
+        if all([gradient.is_cpu for gradient in gradients]):
+            # As most often: said without looking at each of many gradients for long.
+            by_device = {treadle.device("cpu"): gradients} if gradients else {}
+        else:
+            for gradient in gradients:
+                by_device.setdefault(gradient.device, []).append(gradient)
+        for device, there in by_device.items():
+            _C._foreach_mul_(there, scale.to(device))
 
 
 def clip_grad_norm_(
