@@ -1,4 +1,4 @@
-"""./dev oracle: values that go from one side to the other, what is judged other, and what is kept."""
+"""./dev oracle: values that go between the sides, what is judged other, what is kept."""
 
 from __future__ import annotations
 

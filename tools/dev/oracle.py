@@ -4,11 +4,11 @@
     ./dev oracle --only 'nn.functional.*' --dtypes float64,int64 --jobs 2
     ./dev oracle --keep build/oracle               # PyTorch's results are used again the next time
 
-The operators (`op_db`: values, methods, in-place, `out=`, errors, first and second derivatives), the
-modules and the optimisers, in each dtype that PyTorch has on the CPU. Differences that are kept stand
-in tools/tables/differences.txt with a reason: patterns for operator, part, kind and dtype, separated
-by tabs. Fails if there is another. `--write` makes the table of docs/differences.md of that file.
-
+The operators (`op_db`: values, methods, in-place, `out=`, errors, first and second derivatives),
+the modules and the optimisers, in each dtype that PyTorch has on the CPU. Differences that are kept
+stand in tools/tables/differences.txt with a reason: patterns for operator, part, kind and dtype,
+separated by tabs. Fails if there is another. `--write` makes the table of docs/differences.md of
+that file.
 Differences of strides are listed and counted apart: a sample that has no other is equal.
 """
 
@@ -173,7 +173,8 @@ class Pair:
                         at = answer["begin"]
                         continue
                     seen.add(("error" if at[2] == "error" else "", at[1]))
-                    found.differences += [(at[2], kind, text, at[1]) for kind, text in answer["end"]]
+                    other = answer["end"]
+                    found.differences += [(at[2], kind, text, at[1]) for kind, text in other]
             except Died as error:
                 seen.add(("error" if at[2] == "error" else "", at[1]))
                 found.differences.append((at[2], "crash", f"Treadle {error}", at[1]))
@@ -238,7 +239,8 @@ class Summary:
             total.update(row)
             if row["other"] or row["failed"]:
                 kinds = [f"{k} {n}" for k, n in sorted(row.items()) if n and k not in columns]
-                say(f"{name}: {row['other']} of {row['samples']} samples differ ({', '.join(kinds)})")
+                count = f"{row['other']} of {row['samples']}"
+                say(f"{name}: {count} samples differ ({', '.join(kinds)})")
         for (kind, part), lines in sorted(self.groups.items(), key=lambda item: -len(item[1])):
             say(f"{kind}, {part}: {len(lines)}")
             by_name = {line.split(" ", 1)[0]: line for line in reversed(lines)}

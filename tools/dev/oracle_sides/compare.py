@@ -1,9 +1,9 @@
 """Says what is other in two results in plain form: (kind, text) pairs, none where they are equal.
 
 Integers and bools are exact. Floating-point values may differ by a tolerance of their dtype, times
-the largest magnitude in the tensor: sums may be added up in another order. The tolerance is at least
-that of the dtype of the sample: what is written in a wider one may have been rounded on the way.
-"""
+the largest magnitude in the tensor: sums may be added up in another order. The tolerance is at
+least that of the dtype of the sample: what is written in a wider one may have been rounded on the
+way. """
 
 from __future__ import annotations
 
@@ -86,7 +86,8 @@ def differences(wanted: Any, found: Any, dtype: str) -> Iterator[Difference]:
         if wanted.classes[0] not in found.classes:
             yield "exception", f"{found.classes[0]}: {found.text} instead of {wanted.classes[0]}"
     elif isinstance(found, Failure):
-        missing = found.classes[0] == "AttributeError" and "has no attribute" in found.text
+        absent = ("has no attribute", "does not exist", "No module named")
+        missing = any(words in found.text for words in absent)
         yield "missing" if missing else "refused", f"{found.classes[0]}: {found.text}"
     elif isinstance(wanted, Failure):
         yield "accepted", f"no {wanted.classes[0]}: {wanted.text}"

@@ -1,8 +1,8 @@
 """The side of Treadle: reads what the other wrote, does the same and says what is other.
 
-Reads {"file": ..., "skip": n} a line. Answers with lines: {"begin": [...]} before each part, so that
-whoever reads knows where it was if it dies; {"end": [[kind, text], ...]} after it, with what is other;
-{"done": null} after the file. `skip` says how many parts to leave out.
+Reads {"file": ..., "skip": n} a line. Answers with lines: {"begin": [...]} before each part, so
+that whoever reads knows where it was if it dies; {"end": [[kind, text], ...]} after it, with what
+is other; {"done": null} after the file. `skip` says how many parts to leave out.
 """
 
 from __future__ import annotations
