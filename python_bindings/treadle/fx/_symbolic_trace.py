@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import builtins
 import collections
-import contextlib
 import copy
 import functools
 import inspect
 import math
-import sys
-from types import CodeType, FunctionType, ModuleType
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple, Union
+from types import FunctionType, ModuleType
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple, Union
 
 import treadle
 from treadle import nn
-from treadle.fx import _pytree as fx_pytree
 from treadle.fx.graph import Graph, _PyTreeCodeGen, _PyTreeInfo
 from treadle.fx.graph_module import GraphModule
 from treadle.fx.node import Argument, map_aggregate
@@ -102,27 +99,6 @@ class ProxyableClassMeta(type):
             return found[0].tracer.create_proxy("call_function", cls, args, kwargs)
         cls.__init__(instance, *args, **kwargs)
         return instance
-
-
-class _Arguments(NamedTuple):
-    """The parameters of the function that is traced."""
-
-    names: List[str]
-    defaults: Dict[str, Any]
-
-
-def _patched_code(co: CodeType, count: int, with_stars: bool) -> CodeType:
-    """The code with as many parameters by position, and `*args` and `**kwargs` only if asked."""
-    names = co.co_varnames
-    if with_stars:
-        return co
-    return co.replace(
-        co_argcount=count,
-        co_posonlyargcount=0,
-        co_kwonlyargcount=0,
-        co_flags=co.co_flags & ~HAS_VARSTUFF,
-        co_varnames=names,
-    )
 
 
 class Patcher:
@@ -325,8 +301,7 @@ class Tracer(TracerBase):
                 raise RuntimeError("fx: expected forward to take self, got a function without it")
             skip = 1
             args.append(self.root)
-        defaults = _defaults_of(root_fn, function)
-        uses_partial = isinstance(concrete_args, tuple)
+        defaults = _defaults_of(function)
         if isinstance(concrete_args, tuple):
             if len(names) != len(concrete_args) + skip:
                 raise RuntimeError(
@@ -485,7 +460,7 @@ class Tracer(TracerBase):
         patcher.patch_method(nn.Module, "__call__", module_call_wrapper)
         for (_, name), space in _wrapped_fns_to_patch.items():
             known = space[name] if name in space else getattr(builtins, name, None)
-            if known is not None and patcher.visit_once((id(space), name).__hash__):
+            if known is not None:
                 patcher.patch(space, name, _create_wrapped_func(known))
         for cls, name in _wrapped_methods_to_patch:
             patcher.patch_method(cls, name, _create_wrapped_method(cls, name))
@@ -517,7 +492,7 @@ def _entries(modules: Tuple[ModuleType, ...]) -> Iterator[Tuple[str, Any]]:
         yield from vars(module).items()
 
 
-def _defaults_of(root_fn: Callable, function: Callable) -> Dict[str, Any]:
+def _defaults_of(function: Callable) -> Dict[str, Any]:
     parameters = inspect.signature(function).parameters.values()
     return {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
 
@@ -537,7 +512,12 @@ def _hints(function: Callable, annotations: Dict[str, Any]) -> Dict[str, Any]:
 def _by_position(function: Callable, count: int) -> Callable:
     """The function, with all of its parameters by position: `*args` and `**kwargs` take one value
     each, as they are."""
-    code = _patched_code(function.__code__, count, False)
+    code = function.__code__.replace(
+        co_argcount=count,
+        co_posonlyargcount=0,
+        co_kwonlyargcount=0,
+        co_flags=function.__code__.co_flags & ~HAS_VARSTUFF,
+    )
     made = FunctionType(
         code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )

@@ -10,26 +10,21 @@ from __future__ import annotations
 
 import copy
 import warnings
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 import treadle
 from treadle.fx import _targets
-from treadle.fx._code import (
-    CodeGen,
-    Namespace,
-    PythonCode,
-    _PyTreeCodeGen,
-    _PyTreeInfo,
-    dtype_abbrs as _dtype_abbrs,
-    inplace_methods,
-    magic_methods,
-    reflectable_magic_methods,
-)
-from treadle.fx.node import Argument, Node, Target, _type_repr, map_arg
+from treadle.fx._code import CodeGen, Namespace, PythonCode
+from treadle.fx._code import _PyTreeCodeGen as _PyTreeCodeGen
+from treadle.fx._code import _PyTreeInfo as _PyTreeInfo
+from treadle.fx._code import dtype_abbrs as _dtype_abbrs
+from treadle.fx._code import inplace_methods as inplace_methods
+from treadle.fx._code import magic_methods as magic_methods
+from treadle.fx._code import reflectable_magic_methods as reflectable_magic_methods
+from treadle.fx.node import Argument, Node, Target, map_arg
 
 _Namespace = Namespace
 dtype_abbrs = _dtype_abbrs()
-_register_custom_builtin = None
 py_sym_types = (treadle.SymInt, treadle.SymFloat, treadle.SymBool) if hasattr(
     treadle, "SymInt"
 ) else ()
@@ -83,8 +78,7 @@ class _FindNodesLookupTable:
     def find_nodes(self, *, op: str, target: Optional[Target] = None) -> List[Node]:
         """The nodes of an op that have the target, if one is given, in order."""
         found = [node for node in self.graph.nodes if node.op == op]
-        if target is None or op not in ("call_function", "call_module", "call_method", "get_attr",
-                                        "placeholder"):
+        if target is None:
             return found
         return [node for node in found if node.target == target]
 
@@ -152,7 +146,8 @@ class Graph:
         args = () if args is None else args
         kwargs = {} if kwargs is None else kwargs
         if not isinstance(args, tuple):
-            raise AssertionError(f"create_node: expected args in a tuple, got {type(args).__name__}")
+            kind = type(args).__name__
+            raise AssertionError(f"create_node: expected args in a tuple, got {kind}")
         if not isinstance(kwargs, dict):
             kind = type(kwargs).__name__
             raise AssertionError(f"create_node: expected kwargs in a dictionary, got {kind}")

@@ -25,18 +25,21 @@ _USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
 _numbers = itertools.count()
 
 
-def _exec_with_source(src: str, globals: Dict[str, Any], co_fields: Any = None) -> None:  # noqa: A002
+def _exec_with_source(
+    src: str, globals: Dict[str, Any], co_fields: Any = None  # noqa: A002
+) -> None:
     """Run code whose lines tracebacks then show."""
     name = f"<eval_with_key>.{next(_numbers)}"
     if co_fields and {"co_filename", "co_firstlineno"} <= set(co_fields):
-        name += f" from {co_fields['co_filename']}:{co_fields['co_firstlineno']} in " + co_fields.get(
-            "co_name", "forward"
-        )
+        function = co_fields.get("co_name", "forward")
+        name += f" from {co_fields['co_filename']}:{co_fields['co_firstlineno']} in {function}"
     linecache.cache[name] = (len(src), None, src.splitlines(keepends=True), name)
     exec(compile(src, name, "exec"), globals)  # noqa: S102
 
 
-def _forward_from_src(src: str, globals: Dict[str, Any], co_fields: Any = None) -> Callable:  # noqa: A002
+def _forward_from_src(
+    src: str, globals: Dict[str, Any], co_fields: Any = None  # noqa: A002
+) -> Callable:
     return _method_from_src("forward", src, globals, co_fields)
 
 
@@ -386,7 +389,9 @@ class GraphModule(nn.Module):
 
     # ---- text ----
 
-    def to_folder(self, folder: Union[str, "os.PathLike[str]"], module_name: str = "FxModule") -> None:
+    def to_folder(
+        self, folder: Union[str, "os.PathLike[str]"], module_name: str = "FxModule"
+    ) -> None:
         """Write a folder that is a Python package with a module of that name: its code, and the
         values of its parameters and submodules."""
         path = Path(folder)
@@ -419,7 +424,8 @@ class GraphModule(nn.Module):
                 lines.append(
                     f"        self.{name} = nn.Parameter({package}.empty({shape}, dtype={dtype}))"
                 )
-        lines.append(f"        self.load_state_dict({package}.load({str(path / 'state_dict.pt')!r}))")
+        values = str((path / "state_dict.pt").resolve())
+        lines.append(f"        self.load_state_dict({package}.load({values!r}))")
         body = "\n".join(f"    {line}" for line in self.code.split("\n"))
         (path / "module.py").write_text("\n".join(lines) + "\n" + body + "\n")
         (path / "__init__.py").write_text("from .module import *\n")

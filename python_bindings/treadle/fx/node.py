@@ -95,12 +95,12 @@ class Node:
         return_type: Optional[Any] = None,
     ) -> None:
         if op not in _legal_ops:
-            raise AssertionError(f"Node: expected op to be one of {', '.join(_legal_ops)}, got {op}")
+            known = ", ".join(_legal_ops)
+            raise AssertionError(f"Node: expected op to be one of {known}, got {op}")
         if op == "call_function":
             if not callable(target):
-                raise ValueError(
-                    f"Node: expected the target of {op} to be a function, got {type(target).__name__}"
-                )
+                kind = type(target).__name__
+                raise ValueError(f"Node: expected the target of {op} to be a function, got {kind}")
         elif not isinstance(target, str):
             raise ValueError(
                 f"Node: expected the target of {op} to be text, got {type(target).__name__}"

@@ -44,7 +44,8 @@ def _signature_of(schema: Any) -> inspect.Signature:
     parameters = []
     for argument in schema.arguments:
         kind = kinds.KEYWORD_ONLY if argument.kwarg_only else kinds.POSITIONAL_OR_KEYWORD
-        has_default = getattr(argument, "has_default_value", lambda: argument.default_value is not None)()
+        asked = getattr(argument, "has_default_value", None)
+        has_default = argument.default_value is not None if asked is None else asked()
         name = "input" if argument.name == "self" else argument.name
         parameters.append(
             kinds(name, kind, default=argument.default_value if has_default else kinds.empty)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dis
-import inspect
 import operator
+import os
 import sys
 import traceback
 from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional, Tuple
@@ -14,8 +14,9 @@ from treadle import overrides
 from treadle.fx import traceback as fx_traceback
 from treadle.fx._code import magic_methods, reflectable_magic_methods
 from treadle.fx.graph import Graph
-from treadle.fx.immutable_collections import immutable_dict, immutable_list
 from treadle.fx.node import Argument, Node, Target, base_types, map_aggregate
+
+_PACKAGE = os.path.dirname(os.path.abspath(treadle.__file__))
 
 _FLOW = "symbolically traced variables cannot be used as inputs to control flow"
 
@@ -198,12 +199,13 @@ def assert_fn(x: Any) -> None:
 
 def _stack_of_program() -> traceback.StackSummary:
     """The frames of the program that is traced, without those of the tracer."""
-    frames = [
-        frame
-        for frame in traceback.extract_stack()
-        if not frame.filename.replace("\\", "/").rsplit("treadle/", 1)[-1].startswith(("fx/", "nn/modules/module"))
-    ]
+    frames = [frame for frame in traceback.extract_stack() if not _is_of_tracer(frame.filename)]
     return traceback.StackSummary.from_list(frames)
+
+
+def _is_of_tracer(path: str) -> bool:
+    below = os.path.relpath(path, _PACKAGE).replace(os.sep, "/")
+    return below.startswith(("fx/", "nn/modules/module"))
 
 
 class Proxy:

@@ -107,9 +107,8 @@ def _replace(
                 f"replace_pattern: expected a replacement with {len(inputs)} arguments, "
                 f"got {len(arguments)}"
             )
-        replaced.append(
-            _replace_one(graph, pattern_graph, match, new_graph, dict(zip(arguments, inputs)), renewed)
-        )
+        values = dict(zip(arguments, inputs))
+        replaced.append(_replace_one(graph, match, new_graph, values, renewed))
     gm.recompile()
     if isinstance(replacement, nn.Module):
         _bring_attributes(gm, replacement)
@@ -118,7 +117,6 @@ def _replace(
 
 def _replace_one(
     graph: Graph,
-    pattern: Graph,
     match: InternalMatch,
     new_graph: Graph,
     values: Dict[Node, Any],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import traceback
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Dict, Iterator, List
 
 _meta: Dict[str, Any] = {}
 _preserving = False

@@ -17,7 +17,7 @@ module_fetch_book: Dict[type, Tuple[int, List[str], Callable[[str, int], str]]] 
     nn.Linear: (1, ["weight", "bias"], default_matching),
     nn.Conv2d: (
         1,
-        ["weight", "bias", "kernel_size", "stride", "padding", "dilation", "groups", "padding_mode"],
+        "weight bias kernel_size stride padding dilation groups padding_mode".split(),
         default_matching,
     ),
     nn.BatchNorm2d: (

@@ -26,7 +26,12 @@ class TensorMetadata(NamedTuple):
     qparams: Dict[str, Any]
 
 
-_FORMATS = (treadle.contiguous_format, treadle.channels_last, treadle.channels_last_3d)
+# Each with the number of dimensions it has a meaning for; 0 is any.
+_FORMATS = (
+    (treadle.contiguous_format, 0),
+    (treadle.channels_last, 4),
+    (treadle.channels_last_3d, 5),
+)
 
 
 def _extract_tensor_metadata(
@@ -34,9 +39,8 @@ def _extract_tensor_metadata(
 ) -> TensorMetadata:
     memory_format = None
     if include_contiguity:
-        for option in _FORMATS:
-            wanted = {treadle.channels_last: 4, treadle.channels_last_3d: 5}.get(option, result.dim())
-            if result.dim() == wanted and result.is_contiguous(memory_format=option):
+        for option, dimensions in _FORMATS:
+            if dimensions in (0, result.dim()) and result.is_contiguous(memory_format=option):
                 memory_format = option
                 break
     return TensorMetadata(

@@ -127,7 +127,8 @@ def _in_order(parts: Dict[str, Partition]) -> List[Partition]:
         if not ready:
             names = ", ".join(waiting)
             raise RuntimeError(
-                f"split_module: expected parts of which none needs a later one, got a cycle of {names}"
+                "split_module: expected parts of which none needs a later one, "
+                f"got a cycle of {names}"
             )
         part = ready[0]
         done[part.name] = waiting.pop(part.name)

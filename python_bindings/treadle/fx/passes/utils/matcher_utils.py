@@ -6,6 +6,7 @@ import copy
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Set, Tuple
 
+import treadle
 from treadle.fx.graph import Graph
 from treadle.fx.node import Node
 
@@ -169,9 +170,8 @@ def _apart(matches: List[InternalMatch]) -> List[InternalMatch]:
     kept: List[InternalMatch] = []
     taken: Set[Node] = set()
     for match in matches:
-        inner = {
-            g for p, g in match.nodes_map.items() if p.op not in ("placeholder", "get_attr", "output")
-        }
+        outer = ("placeholder", "get_attr", "output")
+        inner = {g for p, g in match.nodes_map.items() if p.op not in outer}
         if not inner & taken:
             taken |= inner
             kept.append(match)
@@ -186,11 +186,9 @@ def _value_at(node: Node) -> Any:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    import treadle
-
-    if isinstance(one, treadle.Tensor) and isinstance(other, treadle.Tensor):
-        return True  # as PyTorch's patterns: any tensor attribute matches any
-    return type(one) is type(other)
+    """Whether attributes match: tensors do whatever their values, as arguments of a pattern do."""
+    both = isinstance(one, treadle.Tensor) and isinstance(other, treadle.Tensor)
+    return both or type(one) is type(other)
 
 
 def _aligned(pn: Node, gn: Node) -> Tuple[Optional[List[Tuple]], List[Tuple]]:
@@ -208,7 +206,9 @@ def _by_name(node: Node) -> Optional[Dict[str, Any]]:
 
     if node.op != "call_function":
         return None
-    made = normalize_function(node.target, node.args, node.kwargs, normalize_to_only_use_kwargs=True)
+    made = normalize_function(
+        node.target, node.args, node.kwargs, normalize_to_only_use_kwargs=True
+    )
     return None if made is None else dict(made.kwargs)
 
 
