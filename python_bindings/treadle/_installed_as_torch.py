@@ -1,4 +1,4 @@
-"""`torch` in an environment: what `python -m treadle.run --install` writes, and --uninstall removes.
+"""`torch` in an environment: `python -m treadle.run --install` writes it, --uninstall removes it.
 
     site-packages/treadle_as_torch.pth                  # puts the folder with torch.py on the path
     site-packages/torch-2.15.0+treadle.1.0.dist-info    # by which pip knows torch

@@ -5,7 +5,9 @@ import tempfile
 import torch
 from fvcore.common.checkpoint import Checkpointer
 from fvcore.common.param_scheduler import CosineParamScheduler, MultiStepParamScheduler
-from fvcore.nn import FlopCountAnalysis, giou_loss, parameter_count, sigmoid_focal_loss, smooth_l1_loss
+from fvcore.nn import (
+    FlopCountAnalysis, giou_loss, parameter_count, sigmoid_focal_loss, smooth_l1_loss
+)
 from torch import nn
 from uses import draw, main, settle, use
 

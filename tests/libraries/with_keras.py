@@ -62,11 +62,13 @@ def own():
         loss = keras.ops.mean(keras.ops.square(model(x)))
         loss.backward()
         with torch.no_grad():
-            optimizer.apply([v.value.grad for v in model.trainable_weights], model.trainable_weights)
+            weights = model.trainable_weights
+            optimizer.apply([v.value.grad for v in weights], weights)
         losses.append(loss.item())
     ops = keras.ops
     return [
-        losses, ops.softmax(ops.arange(4.0)), ops.segment_sum(ops.arange(4.0), [0, 0, 1, 1]),
+        losses, ops.softmax(ops.arange(4.0)),
+        ops.segment_sum(ops.arange(4.0), ops.array([0, 0, 1, 1])),
         ops.top_k(ops.array([3.0, 1.0, 2.0]), 2), ops.image.resize(ops.ones((1, 4, 4, 1)), (2, 2)),
     ]
 

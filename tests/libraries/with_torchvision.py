@@ -24,8 +24,8 @@ def classify():
         found = [
             settle(torchvision.models.get_model(name, num_classes=5)).eval()(x) for name in names
         ]
-        vit = settle(torchvision.models.VisionTransformer(32, 8, 2, 2, 16, 32, num_classes=5)).eval()
-        return [*found, vit(x[..., :32, :32])]
+        vit = torchvision.models.VisionTransformer(32, 8, 2, 2, 16, 32, num_classes=5)
+        return [*found, settle(vit).eval()(x[..., :32, :32])]
 
 
 @use("detect objects: RetinaNet and Faster R-CNN")

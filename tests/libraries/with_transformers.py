@@ -131,12 +131,16 @@ def saved():
         other = transformers.AutoModelForSequenceClassification.from_pretrained(folder).eval()
         half = transformers.AutoModel.from_pretrained(folder, dtype=torch.bfloat16)
     with torch.no_grad():
-        return [torch.equal(model(IDS).logits, other(IDS).logits), str(half.dtype), model(IDS).logits]
+        found = model(IDS).logits
+        return [torch.equal(found, other(IDS).logits), str(half.dtype), found]
 
 
 @use("Trainer: train, evaluate, write a checkpoint")
 def trainer():
-    config = transformers.BertConfig(vocab_size=60, num_labels=2, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, **WIDE)
+    config = transformers.BertConfig(
+        vocab_size=60, num_labels=2, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+        **WIDE,
+    )
     model = settle(transformers.BertForSequenceClassification(config))
     rows = [{"input_ids": IDS[i % 2], "labels": torch.tensor(i % 2)} for i in range(8)]
     with tempfile.TemporaryDirectory() as folder:

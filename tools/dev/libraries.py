@@ -75,7 +75,8 @@ def main(args: argparse.Namespace) -> int:
             stdout=subprocess.PIPE, text=True, check=True,
         ).stdout.strip()
         with step(f"{len(programs)} programs on PyTorch"):
-            found = run_all([args.reference, "-W", "ignore"], site, programs, args.jobs, "reference")
+            command = [args.reference, "-W", "ignore"]
+            found = run_all(command, site, programs, args.jobs, "reference")
         for name, result in found.items():
             expected[name] = {u["use"]: u["numbers"] for u in result["uses"] if "numbers" in u}
             for use in result["uses"]:
@@ -125,7 +126,8 @@ def versions_in(path: Path) -> dict[str, str]:
 def distribution_of(name: str) -> str:
     """The distribution that a program is about: the argument of its last call."""
     call = ast.parse((FOLDER / f"with_{name}.py").read_text()).body[-1]
-    return next(n.value for n in ast.walk(call) if isinstance(n, ast.Call) for n in n.args)  # type: ignore
+    calls = [node for node in ast.walk(call) if isinstance(node, ast.Call)]
+    return ast.literal_eval(calls[0].args[0])
 
 
 def titles_of(name: str) -> list[str]:
@@ -139,7 +141,7 @@ def titles_of(name: str) -> list[str]:
 def make_environment(quick: bool) -> Path:
     """The Python of the environment that has the libraries, made if need be."""
     if sys.version_info < (3, 11):
-        raise DevError("libraries: expected Python 3.11 or newer, which the pinned versions are for")
+        raise DevError("libraries: expected Python 3.11 or newer, for the pinned versions")
     folder = ROOT / "build" / ("libraries-quick" if quick else "libraries")
     file = FOLDER / ("quick.txt" if quick else "versions.txt")
     key = b"".join((FOLDER / name).read_bytes() for name in ("quick.txt", "versions.txt"))
@@ -179,8 +181,8 @@ def run_one(command: list[str], path: str, name: str, kind: str) -> dict[str, An
     with open(log, "w") as file:
         try:
             subprocess.run(
-                [*command, str(FOLDER / f"with_{name}.py"), str(results)], cwd=home, timeout=SECONDS,
-                env={**os.environ, **variables}, stdout=file, stderr=subprocess.STDOUT,
+                [*command, str(FOLDER / f"with_{name}.py"), str(results)],
+                cwd=home, timeout=SECONDS, env={**os.environ, **variables}, stdout=file, stderr=subprocess.STDOUT,
             )
         except subprocess.TimeoutExpired:
             file.write(f"\nit ran for more than {SECONDS} seconds\n")
@@ -252,7 +254,8 @@ def as_text(rows: list[Row]) -> str:
     libraries = {row.library for row in rows}
     whole = libraries - {row.library for row in rows if row.fault}
     lines.append(
-        f"{len(passed)} of {len(rows)} uses passed; {len(whole)} of {len(libraries)} libraries whole"
+        f"{len(passed)} of {len(rows)} uses passed; "
+        f"{len(whole)} of {len(libraries)} libraries whole"
     )
     return "\n".join(lines)
 
