@@ -182,7 +182,8 @@ def run_one(command: list[str], path: str, name: str, kind: str) -> dict[str, An
         try:
             subprocess.run(
                 [*command, str(FOLDER / f"with_{name}.py"), str(results)],
-                cwd=home, timeout=SECONDS, env={**os.environ, **variables}, stdout=file, stderr=subprocess.STDOUT,
+                cwd=home, timeout=SECONDS, env={**os.environ, **variables},
+                stdout=file, stderr=subprocess.STDOUT,
             )
         except subprocess.TimeoutExpired:
             file.write(f"\nit ran for more than {SECONDS} seconds\n")
