@@ -119,7 +119,7 @@ class _Finder(importlib.metadata.DistributionFinder):
             return None
         spec = importlib.util.find_spec(_renamed(fullname, _names.PACKAGE))
         if spec is None and _checkpoint_paths.classes_of(fullname):
-            return ModuleSpec(fullname, _Elsewhere())
+            return ModuleSpec(fullname, _Elsewhere(), origin="classes of other modules")
         if spec is None:
             return None
         if spec.origin is None:  # a folder without code, which a later finder would take

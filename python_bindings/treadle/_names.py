@@ -64,8 +64,11 @@ def submodule(module: str, name: str) -> Optional[Any]:
     is_special = name.startswith("__") and name != "__config__"
     if is_special or not hasattr(sys.modules.get(module), "__path__"):
         return None
-    full = f"{module}.{name}"
-    return importlib.import_module(full) if _is_module(full) else None
+    for package in dict.fromkeys((module, in_words_of_the_program(module))):
+        full = f"{package}.{name}"
+        if _is_module(full):
+            return importlib.import_module(full)
+    return None
 
 
 def otherwise(module: str, name: str) -> Optional[Any]:

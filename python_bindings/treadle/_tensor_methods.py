@@ -368,7 +368,7 @@ def install() -> None:
         setattr(Tensor, name, _of_package(name))
     for name in _NEVER.split():
         setattr(Tensor, name, property(lambda self: False))
-    Tensor.name = property(lambda self: None)
+    Tensor.name = None
     Tensor.polygamma_, Tensor.xpu = polygamma_, xpu
     _untyped_storage.install()
     _C.UntypedStorage.__deepcopy__ = _deepcopy_storage

@@ -120,6 +120,7 @@ WITHOUT_SAMPLES: dict[str, Callable] = {
     "apply_": lambda x: x.apply_(lambda v: v + 1),
     "map_": lambda x: x.map_(treadle.ones(3), lambda a, b: a + b),
     "map2_": lambda x: x.map2_(treadle.ones(3), treadle.ones(3), lambda a, b, c: a + b + c),
+    "polygamma_": lambda x: x.polygamma_(1),
 }
 
 

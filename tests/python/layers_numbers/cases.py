@@ -10,8 +10,13 @@ from .cases_weighted import WEIGHTED
 CASES = [*SIMPLE, *WEIGHTED, *SEQUENCES, *LOSSES]
 
 WITHOUT = {
+    "Container": "an older class that holds modules",
     "DataParallel": "runs a module, one of which is trained elsewhere here, on several devices",
+    "FractionalMaxPool2d": "its windows are random; test_nn_fractional_pooling.py has its cases",
+    "FractionalMaxPool3d": "its windows are random; test_nn_fractional_pooling.py has its cases",
+    "LinearCrossEntropyLoss": "a Linear and a loss; test_more_names.py has its cases",
     "Module": "the base of all",
+    "NLLLoss2d": "NLLLoss by its older name",
     "NonDynamicallyQuantizableLinear": "a Linear under another name, in MultiheadAttention",
     "RNNBase": "the base of the recurrent layers",
     "RNNCellBase": "the base of the recurrent cells",
