@@ -53,11 +53,11 @@ def test_the_tables_of_names_are_those_of_the_page() -> None:
 
     reasons = set(coverage.explained().values())
     assert reasons >= set(MISSING)
-    assert coverage.reason_of("torch.distributed.tensor.Shard") == (
+    assert coverage.reason_of("torch.distributed.tensor.DTensor") == (
         "a tensor is not spread over processes"
     )
     assert coverage.reason_of("torch.add") is None
-    assert not coverage.works("torch.distributed.tensor.Shard")
+    assert not coverage.works("torch.distributed.tensor.DTensor")
     assert coverage.is_name_only("torch.AliasDb") and not coverage.is_name_only("torch.add")
 
 
