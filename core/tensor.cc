@@ -102,13 +102,15 @@ TensorImpl::~TensorImpl() = default;
 
 // Python and hooks of autograd may know the tensor without owning it.
 void TensorImpl::destroy() {
+  bool forgotten = true;
   if (python_.owned() || (autograd_ && autograd_->weak)) [[unlikely]] {
-    const bool forgotten = (!python_.owned() || PythonSlot::release(*this)) &&
-                           (!autograd_ || !autograd_->weak || autograd_->weak->forget());
-    if (!forgotten || use_count() > 1) {
-      release();
-      return;
-    }
+    forgotten = (!python_.owned() || PythonSlot::release(*this)) &&
+                (!autograd_ || !autograd_->weak || autograd_->weak->forget());
+  }
+  // Also where nobody knows the tensor any more: who did may just have taken it.
+  if (!forgotten || use_count() > 1) [[unlikely]] {
+    release();
+    return;
   }
   delete this;
 }
