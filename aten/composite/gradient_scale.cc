@@ -1,5 +1,8 @@
 // What a gradient scaler does between backward and step, where the numbers are: the host does not
 // wait for what is queued on a device.
+#include <limits>
+#include <vector>
+
 #include "aten/ops/_amp_foreach_non_finite_check_and_unscale_.h"
 #include "aten/ops/_amp_update_scale_.h"
 #include "aten/ops/add.h"
@@ -65,14 +68,19 @@ Tensor _amp_update_scale_(const Tensor& self, const Tensor& growth_tracker, cons
   const Tensor steps = one_number(
       op, "growth_tracker", growth_tracker,
       [](ScalarType dtype) { return dtype == ScalarType::Int32; }, "int32");
-  const Tensor overflowed =
-      aten::ne(one_float(op, "found_inf", found_inf), 0);
-  aten::masked_fill_(aten::add_(steps, 1), overflowed, 0);
-  const Tensor long_enough = aten::eq(steps, growth_interval);
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  check<ErrorKind::Runtime>(growth_interval >= 0 && growth_interval <= kMost, op,
+                            ": expected growth_interval from 0 to ", kMost, ", got ",
+                            growth_interval);
+  require_writable(op, std::vector<Tensor>{scale, steps});
+  const Tensor overflowed = aten::ne(one_float(op, "found_inf", found_inf), 0);
+  const Tensor counted = aten::masked_fill(aten::add(steps, 1), overflowed, 0);
+  const Tensor long_enough = aten::eq(counted, growth_interval);
   const Tensor grown = aten::mul(scale, scale_growth_factor);
   const Tensor smaller = aten::where(overflowed, aten::mul(scale, scale_backoff_factor), scale);
   aten::copy_(scale,
               aten::where(aten::logical_and(long_enough, aten::isfinite(grown)), grown, smaller));
+  aten::copy_(steps, counted);
   aten::masked_fill_(steps, long_enough, 0);
   return self;
 }

@@ -149,6 +149,8 @@ Tensor linalg__powsum(const Tensor& self, const Scalar& ord, OptionalIntList dim
   check<ErrorKind::Runtime>(p > 0 && p < kInf,
                             "linalg__powsum: expected a finite ord above 0, got ord = ", ord);
   return on_wide("linalg__powsum", self, dtype, [&](const Tensor& wide) {
+    // Smooth at 0, unlike the magnitude's.
+    if (p == 2 && !is_complex(wide.dtype())) return aten::sum(aten::mul(wide, wide), dim, keepdim);
     const Tensor magnitude = aten::abs(wide);
     if (p == 1) return aten::sum(magnitude, dim, keepdim);
     const Tensor powers = p == 2 ? aten::mul(magnitude, magnitude) : aten::pow(magnitude, p);
