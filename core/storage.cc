@@ -84,9 +84,9 @@ void StorageImpl::hold(Holder who) noexcept {
   // A resize that has begun either sees the holder and refuses, or is over when this returns.
   uint64_t seen = holders_.fetch_add(uint64_t{1} << shift_of(who), std::memory_order_acquire);
   while (seen & kChanging) [[unlikely]] {
-    std::this_thread::yield();
-    seen = holders_.load(std::memory_order_acquire);
-  }
+      std::this_thread::yield();
+      seen = holders_.load(std::memory_order_acquire);
+    }
 }
 
 void StorageImpl::let_go(Holder who) noexcept {

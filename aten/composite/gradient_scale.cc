@@ -33,7 +33,8 @@ Tensor one_number(const char* op, const char* name, const Tensor& t, bool (*fits
 }
 
 Tensor one_float(const char* op, const char* name, const Tensor& t) {
-  return one_number(op, name, t, [](ScalarType dtype) { return is_floating(dtype); }, "floating");
+  return one_number(
+      op, name, t, [](ScalarType dtype) { return is_floating(dtype); }, "floating");
 }
 
 }  // namespace
