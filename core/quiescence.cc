@@ -1,4 +1,4 @@
-// Who waits for other threads' operators, and how.
+// Waiting for the operators of other threads, by the functions that a language has set.
 #include "core/quiescence.h"
 
 #include <atomic>

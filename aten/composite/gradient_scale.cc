@@ -1,5 +1,5 @@
-// What a gradient scaler does between backward and step, where the numbers are: the host does not
-// wait for what is queued on a device.
+// Steps of a gradient scaler between backward and step, done where the numbers are: the host does
+// not wait for what is queued on a device.
 #include <limits>
 #include <vector>
 

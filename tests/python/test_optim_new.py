@@ -265,3 +265,16 @@ def test_bfloat16_products_keep_their_factors() -> None:
     assert batch.item() == 1.0
 
 
+
+
+@pytest.mark.parametrize("interval", [-1, 2**31])
+def test_an_interval_that_no_counter_reaches_is_refused_before_anything_is_written(
+    interval: int,
+) -> None:
+    scale, steps = treadle.tensor([8.0]), treadle.tensor([3], dtype=treadle.int32)
+    with pytest.raises(RuntimeError) as refused:
+        treadle._amp_update_scale_(scale, steps, treadle.tensor([0.0]), 2.0, 0.5, interval)
+    assert str(refused.value) == (
+        f"_amp_update_scale_: expected growth_interval from 0 to 2147483647, got {interval}"
+    )
+    assert scale.item() == 8.0 and steps.item() == 3

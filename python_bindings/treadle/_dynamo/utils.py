@@ -1,4 +1,4 @@
-"""What programs ask of the compiler before they use it."""
+"""Questions that programs ask of the compiler before they use it."""
 
 from __future__ import annotations
 

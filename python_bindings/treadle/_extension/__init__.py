@@ -1,4 +1,4 @@
-"""What programs ask of PyTorch's extension module, `torch._C`, and is written in Python here.
+"""Names of PyTorch's extension module, `torch._C`, that are written in Python here.
 
     treadle._C._log_api_usage_once("mine")      # is looked up in this package
     from treadle._C import _nn                  # a file of its folder
