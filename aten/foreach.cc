@@ -7,6 +7,16 @@
 #include "core/error.h"
 
 namespace treadle::foreach {
+namespace {
+
+// A 0-dim CPU tensor is taken for a number, beside any device.
+void require_beside(const char* op, Device device, const Tensor& tensor) {
+  const bool fits = tensor.device() == device || (tensor.is_cpu() && tensor.dim() == 0);
+  check<ErrorKind::Runtime>(fits, op, ": expected all tensors on one device, got ", device, " and ",
+                            tensor.device());
+}
+
+}  // namespace
 
 size_t length(const char* op, ArrayRef<NamedLength> lists) {
   const NamedLength& first = lists[0];
@@ -35,8 +45,15 @@ std::vector<Scalar> numbers(const char* op, const char* name, const Tensor& tens
   return values;
 }
 
-bool alike(const char* op, ArrayRef<TensorList> lists, ArrayRef<Scalar> numbers) {
-  require_writable(op, lists[0]);
+bool alike(const char* op, ArrayRef<TensorList> lists, ArrayRef<const Tensor*> shared,
+           ArrayRef<Scalar> numbers) {
+  const TensorList written = lists[0];
+  require_writable(op, written);
+  for (size_t i = 0; i < written.size(); ++i) {
+    const Device device = written[i].device();
+    for (const TensorList& list : lists.slice(1)) require_beside(op, device, list[i]);
+    for (const Tensor* tensor : shared) require_beside(op, device, *tensor);
+  }
   const auto kind = [](const Scalar& s) {
     return s.is_bool() ? 0 : s.is_integral() ? 1 : s.is_floating() ? 2 : 3;
   };
@@ -47,7 +64,7 @@ bool alike(const char* op, ArrayRef<TensorList> lists, ArrayRef<Scalar> numbers)
     for (size_t i = 0; i < list.size(); ++i) {
       const Tensor& t = list[i];
       const bool same = t.dtype() == list[0].dtype() && t.device() == list[0].device() &&
-                        t.sizes() == lists[0][i].sizes();
+                        t.sizes() == written[i].sizes();
       if (!same) return false;
     }
   }

@@ -24,10 +24,13 @@ void require_number(const char* op, const char* name, const Tensor& tensor);
 // are not as many.
 std::vector<Scalar> numbers(const char* op, const char* name, const Tensor& tensor, size_t count);
 
-// Refuses written tensors that cannot be. True if the operator takes every place where it takes the
-// first: tensors have the dtype and device of the first of their list, and one shape at each place;
-// numbers are of one kind. Where it is false, each call is tried with on_meta() tensors first.
-bool alike(const char* op, ArrayRef<TensorList> lists, ArrayRef<Scalar> numbers = {});
+// Refuses written tensors (the first list) that cannot be written, and devices that differ at a
+// place; `shared` tensors stand at every place. True if the operator takes every place where it
+// takes the first: tensors have the dtype and device of the first of their list, and one shape at
+// each place; numbers are of one kind. Where it is false, each call is tried with on_meta() tensors
+// first.
+bool alike(const char* op, ArrayRef<TensorList> lists, ArrayRef<const Tensor*> shared,
+           ArrayRef<Scalar> numbers = {});
 
 // A tensor without data of the same shape and dtype.
 Tensor on_meta(const Tensor& tensor);

@@ -33,6 +33,19 @@ void require_resized_apart(const char* op, IntList sizes, const Tensor& out,
   }
 }
 
+void require_outs_apart(const char* op, ArrayRef<TensorSpec> specs, ArrayRef<const Tensor*> outs) {
+  const auto fits = [&](size_t i) { return outs[i]->sizes() == IntList(specs[i].sizes); };
+  for (size_t i = 0; i < outs.size(); ++i) {
+    for (size_t k = i + 1; k < outs.size(); ++k) {
+      if (!outs[i]->defined() || !outs[k]->defined()) continue;
+      const bool resized = outs[i]->storage() == outs[k]->storage() && !(fits(i) && fits(k));
+      check<ErrorKind::Runtime>(!resized && !meets(*outs[i], *outs[k]), op,
+                                ": expected outs in memory of their own, got outs ", i, " and ", k,
+                                resized ? " in one storage, to be resized" : " that overlap");
+    }
+  }
+}
+
 void require_out(const char* op, const TensorSpec& spec, const Tensor& out) {
   check<ErrorKind::Type>(out.defined(), op, ": expected a tensor for argument 'out', got None");
   check<ErrorKind::Runtime>(out.device() == spec.device, op, ": expected out on ", spec.device,

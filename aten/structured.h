@@ -58,6 +58,9 @@ void require_out(const char* op, const TensorSpec& spec, const Tensor& out);
 // RuntimeError when an `out` that is to be given these sizes shares its storage with an input.
 void require_resized_apart(const char* op, IntList sizes, const Tensor& out,
                            ArrayRef<const Tensor*> inputs);
+// RuntimeError when two outputs of one call would take each other's values: they overlap, or lie in
+// one storage and one of them is to be resized.
+void require_outs_apart(const char* op, ArrayRef<TensorSpec> specs, ArrayRef<const Tensor*> outs);
 // Gives `out` these sizes, contiguous, growing its storage where needed; nothing when it has them
 // already. RuntimeError for memory that cannot grow.
 void resize_out(const char* op, const Tensor& out, IntList sizes);

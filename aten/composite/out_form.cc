@@ -12,6 +12,11 @@ Tensor copy_to_out(const char* op, const Tensor& result, const Tensor& out) {
 }
 
 void copy_to_outs(const char* op, ArrayRef<const Tensor*> results, ArrayRef<const Tensor*> outs) {
+  std::vector<TensorSpec> specs;
+  specs.reserve(outs.size());
+  for (const Tensor* result : results)
+    specs.push_back({result->sizes(), result->dtype(), result->device()});
+  require_outs_apart(op, specs, outs);
   std::vector<Output> targets;
   targets.reserve(outs.size());
   for (size_t i = 0; i < outs.size(); ++i) {
@@ -19,8 +24,7 @@ void copy_to_outs(const char* op, ArrayRef<const Tensor*> results, ArrayRef<cons
     check<ErrorKind::Runtime>(
         !(grad_enabled() && (result.requires_grad() || out.requires_grad())), op,
         ": expected arguments that do not require grad with out=, got one that does");
-    targets.emplace_back(op, TensorSpec{result.sizes(), result.dtype(), result.device()}, out,
-                         results);
+    targets.emplace_back(op, specs[i], out, results);
   }
   for (size_t i = 0; i < outs.size(); ++i) aten::copy_(targets[i].tensor(), *results[i]);
   for (Output& target : targets) target.finish();

@@ -112,13 +112,14 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 def test_every_operator(tmp_path: Path) -> None:
-    done = run(tmp_path, "--calls", "50000")
+    # The same calls each time: `./dev fuzz` draws others.
+    done = run(tmp_path, "--calls", "50000", "--seed", "1608731674")
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     assert ", 0 findings" in done.stdout
 
 
 def test_sequences(tmp_path: Path) -> None:
-    done = run(tmp_path, "--sequences", "100")
+    done = run(tmp_path, "--sequences", "100", "--seed", "7")
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     assert done.stdout.splitlines()[-1] == "100 sequences, 0 findings"
 

@@ -364,6 +364,30 @@ def test_an_out_whose_elements_share_memory_is_refused(op: Operator) -> None:
         assert same_bits(out, garbage(tuple(t.shape), t.dtype))
 
 
+@pytest.mark.parametrize(
+    "op", [o for o in WITH_OUT if len(cases_of(o, most=1)[0].wanted) > 1], ids=repr
+)
+def test_outs_that_share_memory_are_refused(op: Operator) -> None:
+    for case in cases_of(op):
+        if not all(t.numel() for t in case.wanted):
+            continue
+        size = 16 * max(t.numel() for t in case.wanted)
+        for resized, says in [(False, " that overlap"), (True, " in one storage, to be resized")]:
+            memory = treadle.zeros(size * len(case.wanted), dtype=treadle.uint8)
+            outs = [
+                memory[size * k * resized :][: t.numel() * t.element_size()]
+                .view(t.dtype)
+                .reshape((1, *t.shape) if resized else t.shape)
+                for k, t in enumerate(case.wanted)
+            ]
+            with pytest.raises(RuntimeError) as info:
+                case.into(outs)
+            wanted = f": expected outs in memory of their own, got outs 0 and 1{says}"
+            assert str(info.value).endswith(wanted)
+            assert not memory.any()
+            assert [o.dim() - resized for o in outs] == [t.dim() for t in case.wanted]
+
+
 @pytest.mark.parametrize("op", WITH_OUT, ids=repr)
 def test_an_out_that_requires_grad_is_refused(op: Operator) -> None:
     case = cases_of(op)[0]
