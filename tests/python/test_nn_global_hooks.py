@@ -120,3 +120,52 @@ def test_every_hook_goes_when_it_is_removed(register: Callable) -> None:
     nn.Linear(1, 1)(treadle.ones(1, 1, requires_grad=True)).sum().backward()
     nn.BatchNorm1d(1)
     assert calls == []
+
+
+def test_a_module_has_one_kind_of_backward_hooks() -> None:
+    module = nn.Linear(2, 2)
+    handle = module.register_backward_hook(lambda *args: None)
+    with pytest.raises(RuntimeError) as error:
+        module.register_full_backward_hook(lambda *args: None)
+    assert str(error.value) == (
+        "register_full_backward_hook: cannot use both regular backward hooks and full backward "
+        "hooks; register_backward_hook was called before"
+    )
+    handle.remove()
+    module.register_full_backward_hook(lambda *args: None)
+    with pytest.raises(RuntimeError) as error:
+        module.register_backward_hook(lambda *args: None)
+    assert str(error.value) == (
+        "register_backward_hook: cannot use both regular backward hooks and full backward hooks; "
+        "register_full_backward_hook was called before"
+    )
+    handle = hooks_of_all.register_module_full_backward_hook(lambda *args: None)
+    try:
+        with pytest.raises(RuntimeError) as error:
+            hooks_of_all.register_module_backward_hook(lambda *args: None)
+    finally:
+        handle.remove()
+    assert str(error.value) == (
+        "register_module_backward_hook: cannot use both regular backward hooks and full backward "
+        "hooks; register_full_backward_hook was called before"
+    )
+
+
+def test_a_second_backward_past_the_outputs_runs_no_full_hook() -> None:
+    seen: List[Any] = []
+    module = nn.Tanh()
+    module.register_full_backward_hook(lambda *args: seen.append(1))
+    x = treadle.ones(1, 2, requires_grad=True)
+    (grad,) = treadle.autograd.grad(module(x).sum(), x, create_graph=True)
+    assert seen == [1]
+    grad.sum().backward()
+    assert seen == [1] and x.grad is not None
+
+
+def test_a_full_hook_without_gradients_of_inputs_warns() -> None:
+    module = nn.Linear(2, 2)
+    seen: List[Any] = []
+    module.register_full_backward_hook(lambda _, inputs, outputs: seen.append(inputs))
+    with pytest.warns(UserWarning, match="no input of the module requires grad"):
+        module(treadle.ones(1, 2)).sum().backward()
+    assert seen == [(None,)]

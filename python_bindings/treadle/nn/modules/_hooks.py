@@ -7,6 +7,7 @@ its inputs last.
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from typing import Any, Callable, Optional
 
@@ -55,13 +56,37 @@ def register_module_full_backward_pre_hook(hook: Callable) -> hooks.RemovableHan
     return _add_global(_global_backward_pre_hooks, hook)
 
 
+# Which of the two kinds of backward hooks all modules have, if they have any.
+_global_is_full = [True]
+
+
+def _global_kind() -> Optional[bool]:
+    return _global_is_full[0] if _global_backward_hooks else None
+
+
+def one_kind(op: str, is_full: bool, present: Optional[bool]) -> bool:
+    """The kind, where hooks of the other kind are not there already: RuntimeError."""
+    if present is not None and present != is_full:
+        other = "register_full_backward_hook" if present else "register_backward_hook"
+        raise RuntimeError(
+            f"{op}: cannot use both regular backward hooks and full backward hooks; {other} was "
+            "called before"
+        )
+    return is_full
+
+
 def register_module_full_backward_hook(hook: Callable) -> hooks.RemovableHandle:
     """`hook(module, grad_input, grad_output)` runs when the gradients of the inputs of any module
-    are known."""
+    are known. RuntimeError where `register_module_backward_hook` was called."""
+    _global_is_full[0] = one_kind("register_module_full_backward_hook", True, _global_kind())
     return _add_global(_global_backward_hooks, hook)
 
 
-register_module_backward_hook = register_module_full_backward_hook
+def register_module_backward_hook(hook: Callable) -> hooks.RemovableHandle:
+    """The older name of `register_module_full_backward_hook`. RuntimeError where that was
+    called."""
+    _global_is_full[0] = one_kind("register_module_backward_hook", False, _global_kind())
+    return _add_global(_global_backward_hooks, hook)
 
 
 def _add_registration(kind: str, hook: Callable) -> hooks.RemovableHandle:
@@ -223,6 +248,12 @@ class _BackwardGates:
         self.grad_output = grads
         if not self.has_input_gate:
             # No input needs a gradient: nothing later would run the hooks.
+            if self.hooks:
+                warnings.warn(
+                    "a full backward hook runs when the gradients of the module's outputs are "
+                    "known, since no input of the module requires grad",
+                    stacklevel=2,
+                )
             for hook in self.hooks:
                 if hook(self.module, (None,) * self.input_count, grads) is not None:
                     raise RuntimeError(
@@ -232,6 +263,9 @@ class _BackwardGates:
         return grads
 
     def _inputs_done(self, grads: tuple) -> tuple:
+        if self.grad_output is None:
+            # In a second backward, gradients may come to the inputs past the outputs.
+            return grads
         full: list[Any] = [None] * self.input_count
         for place, grad in zip(self.input_places, grads):
             full[place] = grad
@@ -240,6 +274,7 @@ class _BackwardGates:
             replaced = hook(self.module, current, self.grad_output)
             if replaced is not None:
                 current = _as_grads(replaced, self.input_count, "backward hook", "grad_input")
+        self.grad_output = None
         return tuple(current[place] for place in self.input_places)
 
     @staticmethod

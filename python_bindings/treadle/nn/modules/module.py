@@ -75,6 +75,7 @@ class Module(StateDictMixin):
 
     _version = 1
     call_super_init = False
+    _is_full_backward_hook: Optional[bool] = None  # the kind of its backward hooks, if it has any
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init and (args or kwargs):
@@ -140,8 +141,10 @@ class Module(StateDictMixin):
     def register_full_backward_hook(
         self, hook: Callable, prepend: bool = False
     ) -> hooks.RemovableHandle:
-        """`hook(module, grad_input, grad_output)` runs when the gradients of the inputs are
-        known."""
+        """`hook(module, grad_input, grad_output)` runs when the gradients of the inputs are known.
+        RuntimeError where `register_backward_hook` was called."""
+        present = self._is_full_backward_hook if self._backward_hooks else None
+        self._is_full_backward_hook = _hooks.one_kind("register_full_backward_hook", True, present)
         return hooks.add(self._backward_hooks, hook, (), prepend)
 
     def register_full_backward_pre_hook(
@@ -150,7 +153,11 @@ class Module(StateDictMixin):
         """`hook(module, grad_output)` runs before the module's own backward."""
         return hooks.add(self._backward_pre_hooks, hook, (), prepend)
 
-    register_backward_hook = register_full_backward_hook
+    def register_backward_hook(self, hook: Callable) -> hooks.RemovableHandle:
+        """The older name of `register_full_backward_hook`. RuntimeError where that was called."""
+        present = self._is_full_backward_hook if self._backward_hooks else None
+        self._is_full_backward_hook = _hooks.one_kind("register_backward_hook", False, present)
+        return hooks.add(self._backward_hooks, hook, (), False)
 
     # ---- what belongs to the module ----------------------------------------------------------
 
