@@ -1,7 +1,9 @@
 // Attributes of Tensor that describe it: shape, dtype, device, T, real, ...
+#include "aten/ops/copy_.h"
 #include "aten/ops/permute.h"
 #include "aten/ops/transpose.h"
 #include "python_bindings/csrc/binding.h"
+#include "python_bindings/csrc/convert.h"
 
 namespace treadle::python {
 namespace {
@@ -49,6 +51,17 @@ PyObject* named_operator(PyObject* self, void* name) {
     return new_ref(self);
   });
 }
+// Writes to the part in place: x.real = v.
+int set_part(PyObject* self, PyObject* value, void* name) {
+  return guarded([&]() -> int {
+    const char* const part = static_cast<const char*>(name);
+    check<ErrorKind::Type>(value != nullptr, part, ": expected a value, the attribute stays");
+    const Object view(named_operator(self, name));
+    const Tensor source = operand_tensor(part, value);
+    run([&] { aten::copy_(unwrap(view.get()), source); }, source);
+    return 0;
+  });
+}
 PyObject* adjoint(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     const Tensor& t = unwrap(self);
@@ -90,8 +103,8 @@ void add_properties(std::vector<PyGetSetDef>& properties) {
           property("mT", matrix_transposed, "The tensor with its last two dimensions exchanged."),
           {"H", adjoint, nullptr, "The conjugate transpose of a matrix.", nullptr},
           {"mH", matrix_adjoint, nullptr, "The conjugate of mT.", nullptr},
-          {"real", named_operator, nullptr, "The real part.", const_cast<char*>("real")},
-          {"imag", named_operator, nullptr, "The imaginary part.", const_cast<char*>("imag")},
+          {"real", named_operator, set_part, "The real part.", const_cast<char*>("real")},
+          {"imag", named_operator, set_part, "The imaginary part.", const_cast<char*>("imag")},
       });
 }
 

@@ -140,9 +140,12 @@ class CheckpointPickler(pickle._Pickler):
         name = STORAGE_NAMES[tensor.dtype]
         storage = self._reference(tensor.untyped_storage(), name, tensor.element_size())
         arguments = (storage, tensor.storage_offset(), *geometry, wants_grad, OrderedDict())
+        # Said only where it is so, as most readers expect.
+        bits = {"conj": tensor.is_conj(), "neg": tensor.is_neg()}
+        metadata = ({bit: True for bit, is_set in bits.items() if is_set},) if any(bits.values()) else ()
         if name == UNTYPED_NAME:
-            return _GLOBALS["_rebuild_tensor_v3"], (*arguments, tensor.dtype)
-        return _GLOBALS["_rebuild_tensor_v2"], arguments
+            return _GLOBALS["_rebuild_tensor_v3"], (*arguments, tensor.dtype, *metadata)
+        return _GLOBALS["_rebuild_tensor_v2"], (*arguments, *metadata)
 
     def _reference(self, storage: Any, name: str, element_size: int) -> _StorageReference:
         if name == UNTYPED_NAME:
