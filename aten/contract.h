@@ -46,6 +46,13 @@ constexpr bool has_dtype(uint32_t row, ScalarType dtype) {
   return (row >> static_cast<uint32_t>(dtype) & 1) != 0;
 }
 
+// The same of an operator without kernels, where what it is made of decides about the complex types
+// that only store.
+constexpr bool admits(uint32_t row, ScalarType dtype) {
+  return has_dtype(row, dtype) ||
+         (is_stored(dtype) && is_complex(dtype) && has_dtype(row, ScalarType::Complex64));
+}
+
 // An argument's value as messages show it: texts in quotes.
 template <class T>
 std::string shown(const T& value) {

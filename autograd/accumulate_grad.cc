@@ -48,7 +48,9 @@ bool is_laid_out(const Tensor& grad, const Tensor& t) {
 // else a copy that does. So `t.grad.view(-1)` works where `t.view(-1)` does.
 Tensor as_gradient_of(const Tensor& t, Tensor& grad) {
   if (is_laid_out(grad, t)) {
-    return !grad_enabled() && is_sole_owner(grad) ? std::move(grad) : aten::clone(grad);
+    // Optimisers look at the memory of gradients: what is conjugated when it is read is copied.
+    const bool is_lazy = grad.impl()->is_conj() || grad.impl()->is_neg();
+    return !grad_enabled() && !is_lazy && is_sole_owner(grad) ? std::move(grad) : aten::clone(grad);
   }
   const DimVector strides =
       shape::is_dense(t) ? DimVector(t.strides()) : contiguous_strides(t.sizes());

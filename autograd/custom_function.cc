@@ -26,6 +26,15 @@ size_t edge_of(const Node& node, const Tensor& t) {
   return i;
 }
 
+bool made_by(const AutogradMeta& meta, const Node& node) {
+  const std::lock_guard lock(meta.lock);
+  return meta.grad_fn.get() == &node;
+}
+void set_output_number(AutogradMeta& meta, uint32_t number) {
+  const std::lock_guard lock(meta.lock);
+  meta.output_nr = number;
+}
+
 bool is_recorded(const Node& node) {
   return std::any_of(node.edges().begin(), node.edges().end(),
                      [](const Edge& e) { return e.valid(); });
@@ -93,7 +102,10 @@ std::vector<Tensor> finish_function(FunctionNode* node, TensorList inputs,
                             : output);
       continue;
     }
-    if (is_dirty) {
+    // Given back twice, a tensor has the gradient of the last place alone.
+    if (AutogradMeta* meta = meta_of(output); meta && made_by(*meta, *node)) {
+      set_output_number(*meta, node->add_input(output));
+    } else if (is_dirty) {
       check_in_place(node->name().c_str(), output, true);
       check<ErrorKind::Runtime>(
           !view_of(output) || outputs.size() == 1, node->name(),
@@ -106,6 +118,10 @@ std::vector<Tensor> finish_function(FunctionNode* node, TensorList inputs,
           ViewCreation::CustomFunction);
       set_history(output, owner);
     } else {
+      if (ViewMeta* view = view_of(output)) {
+        view->creation =
+            outputs.size() > 1 ? ViewCreation::MultiOutput : ViewCreation::CustomFunction;
+      }
       set_history(output, owner);
     }
     results.push_back(output);

@@ -41,7 +41,7 @@ struct AutogradMeta : AutogradMetaBase {
 };
 
 // How a view came to be, which decides whether it may be changed in place.
-enum class ViewCreation : uint8_t { Normal, NoGrad, MultiOutput, CustomFunction };
+enum class ViewCreation : uint8_t { Normal, NoGrad, Inference, MultiOutput, CustomFunction };
 
 struct ViewMeta final : AutogradMeta {
   ViewMeta(Tensor base, ViewCreation creation, uint32_t base_history)

@@ -7,8 +7,10 @@
 #include "aten/ops/as_strided.h"
 #include "aten/ops/as_strided_backward.h"
 #include "aten/ops/clone.h"
+#include "aten/ops/conj.h"
 #include "aten/ops/copy_.h"
 #include "aten/ops/fill_.h"
+#include "aten/ops/neg.h"
 #include "autograd/visit.h"
 
 namespace treadle::autograd {
@@ -21,30 +23,48 @@ struct Geometry {
       : sizes(t.sizes()), strides(t.strides()), offset(t.storage_offset()) {}
 };
 
+// What the values of a view are beside those of its base at the same places: their own inverse, and
+// of their gradients, too.
+class Turn {
+ public:
+  Turn(const Tensor& base, const Tensor& view)
+      : conjugated_(base.impl()->is_conj() != view.impl()->is_conj()),
+        negated_(base.impl()->is_neg() != view.impl()->is_neg()) {}
+  Tensor operator()(Tensor t) const {
+    if (conjugated_) t = aten::conj(t);
+    return negated_ ? aten::neg(t) : t;
+  }
+
+ private:
+  bool conjugated_, negated_;
+};
+
 bool any_negative(IntList strides) {
   return std::any_of(strides.begin(), strides.end(), [](int64_t s) { return s < 0; });
 }
 
 class AsStridedBackward final : public Node {
  public:
-  AsStridedBackward(const Tensor& base, const Tensor& view) : base_(base), view_(view) {
+  AsStridedBackward(const Tensor& base, const Tensor& view)
+      : base_(base), view_(view), turn_(base, view) {
     add_edge(gradient_edge(base));
   }
   Grads apply(Grads&& grads) override {
     if (!grads[0].defined() || !should_compute(0)) return Grads(1);
-    return {aten::as_strided_backward(grads[0], base_.sizes, base_.strides, view_.sizes,
+    return {aten::as_strided_backward(turn_(grads[0]), base_.sizes, base_.strides, view_.sizes,
                                       view_.strides, view_.offset - base_.offset)};
   }
   std::string name() const override { return "AsStridedBackward0"; }
 
  private:
   Geometry base_, view_;
+  Turn turn_;
 };
 
 class CopySlices final : public Node {
  public:
   CopySlices(const Tensor& base, const Tensor& view, NodePtr node, size_t self)
-      : base_(base), view_(view), self_(self), node_(std::move(node)) {
+      : base_(base), view_(view), turn_(base, view), self_(self), node_(std::move(node)) {
     add_edge(gradient_edge(base));
     for (size_t i = 0; i < node_->num_outputs(); ++i) {
       if (i != self_) add_edge(node_->edge(i));
@@ -65,7 +85,7 @@ class CopySlices final : public Node {
     grads[0].reset();
     const Tensor slice =
         aten::as_strided(whole, view_.sizes, view_.strides, view_.offset - base_.offset);
-    Grads inner = apply_inner(*node, aten::clone(slice));
+    Grads inner = apply_inner(*node, aten::clone(turn_(slice)));
     for (size_t i = 0, at = 1; i < inner.size() && at < out.size(); ++i) {
       if (i == self_) continue;
       if (should_compute(at)) out[at] = std::move(inner[i]);
@@ -73,7 +93,7 @@ class CopySlices final : public Node {
     }
     if (should_compute(0)) {
       if (self_ < inner.size() && inner[self_].defined())
-        aten::copy_(slice, inner[self_]);
+        aten::copy_(slice, turn_(inner[self_]));
       else
         aten::fill_(slice, 0);
       out[0] = whole;
@@ -114,6 +134,7 @@ class CopySlices final : public Node {
   }
 
   Geometry base_, view_;
+  Turn turn_;
   size_t self_;  // which edge of the node is the view's
   NodePtr node_;
   mutable SpinLock lock_;
@@ -128,6 +149,10 @@ const char* forbidden(ViewCreation creation) {
       return "A view was created in no_grad mode and is being modified inplace with grad mode "
              "enabled; do both inside the "
              "no_grad block or both outside";
+    case ViewCreation::Inference:
+      return "A view was created in inference mode and is being modified inplace in normal mode; "
+             "do "
+             "both inside the inference_mode block or both outside";
     case ViewCreation::MultiOutput:
       return "This view is the output of a function that returns multiple views; such functions do "
              "not allow the output views "
@@ -142,13 +167,21 @@ const char* forbidden(ViewCreation creation) {
 
 }  // namespace
 
+namespace {
+
+ViewCreation mode_of_creation() {
+  if (inference_enabled()) return ViewCreation::Inference;
+  return grad_enabled() ? ViewCreation::Normal : ViewCreation::NoGrad;
+}
+
+}  // namespace
+
 Tensor as_view(const Tensor& self, Tensor view, ViewCreation creation) {
   // A view operator that had nothing to do.
   if (view.is_same(self))
     view = alias_with_geometry(self, self.sizes(), self.strides(), self.storage_offset());
   if (self.impl()->is_inference()) return view;
-  if (creation == ViewCreation::Normal && (!grad_enabled() || inference_enabled()))
-    creation = ViewCreation::NoGrad;
+  if (creation == ViewCreation::Normal) creation = mode_of_creation();
   Tensor base = self;
   if (const ViewMeta* parent = view_of(self)) {
     base = parent->base;
@@ -163,12 +196,14 @@ Tensor as_view(const Tensor& self, Tensor view, ViewCreation creation) {
 }
 
 std::vector<Tensor> as_views(const Tensor& self, std::vector<Tensor> views) {
+  const ViewCreation mode = mode_of_creation();
+  const ViewCreation creation = mode == ViewCreation::Normal ? ViewCreation::MultiOutput : mode;
   for (Tensor& view : views) {
     // Already a view where it was composed of other view operators.
     if (ViewMeta* meta = view_of(view))
-      meta->creation = ViewCreation::MultiOutput;
+      meta->creation = creation;
     else
-      view = as_view(self, std::move(view), ViewCreation::MultiOutput);
+      view = as_view(self, std::move(view), creation);
   }
   return views;
 }
@@ -190,13 +225,21 @@ NodePtr copy_slices(const Tensor& base, const Tensor& view, NodePtr node, size_t
   return make_intrusive<CopySlices>(base, view, std::move(node), self);
 }
 
+void require_mode(const char* op, const Tensor& written) {
+  check<ErrorKind::Runtime>(
+      !written.defined() || !written.impl()->is_inference() || inference_enabled(), op,
+      ": inplace update to an inference tensor outside inference mode is not allowed; make a "
+      "normal tensor with clone() first");
+}
+
 void check_in_place(const char* op, const Tensor& self, bool recorded) {
-  check<ErrorKind::Runtime>(!self.impl()->is_inference() || inference_enabled(), op,
-                            ": inplace update to an inference tensor outside inference mode is not "
-                            "allowed; make a normal tensor "
-                            "with clone() first");
-  if (!recorded) return;
-  if (const ViewMeta* view = view_of(self)) {
+  require_mode(op, self);
+  const ViewMeta* view = view_of(self);
+  // A view whose base requires grad is part of its history, whether it requires grad itself or was
+  // made where nothing is recorded, or before the base came to require it.
+  if (!recorded && !(view && grad_enabled() && !inference_enabled() && view->base.requires_grad()))
+    return;
+  if (view) {
     if (const char* why = forbidden(view->creation)) fail<ErrorKind::Runtime>(op, ": ", why);
     check<ErrorKind::NotImplemented>(
         self.dtype() == view->base.dtype() && !any_negative(view->base.strides()), op,

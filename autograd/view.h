@@ -18,6 +18,11 @@ void check_in_place(const char* op, const Tensor& self, bool recorded);
 inline void check_in_place(const char* op, TensorList written, bool recorded) {
   for (const Tensor& self : written) check_in_place(op, self, recorded);
 }
+// RuntimeError when `written` is an inference tensor and the mode is off.
+void require_mode(const char* op, const Tensor& written);
+inline void require_mode(const char* op, TensorList written) {
+  for (const Tensor& t : written) require_mode(op, t);
+}
 // Raises RuntimeError when an argument of an out= form requires grad.
 [[noreturn]] void reject_out(const char* op);
 

@@ -434,9 +434,8 @@ def _style(e: Entry, form: Form) -> Optional[str]:
             if _is_differentiable(e) and any(a.type.base == "Tensor" for a in e.args)
             else None
         )
-    lists = any(r.type.base == "Tensor" and r.type.list and r.type.aliases for r in e.returns)
     formulas = e.derivative is not None and bool(e.derivative.formulas)
-    if lists and not formulas:
+    if cpp.returns_views(e) and not formulas:
         return "views"
     if e.kind == "view":
         return "view" if _is_differentiable(e) else None

@@ -133,7 +133,7 @@ def _dtype_lines(e: Entry, name: str) -> list[str]:
 
     def line(guard: str, subject: str, dtype: str) -> str:
         refused = f'contract::wrong_dtype({name}, "{subject}", "{row_text}", {dtype})'
-        return f"if ({guard}!contract::has_dtype(0x{mask:x}u, {dtype})) [[unlikely]] {refused};"
+        return f"if ({guard}!contract::admits(0x{mask:x}u, {dtype})) [[unlikely]] {refused};"
 
     a = e.arg(e.dtype_of)
     n = cpp_name(a.name)

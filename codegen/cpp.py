@@ -48,8 +48,8 @@ LOCALS = frozenset(
     "has_edge input_grads kept_for_backward kernel kernel_or_boxed make_intrusive name names "
     "nested no_kernel none object op or_zeros out parts pointwise pointwise_inplace pointwise_out "
     "put rebase_history rebase_undifferentiable recorded records reduce reduce_out reject_out "
-    "require_tensors result results returned run set_history should_compute size_at spec "
-    "with_requires_grad wrap".split()
+    "require_mode require_tensors result results returned run set_history should_compute size_at "
+    "spec with_requires_grad wrap".split()
 )
 
 
@@ -646,6 +646,11 @@ REDUCE_PROMOTE = {"common": "Same", "none": "Same", "sum": "Sum", "float": "Floa
 def promote_enumerator(e: Entry) -> str:
     table = PROMOTE if e.kind == "pointwise" else REDUCE_PROMOTE
     return table[e.promote or "common"]
+
+
+def returns_views(e: Entry) -> bool:
+    """Whether the entry makes several views of an argument."""
+    return any(r.type.base == "Tensor" and r.type.list and r.type.aliases for r in e.returns)
 
 
 def has_cpu_kernels(e: Entry) -> bool:

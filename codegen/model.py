@@ -140,6 +140,7 @@ class Entry:
     variants: tuple[str, ...]
     python_module: Optional[str]
     tags: tuple[str, ...]
+    moves: tuple[str, ...]  # arguments whose elements are moved without a look at them
     kind: str
     args: tuple[Arg, ...]
     returns: tuple[Return, ...]
@@ -286,6 +287,7 @@ def _entry(j: Mapping[str, Any]) -> Entry:
         variants=tuple(j["variants"]),
         python_module=j.get("python_module"),
         tags=tuple(j.get("tags", ())),
+        moves=tuple(j.get("moves", ())),
         kind=j["kind"],
         args=tuple(
             Arg(a["name"], _type(a["type"]), default(a["default"]), a["kwarg_only"])

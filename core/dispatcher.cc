@@ -42,6 +42,9 @@ using RowKey = std::tuple<KernelTable*, DeviceType, Layout>;
 struct LayerFallback {
   BoxedKernel kernel = nullptr;
   const KernelPlace* place = nullptr;
+  bool kernels_only = false;
+
+  bool wraps(const Operator& op) const { return kernel && !(kernels_only && op.info().data_free); }
 };
 
 // "aten/cpu/gather.cc:12"; what is no file has no line.
@@ -173,7 +176,7 @@ void Dispatcher::add_operator(Operator& op) {
   state_->is_sorted = false;
   for (int l = 0; l < kNumLayers; ++l) {
     const LayerFallback& fallback = state_->layer_fallbacks[static_cast<size_t>(l)];
-    if (fallback.kernel)
+    if (fallback.wraps(op))
       op.set_layer(static_cast<Layer>(l), nullptr, fallback.kernel, *fallback.place);
   }
 }
@@ -305,7 +308,8 @@ BoxedKernel Dispatcher::device_fallback(DeviceType device) const {
   return state_->device_fallbacks[static_cast<size_t>(device)].load(std::memory_order_acquire);
 }
 
-void Dispatcher::register_layer_fallback(Layer layer, BoxedKernel kernel, KernelPlace place) {
+void Dispatcher::register_layer_fallback(Layer layer, BoxedKernel kernel, KernelPlace place,
+                                         bool kernels_only) {
   const std::lock_guard lock(state_->mutex);
   LayerFallback& fallback = state_->layer_fallbacks[static_cast<size_t>(layer)];
   if (fallback.kernel) {
@@ -314,8 +318,10 @@ void Dispatcher::register_layer_fallback(Layer layer, BoxedKernel kernel, Kernel
                              place_text(*fallback.place));
   }
   place.source = KernelSource::Fallback;
-  fallback = {kernel, state_->keep(place)};
-  for (Operator* op : state_->sorted) op->set_layer(layer, nullptr, kernel, *fallback.place);
+  fallback = {kernel, state_->keep(place), kernels_only};
+  for (Operator* op : state_->sorted) {
+    if (fallback.wraps(*op)) op->set_layer(layer, nullptr, kernel, *fallback.place);
+  }
 }
 
 void Dispatcher::record_registration_error(std::string message) {

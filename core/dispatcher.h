@@ -45,8 +45,10 @@ class Dispatcher {
   // For every operator without a kernel of the device's own.
   void register_device_fallback(DeviceType device, BoxedKernel kernel, KernelPlace place);
   void deregister_device_fallback(DeviceType device);
-  // Wraps every operator's call on a layer.
-  void register_layer_fallback(Layer layer, BoxedKernel kernel, KernelPlace place);
+  // Wraps every operator's call on a layer, or that of each which has kernels: not views, nor what
+  // is made of others.
+  void register_layer_fallback(Layer layer, BoxedKernel kernel, KernelPlace place,
+                               bool kernels_only = false);
 
   // Text: one line per cell: "aten::add.Tensor  cpu strided float32  generated
   // native_functions.yaml:12".

@@ -19,7 +19,10 @@ enum class Layer : uint8_t {
   Profiler = 1,
   Autocast = 2,
   Functional = 3,
-  Autograd = 4
+  Autograd = 4,
+  // Tensors whose bytes kernels would misread: conjugated or negated lazily, or of a type that only
+  // stores. Kernels are given others in their place (aten/resolve.cc).
+  Resolve = 5
 };
 inline constexpr int kNumLayers = 8;
 using LayerMask = uint8_t;

@@ -1,5 +1,6 @@
 // MathSwitches: what a program lets the libraries of devices do with float32 numbers, and how they
-// choose among their algorithms. Read by backends at each call; the CPU's kernels have one way.
+// choose among their algorithms. Read by backends at each call; the CPU's kernels have one way. And
+// whether new memory holds known values.
 #pragma once
 
 #include <atomic>
@@ -19,6 +20,8 @@ struct MathSwitches {
   std::atomic<int64_t> convolution_candidates{10};
   // No choice may depend on how long something took.
   std::atomic<bool> convolution_deterministic{false};
+  // empty() and its kin fill what they make: with NaN, the largest integer, or True.
+  std::atomic<bool> fills_new_memory{false};
 };
 
 // Those of the process.

@@ -147,6 +147,7 @@ void no_kernel(const Operator& op, Device device, Layout layout, ScalarType dtyp
 }
 
 BoxedKernel find_boxed(const Operator& op, Device device, Layout layout, ScalarType dtype) {
+  if (is_stored(dtype)) return nullptr;
   const size_t t = static_cast<size_t>(dtype);
   if (op.has_table()) {
     if (const KernelRow* row = op.table().row(device.type, layout)) {

@@ -62,7 +62,7 @@ class KernelTable {
 
   void* find(Device device, Layout layout, ScalarType dtype) const {
     const KernelRow* row = this->row(device.type, layout);
-    return row ? row->kernels[static_cast<size_t>(dtype)] : nullptr;
+    return row && !is_stored(dtype) ? row->kernels[static_cast<size_t>(dtype)] : nullptr;
   }
   const KernelRow* row(DeviceType device, Layout layout) const {
     const size_t d = static_cast<size_t>(device);
@@ -105,6 +105,9 @@ struct OperatorInfo {
   const char* expression;     // pointwise or reduce expression as text, or ""
   const char* kernel_signature;
   bool data_free;  // views and composites: no kernel table needed
+  // Names of arguments whose elements the operator moves without a look at them, "self src": these
+  // may be of a type that only stores.
+  const char* moves;
 
   int line() const { return *line_place; }
 };

@@ -10,9 +10,34 @@
 namespace treadle {
 namespace {
 
-constexpr std::array<std::string_view, kNumScalarTypes> kNames = {
-    "bool",  "uint8",   "uint16",   "uint32",  "uint64",  "int8",      "int16",     "int32",
-    "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"};
+constexpr std::array<std::string_view, kNumDtypes> kNames = {"bool",
+                                                             "uint8",
+                                                             "uint16",
+                                                             "uint32",
+                                                             "uint64",
+                                                             "int8",
+                                                             "int16",
+                                                             "int32",
+                                                             "int64",
+                                                             "float16",
+                                                             "bfloat16",
+                                                             "float32",
+                                                             "float64",
+                                                             "complex64",
+                                                             "complex128",
+                                                             "float8_e4m3fn",
+                                                             "float8_e5m2",
+                                                             "float8_e4m3fnuz",
+                                                             "float8_e5m2fnuz",
+                                                             "float8_e8m0fnu",
+                                                             "float4_e2m1fn_x2",
+                                                             "complex32",
+                                                             "bcomplex32",
+                                                             "qint8",
+                                                             "quint8",
+                                                             "qint32",
+                                                             "quint4x2",
+                                                             "quint2x4"};
 
 // Other names that PyTorch and NumPy know the types by.
 struct Alias {
@@ -24,10 +49,11 @@ constexpr Alias kAliases[] = {
     {"double", ScalarType::Float64},   {"short", ScalarType::Int16},
     {"int", ScalarType::Int32},        {"long", ScalarType::Int64},
     {"cfloat", ScalarType::Complex64}, {"cdouble", ScalarType::Complex128},
+    {"chalf", ScalarType::Complex32},
 };
 
 // Where two dtypes have no common one.
-constexpr auto kNoCommon = static_cast<ScalarType>(kNumScalarTypes);
+constexpr auto kNoCommon = static_cast<ScalarType>(kNumDtypes);
 
 constexpr ScalarType promote(ScalarType a, ScalarType b) {
   if (a == b) return a;
@@ -56,12 +82,26 @@ constexpr auto kPromotion = [] {
   return table;
 }();
 
+// Types that only store meet no other type, but for the complex ones, which are computed in
+// complex64.
+ScalarType promote_stored(ScalarType a, ScalarType b) {
+  if (a == b) return a;
+  if (is_stored(a) && is_stored(b))
+    return is_complex(a) && is_complex(b) ? ScalarType::Complex64 : kNoCommon;
+  const ScalarType stored = is_stored(a) ? a : b, other = is_stored(a) ? b : a;
+  if (!is_complex(stored)) return kNoCommon;
+  if (is_integral(other, true) || other == to_real(stored)) return stored;
+  return promote_types(ScalarType::Complex64, other);
+}
+
 std::atomic<ScalarType> g_default_dtype{ScalarType::Float32};
 
 }  // namespace
 
 ScalarType promote_types(ScalarType a, ScalarType b) {
-  const ScalarType common = kPromotion[static_cast<size_t>(a)][static_cast<size_t>(b)];
+  const ScalarType common = is_stored(a) || is_stored(b)
+                                ? promote_stored(a, b)
+                                : kPromotion[static_cast<size_t>(a)][static_cast<size_t>(b)];
   check<ErrorKind::Type>(common != kNoCommon, "expected dtypes with a common one, got ", name_of(a),
                          " and ", name_of(b), "; cast one of them first, with .to()");
   return common;
@@ -98,7 +138,8 @@ ScalarType scalar_type_from_name(std::string_view name) {
 ScalarType default_dtype() { return g_default_dtype.load(std::memory_order_relaxed); }
 
 void set_default_dtype(ScalarType t) {
-  check<ErrorKind::Type>(is_floating(t), "set_default_dtype: expected a floating dtype, got ", t);
+  check<ErrorKind::Type>(is_floating(t) && !is_stored(t),
+                         "set_default_dtype: expected a floating dtype, got ", t);
   g_default_dtype.store(t, std::memory_order_relaxed);
 }
 

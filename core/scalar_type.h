@@ -32,9 +32,24 @@ enum class ScalarType : uint8_t {
   Float64,
   Complex64,
   Complex128,
+  // Types that only store, see is_stored(). The C interface for plug-ins numbers those above alone.
+  Float8_e4m3fn,
+  Float8_e5m2,
+  Float8_e4m3fnuz,
+  Float8_e5m2fnuz,
+  Float8_e8m0fnu,
+  Float4_e2m1fn_x2,
+  Complex32,
+  BComplex32,
+  QInt8,
+  QUInt8,
+  QInt32,
+  QUInt4x2,
+  QUInt2x4,
 };
-inline constexpr int kNumScalarTypes = 15;
-inline constexpr int kMaxScalarTypes = 24;  // width of a kernel table's row; room for types to come
+inline constexpr int kNumScalarTypes = 15;  // those that kernels know
+inline constexpr int kMaxScalarTypes = 16;  // width of a kernel table's row
+inline constexpr int kNumDtypes = 28;       // all
 
 // The value of an element in memory. Written as another dtype, or by nobody yet, memory holds other
 // bytes than a bool's: what is not 0 is true.
@@ -223,27 +238,40 @@ struct RealType<std::complex<T>> {
 template <class T>
 using real_type = typename RealType<T>::type;
 
-inline constexpr std::array<uint8_t, kMaxScalarTypes> kItemSize = {1, 1, 2, 4, 8, 1, 2, 4,
-                                                                   8, 2, 2, 4, 8, 8, 16};
+inline constexpr std::array<uint8_t, kNumDtypes> kItemSize = {
+    1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 1, 1, 1, 1, 1, 1, 4, 4, 1, 1, 4, 1, 1};
 constexpr int64_t item_size(ScalarType t) { return kItemSize[static_cast<size_t>(t)]; }
 
+// Types that tensors hold and convert, but that no kernel computes in. Layer::Resolve stands
+// between a tensor of such a type and the kernels.
+constexpr bool is_stored(ScalarType t) { return t > ScalarType::Complex128; }
+// Names of types whose tensors need a scale, too: there are none here.
+constexpr bool is_quantized(ScalarType t) { return t >= ScalarType::QInt8; }
 constexpr bool is_complex(ScalarType t) {
-  return t == ScalarType::Complex64 || t == ScalarType::Complex128;
+  return t == ScalarType::Complex64 || t == ScalarType::Complex128 || t == ScalarType::Complex32 ||
+         t == ScalarType::BComplex32;
 }
 constexpr bool is_floating(ScalarType t) {
-  return t >= ScalarType::Float16 && t <= ScalarType::Float64;
+  return (t >= ScalarType::Float16 && t <= ScalarType::Float64) ||
+         (t >= ScalarType::Float8_e4m3fn && t <= ScalarType::Float4_e2m1fn_x2);
 }
 // bool counts as integral only where `with_bool`.
 constexpr bool is_integral(ScalarType t, bool with_bool) {
   return (t >= ScalarType::UInt8 && t <= ScalarType::Int64) || (with_bool && t == ScalarType::Bool);
 }
-constexpr bool is_signed(ScalarType t) { return t >= ScalarType::Int8; }
+constexpr bool is_signed(ScalarType t) {
+  return t >= ScalarType::Int8 && t != ScalarType::Float8_e8m0fnu && t != ScalarType::QUInt8 &&
+         t < ScalarType::QUInt4x2;
+}
 // The real type of a complex type (complex64 -> float32); any other type itself.
 constexpr ScalarType to_real(ScalarType t) {
   return t == ScalarType::Complex64    ? ScalarType::Float32
          : t == ScalarType::Complex128 ? ScalarType::Float64
+         : t == ScalarType::Complex32  ? ScalarType::Float16
+         : t == ScalarType::BComplex32 ? ScalarType::BFloat16
                                        : t;
 }
+// The complex type to compute in.
 constexpr ScalarType to_complex(ScalarType t) {
   return t == ScalarType::Float64 || t == ScalarType::Complex128 ? ScalarType::Complex128
                                                                  : ScalarType::Complex64;

@@ -25,9 +25,11 @@ Device place_for(ScalarType dtype, Device device) {
   if (device.is_cpu() || device.is_meta()) {
     device.index = -1;
   } else if (const Backend* const backend = backend_of(device.type)) {
-    check<ErrorKind::Type>(backend->facts().dtypes >> static_cast<int>(dtype) & 1,
-                           "expected a dtype that tensors on ", name_of(device.type),
-                           " may have, got ", name_of(dtype));
+    // Where a type only stores, a device needs to move bytes.
+    check<ErrorKind::Type>(
+        is_stored(dtype) || (backend->facts().dtypes >> static_cast<int>(dtype) & 1),
+        "expected a dtype that tensors on ", name_of(device.type), " may have, got ",
+        name_of(dtype));
   }
   return device;
 }
@@ -66,6 +68,18 @@ int64_t elements_in(const StorageImpl& storage, int64_t item) {
 
 }  // namespace
 
+// Those of inference tensors pass autograd, so that in-place changes outside the mode are noticed.
+LayerMask TensorImpl::first_layers() const {
+  LayerMask layers = inference_ ? layer_bit(Layer::Autograd) : LayerMask{0};
+  if (is_stored(dtype_)) [[unlikely]] {
+    check<ErrorKind::NotImplemented>(!is_quantized(dtype_),
+                                     "expected a dtype that tensors may have, got ", dtype_,
+                                     ": there are no quantized tensors");
+    layers |= layer_bit(Layer::Resolve);
+  }
+  return layers;
+}
+
 TensorImpl::TensorImpl(Storage storage, ScalarType dtype, IntList sizes)
     : storage_(std::move(storage)), dtype_(dtype), device_(storage_->device()) {
   const size_t rank = sizes.size();
@@ -82,7 +96,7 @@ TensorImpl::TensorImpl(Storage storage, ScalarType dtype, IntList sizes)
   }
   numel_ = numel;
   inference_ = inference_enabled();
-  set_layer(Layer::Autograd, inference_);  // so that in-place changes outside the mode are noticed
+  layers_ = first_layers();
 }
 
 TensorImpl::TensorImpl(Storage storage, ScalarType dtype, IntList sizes, IntList strides,
@@ -95,7 +109,7 @@ TensorImpl::TensorImpl(Storage storage, ScalarType dtype, IntList sizes, IntList
       device_(storage_->device()) {
   refresh();
   inference_ = inference_enabled();
-  set_layer(Layer::Autograd, inference_);  // so that in-place changes outside the mode are noticed
+  layers_ = first_layers();
 }
 
 TensorImpl::~TensorImpl() = default;
@@ -215,7 +229,11 @@ Tensor alias_as(const Tensor& base, ScalarType dtype, IntList sizes, IntList str
 }
 
 Tensor alias_with_geometry(const Tensor& base, IntList sizes, IntList strides, int64_t offset) {
-  return alias_as(base, base.dtype(), sizes, strides, offset);
+  Tensor view = alias_as(base, base.dtype(), sizes, strides, offset);
+  const TensorImpl& impl = *base.impl();
+  if (impl.is_conj() || impl.is_neg()) [[unlikely]]
+    view.impl()->set_lazy(impl.is_conj(), impl.is_neg());
+  return view;
 }
 
 int64_t checked_numel(IntList sizes, int64_t item) {

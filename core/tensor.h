@@ -80,6 +80,17 @@ class TensorImpl : public RefCounted {
     storage_ = std::move(storage);
     dtype_ = dtype;
     device_ = storage_->device();
+    refresh_resolve();
+  }
+
+  // Whether the values are the conjugates, and whether they are the negatives, of those that the
+  // bytes say. Kernels never see such a tensor: Layer::Resolve.
+  bool is_conj() const { return conjugated_; }
+  bool is_neg() const { return negated_; }
+  void set_lazy(bool conjugated, bool negated) {
+    conjugated_ = conjugated;
+    negated_ = negated;
+    refresh_resolve();
   }
 
   // How often the values were written in place; views share the count with their base.
@@ -114,6 +125,10 @@ class TensorImpl : public RefCounted {
 
  private:
   void refresh();  // numel_ and contiguous_ from sizes_ and strides_
+  void refresh_resolve() {
+    set_layer(Layer::Resolve, is_stored(dtype_) || conjugated_ || negated_);
+  }
+  LayerMask first_layers() const;
   [[gnu::cold]] void require_inside() const;
 
   Storage storage_;
@@ -130,6 +145,8 @@ class TensorImpl : public RefCounted {
   bool contiguous_ = true;
   bool wrapped_number_ = false;
   bool inference_ = false;
+  bool conjugated_ = false;
+  bool negated_ = false;
 };
 
 class Tensor {
@@ -190,9 +207,10 @@ Tensor empty_cpu(IntList sizes, ScalarType dtype);
 Tensor empty_tensor(IntList sizes, ScalarType dtype, Device device);
 Tensor empty_strided_tensor(IntList sizes, IntList strides, ScalarType dtype, Device device);
 // A new tensor over the same storage, no autograd relation. Checks that the geometry stays inside
-// the storage: RuntimeError otherwise. Shares the version count.
+// the storage: RuntimeError otherwise. Shares the version count. Conjugated or negated lazily where
+// the base is.
 Tensor alias_with_geometry(const Tensor& base, IntList sizes, IntList strides, int64_t offset);
-// The same as elements of another dtype, in whose items strides and offset are counted.
+// The bytes as elements of another dtype, in whose items strides and offset are counted.
 Tensor alias_as(const Tensor& base, ScalarType dtype, IntList sizes, IntList strides,
                 int64_t offset);
 

@@ -4,6 +4,7 @@
 #include "aten/backend/generated.h"
 #include "aten/iterator/copy.h"
 #include "aten/iterator/overlap.h"
+#include "aten/resolve.h"
 #include "core/backend.h"
 
 namespace treadle {
@@ -68,6 +69,11 @@ void to_device(const Tensor& dst, const Tensor& src) {
 
 Tensor on_cpu(const Tensor& t) {
   if (t.is_cpu()) return t;
+  if (needs_resolving(t)) [[unlikely]] {
+    const Tensor copy = empty_cpu(t.sizes(), t.dtype());
+    copy_resolved(copy, t);
+    return copy;
+  }
   if (t.numel() == 0) return empty_cpu(t.sizes(), t.dtype());
   if (!t.is_contiguous()) {
     const Tensor together = gathered(t);
@@ -84,6 +90,8 @@ Tensor on_cpu(const Tensor& t) {
 
 void copy_between_devices(const Tensor& dst, const Tensor& src, bool non_blocking) {
   if (dst.numel() == 0) return;
+  if (needs_resolving(dst) || needs_resolving(src)) [[unlikely]]
+    return copy_resolved(dst, src);
   if (is_run(dst, src)) {
     if (overlap_of(dst, src) == Overlap::Full) return;
     if (overlap_of(dst, src) == Overlap::None) {

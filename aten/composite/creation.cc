@@ -1,5 +1,8 @@
 // Factories: new tensors of one value, or like another tensor.
 
+#include <limits>
+#include <utility>
+
 #include "aten/composite/factory_options.h"
 #include "aten/ops/_fill_.h"
 #include "aten/ops/copy_.h"
@@ -19,9 +22,24 @@
 #include "aten/ops/zeros.h"
 #include "aten/ops/zeros_like.h"
 #include "aten/shape/views.h"
+#include "core/math_switches.h"
 
 namespace treadle::composite {
 namespace {
+
+// What nobody has written yet holds, where the program asks for it (MathSwitches), a value that is
+// noticed.
+Tensor unwritten(Tensor t) {
+  if (!math_switches().fills_new_memory.load(std::memory_order_relaxed)) return t;
+  const int64_t held = static_cast<int64_t>(t.storage()->nbytes()) / t.element_size();
+  if (held == 0 || t.is_meta()) return t;
+  Scalar value(std::numeric_limits<double>::quiet_NaN());
+  visit_type(AllTypes(), t.dtype(), [&]<class T>() {
+    if constexpr (std::is_integral_v<T>) value = Scalar(std::numeric_limits<T>::max());
+  });
+  aten::_fill_(alias_as(t, t.dtype(), {held}, {1}, 0), value);
+  return fresh(std::move(t));
+}
 
 // A new tensor is dense, but not always contiguous.
 Tensor filled(const Tensor& t, const Scalar& value) {
@@ -37,8 +55,10 @@ Tensor empty(IntList size, OptDtype dtype, OptLayout layout, OptDevice device, O
   check<ErrorKind::Runtime>(memory_format != MemoryFormat::Preserve,
                             "empty: expected a memory format that has an order, got ",
                             MemoryFormat::Preserve);
-  if (!memory_format || *memory_format == MemoryFormat::Contiguous) return options.empty(size);
-  return options.empty_strided(size, shape::strides_in_format("empty", size, *memory_format));
+  if (!memory_format || *memory_format == MemoryFormat::Contiguous)
+    return unwritten(options.empty(size));
+  return unwritten(
+      options.empty_strided(size, shape::strides_in_format("empty", size, *memory_format)));
 }
 
 Tensor empty_like(const Tensor& self, OptDtype dtype, OptLayout layout, OptDevice device,
@@ -46,33 +66,34 @@ Tensor empty_like(const Tensor& self, OptDtype dtype, OptLayout layout, OptDevic
   const FactoryOptions options("empty_like", dtype, layout, device, pin_memory, self.dtype(),
                                self.device());
   const MemoryFormat format = memory_format.value_or(MemoryFormat::Preserve);
-  if (format == MemoryFormat::Contiguous) return options.empty(self.sizes());
+  if (format == MemoryFormat::Contiguous) return unwritten(options.empty(self.sizes()));
   if (format != MemoryFormat::Preserve) {
-    return options.empty_strided(self.sizes(),
-                                 shape::strides_in_format("empty_like", self.sizes(), format));
+    return unwritten(options.empty_strided(
+        self.sizes(), shape::strides_in_format("empty_like", self.sizes(), format)));
   }
-  if (self.is_contiguous()) return options.empty(self.sizes());
-  if (shape::is_dense(self)) return options.empty_strided(self.sizes(), self.strides());
-  return options.empty(self.sizes());
+  if (self.is_contiguous()) return unwritten(options.empty(self.sizes()));
+  if (shape::is_dense(self)) return unwritten(options.empty_strided(self.sizes(), self.strides()));
+  return unwritten(options.empty(self.sizes()));
 }
 
 Tensor empty_strided(IntList size, IntList stride, OptDtype dtype, OptLayout layout,
                      OptDevice device, OptBool pin_memory) {
   const FactoryOptions options("empty_strided", dtype, layout, device, pin_memory, default_dtype());
-  return options.empty_strided(size, stride);
+  return unwritten(options.empty_strided(size, stride));
 }
 
 Tensor new_empty(const Tensor& self, IntList size, OptDtype dtype, OptLayout layout,
                  OptDevice device, OptBool pin_memory) {
-  return FactoryOptions("new_empty", dtype, layout, device, pin_memory, self.dtype(), self.device())
-      .empty(size);
+  return unwritten(
+      FactoryOptions("new_empty", dtype, layout, device, pin_memory, self.dtype(), self.device())
+          .empty(size));
 }
 
 Tensor new_empty_strided(const Tensor& self, IntList size, IntList stride, OptDtype dtype,
                          OptLayout layout, OptDevice device, OptBool pin_memory) {
   const FactoryOptions options("new_empty_strided", dtype, layout, device, pin_memory, self.dtype(),
                                self.device());
-  return options.empty_strided(size, stride);
+  return unwritten(options.empty_strided(size, stride));
 }
 
 Tensor new_full(const Tensor& self, IntList size, const Scalar& fill_value, OptDtype dtype,
@@ -128,7 +149,7 @@ Tensor scalar_tensor(const Scalar& s, OptDtype dtype, OptLayout layout, OptDevic
   const FactoryOptions options("scalar_tensor", dtype, layout, device, pin_memory,
                                s.is_complex() ? s.type() : default_dtype());
   const Tensor t = options.empty({});
-  if (!t.is_cpu()) return fresh(aten::_fill_(t, s));
+  if (!t.is_cpu() || is_stored(t.dtype())) return fresh(aten::_fill_(t, s));
   visit_type(AllTypes(), t.dtype(),
              [&]<class T>() { *t.data_as<T>() = s.checked_to<T>("scalar_tensor"); });
   return t;

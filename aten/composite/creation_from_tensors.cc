@@ -5,6 +5,7 @@
 #include "aten/ops/_linear_.h"
 #include "aten/ops/copy.h"
 #include "aten/ops/copy_.h"
+#include "aten/ops/empty.h"
 #include "aten/ops/empty_like.h"
 #include "aten/ops/empty_permuted.h"
 #include "aten/ops/item.h"
@@ -93,7 +94,7 @@ Tensor empty_permuted(IntList size, IntList physical_layout, OptDtype dtype, Opt
     physical.push_back(size[order[i]]);
     back[order[i]] = static_cast<int64_t>(i);
   }
-  return aten::permute(options.empty(physical), back);
+  return aten::permute(aten::empty(physical, options.dtype, std::nullopt, options.device), back);
 }
 
 Tensor copy(const Tensor& self, const Tensor& src, bool non_blocking) {

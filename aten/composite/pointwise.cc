@@ -18,6 +18,7 @@
 #include "aten/ops/clip.h"
 #include "aten/ops/clone.h"
 #include "aten/ops/conj.h"
+#include "aten/ops/_conj.h"
 #include "aten/ops/conj_physical.h"
 #include "aten/ops/deg2rad.h"
 #include "aten/ops/div.h"
@@ -145,7 +146,7 @@ Tensor float_power(const Tensor& self, const Scalar& exponent) {
                    exponent);
 }
 
-Tensor conj(const Tensor& self) { return self.is_complex() ? aten::conj_physical(self) : self; }
+Tensor conj(const Tensor& self) { return self.is_complex() ? aten::_conj(self) : self; }
 Tensor positive(const Tensor& self) { return self; }
 Tensor deg2rad(const Tensor& self) { return aten::mul(self, Scalar(std::numbers::pi / 180)); }
 Tensor rad2deg(const Tensor& self) { return aten::mul(self, Scalar(180 / std::numbers::pi)); }

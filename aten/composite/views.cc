@@ -5,6 +5,8 @@
 
 #include "aten/composite/named_errors.h"
 #include "aten/ops/_as_strided.h"
+#include "aten/ops/_conj.h"
+#include "aten/ops/_neg_view.h"
 #include "aten/ops/alias.h"
 #include "aten/ops/detach.h"
 #include "aten/ops/diagonal.h"
@@ -33,6 +35,12 @@ using shape::ViewGeometry;
 
 Tensor same_geometry(const Tensor& self) {
   return alias_with_geometry(self, self.sizes(), self.strides(), self.storage_offset());
+}
+
+// Bits that say what is to be done with the values when they are read.
+Tensor with_bits(Tensor view, bool conjugated, bool negated) {
+  view.impl()->set_lazy(conjugated, negated);
+  return view;
 }
 
 Tensor squeeze_where(const Tensor& self, const DimVector& dims) {
@@ -72,6 +80,12 @@ Tensor view(const Tensor& self, IntList size) {
 }
 
 Tensor view_dtype(const Tensor& self, ScalarType dtype) {
+  const bool conjugated = self.impl()->is_conj();
+  check<ErrorKind::Runtime>(!conjugated && !self.impl()->is_neg(),
+                            "view: expected a tensor whose bytes are its values, got one whose ",
+                            conjugated ? "is_conj" : "is_neg", "() is True\n",
+                            conjugated ? "resolve_conj" : "resolve_neg",
+                            "() gives a copy that can be seen as another dtype");
   const int64_t from = item_size(self.dtype()), to = item_size(dtype);
   DimVector sizes(self.sizes()), strides(self.strides());
   if (from == to) return alias_as(self, dtype, sizes, strides, self.storage_offset());
@@ -229,14 +243,30 @@ Tensor unfold(const Tensor& self, int64_t dimension, int64_t size, int64_t step)
   return alias_with_geometry(self, sizes, strides, self.storage_offset());
 }
 
+Tensor _conj(const Tensor& self) {
+  check<ErrorKind::Runtime>(self.is_complex(), "_conj: expected a complex tensor, got ",
+                            self.dtype());
+  return with_bits(same_geometry(self), !self.impl()->is_conj(), self.impl()->is_neg());
+}
+
+Tensor _neg_view(const Tensor& self) {
+  return with_bits(same_geometry(self), self.impl()->is_conj(), !self.impl()->is_neg());
+}
+
 Tensor view_as_real(const Tensor& self) {
   check<ErrorKind::Runtime>(self.is_complex(), "view_as_real: expected a complex tensor, got ",
                             self.dtype());
+  check<ErrorKind::Runtime>(
+      !self.impl()->is_conj(),
+      "view_as_real: expected a tensor that is not conjugated lazily, got one "
+      "whose is_conj() is True\nresolve_conj() gives a copy that can be seen as "
+      "real");
   DimVector sizes(self.sizes()), strides(self.strides());
   for (int64_t& s : strides) s = times(s, 2);
   sizes.push_back(2);
   strides.push_back(1);
-  return alias_as(self, to_real(self.dtype()), sizes, strides, self.storage_offset() * 2);
+  return with_bits(alias_as(self, to_real(self.dtype()), sizes, strides, self.storage_offset() * 2),
+                   false, self.impl()->is_neg());
 }
 
 Tensor view_as_complex(const Tensor& self) {
@@ -258,7 +288,9 @@ Tensor view_as_complex(const Tensor& self) {
                             "view_as_complex: expected a last stride of 1 and an even offset and "
                             "other strides, got strides = ",
                             self.strides(), ", offset = ", self.storage_offset());
-  return alias_as(self, to_complex(self.dtype()), sizes, strides, self.storage_offset() / 2);
+  return with_bits(
+      alias_as(self, to_complex(self.dtype()), sizes, strides, self.storage_offset() / 2), false,
+      self.impl()->is_neg());
 }
 
 }  // namespace treadle::views

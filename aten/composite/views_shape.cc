@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "aten/ops/_as_strided.h"
+#include "aten/ops/_conj.h"
+#include "aten/ops/_neg_view.h"
 #include "aten/ops/adjoint.h"
 #include "aten/ops/alias.h"
 #include "aten/ops/as_strided.h"
@@ -11,6 +13,7 @@
 #include "aten/ops/broadcast_to.h"
 #include "aten/ops/clone.h"
 #include "aten/ops/conj.h"
+#include "aten/ops/contiguous.h"
 #include "aten/ops/diag.h"
 #include "aten/ops/diag_embed.h"
 #include "aten/ops/diagonal.h"
@@ -19,6 +22,8 @@
 #include "aten/ops/expand_as.h"
 #include "aten/ops/flatten.h"
 #include "aten/ops/imag.h"
+#include "aten/ops/is_conj.h"
+#include "aten/ops/is_neg.h"
 #include "aten/ops/moveaxis.h"
 #include "aten/ops/movedim.h"
 #include "aten/ops/narrow.h"
@@ -27,6 +32,8 @@
 #include "aten/ops/real.h"
 #include "aten/ops/reshape.h"
 #include "aten/ops/reshape_as.h"
+#include "aten/ops/resolve_conj.h"
+#include "aten/ops/resolve_neg.h"
 #include "aten/ops/select.h"
 #include "aten/ops/slice.h"
 #include "aten/ops/swapaxes.h"
@@ -145,7 +152,10 @@ Tensor flatten(const Tensor& self, int64_t start_dim, int64_t end_dim) {
   return aten::reshape(self, sizes);
 }
 
-Tensor ravel(const Tensor& self) { return aten::reshape(self, {self.numel()}); }
+Tensor ravel(const Tensor& self) {
+  const Tensor together = aten::contiguous(self);
+  return together.dim() == 1 ? together : aten::view(together, {self.numel()});
+}
 
 Tensor unflatten(const Tensor& self, int64_t dim, IntList sizes) {
   check<ErrorKind::Runtime>(self.dim() > 0 && !sizes.empty(),
@@ -197,13 +207,24 @@ Tensor diag(const Tensor& self, int64_t diagonal) {
 }
 
 Tensor real(const Tensor& self) {
-  return self.is_complex() ? aten::select(aten::view_as_real(self), -1, 0) : self;
+  if (!self.is_complex()) return self;
+  return aten::select(aten::view_as_real(self.impl()->is_conj() ? aten::_conj(self) : self), -1, 0);
 }
 
 Tensor imag(const Tensor& self) {
   check<ErrorKind::Runtime>(self.is_complex(), "imag: expected a complex tensor, got ",
                             self.dtype());
+  // The memory of a conjugated tensor holds the negative.
+  if (self.impl()->is_conj())
+    return aten::_neg_view(aten::select(aten::view_as_real(aten::_conj(self)), -1, 1));
   return aten::select(aten::view_as_real(self), -1, 1);
 }
+
+Tensor resolve_conj(const Tensor& self) {
+  return self.impl()->is_conj() ? aten::clone(self) : self;
+}
+Tensor resolve_neg(const Tensor& self) { return self.impl()->is_neg() ? aten::clone(self) : self; }
+bool is_conj(const Tensor& self) { return self.impl()->is_conj(); }
+bool is_neg(const Tensor& self) { return self.impl()->is_neg(); }
 
 }  // namespace treadle::composite

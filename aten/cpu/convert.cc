@@ -8,6 +8,7 @@
 
 #include "aten/cpu/page_turns.h"
 #include "aten/cpu/simd/targets.h"
+#include "core/error.h"
 
 namespace treadle::simd {
 namespace {
@@ -157,6 +158,7 @@ constexpr auto kTable = table(AllTypes());
 }  // namespace
 
 ConvertFn* converter(ScalarType from, ScalarType to) {
+  check_internal(!is_stored(from) && !is_stored(to), "a kernel was given a type that only stores");
   return kTable[static_cast<size_t>(from)][static_cast<size_t>(to)];
 }
 

@@ -7,6 +7,7 @@
 #include "aten/cpu/transpose.h"
 #include "aten/iterator/loop_geometry.h"
 #include "aten/iterator/overlap.h"
+#include "aten/resolve.h"
 #include "core/parallel.h"
 
 namespace treadle {
@@ -110,6 +111,8 @@ void copy_rows(const LoopGeometry& g, char* dst, const char* src, const Run& run
 void copy_strided(const Tensor& dst, const Tensor& src) {
   const int64_t numel = dst.numel();
   if (numel == 0 || dst.is_meta() || src.is_meta()) return;
+  if (needs_resolving(dst) || needs_resolving(src)) [[unlikely]]
+    return copy_resolved(dst, src);
   if (!dst.is_cpu() || !src.is_cpu()) {
     copy_between_devices(dst, src, false);
     return;

@@ -74,6 +74,7 @@ class EntryReader {
         {"forms", &EntryReader::read_forms},
         {"python_module", &EntryReader::read_python_module},
         {"tags", &EntryReader::read_tags},
+        {"moves", &EntryReader::read_moves},
         {"dispatch", &EntryReader::read_dispatch},
         {"shape", &EntryReader::read_shape},
         {"check", &EntryReader::read_check},
@@ -408,6 +409,18 @@ class EntryReader {
 
   void read_dtype_of(const Field& field) { entry_.dtype_of_word = argument(field); }
   void read_out_from(const Field& field) { entry_.out_from_word = argument(field); }
+
+  void read_moves(const Field& field) {
+    const std::vector<std::string> names = argument_names(op().schema);
+    for (const Word& word : file_.words(field, diagnostics_)) {
+      if (contains(names, word.text)) {
+        op().moves.push_back(word.text);
+        continue;
+      }
+      diagnostics_.add(word.error("unknown argument '" + word.text + "' in moves of " + op().name(),
+                                  schema::did_you_mean(word.text, names)));
+    }
+  }
 
   // The value of a field that names an argument.
   std::optional<Word> argument(const Field& field) {

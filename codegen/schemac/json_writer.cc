@@ -243,6 +243,7 @@ Json operator_of(const Operator& op) {
           {"variants", op.variants},
           {"python_module", optional(op.python_module)},
           {"tags", op.tags},
+          {"moves", op.moves},
           {"kind", name_of(op.kind)},
           {"args", arguments_of(op.schema)},
           {"returns", returns_of(op.schema)},

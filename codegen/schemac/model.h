@@ -96,6 +96,8 @@ struct Operator {
   std::vector<std::string> variants;
   std::optional<std::string> python_module;
   std::vector<std::string> tags;
+  // Arguments whose elements the operator moves without a look at them.
+  std::vector<std::string> moves;
   Kind kind = Kind::Composite;
   std::vector<Form> forms;
   std::vector<DispatchEntry> dispatch;

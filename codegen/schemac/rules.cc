@@ -319,6 +319,15 @@ void complete_out_from(Entry& entry, Diagnostics& diagnostics) {
   }
 }
 
+// Operators made of others move nothing themselves.
+void check_moves(const Entry& entry, Diagnostics& diagnostics) {
+  const Operator& op = entry.op;
+  if (op.moves.empty() || (op.kind != Kind::Composite && op.kind != Kind::View)) return;
+  diagnostics.add(entry.keys.at("moves").error(
+      "moves of " + op.name() + ", which is " + std::string(name_of(op.kind)),
+      "only an operator with kernels of its own moves elements"));
+}
+
 // Autocast gives an operator other tensors than it was called with; only the functional form can
 // take them, since the others write where the caller says.
 void check_autocast(const Entry& entry, Diagnostics& diagnostics) {
@@ -358,6 +367,7 @@ void apply_rules(Entry& entry, Diagnostics& diagnostics) {
   check_dtypes(entry, diagnostics);
   check_promote(entry, diagnostics);
   complete_out_from(entry, diagnostics);
+  check_moves(entry, diagnostics);
   complete_argument_dtypes(entry, diagnostics);
 }
 

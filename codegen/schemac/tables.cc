@@ -30,7 +30,7 @@ const std::vector<std::pair<std::string, Words>>& dtype_classes() {
 
 std::span<const std::string> known_keys() {
   static const Words words = {
-      "func",     "doc",      "variants", "forms",     "python_module",  "tags",
+      "func",     "doc",      "variants", "forms",     "python_module",  "tags", "moves",
       "dispatch", "shape",    "check",    "pointwise", "reduce",         "promote",
       "dtypes",   "dtype_of", "out_from", "autocast",  "argument_dtypes",
       "foreach"};

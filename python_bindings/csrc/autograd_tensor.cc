@@ -70,7 +70,13 @@ PyObject* get_retains_grad(PyObject* self, void*) {
   });
 }
 PyObject* get_version(PyObject* self, void*) {
-  return guarded([&] { return PyLong_FromUnsignedLong(unwrap(self).version()); });
+  return guarded([&] {
+    const Tensor& t = unwrap(self);
+    check<ErrorKind::Runtime>(!t.impl()->is_inference(),
+                              "_version: expected a tensor that counts its versions, got an "
+                              "inference tensor");
+    return PyLong_FromUnsignedLong(t.version());
+  });
 }
 PyObject* get_output_nr(PyObject* self, void*) {
   return guarded([&] {
@@ -107,6 +113,7 @@ int set_data(PyObject* self, PyObject* value, void*) {
     const Quiescence quiet("data");
     t.impl()->set_storage(source.storage(), source.dtype());
     t.impl()->set_geometry(source.sizes(), source.strides(), source.storage_offset());
+    t.impl()->set_lazy(source.impl()->is_conj(), source.impl()->is_neg());
     return 0;
   });
 }

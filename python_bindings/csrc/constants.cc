@@ -17,7 +17,7 @@ void init_size(PyObject* module);    // size_object.cc
 
 namespace {
 
-std::array<PyObject*, kNumScalarTypes> dtypes{};
+std::array<PyObject*, kNumDtypes> dtypes{};
 std::array<PyObject*, kMaxLayouts> layouts{};
 std::array<PyObject*, 4> memory_formats{};
 
@@ -31,7 +31,12 @@ PyObject* dtype_reduce(PyObject* self, PyObject*) {
   return guarded([&] { return unicode(name_of(value_of(self))).release(); });
 }
 PyObject* dtype_to_real(PyObject* self, PyObject*) { return wrap(to_real(value_of(self))); }
-PyObject* dtype_to_complex(PyObject* self, PyObject*) { return wrap(to_complex(value_of(self))); }
+PyObject* dtype_to_complex(PyObject* self, PyObject*) {
+  const ScalarType type = value_of(self);
+  if (type == ScalarType::Float16) return wrap(ScalarType::Complex32);
+  if (type == ScalarType::BFloat16) return wrap(ScalarType::BComplex32);
+  return wrap(is_complex(type) ? type : to_complex(type));
+}
 PyObject* dtype_itemsize(PyObject* self, void*) {
   return PyLong_FromLongLong(item_size(value_of(self)));
 }
@@ -102,8 +107,9 @@ void add_dtypes(PyObject* module) {
       {"half", ScalarType::Float16},     {"short", ScalarType::Int16},
       {"int", ScalarType::Int32},        {"long", ScalarType::Int64},
       {"cfloat", ScalarType::Complex64}, {"cdouble", ScalarType::Complex128},
+      {"chalf", ScalarType::Complex32},
   };
-  for (int i = 0; i < kNumScalarTypes; ++i) {
+  for (int i = 0; i < kNumDtypes; ++i) {
     const auto type = static_cast<ScalarType>(i);
     dtypes[static_cast<size_t>(i)] = make_value<DtypeObject>(dtype_type, type);
     checked(PyModule_AddObjectRef(module, std::string(name_of(type)).c_str(),

@@ -5,6 +5,8 @@
 #include "aten/ops/clone.h"
 #include "aten/ops/copy_.h"
 #include "aten/ops/to.h"
+#include "aten/resolve.h"
+#include "aten/stored_types.h"
 #include "python_bindings/csrc/binding.h"
 #include "python_bindings/csrc/convert.h"
 #include "python_bindings/csrc/numpy_exchange.h"
@@ -183,10 +185,12 @@ Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype, Device 
   if (is_array(data)) return detached_copy(array_tensor(data), dtype, device);
   const Inference inferred(data);
   const ScalarType type = dtype.value_or(inferred.dtype());
-  Tensor out = empty_cpu(inferred.sizes(), type);
+  const ScalarType written = is_stored(type) ? computed_type(type) : type;
+  Tensor out = empty_cpu(inferred.sizes(), written);
   if (out.numel() > 0) {
-    visit_type(AllTypes(), type, [&]<class T>() { Writer<T>(out).write(data, 0); });
+    visit_type(AllTypes(), written, [&]<class T>() { Writer<T>(out).write(data, 0); });
   }
+  if (written != type) return convert_to(out, type, device);
   return device.is_cpu() ? out : convert_to(out, type, device);
 }
 

@@ -3,6 +3,7 @@
 
 #include "aten/backend/device_copy.h"
 #include "aten/composite/named_errors.h"
+#include "aten/resolve.h"
 #include "python_bindings/csrc/binding.h"
 #include "python_bindings/csrc/numpy_exchange.h"
 
@@ -149,7 +150,7 @@ Scalar element(const char* op, const Tensor& t) {
   check<ErrorKind::Runtime>(t.numel() == 1, op, ": expected a tensor with one element, got ", t);
   check<ErrorKind::NotImplemented>(!t.is_meta(), op,
                                    ": expected a tensor with data, got one on the meta device");
-  const Tensor here = t.is_cpu() ? t : run([&] { return on_cpu(t); }, t);
+  const Tensor here = readable(t.is_cpu() ? t : run([&] { return on_cpu(t); }, t));
   const void* const data = named(op, [&] { return here.data(); });
   Scalar value;
   visit_type(AllTypes(), here.dtype(),

@@ -19,6 +19,8 @@ constexpr int32_t kDLCpu = 1;
 DLDataType to_dl(ScalarType dtype) {
   const auto bits = static_cast<uint8_t>(item_size(dtype) * 8);
   uint8_t code = 0;
+  check<ErrorKind::Type>(!is_stored(dtype) || dtype == ScalarType::Complex32,
+                         "__dlpack__: expected a dtype that others know, got ", dtype);
   if (dtype == ScalarType::Bool)
     code = 6;
   else if (is_integral(dtype, false) && !is_signed(dtype))
@@ -61,6 +63,10 @@ struct Export {
 
 template <class Managed>
 Managed* make_export(const Tensor& t) {
+  check<ErrorKind::Runtime>(
+      !t.impl()->is_conj() && !t.impl()->is_neg(),
+      "__dlpack__: expected a tensor whose bytes are its values, got one whose "
+      "is_conj() or is_neg() is True; use resolve_conj() or resolve_neg()");
   auto e = std::make_unique<Export<Managed>>(t);
   e->managed.context = e.get();
   e->managed.deleter = [](Managed* self) { delete static_cast<Export<Managed>*>(self->context); };

@@ -154,7 +154,7 @@ class Selector {
     } else if (is_int(item)) {
       select(to_int("index", item));
     } else {
-      fail<ErrorKind::Type>(
+      fail<ErrorKind::Index>(
           "index: expected an int, a slice, None, ..., a tensor or a list of ints or bools, got ",
           type_text(item));
     }
@@ -212,6 +212,10 @@ class Selector {
     const ScalarType dtype = index.dtype();
     check<ErrorKind::Index>(is_integral(dtype, true),
                             "index: expected a tensor of ints or bools, got one of dtype ", dtype);
+    if (dtype == ScalarType::UInt8) {
+      checked(PyErr_WarnEx(PyExc_UserWarning,
+                           "index: a mask of dtype uint8 is deprecated; use one of dtype bool", 1));
+    }
     if (index.dim() > 0) {
       if (is_mask(index) && index.numel() == 0 && names_nothing(index))
         for (int64_t d = 0; d < index.dim(); ++d) look_up(empty_cpu({0}, ScalarType::Int64));

@@ -67,7 +67,7 @@ ScalarType dtype_of_format(const char* format, Py_ssize_t size) {
 }
 
 const char* numpy_name(ScalarType dtype) {
-  check<ErrorKind::Type>(dtype != ScalarType::BFloat16,
+  check<ErrorKind::Type>(dtype != ScalarType::BFloat16 && !is_stored(dtype),
                          "numpy: expected a dtype that NumPy has, got ", dtype);
   return name_of(dtype).data();
 }
@@ -187,6 +187,12 @@ PyObject* tensor_to_numpy(const Tensor& t, bool force) {
                             "requires grad; use tensor.detach().numpy() instead");
   check<ErrorKind::Type>(t.is_cpu(), "numpy: expected a tensor on the cpu, got one on ", t.device(),
                          "; use tensor.cpu() first");
+  const bool conjugated = t.impl()->is_conj();
+  check<ErrorKind::Runtime>(!conjugated && !t.impl()->is_neg(), "numpy: expected a tensor whose ",
+                            conjugated ? "is_conj" : "is_neg",
+                            "() is False, got one that is computed when it is read; use tensor.",
+                            conjugated ? "resolve_conj" : "resolve_neg", "().numpy() instead");
+  if (is_stored(t.dtype())) numpy_name(t.dtype());  // raises
   static PyObject *ndarray_type = nullptr, *dtype_type = nullptr;
   PyObject* array_class = numpy_attribute("ndarray", ndarray_type);
   static std::array<PyObject*, kMaxScalarTypes> dtypes{};

@@ -81,6 +81,7 @@ std::atomic<bool>& math_switch(const std::string& name) {
   if (name == "convolution_benchmark") return all.convolution_benchmark;
   if (name == "convolution_deterministic") return all.convolution_deterministic;
   if (name == "recurrent_library") return all.recurrent_library;
+  if (name == "fills_new_memory") return all.fills_new_memory;
   fail<ErrorKind::Value>("_math_switch: expected the name of a switch, got '", name, "'");
 }
 

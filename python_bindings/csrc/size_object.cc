@@ -52,7 +52,7 @@ PyObject* size_reduce(PyObject* self, PyObject*) {
   return guarded(
       [&] { return Object(Py_BuildValue("O(N)", size_type, PySequence_List(self))).release(); });
 }
-// A slice or a sum of sizes is a Size again.
+// A slice, a sum and a repetition of sizes are a Size again.
 PyObject* size_subscript(PyObject* self, PyObject* key) {
   return guarded([&] {
     Object result(PyTuple_Type.tp_as_mapping->mp_subscript(self, key));
@@ -62,6 +62,16 @@ PyObject* size_subscript(PyObject* self, PyObject* key) {
 PyObject* size_concat(PyObject* self, PyObject* other) {
   return guarded([&] {
     return from_tuple(Object(PyTuple_Type.tp_as_sequence->sq_concat(self, other))).release();
+  });
+}
+// Either may be the Size, the other another tuple.
+PyObject* size_add(PyObject* a, PyObject* b) {
+  if (!PyTuple_Check(a) || !PyTuple_Check(b)) Py_RETURN_NOTIMPLEMENTED;
+  return size_concat(a, b);
+}
+PyObject* size_repeat(PyObject* self, Py_ssize_t count) {
+  return guarded([&] {
+    return from_tuple(Object(PyTuple_Type.tp_as_sequence->sq_repeat(self, count))).release();
   });
 }
 
@@ -95,7 +105,8 @@ void init_size(PyObject* module) {
   PyType_Slot slots[] = {
       {Py_tp_new, slot(&size_new)},       {Py_tp_repr, slot(&size_repr)},
       {Py_tp_methods, methods},           {Py_mp_subscript, slot(&size_subscript)},
-      {Py_sq_concat, slot(&size_concat)}, {},
+      {Py_sq_concat, slot(&size_concat)}, {Py_nb_add, slot(&size_add)},
+      {Py_sq_repeat, slot(&size_repeat)}, {},
   };
   PyType_Spec spec = {"treadle.Size", 0, 0, Py_TPFLAGS_DEFAULT, slots};
   Object bases(PyTuple_Pack(1, &PyTuple_Type));

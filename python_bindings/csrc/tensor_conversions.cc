@@ -3,6 +3,7 @@
 #include "aten/composite/named_errors.h"
 #include "aten/ops/detach.h"
 #include "aten/ops/to.h"
+#include "aten/resolve.h"
 #include "python_bindings/csrc/arg_parser.h"
 #include "python_bindings/csrc/binding.h"
 #include "python_bindings/csrc/construct.h"
@@ -185,7 +186,7 @@ PyObject* tolist(PyObject* self, PyObject*) {
     const Tensor& t = unwrap(self);
     check<ErrorKind::NotImplemented>(
         !t.is_meta(), "tolist: expected a tensor with data, got one on the meta device");
-    const Tensor values = convert_to(t, std::nullopt, kCPU);
+    const Tensor values = readable(convert_to(t, std::nullopt, kCPU));
     named("tolist", [&] { values.impl()->storage_data(); });  // raises where it is too small
     Object list;
     visit_type(AllTypes(), values.dtype(), [&]<class T>() {
@@ -208,7 +209,9 @@ PyObject* numpy(PyObject* self, PyObject* const* arguments, Py_ssize_t count, Py
     if (call.overridden()) return call.result();
     const bool force = call.boolean(1);
     const Tensor& t = call.tensor(0);
-    return tensor_to_numpy(force ? convert_to(aten::detach(t), std::nullopt, kCPU) : t, force);
+    if (!force) return tensor_to_numpy(t, false);
+    const Tensor here = convert_to(aten::detach(t), std::nullopt, kCPU);
+    return tensor_to_numpy(is_stored(here.dtype()) ? here : resolved(here), true);
   });
 }
 

@@ -178,8 +178,6 @@ void add_tensor_methods(std::vector<PyMethodDef>& methods) {
           question<"is_signed">(is_signed_dtype, "Whether the dtype has negative values."),
           question<"is_inference">(is_inference, "Whether the tensor was made in inference mode."),
           question<"is_pinned">(never, "Whether the memory is page-locked."),
-          question<"is_conj">(never, "Whether the tensor is a lazy conjugate."),
-          question<"is_neg">(never, "Whether the tensor is a lazy negative."),
           question<"untyped_storage">(untyped_storage,
                                       "The bytes under the tensor, which views share."),
           with_argument<"is_same_size", &is_same_size>(

@@ -147,8 +147,12 @@ int truth(PyObject* self) {
 PyObject* python_int(const Scalar& value) {
   return value.kind() == Scalar::Kind::Bool ? wrap(value.to<int64_t>()) : wrap(value);
 }
+void require_one_element(const char* op, const Tensor& t) {
+  check<ErrorKind::Value>(t.numel() == 1, op, ": expected a tensor with one element, got ", t);
+}
 PyObject* to_python_int(PyObject* self) {
   return guarded([&] {
+    require_one_element("int", unwrap(self));
     const Scalar value = element("int", unwrap(self));
     check<ErrorKind::Type>(!value.is_complex(), "int: expected a real tensor, got a complex one");
     if (value.is_floating()) return Object(PyLong_FromDouble(value.to<double>())).release();
@@ -156,7 +160,10 @@ PyObject* to_python_int(PyObject* self) {
   });
 }
 PyObject* to_python_float(PyObject* self) {
-  return guarded([&] { return wrap(to_double("float", self)); });
+  return guarded([&] {
+    require_one_element("float", unwrap(self));
+    return wrap(to_double("float", self));
+  });
 }
 PyObject* to_index(PyObject* self) {
   return guarded([&] {

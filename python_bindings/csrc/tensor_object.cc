@@ -135,6 +135,7 @@ bool release_owned(TensorImpl& impl) {
       // __del__ finds the elements that it expects.
       object->tensor = Tensor(make_intrusive<TensorImpl>(impl.storage(), impl.dtype(), impl.sizes(),
                                                          impl.strides(), impl.storage_offset()));
+      object->tensor.impl()->set_lazy(impl.is_conj(), impl.is_neg());
       object->tensor.impl()->python().set(object, false);
     }
     forget_finalized(reinterpret_cast<PyObject*>(object));

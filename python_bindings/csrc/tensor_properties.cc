@@ -1,7 +1,16 @@
 // Attributes of Tensor that describe it: shape, dtype, device, T, real, ...
+#include <string_view>
+
+#include "aten/ops/complex.h"
+#include "aten/ops/copy_.h"
+#include "aten/ops/expand.h"
+#include "aten/ops/imag.h"
 #include "aten/ops/permute.h"
+#include "aten/ops/real.h"
+#include "aten/ops/to.h"
 #include "aten/ops/transpose.h"
 #include "python_bindings/csrc/binding.h"
+#include "python_bindings/csrc/convert.h"
 
 namespace treadle::python {
 namespace {
@@ -49,6 +58,36 @@ PyObject* named_operator(PyObject* self, void* name) {
     return new_ref(self);
   });
 }
+// Writes one part: x.real = v. Where that is recorded the whole is written, for a view of another
+// dtype has no gradient formula.
+void write_part(const Tensor& self, bool real, const Tensor& source) {
+  if (!(grad_enabled() && (self.requires_grad() || source.requires_grad()))) {
+    aten::copy_(real ? aten::real(self) : aten::imag(self), source);
+    return;
+  }
+  const Tensor part = aten::expand(aten::to(source, to_real(self.dtype())), self.sizes());
+  aten::copy_(self, real ? aten::complex(part, aten::imag(self))
+                         : aten::complex(aten::real(self), part));
+}
+int set_part(PyObject* self, PyObject* value, void* name) {
+  return guarded([&]() -> int {
+    const char* const part = static_cast<const char*>(name);
+    check<ErrorKind::Type>(value != nullptr, part, ": expected a value, the attribute stays");
+    const Tensor& t = unwrap(self);
+    const Tensor source = operand_tensor(part, value);
+    const bool real = std::string_view(part) == "real";
+    check<ErrorKind::NotImplemented>(real || t.is_complex(), part, ": not available for ", t);
+    run(
+        [&] {
+          if (t.is_complex())
+            write_part(t, real, source);
+          else
+            aten::copy_(t, source);
+        },
+        source);
+    return 0;
+  });
+}
 PyObject* adjoint(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     const Tensor& t = unwrap(self);
@@ -90,8 +129,8 @@ void add_properties(std::vector<PyGetSetDef>& properties) {
           property("mT", matrix_transposed, "The tensor with its last two dimensions exchanged."),
           {"H", adjoint, nullptr, "The conjugate transpose of a matrix.", nullptr},
           {"mH", matrix_adjoint, nullptr, "The conjugate of mT.", nullptr},
-          {"real", named_operator, nullptr, "The real part.", const_cast<char*>("real")},
-          {"imag", named_operator, nullptr, "The imaginary part.", const_cast<char*>("imag")},
+          {"real", named_operator, set_part, "The real part.", const_cast<char*>("real")},
+          {"imag", named_operator, set_part, "The imaginary part.", const_cast<char*>("imag")},
       });
 }
 

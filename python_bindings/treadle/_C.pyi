@@ -258,11 +258,25 @@ float32: dtype
 float64: dtype
 complex64: dtype
 complex128: dtype
+float8_e4m3fn: dtype
+float8_e5m2: dtype
+float8_e4m3fnuz: dtype
+float8_e5m2fnuz: dtype
+float8_e8m0fnu: dtype
+float4_e2m1fn_x2: dtype
+complex32: dtype
+bcomplex32: dtype
+qint8: dtype
+quint8: dtype
+qint32: dtype
+quint4x2: dtype
+quint2x4: dtype
 double: dtype
 half: dtype
 short: dtype
 long: dtype
 cfloat: dtype
+chalf: dtype
 cdouble: dtype
 
 def __getattr__(name: str) -> Any: ...

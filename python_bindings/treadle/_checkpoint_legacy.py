@@ -12,7 +12,6 @@ from typing import Any, BinaryIO, Callable, Iterable
 
 from treadle._checkpoint_reader import CheckpointUnpickler, Reader
 from treadle._checkpoint_storages import LegacyStorages, Placement
-from treadle._rebuild import before_storages_are_filled
 
 _MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
 _VERSION = 1001
@@ -68,9 +67,6 @@ def read(data: Any, find: Callable, placement: Placement, encoding: str) -> tupl
     if type(machine) is not dict or machine.get("little_endian", True) is not True:
         raise RuntimeError("load: expected a file of a little-endian machine, got another")
     storages = LegacyStorages(len(data), placement)
-    with before_storages_are_filled() as waiting:
-        value = next_pickle(storages.load)
+    value = next_pickle(storages.load)
     storages.fill(reader, next_pickle())
-    for finish in waiting:
-        finish()
     return value, reader.place

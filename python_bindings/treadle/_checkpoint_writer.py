@@ -18,6 +18,7 @@ import treadle
 from treadle import Tensor
 from treadle._checkpoint_paths import PACKAGE_IN_FILES, path_in_files
 from treadle._checkpoint_storages import location_of
+from treadle._rebuild import lazy_bits
 from treadle._storage_types import STORAGE_NAMES, UNTYPED_NAME
 from treadle._untyped_storage import typed_storages
 
@@ -143,9 +144,12 @@ class CheckpointPickler(pickle._Pickler):
         name = STORAGE_NAMES[tensor.dtype]
         storage = self._reference(tensor.untyped_storage(), name, tensor.element_size())
         arguments = (storage, tensor.storage_offset(), *geometry, wants_grad, OrderedDict())
+        # Said only where it is so, as most readers expect.
+        bits = lazy_bits(tensor)
+        metadata = (bits,) if bits else ()
         if name == UNTYPED_NAME:
-            return _GLOBALS["_rebuild_tensor_v3"], (*arguments, tensor.dtype)
-        return _GLOBALS["_rebuild_tensor_v2"], arguments
+            return _GLOBALS["_rebuild_tensor_v3"], (*arguments, tensor.dtype, *metadata)
+        return _GLOBALS["_rebuild_tensor_v2"], (*arguments, *metadata)
 
     def _reference(self, storage: Any, name: str, element_size: int) -> _StorageReference:
         if name == UNTYPED_NAME:

@@ -10,12 +10,17 @@ from typing import Optional
 
 from treadle import _C
 
-# dtype -> bits, explicit mantissa bits, smallest and largest exponent of a normal number.
+# dtype -> bits, explicit mantissa bits, smallest exponent of a normal number, largest number.
 _FLOATS = {
-    _C.float16: (16, 10, -14, 15),
-    _C.bfloat16: (16, 7, -126, 127),
-    _C.float32: (32, 23, -126, 127),
-    _C.float64: (64, 52, -1022, 1023),
+    _C.float16: (16, 10, -14, 65504.0),
+    _C.bfloat16: (16, 7, -126, (2 - 2.0**-7) * 2.0**127),
+    _C.float32: (32, 23, -126, (2 - 2.0**-23) * 2.0**127),
+    _C.float64: (64, 52, -1022, (2 - 2.0**-52) * 2.0**1023),
+    _C.float8_e4m3fn: (8, 3, -6, 448.0),
+    _C.float8_e5m2: (8, 2, -14, 57344.0),
+    _C.float8_e4m3fnuz: (8, 3, -7, 240.0),
+    _C.float8_e5m2fnuz: (8, 2, -15, 57344.0),
+    _C.float8_e8m0fnu: (8, 0, -127, 2.0**127),
 }
 _INTS = {
     _C.uint8: (8, False),
@@ -39,11 +44,11 @@ class finfo:
             raise TypeError(
                 f"finfo: expected a floating dtype, got {dtype}; use treadle.iinfo for integers"
             )
-        self.bits, mantissa, low, high = _FLOATS[real]
+        self.bits, mantissa, low, self.max = _FLOATS[real]
         self.dtype = repr(real).rpartition(".")[2]
         self.eps = 2.0**-mantissa
-        self.max = (2.0 - self.eps) * 2.0**high
-        self.min = -self.max
+        # Without a sign, the smallest number is above 0.
+        self.min = -self.max if real.is_signed else 2.0**low
         self.tiny = self.smallest_normal = 2.0**low
         self.resolution = 10.0 ** -int(mantissa * 0.30103)
 

@@ -7,11 +7,9 @@ the same thing for `copy` and `pickle` inside one program: the elements travel a
 
 from __future__ import annotations
 
-import contextlib
-import contextvars
 import copy
 import copyreg
-from typing import Any, Callable, Iterator, Optional
+from typing import Any, Callable, Optional
 
 import treadle
 
@@ -63,7 +61,7 @@ def _rebuild_tensor_v2(
     metadata: Any = None,
 ) -> treadle.Tensor:
     tensor = as_view_of(storage, storage_offset, tuple(size), tuple(stride))
-    tensor = _with_bits(tensor, storage, metadata)
+    tensor = with_bits(tensor, metadata)
     if requires_grad:
         tensor.requires_grad = True
     return tensor
@@ -87,42 +85,21 @@ def _rebuild_tensor_v3(
     )
 
 
-def _with_bits(tensor: treadle.Tensor, storage: treadle.Tensor, metadata: Any) -> treadle.Tensor:
-    """PyTorch may put off a conjugation or a change of sign and keep a bit for it; here it is done,
-    in new memory."""
+def lazy_bits(tensor: treadle.Tensor) -> dict[str, bool]:
+    """What `with_bits` takes: whether the tensor is conjugated, and negated, when it is read."""
+    bits = {"conj": tensor.is_conj(), "neg": tensor.is_neg()}
+    return {bit: True for bit, is_set in bits.items() if is_set}
+
+
+def with_bits(tensor: treadle.Tensor, metadata: Any) -> treadle.Tensor:
+    """The tensor, conjugated or negated lazily where `metadata` says so."""
     bits = metadata if isinstance(metadata, dict) else {}
-    if not (bits.get("conj") or bits.get("neg")):
-        return tensor
-    if tensor.numel() > storage.numel():
-        raise ValueError(
-            f"rebuild_tensor: expected at most {storage.numel()} elements of their own to "
-            f"conjugate, got {tensor.numel()}"
-        )
-
-    def resolved() -> treadle.Tensor:
-        result = treadle.conj_physical(tensor) if bits.get("conj") else tensor
-        return treadle.neg(result) if bits.get("neg") else result
-
-    made = resolved()
-    waiting = _waiting.get()
-    if waiting is not None:
-        waiting.append(lambda: made.copy_(resolved()))
-    return made
-
-
-# What is to be done when the storages are filled, where they are filled after the tensors are made.
-_waiting: contextvars.ContextVar[Optional[list]] = contextvars.ContextVar("waiting", default=None)
-
-
-@contextlib.contextmanager
-def before_storages_are_filled() -> Iterator[list]:
-    """In the block tensors are made over storages that are filled later; then all functions of the
-    list are to be called."""
-    token = _waiting.set([])
-    try:
-        yield _waiting.get()
-    finally:
-        _waiting.reset(token)
+    with treadle.no_grad():
+        if bits.get("conj"):
+            tensor = treadle._conj(tensor)
+        if bits.get("neg"):
+            tensor = treadle._neg_view(tensor)
+    return tensor.data if bits else tensor
 
 
 def _rebuild_meta_tensor_no_storage(
@@ -191,7 +168,7 @@ def rebuild_without_memory(
 def tensor_bytes(tensor: treadle.Tensor) -> memoryview:
     """The elements of `tensor` in row-major order, as bytes; shares its memory where that is
     possible."""
-    dense = tensor.detach().cpu().contiguous()
+    dense = tensor.detach().cpu().contiguous().resolve_conj().resolve_neg()
     begin = dense.storage_offset() * dense.element_size()
     if dense.numel() == 0:
         return memoryview(b"")
@@ -313,4 +290,5 @@ def _over_copied_memory(tensor: treadle.Tensor, memo: dict) -> treadle.Tensor:
         if tensor.is_meta or tensor.numel() == 0:
             return tensor.detach().clone().data
         base = deepcopy_storage(tensor.untyped_storage(), memo)._as_tensor(tensor.dtype)
-        return base.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset()).data
+        copied = base.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset()).data
+        return with_bits(copied, lazy_bits(tensor))

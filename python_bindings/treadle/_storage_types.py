@@ -24,4 +24,12 @@ STORAGE_NAMES = {
     treadle.uint16: UNTYPED_NAME,
     treadle.uint32: UNTYPED_NAME,
     treadle.uint64: UNTYPED_NAME,
+    treadle.float8_e4m3fn: UNTYPED_NAME,
+    treadle.float8_e5m2: UNTYPED_NAME,
+    treadle.float8_e4m3fnuz: UNTYPED_NAME,
+    treadle.float8_e5m2fnuz: UNTYPED_NAME,
+    treadle.float8_e8m0fnu: UNTYPED_NAME,
+    treadle.float4_e2m1fn_x2: UNTYPED_NAME,
+    treadle.complex32: UNTYPED_NAME,
+    treadle.bcomplex32: UNTYPED_NAME,
 }

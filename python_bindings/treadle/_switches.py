@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Union
+from typing import Optional, Union
 
 from treadle import _C
 
@@ -18,6 +18,7 @@ _MODES = ("default", "warn", "error")
 
 _matmul_precision = "highest"
 _deterministic_mode = 0  # an index of _MODES
+_fills_new_memory = True
 _warn_always = False
 _interop_threads = 0  # 0: never set
 
@@ -44,7 +45,8 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Ask for operators that give the same bits each time, as all here do."""
+    """Ask for operators that give the same bits each time, as all here do, and for new memory
+    that holds the same values each time: see `treadle.utils.deterministic`."""
     if not isinstance(mode, bool):
         raise TypeError(
             f"use_deterministic_algorithms: expected mode to be a bool, got {type(mode).__name__}"
@@ -77,6 +79,21 @@ def set_deterministic_debug_mode(debug_mode: Union[int, str]) -> None:
             f"'default', 'warn', 'error', got {debug_mode!r}"
         )
     _deterministic_mode = int(mode)
+    fill_new_memory_where_asked()
+
+
+def fill_new_memory_where_asked(wanted: Optional[bool] = None) -> None:
+    """Have `empty` and its kin fill what they make while deterministic algorithms are asked for;
+    `wanted` False keeps them from it from now on."""
+    global _fills_new_memory
+    if wanted is not None:
+        _fills_new_memory = wanted
+    _C._set_math_switch("fills_new_memory", _deterministic_mode != 0 and _fills_new_memory)
+
+
+def fills_new_memory() -> bool:
+    """What fill_new_memory_where_asked() was last given."""
+    return _fills_new_memory
 
 
 def get_deterministic_debug_mode() -> int:

@@ -319,6 +319,21 @@ def test_jinja2_is_asked_for_by_name(tmp_path: Path) -> None:
     )
 
 
+def test_load_asks_for_jinja2_by_name(tmp_path: Path) -> None:
+    (tmp_path / "my_ops.yaml").write_text(SQUARE)
+    program = (
+        "import sys; sys.modules['jinja2'] = None\n"
+        "from treadle.utils.cpp_extension import load\n"
+        "load('my_ops', ['my_ops.yaml'], build_directory='build')"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == (
+        "ImportError: treadle.codegen: expected the package jinja2, which the templates need, got "
+        "none; install it with: pip install 'treadle[codegen]'"
+    )
+
+
 def test_the_package_carries_what_the_build_uses() -> None:
     """One generator: the files in the package are those of the tree."""
     package = Path(treadle.__file__).parent / "codegen"

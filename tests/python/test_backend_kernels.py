@@ -125,6 +125,58 @@ TREADLE_PLUGIN("guest", "2.0", start)
 """
 
 
+# A backend that reads the operands of generated kernels as the dtype that is computed in.
+CARELESS = r"""
+#include <treadle/evaluate.hpp>
+#include <treadle/plugin.hpp>
+
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+namespace {
+using namespace treadle::plugin;
+
+class Careless final : public Backend {
+ public:
+  void* allocate(int32_t, size_t nbytes) override { return std::malloc(nbytes); }
+  void deallocate(int32_t, void* storage, size_t) override { std::free(storage); }
+  bool copy(treadle_place to, treadle_place from, size_t nbytes, bool) override {
+    std::memmove(static_cast<char*>(to.storage) + to.offset,
+                 static_cast<char*>(from.storage) + from.offset, nbytes);
+    return true;
+  }
+  bool pointwise(const treadle_pointwise_call& call) override {
+    treadle_pointwise_call wrong = call;
+    std::vector<treadle_operand> inputs(call.inputs, call.inputs + call.input_count);
+    for (treadle_operand& input : inputs) {
+      const auto own = static_cast<DType>(input.dtype), computed = static_cast<DType>(call.compute);
+      if (item_size(own) >= item_size(computed)) input.dtype = call.compute;
+    }
+    wrong.inputs = inputs.data();
+    return evaluate(wrong);
+  }
+};
+
+void start() {
+  BackendDescription description;
+  description.name = "careless";
+  description.host_visible = true;
+  register_backend<Careless>(description);
+}
+
+}  // namespace
+
+TREADLE_PLUGIN("careless", "1.0", start)
+"""
+
+
+@pytest.fixture(scope="module")
+def careless(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("careless")
+    return plugins.build(folder, "careless", CARELESS, suffix=".cc")
+
+
 @pytest.fixture(scope="module")
 def odd(tmp_path_factory: pytest.TempPathFactory) -> str:
     return plugins.build(tmp_path_factory.mktemp("odd"), "odd", SOURCE, suffix=".cc")
@@ -171,6 +223,24 @@ def test_operands_of_pointwise_kernels_are_converted_and_expanded(odd: str) -> N
     assert treadle.equal((a.to("odd") + 2).cpu(), a + 2)
     counts = treadle.backends.coverage("odd").as_dict()["native"]
     assert counts["add.Tensor"] > len(others) and counts["sub.Tensor"] > len(others)
+
+
+@alone
+def test_the_operators_own_tests_mix_dtypes(odd: str, careless: str) -> None:
+    """They are all that tells whoever writes a backend that an operand is read as another dtype."""
+    from treadle.testing.operators import device, mixed
+    from treadle.testing.operators.catalogue import by_id
+
+    for path in (odd, careless):
+        treadle.load_backend(path)
+    add = by_id()["add.Tensor"]
+    device.use("odd")
+    mixed.mixed_arguments_agree(add)
+    assert treadle.backends.coverage("odd")["native"]["add.Tensor"] > 10
+    device.use("careless")
+    with pytest.raises(AssertionError, match="add.Tensor: operand .* as int"):
+        mixed.mixed_arguments_agree(add)
+    device.use("cpu")
 
 
 @alone

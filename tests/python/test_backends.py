@@ -299,6 +299,25 @@ def test_saved_on_one_and_loaded_on_another(minimal: str, streams: str, tmp_path
     )
 
 
+@alone
+def test_queues_refuse_memory_of_a_device_where_it_is_put(minimal: str) -> None:
+    """A thread of the queue would find out too late, and its reader would wait for ever."""
+    treadle.load_backend(minimal)
+    x = treadle.ones(2, device="minimal")
+    for kind in ("Queue", "JoinableQueue", "SimpleQueue"):
+        queue = getattr(treadle.multiprocessing, kind)()
+        for item in (x, [{"x": x}]):
+            assert refusal(lambda: queue.put(item)) == (
+                "expected a tensor on the cpu to send to another process, got one on minimal:0, "
+                "whose memory other processes cannot share; send tensor.cpu() instead"
+            )
+        queue.put(x.cpu())
+        assert queue.get().tolist() == [1, 1]
+        if kind != "SimpleQueue":
+            queue.close()
+            queue.join_thread()
+
+
 # ---- the module of a device ----------------------------------------------------------------------
 
 
@@ -454,6 +473,23 @@ def test_random_numbers(minimal: str) -> None:
 
 
 # ---- who answers ---------------------------------------------------------------------------------
+
+
+@alone
+def test_a_table_of_coverage_stays_as_it_was(minimal: str) -> None:
+    """It is of the calls before it was made; reset() empties it and counts anew."""
+    treadle.load_backend(minimal)
+    x = treadle.rand(3, 3, device="minimal")
+    x @ x
+    first = treadle.backends.coverage("minimal")
+    text = str(first)
+    x @ x
+    assert first["native"]["mm"] == 1 and str(first) == text
+    assert treadle.backends.coverage("minimal")["native"]["mm"] == 2
+    treadle.backends.coverage("minimal").reset()
+    assert first["native"]["mm"] == 1 and treadle.backends.coverage("minimal").total() == 0
+    first.reset()
+    assert first.total() == 0
 
 
 @alone

@@ -188,6 +188,19 @@ def test_strides_that_are_no_multiple_of_the_element_are_refused() -> None:
         treadle.from_numpy(a)
 
 
+def test_elements_that_are_not_aligned_are_refused() -> None:
+    """Kernels read whole elements, which at such an address is undefined."""
+    memory = np.zeros(17, np.uint8)
+    array = memory[1:].view(np.float32)
+    assert not array.flags.aligned
+    for make in (treadle.from_numpy, treadle.as_tensor, treadle.asarray, treadle.from_dlpack):
+        with pytest.raises(ValueError, match="expected aligned elements; copy the (array|tensor)"):
+            make(array)
+    with pytest.raises(ValueError, match="expected an offset at which elements of 4 bytes are"):
+        treadle.frombuffer(memory, dtype=treadle.float32, offset=1)
+    assert treadle.tensor(array).tolist() == [0, 0, 0, 0]
+
+
 @pytest.mark.parametrize("value", [None, 1, "a", [1, 2], treadle.ones(2)])
 def test_from_numpy_takes_arrays_only(value: Any) -> None:
     with pytest.raises(TypeError, match="from_numpy"):

@@ -65,6 +65,10 @@ def test_gradients() -> None:
             lambda: treadle._foreach_addcdiv(*[ones(2, 3)] * 3, treadle.ones(1)),
             "_foreach_addcdiv: expected scalars of shape (2,), got (1,)",
         ),
+        (
+            lambda: treadle._foreach_add_(ones(2, 3), [*ones(2), *ones(3, device="meta")]),
+            "_foreach_add_: expected all tensors on one device, got cpu and meta",
+        ),
     ],
 )
 def test_refused(call: Callable[[], Any], message: str) -> None:
@@ -78,6 +82,11 @@ LAST_IS_WRONG: dict[str, Callable[[list[treadle.Tensor]], tuple[Any, Any]]] = {
     "kind of number": lambda xs: ([t.long() for t in xs], [1, 1.5]),
     "elements that share memory": lambda xs: ([xs[0], treadle.ones(1).expand(3)], 1),
     "leaf": lambda xs: ([xs[0], treadle.ones(3, requires_grad=True)], 1),
+    "device": lambda xs: (xs, [treadle.ones(2), treadle.ones(3, device="meta")]),
+    "device of what is written": lambda xs: (
+        [xs[0], treadle.ones(3, device="meta")],
+        ones(2, 3),
+    ),
 }
 
 

@@ -51,7 +51,10 @@ def test_samples_belong_to_operators() -> None:
     assert not set(REGISTRY) - set(by_id()), "samples of operators that the model does not have"
 
 
-@pytest.mark.parametrize("op", [o for o in operators() if o.json["argument_dtypes"]], ids=repr)
+MIXED = [o for o in operators() if o.json["argument_dtypes"] or o.kind == "pointwise"]
+
+
+@pytest.mark.parametrize("op", MIXED, ids=repr)
 def test_mixed_arguments_agree(op: Operator) -> None:
     if cases.in_suite(op) and has_samples(op):
         mixed.mixed_arguments_agree(op)

@@ -443,6 +443,32 @@ def test_gaps_and_expanded_dimensions_are_not_kept() -> None:
     assert (treadle.rand(0, 3).t() + 1).shape == (3, 0)
 
 
+def test_kernels_of_images_give_contiguous_results() -> None:
+    """Of the same values, whatever the layout of the image."""
+    functional = treadle.nn.functional
+    weight, one = treadle.rand(2, 3, 2, 2), treadle.ones(3)
+    calls = (
+        lambda x: functional.conv2d(x, weight),
+        lambda x: functional.conv_transpose2d(x, weight.transpose(0, 1)),
+        lambda x: functional.max_pool2d(x, 2),
+        lambda x: functional.avg_pool2d(x, 2),
+        lambda x: functional.adaptive_avg_pool2d(x, 2),
+        lambda x: functional.batch_norm(x, one.clone(), one.clone(), training=True),
+        lambda x: functional.group_norm(x, 3),
+        lambda x: functional.layer_norm(x, x.shape[1:]),
+        lambda x: functional.interpolate(x, scale_factor=2),
+        lambda x: functional.interpolate(x, scale_factor=2, mode="bilinear"),
+    )
+    last = image()
+    assert last.is_contiguous(memory_format=treadle.channels_last)
+    for i, call in enumerate(calls):
+        got, wanted = call(last), call(last.contiguous())
+        assert got.is_contiguous() and wanted.is_contiguous(), i
+        treadle.testing.assert_close(got, wanted)
+    # In eval mode it is pointwise.
+    assert functional.batch_norm(last, one, one).stride() == last.stride()
+
+
 def test_copies_keep_the_order_or_take_the_one_asked_for() -> None:
     x = image()
     assert x.clone().stride() == x.stride()

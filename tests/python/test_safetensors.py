@@ -93,7 +93,7 @@ def test_no_tensors_at_all():
         (content(b"[]"), "a dictionary as header"),
         (content({"__metadata__": {"a": 1}}), "text as metadata"),
         (content({"a": 3}), "a description of 'a'"),
-        (content(one(dtype="F8_E4M3"), bytes(8)), "an element type that exists here for 'a'"),
+        (content(one(dtype="F4"), bytes(8)), "an element type that exists here for 'a'"),
         (content(one(shape=[-2]), bytes(8)), "a list of sizes"),
         (content(one(shape=[True, 2]), bytes(8)), "a list of sizes"),
         (content(one(shape=[3]), bytes(8)), "12 bytes for 'a' of shape"),

@@ -123,6 +123,9 @@ def test_sizes_are_tuples() -> None:
     assert size == (2, 3, 4) and isinstance(size, tuple)
     assert size.numel() == 24
     assert isinstance(size[1:], treadle.Size) and isinstance(size + (1,), treadle.Size)
+    for longer in (size * 2, 2 * size, (1,) + size, size + size):
+        assert isinstance(longer, treadle.Size)
+    assert size * 2 == (2, 3, 4, 2, 3, 4) and (1,) + size == (1, 2, 3, 4)
     assert repr(size) == "treadle.Size([2, 3, 4])"
 
 

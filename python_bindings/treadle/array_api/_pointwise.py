@@ -50,6 +50,10 @@ def _round(x: Tensor) -> Tensor:
     return _C.complex(_C.round(x.real), _C.round(x.imag)) if x.dtype.is_complex else _C.round(x)
 
 
+def _parts(a: Tensor) -> Tensor:
+    return _C.view_as_real(_C.resolve_conj(a))
+
+
 def _by_parts(operator: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
     """Complex numbers part by part.
 
@@ -59,7 +63,7 @@ def _by_parts(operator: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor,
     def apply(a: Tensor, b: Tensor) -> Tensor:
         if not a.dtype.is_complex:
             return operator(a, b)
-        return _C.view_as_complex(operator(_C.view_as_real(a), _C.view_as_real(b)))
+        return _C.view_as_complex(operator(_parts(a), _parts(b)))
 
     return apply
 
@@ -105,7 +109,7 @@ bitwise_or = _binary("bitwise_or")
 bitwise_right_shift = _binary("bitwise_right_shift")
 bitwise_xor = _binary("bitwise_xor")
 ceil = _unary("ceil")
-conj = _unary("conj")
+conj = _unary("conj", _C.conj_physical)  # other libraries read the bytes
 copysign = _binary("copysign")
 cos = _unary("cos")
 cosh = _unary("cosh")

@@ -208,15 +208,15 @@ def _as_reals(tensor: Optional[Tensor], like: Tensor) -> np.ndarray:
     if tensor is None:
         return np.zeros(like.numel() * (2 if like.dtype.is_complex else 1))
     wide = treadle.complex128 if tensor.dtype.is_complex else treadle.float64
-    values = tensor.detach().cpu().to(wide).contiguous().numpy().reshape(-1)
+    values = tensor.detach().contiguous().to(wide).numpy(force=True).reshape(-1)
     return (values.view(np.float64) if wide is treadle.complex128 else values).copy()
 
 
 def _elements(value: Tensor) -> tuple[np.ndarray, Callable[[], None]]:
     """The elements of an input to be changed, and what makes a change count."""
-    if value.is_cpu:
+    if value.is_cpu and not value.is_conj() and not value.is_neg():
         return value.detach().numpy(), lambda: None  # the same memory
-    elements = value.detach().cpu().numpy()
+    elements = value.numpy(force=True)
 
     def write() -> None:
         value.detach().copy_(treadle.from_numpy(elements))

@@ -34,8 +34,9 @@ def _checked(name: str) -> str:
 
 
 class Coverage:
-    """The calls of a device's operators since the start or reset(), as they are now; print it for a
-    table. `device` is the kind of device, `calls` {operator: {answer: number of calls}}."""
+    """The calls of a device's operators since the start or reset(), up to when this was made; print
+    it for a table. `device` is the kind of device, `calls` {operator: {answer: number of calls}}.
+    """
 
     def __init__(self, device: str) -> None:
         self.device = _checked(device)
@@ -62,7 +63,7 @@ class Coverage:
         )
 
     def reset(self) -> None:
-        """Start to count again."""
+        """Start to count again: this table is empty then, and the device's counts are 0."""
         _C._backend_reset_counts(self.device)
         self.calls = {}
 
@@ -104,8 +105,8 @@ class Coverage:
 
 
 def coverage(device: str) -> Coverage:
-    """How the operators called on a kind of device were answered. RuntimeError for a device without
-    a backend."""
+    """How the operators called on a kind of device were answered so far. RuntimeError for a device
+    without a backend."""
     return Coverage(device)
 
 

@@ -23,7 +23,14 @@ from typing import Any, Iterator, Optional
 
 import treadle
 from treadle import Tensor, UntypedStorage
-from treadle._rebuild import as_view_of, of_class, rebuild_without_memory, with_attributes
+from treadle._rebuild import (
+    as_view_of,
+    lazy_bits,
+    of_class,
+    rebuild_without_memory,
+    with_attributes,
+    with_bits,
+)
 from treadle.nn.parameter import Buffer, Parameter
 
 
@@ -137,10 +144,12 @@ def rebuild_tensor(
     size: tuple,
     stride: tuple,
     requires_grad: bool,
+    bits: dict[str, bool],
 ) -> Tensor:
     """The inverse of reduce_tensor: a tensor over the same memory."""
     base = _open(handle, nbytes)._as_tensor(dtype)
-    return of_class(cls, as_view_of(base, offset, size, stride), requires_grad)
+    tensor = with_bits(as_view_of(base, offset, size, stride), bits)
+    return of_class(cls, tensor, requires_grad)
 
 
 def reduce_tensor(tensor: Tensor) -> tuple:
@@ -157,7 +166,7 @@ def reduce_tensor(tensor: Tensor) -> tuple:
         return with_attributes(tensor, rebuild_without_memory, arguments)
     _, (handle, nbytes) = reduce_storage(tensor.untyped_storage())
     offset = tensor.storage_offset()
-    arguments = (type(tensor), handle, nbytes, tensor.dtype, offset, *place)
+    arguments = (type(tensor), handle, nbytes, tensor.dtype, offset, *place, lazy_bits(tensor))
     return with_attributes(tensor, rebuild_tensor, arguments)
 
 

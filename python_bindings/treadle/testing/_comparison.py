@@ -231,7 +231,7 @@ def _as_array(tensor: Tensor) -> np.ndarray:
         tensor = tensor.to(treadle.float64)
     elif tensor.dtype == treadle.complex64:
         tensor = tensor.to(treadle.complex128)
-    return tensor.numpy()
+    return tensor.numpy(force=True)
 
 
 def _describe(

@@ -4,6 +4,9 @@ lead one to expect: in its dtype, its strides, its shape or its device.
 A kernel that reads such a tensor as if it were like the others reads other numbers than it holds,
 or memory beside it. So each call either is refused, or gives what the call with a plain tensor of
 the same numbers gives.
+
+Pointwise operators convert their operands. On a device they are called with operands of several
+dtypes, and with numbers of the CPU, and give what the CPU gives.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from typing import Any, Callable, Iterator, Optional, Sequence
 import numpy as np
 import treadle
 
-from . import law
+from . import device, law
 from .cases import dtypes_of, samples_of
 from .catalogue import Operator
 from .check import outcome, tensors
@@ -98,12 +101,65 @@ def _result(op: Operator, args: list[Any], kwargs: dict[str, Any]) -> Optional[l
     return None if any(t.is_meta for t in tensors(returned)) else _numbers(returned)
 
 
+def _plain_dtype(op: Operator) -> str:
+    dtypes = dtypes_of(op)
+    return next((d for d in ("float32", "float64", "int64") if d in dtypes), dtypes[0])
+
+
+def _number(t: Tensor) -> Tensor:
+    return t.reshape(-1)[0].clone()
+
+
+def _mixed_operands_agree(op: Operator) -> None:
+    """Each operand by itself in every dtype, and as a number, in each shape of the samples."""
+    if device.kind() == "cpu" or op.random:
+        return
+    dtype = _plain_dtype(op)
+    for sample in samples_of(op, dtype):
+
+        def fresh() -> tuple[list[Any], dict[str, Any]]:
+            return (
+                map_arrays(list(sample.args), lambda a: to_tensor(a, dtype).cpu()),
+                {
+                    k: map_arrays(v, lambda a: to_tensor(a, dtype).cpu())
+                    for k, v in sample.kwargs.items()
+                },
+            )
+
+        def moved(args: list[Any]) -> list[Any]:
+            return [device.here(a) if isinstance(a, Tensor) else a for a in args]
+
+        places = list(_places(fresh()[0]))
+        if len(places) < 2:
+            continue
+        for place in places:
+            changes = dict(AS_DTYPES)
+            if fresh()[0][place[0]].numel():
+                changes["as a number"] = _number
+                changes["as a number of float64"] = lambda t: _number(t).double()
+            for label, change in changes.items():
+                args, kwargs = fresh()
+                args = _replaced(args, place, change)
+                there = moved(args)
+                if label not in AS_DTYPES:
+                    there[place[0]] = args[place[0]]  # numbers may stay on the CPU
+                wanted, got = _result(op, args, kwargs), _result(op, there, kwargs)
+                if wanted is None or got is None:
+                    continue
+                assert len(got) == len(wanted)
+                for a, b in zip(got, wanted):
+                    np.testing.assert_allclose(
+                        a, b, rtol=2e-3, atol=2e-3, err_msg=f"{op.id}: operand {place} {label}"
+                    )
+
+
 def mixed_arguments_agree(op: Operator) -> None:
     """Each tensor of a call by itself, in every way of SAME and OTHER."""
+    if op.kind == "pointwise":
+        _mixed_operands_agree(op)
     if not op.json.get("argument_dtypes"):
         return
-    dtypes = dtypes_of(op)
-    dtype = next((d for d in ("float32", "float64", "int64") if d in dtypes), dtypes[0])
+    dtype = _plain_dtype(op)
     for sample in list(samples_of(op, dtype))[:3]:
 
         def fresh() -> tuple[list[Any], dict[str, Any]]:

@@ -207,7 +207,7 @@ def to_array(tensor: treadle.Tensor) -> np.ndarray:
         tensor = tensor.detach()
     if tensor.dtype == treadle.bfloat16:
         tensor = tensor.to(treadle.float32)
-    return tensor.cpu().numpy()
+    return tensor.cpu().resolve_conj().resolve_neg().numpy()
 
 
 def widen(array: np.ndarray) -> np.ndarray:

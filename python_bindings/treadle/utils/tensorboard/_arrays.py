@@ -17,7 +17,7 @@ def to_array(value: Any) -> np.ndarray:
         value = value.detach().cpu()
         if value.dtype == treadle.bfloat16:
             value = value.to(treadle.float32)
-        value = value.numpy()
+        value = value.numpy(force=True)
     if isinstance(value, str):
         raise NotImplementedError(f"expected numbers, a tensor or an array, got the text {value!r}")
     return np.atleast_1d(np.asarray(value))

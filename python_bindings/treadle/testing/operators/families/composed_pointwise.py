@@ -99,7 +99,10 @@ def _unary(
 
 
 samples("conj")(_unary(lambda x: np.conj(x) if np.iscomplexobj(x) else x))
-samples("positive")(_unary(lambda x: x))
+samples("_conj")(_unary(np.conj))
+samples("_neg_view")(_unary(lambda x: -x))
+samples("positive", "resolve_conj", "resolve_neg")(_unary(lambda x: x))
+samples("is_conj", "is_neg")(_unary(lambda x: np.asarray(False), grad=False))
 samples("deg2rad")(_unary(lambda x: x * (math.pi / 180)))
 samples("rad2deg")(_unary(lambda x: x * (180 / math.pi)))
 
