@@ -24,7 +24,7 @@ struct Format {
   int nan;             // the magnitude's bits
   bool unsigned_zero;  // the bits of -0 are the only NaN
 };
-constexpr Format kE4m3fn{3, 7, 0x7e, 0x7f, 0x7f, false};
+constexpr Format kE4m3fn{3, 7, 0x7e, 0x7e, 0x7f, false};  // it has no infinity: it saturates
 constexpr Format kE5m2{2, 15, 0x7b, 0x7c, 0x7f, false};
 constexpr Format kE4m3fnuz{3, 8, 0x7f, 0x80, 0x80, true};
 constexpr Format kE5m2fnuz{2, 16, 0x7f, 0x80, 0x80, true};

@@ -92,7 +92,8 @@ def nearest(name: str, values: np.ndarray) -> np.ndarray:
     middles = (known[above] + known[above - 1]) / 2
     up = (sizes > middles) | ((sizes == middles) & (above % 2 == 0))
     pattern = np.where(up, above, above - 1)
-    too_large = np.inf if name == "float8_e5m2" else np.nan
+    # float8_e4m3fn has no infinity; what is too large, infinities too, becomes its largest number.
+    too_large = {"float8_e5m2": np.inf, "float8_e4m3fn": known[largest]}.get(name, np.nan)
     result = np.where(pattern > largest, too_large, known[np.minimum(pattern, largest)])
     result = np.where(np.isinf(values), too_large, np.where(np.isnan(values), np.nan, result))
     # Where there is no -0, what is rounded to it is 0.
