@@ -73,6 +73,12 @@ class Names {
     return text;
   }
 
+  bool knows(std::string_view name) const {
+    for (int i = 0; i < count(); ++i)
+      if (names_[i] == name) return true;
+    return false;
+  }
+
   int count() const { return count_.load(std::memory_order_acquire); }
   std::string_view operator[](int id) const {
     return id >= 0 && id < count() ? std::string_view(names_[id]) : "unknown";
@@ -140,6 +146,9 @@ Device device_from_string(std::string_view text) {
     }
     return {type, static_cast<int8_t>(index)};
   }
+  // Programs read the types out of these words, which are PyTorch's.
+  check<ErrorKind::Runtime>(names.knows(name), "Expected one of ", names.list(),
+                            " device type at start of device string: ", text);
   fail<ErrorKind::Runtime>("expected a device, one of ", names.list(),
                            " with an optional index such as ':1', got '", text, "'");
 }

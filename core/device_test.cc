@@ -27,12 +27,17 @@ TEST(Device, ParsesAndPrints) {
   EXPECT_EQ(device_from_string("meta"), kMeta);
   EXPECT_EQ(to_string(device_from_string("cuda:12")), "cuda:12");
   EXPECT_EQ(to_string(device_from_string("cuda")), "cuda");
-  for (const char* bad :
-       {"", "cpu:1", "cpu:", "cuda:-1", "cuda:01", "cuda:128", "cuda:1x", "gpu", "cpu "}) {
-    EXPECT_NE(error_of([&] {
-                device_from_string(bad);
-              }).find("expected a device, one of cpu, meta, cuda"),
-              std::string::npos)
+  const auto refusal = [](const char* text) {
+    return error_of([&] { device_from_string(text); });
+  };
+  EXPECT_NE(refusal("gpu").find("Expected one of cpu, meta, cuda device type at start of device "
+                                "string: gpu"),
+            std::string::npos);
+  for (const char* bad : {"", ":1", "cpu "}) {
+    EXPECT_NE(refusal(bad).find("Expected one of cpu, meta, cuda"), std::string::npos) << bad;
+  }
+  for (const char* bad : {"cpu:1", "cpu:", "cuda:-1", "cuda:01", "cuda:128", "cuda:1x"}) {
+    EXPECT_NE(refusal(bad).find("expected a device, one of cpu, meta, cuda"), std::string::npos)
         << bad;
   }
 }

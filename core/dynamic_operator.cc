@@ -396,7 +396,7 @@ ScalarType dtype_of(const Stack& stack) {
 
 BoxedKernel cell_of(const Operator& op, Device device, ScalarType dtype) {
   const KernelRow* row = op.table().row(device.type, Layout::Strided);
-  return row ? row->boxed[static_cast<size_t>(dtype)] : nullptr;
+  return row && !is_stored(dtype) ? row->boxed[static_cast<size_t>(dtype)] : nullptr;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "python_bindings/csrc/overrides.h"
+#include "python_bindings/csrc/package_name.h"
 
 namespace treadle::python {
 namespace {
@@ -54,9 +55,7 @@ bool same_names(const char* const* a, const char* const* b) {
 PyObject* represent_result(PyObject* self) {
   return guarded([&] {
     const PyTypeObject* type = Py_TYPE(self);
-    const Object in_words = import_attribute("treadle._names", "in_words_of_the_program");
-    const Object name(PyObject_CallFunction(in_words.get(), "s", type->tp_name));
-    std::string text(utf8(name.get()));
+    std::string text = in_words_of_the_program(type->tp_name);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) {
       const Object part(PyObject_Repr(PyTuple_GET_ITEM(self, i)));
       text += str(i == 0 ? "(\n" : ",\n", type->tp_members[i].name, "=", utf8(part.get()));

@@ -1,6 +1,7 @@
 // The types dtype, layout and memory_format, and their objects under the names of the API (float32,
 // strided, ...).
 #include "python_bindings/csrc/constants.h"
+#include "python_bindings/csrc/package_name.h"
 
 #include <array>
 
@@ -24,7 +25,7 @@ std::array<PyObject*, 4> memory_formats{};
 ScalarType value_of(PyObject* self) { return reinterpret_cast<DtypeObject*>(self)->value; }
 
 PyObject* dtype_repr(PyObject* self) {
-  return guarded([&] { return unicode(to_string(value_of(self))).release(); });
+  return guarded([&] { return unicode(in_package(name_of(value_of(self)))).release(); });
 }
 // Pickled by name.
 PyObject* dtype_reduce(PyObject* self, PyObject*) {
@@ -59,8 +60,9 @@ PyGetSetDef dtype_properties[] = {
 };
 
 PyObject* layout_repr(PyObject* self) {
-  return guarded(
-      [&] { return unicode(to_string(reinterpret_cast<LayoutObject*>(self)->value)).release(); });
+  return guarded([&] {
+    return unicode(in_package(name_of(reinterpret_cast<LayoutObject*>(self)->value))).release();
+  });
 }
 PyObject* layout_reduce(PyObject* self, PyObject*) {
   return guarded(
@@ -74,7 +76,7 @@ const char* format_name(PyObject* self) {
   return kFormatNames[static_cast<size_t>(reinterpret_cast<MemoryFormatObject*>(self)->value)];
 }
 PyObject* format_repr(PyObject* self) {
-  return PyUnicode_FromFormat("treadle.%s", format_name(self));
+  return guarded([&] { return unicode(in_package(format_name(self))).release(); });
 }
 PyObject* format_reduce(PyObject* self, PyObject*) {
   return PyUnicode_FromString(format_name(self));

@@ -11,6 +11,7 @@
 #include "python_bindings/csrc/convert.h"
 #include "python_bindings/csrc/default_device.h"
 #include "python_bindings/csrc/module.h"
+#include "python_bindings/csrc/package_name.h"
 
 namespace py = pybind11;
 
@@ -103,6 +104,8 @@ void init_settings(PyObject* module) {
     } catch (const PythonError&) {
     }
   });
+  m.def("_speak_as", &set_package_name, py::arg("name"),
+        "Sets the name by which the program knows the package.");
   m.def("set_num_threads", &set_num_threads, py::arg("num_threads"),
         "How many threads an operator may use.");
   m.def("get_num_threads", &num_threads, "How many threads an operator may use.");

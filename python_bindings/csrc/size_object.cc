@@ -1,6 +1,7 @@
 // The type Size: a tuple of ints that knows how many elements it stands for.
 #include "python_bindings/csrc/constants.h"
 #include "python_bindings/csrc/convert.h"
+#include "python_bindings/csrc/package_name.h"
 
 namespace treadle::python {
 
@@ -36,7 +37,7 @@ PyObject* size_repr(PyObject* self) {
   return guarded([&] {
     Object list(PySequence_List(self));
     Object inner(PyObject_Repr(list.get()));
-    return Object(PyUnicode_FromFormat("treadle.Size(%U)", inner.get())).release();
+    return unicode(in_package("Size(") + std::string(utf8(inner.get())) + ")").release();
   });
 }
 PyObject* size_numel(PyObject* self, PyObject*) {

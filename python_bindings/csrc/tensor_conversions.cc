@@ -1,5 +1,7 @@
 // Methods that give a tensor's values in another form: to(), float(), item(), tolist(), numpy(),
 // DLPack.
+#include <array>
+
 #include "aten/composite/named_errors.h"
 #include "aten/ops/detach.h"
 #include "aten/ops/to.h"
@@ -11,6 +13,7 @@
 #include "python_bindings/csrc/methods.h"
 #include "python_bindings/csrc/numpy_exchange.h"
 #include "python_bindings/csrc/overrides.h"
+#include "python_bindings/csrc/package_name.h"
 
 namespace treadle::python {
 namespace {
@@ -142,7 +145,16 @@ PyObject* cuda(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyO
       "cuda");
 }
 
-// x.type() is the dtype's name; x.type(dtype) converts.
+// Of each dtype, the name of its tensors' type: FloatTensor.
+constexpr std::array<const char*, kNumDtypes> kTypeNames = {
+    "Bool",          "Byte",          "UInt16",          "UInt32",          "UInt64",
+    "Char",          "Short",         "Int",             "Long",            "Half",
+    "BFloat16",      "Float",         "Double",          "ComplexFloat",    "ComplexDouble",
+    "Float8_e4m3fn", "Float8_e5m2",   "Float8_e4m3fnuz", "Float8_e5m2fnuz", "Float8_e8m0fnu",
+    "Float4_e2m1fn_x2", "ComplexHalf", "BComplex32",     "QInt8",           "QUInt8",
+    "QInt32",        "QUInt4x2",      "QUInt2x4"};
+
+// x.type() is the type's name; x.type(dtype) converts.
 PyObject* type(PyObject* self, PyObject* args) {
   return guarded([&]() -> PyObject* {
     const Tensor& t = unwrap(self);
@@ -150,15 +162,17 @@ PyObject* type(PyObject* self, PyObject* args) {
     if (!PyArg_ParseTuple(args, "|O:type", &wanted)) throw PythonError{};
     if (overridden(self)) return call_override_of_method(self, "type", wanted);
     if (wanted == Py_None) {
-      static constexpr const char* kNames[] = {
-          "Bool", "Byte", "UInt16",   "UInt32", "UInt64", "Char",         "Short",        "Int",
-          "Long", "Half", "BFloat16", "Float",  "Double", "ComplexFloat", "ComplexDouble"};
       const std::string place = t.is_cpu() ? "" : str(name_of(t.device().type), ".");
-      return unicode(str("treadle.", place, kNames[static_cast<size_t>(t.dtype())], "Tensor"))
+      return unicode(in_package(str(place, kTypeNames[static_cast<size_t>(t.dtype())], "Tensor")))
           .release();
     }
     std::optional<ScalarType> dtype = as_dtype(wanted);
-    if (!dtype && PyUnicode_Check(wanted)) dtype = scalar_type_from_name(utf8(wanted));
+    if (!dtype && PyUnicode_Check(wanted)) {
+      const Object place_of_type = import_attribute("treadle._legacy_types", "place_of_type");
+      const Object named(PyObject_CallOneArg(place_of_type.get(), wanted));
+      return wrap(convert_to(t, as_dtype(PyTuple_GET_ITEM(named.get(), 0)),
+                             to_device(PyTuple_GET_ITEM(named.get(), 1))));
+    }
     check<ErrorKind::Type>(dtype.has_value(), "type: expected a dtype, got ", type_text(wanted));
     return wrap(convert_to(t, *dtype, std::nullopt));
   });

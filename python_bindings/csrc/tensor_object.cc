@@ -303,6 +303,7 @@ void init_tensor_type(PyObject* module) {
   PyType_Spec spec = {"treadle.Tensor", sizeof(TensorObject), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
   tensor_type = reinterpret_cast<PyTypeObject*>(Object(PyType_FromSpec(&spec)).release());
+  tensor_type->tp_name = "Tensor";  // as Python's own messages call it: 'Tensor' object has no ...
   // NumPy leaves `array + tensor` to the tensor.
   checked(PyObject_SetAttrString(reinterpret_cast<PyObject*>(tensor_type), "__array_priority__",
                                  Object(PyLong_FromLong(1000)).get()));

@@ -205,12 +205,12 @@ def __getattr__(name: str) -> _typing.Any:
         return value
     if name.startswith("_") and name in _C._private_operators():
         return getattr(_C, name)
-    found = _names.otherwise(__name__, name)
+    found = _names.otherwise(_names.PACKAGE, name)
     if found is None and name.startswith("_") and _C._library_overloads(f"aten::{name}"):
         # An operator without a function of its own: PyTorch has one for each.
         found = globals()[name] = getattr(_importlib.import_module("treadle._ops").ops.aten, name)
     if found is None:
-        raise _names.missing(__name__, name)
+        raise _names.missing(_names.PACKAGE, name)
     return found
 
 

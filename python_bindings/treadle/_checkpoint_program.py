@@ -27,6 +27,7 @@ from typing import Any, Callable, Optional, Union
 
 import treadle
 from treadle import _checkpoint_names as names
+from treadle import _names
 from treadle._checkpoint_names import ALLOW, Entry, expect, give_state
 from treadle._checkpoint_paths import PACKAGE_IN_FILES, PUBLIC_MODULES, class_named, module_here
 from treadle.nn.modules.conv import _ConvNd
@@ -104,7 +105,7 @@ def _remedy(module: str) -> str:
 
 
 def _is_own(cls: type) -> bool:
-    return cls.__module__.partition(".")[0] == treadle.__name__
+    return _names.is_own(cls.__module__)
 
 
 def _is_standard_library(module: types.ModuleType) -> bool:

@@ -15,7 +15,7 @@ from collections import OrderedDict
 from typing import Any, Iterator
 
 import treadle
-from treadle import Tensor
+from treadle import Tensor, _names
 from treadle._checkpoint_paths import PACKAGE_IN_FILES, path_in_files
 from treadle._checkpoint_storages import location_of
 from treadle._rebuild import lazy_bits
@@ -182,7 +182,7 @@ class CheckpointPickler(pickle._Pickler):
             return
         module = getattr(obj, "__module__", None) or ""
         qualified = name or getattr(obj, "__qualname__", "")
-        if module.partition(".")[0] == "treadle" and "." not in qualified:
+        if _names.is_own(module) and "." not in qualified:
             self._write_name(path_in_files(obj, qualified), qualified)
             self.memoize(obj)
             return

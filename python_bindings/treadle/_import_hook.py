@@ -2,7 +2,7 @@
 
 A finder in front of all others answers for `torch` and its submodules with the module objects of
 the package, so that `torch.nn is treadle.nn`, whichever name was imported first. While it is there
-the package speaks of itself as torch: torch.float32, torch.Size([2, 3]).
+the package speaks of itself as torch: torch.float32, torch.Size([2, 3]), <class 'torch.Tensor'>.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import os
 import sys
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from types import ModuleType
-from typing import Any, Callable, Dict, Iterator, Optional, Sequence
+from types import FunctionType, ModuleType
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
 import treadle
 from treadle import _checkpoint_paths, _names
@@ -23,13 +23,6 @@ from treadle import _checkpoint_paths, _names
 ALIAS = "torch"
 # A folder with a torch.py that installs the hook, for processes that begin without it.
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_as_torch")
-
-# The types whose text begins with the name of the package, and how each makes it.
-_TEXTS: Dict[type, Callable[[Any], str]] = {
-    kind: kind.__repr__
-    for kind in (treadle.dtype, treadle.layout, treadle.memory_format, treadle.Size)
-}
-
 
 def _is_below(name: str, package: str) -> bool:
     return name == package or name.startswith(package + ".")
@@ -74,11 +67,31 @@ class _Elsewhere(Loader):
         )
 
 
+# What programs ask for the module that it is of.
+_SAY_A_MODULE = (type, FunctionType, treadle._C._OverridableFunction)
+# What was renamed: the object, the attribute that says a name, and what it said.
+_original: List[Tuple[Any, str, str]] = []
+
+
+def _rename(thing: Any, attribute: str, name: str) -> None:
+    _original.append((thing, attribute, getattr(thing, attribute)))
+    setattr(thing, attribute, name)
+
+
 def _adopt(module: ModuleType) -> None:
-    """Make a module of the package known as torch's, with all that torch's has in it; its missing
-    names speak of torch."""
-    sys.modules[_renamed(module.__name__, ALIAS)] = module
-    module.__dict__.setdefault("__getattr__", _attributes_of(module.__name__))
+    """Make a module of the package known as torch's, with all that torch's has in it: it, its
+    classes and functions say that they are torch's, and so do messages of missing names."""
+    name = module.__name__
+    if not _is_below(name, _names.PACKAGE):
+        return  # adopted by another name before
+    sys.modules[_renamed(name, ALIAS)] = module
+    module.__dict__.setdefault("__getattr__", _attributes_of(name))
+    for value in list(vars(module).values()):
+        home = getattr(value, "__module__", None)
+        if isinstance(value, _SAY_A_MODULE) and home and _is_below(home, _names.PACKAGE):
+            path = _checkpoint_paths.path_in_files(value, value.__qualname__)
+            _rename(value, "__module__", path)
+    _rename(module, "__name__", _renamed(name, ALIAS))
 
 
 def _attributes_of(module: str) -> Callable[[str], Any]:
@@ -133,17 +146,6 @@ class _Finder(importlib.metadata.DistributionFinder):
         return iter([_Distribution()] if context.name == ALIAS else [])
 
 
-def _spell(name: str) -> None:
-    """Make the text of dtypes, sizes and the like begin with the name, and modules speak of it."""
-    _names.speak_as(name)
-    for kind, text in _TEXTS.items():
-        kind.__repr__ = text if name == _names.PACKAGE else _respelled(text, name)  # type: ignore
-
-
-def _respelled(text: Callable[[Any], str], name: str) -> Callable[[Any], str]:
-    return lambda self: text(self).replace(_names.PACKAGE, name, 1)
-
-
 _finder = _Finder()
 
 
@@ -162,7 +164,7 @@ def install() -> None:
     for name, module in list(sys.modules.items()):
         if _is_below(name, _names.PACKAGE) and isinstance(module, ModuleType):
             _adopt(module)
-    _spell(ALIAS)
+    _names.speak_as(ALIAS)
     treadle.__version__ = importlib.import_module("treadle.version").__version__
 
 
@@ -174,5 +176,8 @@ def uninstall() -> None:
     sys.path[:] = [folder for folder in sys.path if folder != FOLDER]
     for name in [name for name in sys.modules if _is_below(name, ALIAS)]:
         del sys.modules[name]
-    _spell(_names.PACKAGE)
+    _names.speak_as(_names.PACKAGE)
+    while _original:
+        thing, name, value = _original.pop()
+        setattr(thing, name, value)
     treadle.__version__ = importlib.import_module("treadle._version").__version__

@@ -83,6 +83,14 @@ def parse_type(text: str) -> Optional[LegacyTensorType]:
     return tensor_type(name, place or "cpu")
 
 
+def place_of_type(text: str) -> Tuple[dtype, str]:
+    """Dtype and device of what `x.type(text)` gives; ValueError for other text."""
+    kind = parse_type(text)
+    if kind is None:
+        raise ValueError(f"type: expected a type such as 'torch.FloatTensor', got {text!r}")
+    return kind.dtype, kind.device_type
+
+
 def set_default_tensor_type(t: Any) -> None:
     """Make new tensors of this type by default: a type such as FloatTensor, or its name."""
     kind = parse_type(t) if isinstance(t, str) else t

@@ -33,6 +33,12 @@ def speak_as(name: str) -> None:
     """Set that name."""
     global _spoken
     _spoken = name
+    _extension._speak_as(name)
+
+
+def is_own(module: str) -> bool:
+    """Whether a module is of the package, under whichever name."""
+    return module.partition(".")[0] in (PACKAGE, _spoken)
 
 
 def in_words_of_the_program(name: str) -> str:

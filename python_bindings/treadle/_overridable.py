@@ -25,6 +25,6 @@ def make_overridable(module: str, names: Iterable[str]) -> None:
             continue
         made = _C._overridable(function)
         space[name] = made
-        home = vars(sys.modules[function.__module__])
+        home = function.__globals__
         if home.get(name) is function:
             home[name] = made

@@ -95,10 +95,11 @@ def storage(self: Tensor) -> Any:
 
 
 def storage_type(self: Tensor) -> Any:
-    """The class of such storages: FloatStorage and the like."""
+    """The class of such storages: FloatStorage and the like; None for a dtype without one."""
     from treadle import storage as storages
 
-    return getattr(storages, storages._name_of(self.dtype))
+    name = storages._dtype_to_storage_type_map().get(self.dtype)
+    return None if name is None else getattr(storages, name)
 
 
 def _contiguous(size: Sequence[int]) -> Tuple[int, ...]:

@@ -248,7 +248,7 @@ class TypedStorage:
         """The name of the type, "torch.FloatStorage"; or the numbers as those of another, by its
         name or class."""
         if dtype is None:
-            return f"torch.{_name_of(self.dtype)}"
+            return "torch." + _NAMES.get(self.dtype, "storage.TypedStorage")
         return self._to_dtype(_dtype_of(dtype))
 
     def pickle_storage_type(self) -> str:

@@ -17,7 +17,7 @@ from .recipe import (
     ALIASES, INJECTIVE, LAYOUTS, Alias, Items, Literal, Node, Recipe, Stranger, TensorNode,
     map_tensors, tensor_nodes,
 )  # fmt: skip
-from .values import DTYPES, ORDINARY, PALETTES, Palette
+from .values import FILLED, ORDINARY, PALETTES, Palette
 
 SHAPES: list[tuple[int, ...]] = [
     (), (1,), (2,), (3,), (5,), (0,), (2, 3), (3, 4), (3, 3), (1, 3), (4, 1), (0, 3), (3, 0),
@@ -30,7 +30,7 @@ ODD_SHAPES: list[tuple[int, ...]] = [
 HUGE_SHAPES: list[tuple[int, ...]] = [
     (2**31,), (2**31, 2**31), (2**62,), (2**20, 2**40), (2**32, 3), (3, 2**61), (2**63 - 1,),
 ]  # fmt: skip
-NAMES = tuple(DTYPES)
+NAMES = FILLED
 COMMON = ("float32", "float64", "int64", "float32", "bool", "complex64", "float16", "bfloat16")
 
 

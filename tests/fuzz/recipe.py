@@ -138,8 +138,8 @@ class TensorNode(Node):
             return "huge"
         if not count or (not shape and self.layout not in ("offset", "stepped")):
             return "plain"
-        # NumPy has no bfloat16, and at most 64 dimensions (32 before its version 2).
-        if self.layout == "flipped" and (self.dtype == "bfloat16" or len(shape) > 32):
+        # NumPy has at most 64 dimensions (32 before its version 2).
+        if self.layout == "flipped" and (not hasattr(np, self.dtype) or len(shape) > 32):
             return "stepped"
         if self.layout == "expanded" and max(shape) == 1:
             return "plain"

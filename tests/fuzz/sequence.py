@@ -24,7 +24,10 @@ from .judge import Finding
 
 STEPS = 40  # of one sequence
 MOST = 10  # tensors, and holders, at a time
-DTYPES = ("float32", "float64", "int64", "int64", "uint8", "complex64", "bool")
+DTYPES = (
+    "float32", "float64", "int64", "int64", "uint8", "complex64", "bool", "float32", "complex64",
+    "complex32", "float8_e4m3fn",
+)  # fmt: skip
 SHAPES = ((6,), (2, 3), (0,), (1,), (3, 2, 2), (17,), (4, 4), (), (40_000,))
 # What a tensor that a resize cut off may be answered with.
 CUT = ("in its storage", "inside its storage")
@@ -368,6 +371,8 @@ VIEWS: tuple[tuple[str, Callable[[treadle.Tensor], treadle.Tensor]], ...] = (
     (".data", lambda t: t.data),
     (".unfold(0, 2, 1)", lambda t: t.unfold(0, 2, 1) if t.dim() < 5 else t.view_as(t)),
     (".flip(0)", lambda t: t.flip(0)),
+    (".conj()", lambda t: treadle._conj(t) if t.is_complex() else t.view_as(t)),
+    (".imag", lambda t: t.imag if t.is_complex() else treadle._neg_view(t)),
     (".real", lambda t: treadle.view_as_real(t) if t.is_complex() else t.view_as(t)),
 )
 EXPORTS: dict[str, Callable[[treadle.Tensor], tuple[Any, Optional[np.ndarray]]]] = {

@@ -26,8 +26,19 @@ LIMITS = {
     "bfloat16": (3.3895313892515355e38, 1.1754943508222875e-38, 9.183549615799121e-41),
     "float32": (3.4028234663852886e38, 1.1754943508222875e-38, 1.401298464324817e-45),
     "float64": (1.7976931348623157e308, 2.2250738585072014e-308, 5e-324),
+} | {
+    name: (treadle.finfo(v).max, treadle.finfo(v).tiny, treadle.finfo(v).tiny * treadle.finfo(v).eps)
+    for name, v in DTYPES.items()
+    if name.startswith("float8")
 }
-PART = {"complex64": "float32", "complex128": "float64", "complex32": "float16"}
+PART = {
+    "complex64": "float32",
+    "complex128": "float64",
+    "complex32": "float16",
+    "bcomplex32": "bfloat16",
+}
+# The dtypes that tensors with values may have: others are but names, or only bytes.
+FILLED = tuple(name for name in DTYPES if not name.startswith(("q", "float4")))
 # Names of what a palette may hold; every dtype has each of them.
 PALETTES = ("small", "ones", "zeros", "index", "negative", "special", "far")
 ORDINARY = ("small", "ones", "index")

@@ -157,6 +157,19 @@ def test_wrong_gradients_are_refused(gradient: Any) -> None:
     assert x.grad is None
 
 
+def test_a_gradient_of_another_shape_is_not_summed() -> None:
+    """That is done for operators that broadcast; of others such a gradient is a mistake."""
+    w, x = treadle.ones(1, 1, requires_grad=True), treadle.ones(1, 3)
+    y = (w @ x).sum()
+    x.data = treadle.ones(5, 3)  # which no version counts
+    with pytest.raises(
+        RuntimeError,
+        match=r"^MmBackward0: gradient 0: expected a gradient of shape \(1, 1\), got \(1, 5\)$",
+    ):
+        y.backward()
+    assert w.grad is None
+
+
 def test_wrong_numbers_of_gradients() -> None:
     x = leaf(1)
     with pytest.raises(RuntimeError, match="expected 1 gradients"):

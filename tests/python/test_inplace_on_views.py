@@ -159,3 +159,19 @@ def test_inference_tensors() -> None:
     y.copy_(x)
     y[0] = x[1]
     assert y.requires_grad
+
+
+def test_inference_tensors_seen_as_another_dtype() -> None:
+    with treadle.inference_mode():
+        x, z = treadle.ones(4), treadle.ones(2, dtype=treadle.complex64)
+    views = (
+        x.view(treadle.int32), x.view(treadle.int8), treadle.view_as_complex(x.view(2, 2)),
+        treadle.view_as_real(z), z.real, z.imag, z.conj(),
+    )  # fmt: skip
+    for view in views:
+        assert view.is_inference()
+        refused("mul_" + OUTSIDE, lambda: view.mul_(2))
+    assert x.tolist() == [1.0] * 4 and z.tolist() == [1.0] * 2
+    with treadle.inference_mode():
+        x.view(treadle.int32).zero_()
+    assert x.tolist() == [0.0] * 4

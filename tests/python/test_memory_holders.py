@@ -313,6 +313,46 @@ def test_a_weak_reference_never_finds_a_tensor_that_dies() -> None:
     )
 
 
+def test_a_retained_gradient_never_finds_a_tensor_that_dies() -> None:
+    """The graph knows the tensor for its gradient, while another thread lets go of it."""
+    run_alone(
+        """
+        import sys, threading, time
+        import treadle as torch
+        sys.setswitchinterval(1e-6)
+        w = torch.ones(8, requires_grad=True)
+        current, wrong, stop = [None], [], [False]
+        def backward():
+            while not stop[0]:
+                if current[0] is not None:
+                    x, z = current[0]
+                    try:
+                        (grad,) = torch.autograd.grad(z, x, retain_graph=True)
+                        if grad.tolist() != [6] * 8:
+                            wrong.append("another value")
+                        z.backward(retain_graph=True)
+                    except Exception as error:
+                        wrong.append(repr(error))
+        thread = threading.Thread(target=backward)
+        thread.start()
+        end = time.monotonic() + 4
+        while time.monotonic() < end and not wrong:
+            x = torch.ones(8, requires_grad=True)
+            y = x * 2
+            y.retain_grad()
+            y.tag = 1
+            z, last = (y * 3).sum(), (y * w).sum()
+            current[0] = x, z
+            del y
+            torch.autograd.grad(last, w)  # which saved y, and lets go of it
+            del last
+        stop[0] = True
+        thread.join()
+        assert not wrong, wrong[:3]
+        """
+    )
+
+
 def test_shared_memory_is_found_whole_or_opened_anew() -> None:
     run_alone(
         """

@@ -235,8 +235,13 @@ GOLDENS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "text that is no device": (
         lambda: treadle.zeros(2, device="nowhere"),
         RuntimeError,
+        "zeros: Expected one of cpu, meta, cuda device type at start of device string: nowhere",
+    ),
+    "an index that is none": (
+        lambda: treadle.zeros(2, device="cuda:x"),
+        RuntimeError,
         "zeros: expected a device, one of cpu, meta, cuda with an optional index such as "
-        "':1', got 'nowhere'",
+        "':1', got 'cuda:x'",
     ),
     "no argument": (
         lambda: treadle.exp(),

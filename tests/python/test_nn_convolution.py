@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -155,6 +156,24 @@ def test_batches_are_computed_in_pieces(images, channels, out_channels, side):
         want = want.detach().numpy()
         scale = np.abs(want).max()
         np.testing.assert_allclose(got.detach().numpy(), want, rtol=1e-4, atol=1e-5 * scale)
+
+
+def test_convolutions_of_many_shapes_keep_their_plans():
+    """Making a plan takes ten times as long as such a convolution: what is slow amid six hundred
+    shapes, and fast alone, has lost its plan in between."""
+    weight = treadle.ones(4, 4, 3, 3)
+    images = [treadle.ones(1, 4, 8 + i % 25, 8 + i // 25) for i in range(600)]
+    others, last = images[:-100], images[-100:]
+
+    def seconds(images):
+        start = time.thread_time()
+        for image in images:
+            F.conv2d(image, weight)
+        return time.thread_time() - start
+
+    alone = min(seconds(last) for _ in range(6))
+    amid = min((seconds(others), seconds(last))[1] for _ in range(6))
+    assert amid < 4 * alone
 
 
 @pytest.mark.parametrize("dims", (1, 2, 3))

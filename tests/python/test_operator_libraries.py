@@ -348,6 +348,17 @@ def test_a_function_that_no_file_defines(tmp_path: Path) -> None:
     )
 
 
+def test_a_kernel_that_no_file_registers(tmp_path: Path) -> None:
+    ops = ONE_ENTRY.replace("rotate_half_cpu", "rotate_half_cp")
+    write(tmp_path, ops=ops, d=ONE_DERIVATIVE, kernels=without_extremes(KERNELS))
+    line = 1 + ops[: ops.index("dispatch")].count("\n")
+    assert run(tmp_path, LOAD, fails=True) == (
+        "ImportError: small_ops: expected a kernel 'rotate_half_cp' for small_ops::rotate_half on "
+        f"the CPU, as {tmp_path}/ops.yaml:{line} says, got 'rotate_half_cpu'; register it with "
+        "register_kernels, by this name"
+    )
+
+
 def test_names_and_kernels_that_are_taken(library: Path, tmp_path: Path) -> None:
     """Two libraries of one name, and two kernels for one operator: both places are named."""
     twice = KERNELS.replace("const auto registered", "const auto again").replace(

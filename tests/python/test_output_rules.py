@@ -342,6 +342,10 @@ def test_lists_whose_tensors_overlap_are_worked_through_in_order(make: Shifted) 
     step([first], [second])
     wanted = 2 * treadle.arange(50_000) + 1
     assert treadle.equal(first, wanted.float()) and memory[-1].item() == 50_000
+    # The other way round each element is written before it is read.
+    memory.copy_(treadle.arange(50_001))
+    step([second], [first])
+    assert treadle.equal(second, wanted.float()) and memory[0].item() == 0
 
 
 def test_a_list_of_tensors_with_gaps_is_written_in_its_elements_only() -> None:

@@ -81,7 +81,6 @@ def load_bytes(name, content):
     [
         ("sparse_csr", "a sparse tensor"),
         ("quantized", "a quantized tensor"),
-        ("float8", "the element type float8_e4m3fn"),
         ("nested", "a nested tensor"),
     ],
 )

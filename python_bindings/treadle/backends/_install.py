@@ -14,7 +14,7 @@ import sys
 from typing import Any, Callable, Dict
 
 import treadle
-from treadle import _C, _devices
+from treadle import _C, _devices, _names
 from treadle.backends._module import DeviceModule
 
 _modules: Dict[str, DeviceModule] = {}
@@ -70,7 +70,7 @@ def _fill(place: Any, module: DeviceModule) -> None:
     before there was one."""
     keys = ["Stream", "Event", "StreamContext", "device", "device_of"]
     for cls in type(module).__mro__:
-        if not cls.__module__.startswith("treadle."):
+        if not _names.is_own(cls.__module__):
             break
         keys += [key for key in vars(cls) if not key.startswith("_")]
     # What a submodule has is that of the module.

@@ -67,7 +67,7 @@ class _Describer:
             described |= {name: self._tensor(part) for name, part in parts.items()}
             return {**described, "is_coalesced": tensor.is_coalesced()}
         plain = tensor.detach()
-        if tensor.is_conj() or tensor.is_neg():  # put off by PyTorch only
+        if tensor.is_conj() or tensor.is_neg():
             plain = plain.resolve_conj().resolve_neg()
             self._kept.append(plain)
         described["bits"] = _bytes(plain.contiguous().reshape((-1,)), self._torch).hex()

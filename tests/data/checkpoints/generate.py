@@ -36,6 +36,14 @@ def of_every_dtype():
     return {str(d): torch.tensor(numbers, dtype=torch.float64).to(d).reshape(2, 3) for d in DTYPES}
 
 
+def of_the_types_that_only_store():
+    numbers = torch.tensor([0.0, -0.5, 1.0, 448.0, float("nan")])
+    eights = "float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu".split()
+    return {name: numbers.to(getattr(torch, name)) for name in eights} | {
+        "complex32": torch.tensor([1 + 2j, -0.5j]).to(torch.complex32)
+    }
+
+
 def of_every_old_dtype():
     """PyTorch does not read the old format with the unsigned ones."""
     return {
@@ -249,14 +257,13 @@ CASES = {
     "shapes": shapes, "shared": shared, "parameters": parameters, "complex_bits": complex_bits,
     "containers": containers, "adam": with_adam, "sgd": with_sgd, "meta": meta,
     "whole_layers": whole_layers, "whole_sequence_layers": whole_sequence_layers,
-    "whole_data": whole_data, "sparse": sparse,
+    "whole_data": whole_data, "sparse": sparse, "float8": of_the_types_that_only_store,
 }  # fmt: skip
 LEGACY = ["old_dtypes", "shapes", "shared", "parameters", "complex_bits", "containers", "sgd",
           "whole_layers", "sparse"]  # fmt: skip
 REFUSED = {
     "sparse_csr": lambda: torch.eye(2).to_sparse_csr(),
     "quantized": lambda: torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8),
-    "float8": lambda: torch.ones(2).to(torch.float8_e4m3fn),
     "nested": lambda: torch.nested.nested_tensor([torch.ones(1), torch.ones(2)]),
 }
 

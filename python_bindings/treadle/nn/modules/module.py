@@ -95,8 +95,14 @@ class Module(StateDictMixin):
     _version = 1
     call_super_init = False
     # Types, not their names: programs ask for the hints of an object, which says no names.
-    __annotations__ = {"_version": int, "call_super_init": bool, "training": bool}
-    _is_full_backward_hook: Optional[bool] = None  # the kind of its backward hooks, if it has any
+    __annotations__ = {
+        "_version": int,
+        "call_super_init": bool,
+        "training": bool,
+        "_is_full_backward_hook": Optional[bool],
+    }
+    # The kind of its backward hooks, if it has any.
+    _is_full_backward_hook = None  # type: Optional[bool]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init and (args or kwargs):

@@ -202,11 +202,25 @@ def to_tensor(array: np.ndarray, dtype: str) -> treadle.Tensor:
     return t.cpu() if isinstance(array, _OfCpu) else device.here(t)
 
 
+# Dtypes that NumPy does not have, with one that holds their values.
+_WITHOUT_NUMPY = {
+    treadle.bfloat16: treadle.float32,
+    treadle.complex32: treadle.complex64,
+    treadle.bcomplex32: treadle.complex64,
+    treadle.float8_e4m3fn: treadle.float32,
+    treadle.float8_e5m2: treadle.float32,
+    treadle.float8_e4m3fnuz: treadle.float32,
+    treadle.float8_e5m2fnuz: treadle.float32,
+    treadle.float8_e8m0fnu: treadle.float32,
+}
+
+
 def to_array(tensor: treadle.Tensor) -> np.ndarray:
     if tensor.requires_grad:
         tensor = tensor.detach()
-    if tensor.dtype == treadle.bfloat16:
-        tensor = tensor.to(treadle.float32)
+    wide = _WITHOUT_NUMPY.get(tensor.dtype)
+    if wide is not None:
+        tensor = tensor.to(wide)
     return tensor.cpu().resolve_conj().resolve_neg().numpy()
 
 

@@ -1,0 +1,18 @@
+// The name by which the program knows the package: `treadle`, or `torch` to one that imports it so
+// (treadle.run). Texts of dtypes, sizes and types begin with it.
+//
+//   in_package("float32")   // "torch.float32"
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace treadle::python {
+
+std::string in_package(std::string_view name);
+// `treadle.return_types.max` in the program's words; other packages' names as they are.
+std::string in_words_of_the_program(std::string_view name);
+// Only with the interpreter's lock, as all that is here.
+void set_package_name(const std::string& name);
+
+}  // namespace treadle::python
