@@ -11,6 +11,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any, Callable, Iterator, Optional
 
+import numpy as np
 import treadle
 from treadle.testing.operators.catalogue import Operator, by_id
 
