@@ -359,8 +359,8 @@ typedef struct treadle_api {
   treadle_status (*register_backend)(const treadle_backend* backend, treadle_device_type* type);
   treadle_status (*register_layout)(const char* name, int32_t* layout);
   /* A kernel of an operator for a kind of device. `schema` is what it was written for, compared
-   * with the operator's. `dtypes`: of the tensor that decides; null: all that the operator is
-   * declared for. */
+   * with the operator's. `dtypes`: of the argument that the entry's `dtype_of` names, its first
+   * tensor where it names none; null: all that the operator is declared for. */
   treadle_status (*register_kernel)(const char* schema, treadle_device_type device,
                                     const treadle_dtype* dtypes, size_t dtype_count,
                                     treadle_kernel kernel, void* context);

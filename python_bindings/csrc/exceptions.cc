@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "python_bindings/csrc/gil.h"
+#include "python_bindings/csrc/package_name.h"
 
 namespace treadle::python {
 namespace {
@@ -84,10 +85,9 @@ bool names_operator(std::string_view message) {
 }
 
 void set_message(PyObject* type, const char* op, const char* message) {
-  if (op == nullptr || names_operator(message))
-    PyErr_SetString(type, message);
-  else
-    PyErr_Format(type, "%s: %s", op, message);
+  std::string text = in_words_of_the_program(message);
+  if (op != nullptr && !names_operator(message)) text = std::string(op) + ": " + text;
+  PyErr_SetString(type, text.c_str());
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // One text, which Python sets.
 #include "python_bindings/csrc/package_name.h"
 
+#include <cctype>
+
 namespace treadle::python {
 namespace {
 
@@ -15,10 +17,18 @@ std::string& spoken() {
 
 std::string in_package(std::string_view name) { return spoken() + "." + std::string(name); }
 
-std::string in_words_of_the_program(std::string_view name) {
-  const bool own = name.substr(0, kPackage.size()) == kPackage &&
-                   name.substr(kPackage.size(), 1) == ".";
-  return own ? in_package(name.substr(kPackage.size() + 1)) : std::string(name);
+std::string in_words_of_the_program(std::string_view text) {
+  std::string words;
+  while (spoken() != kPackage) {
+    const size_t at = text.find("treadle.");
+    if (at == std::string_view::npos) break;
+    const bool is_part = at > 0 && (std::isalnum(static_cast<unsigned char>(text[at - 1])) ||
+                                    text[at - 1] == '_' || text[at - 1] == '.');
+    words += text.substr(0, at);
+    words += is_part ? std::string(kPackage) : spoken();
+    text.remove_prefix(at + kPackage.size());
+  }
+  return words.append(text);
 }
 
 void set_package_name(const std::string& name) { spoken() = name; }

@@ -10,8 +10,8 @@
 namespace treadle::python {
 
 std::string in_package(std::string_view name);
-// `treadle.return_types.max` in the program's words; other packages' names as they are.
-std::string in_words_of_the_program(std::string_view name);
+// Text with names of the package, such as `treadle.return_types.max`, in the program's words.
+std::string in_words_of_the_program(std::string_view text);
 // Only with the interpreter's lock, as all that is here.
 void set_package_name(const std::string& name);
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Optional
 
-from treadle import _C
+from treadle import _C, _names
 
 # dtype -> bits, explicit mantissa bits, smallest exponent of a normal number, largest number.
 _FLOATS = {
@@ -42,7 +42,8 @@ class finfo:
         real = dtype.to_real() if isinstance(dtype, _C.dtype) else None
         if real not in _FLOATS:
             raise TypeError(
-                f"finfo: expected a floating dtype, got {dtype}; use treadle.iinfo for integers"
+                f"finfo: expected a floating dtype, got {dtype}; use "
+                f"{_names.spoken()}.iinfo for integers"
             )
         self.bits, mantissa, low, self.max = _FLOATS[real]
         self.dtype = repr(real).rpartition(".")[2]
@@ -65,7 +66,9 @@ class iinfo:
 
     def __init__(self, dtype: _C.dtype) -> None:
         if dtype not in _INTS:
-            raise TypeError(f"iinfo: expected an integer dtype, got {dtype}; see treadle.finfo")
+            raise TypeError(
+                f"iinfo: expected an integer dtype, got {dtype}; see {_names.spoken()}.finfo"
+            )
         self.bits, signed = _INTS[dtype]
         self.min = -(2 ** (self.bits - 1)) if signed else 0
         self.max = 2 ** (self.bits - 1 if signed else self.bits) - 1

@@ -27,6 +27,18 @@ SEEN = [
     ("inspect.getsource(nn.Linear).split('(')[0]", "'class Linear'"),
     ("message(lambda: torch.ones(1).foo)", "\"'Tensor' object has no attribute 'foo'\""),
     (
+        "message(lambda: torch.set_default_dtype(torch.int64))",
+        "'set_default_dtype: expected a floating dtype, got torch.int64'",
+    ),
+    (
+        "message(lambda: torch.finfo(torch.int64))",
+        "'finfo: expected a floating dtype, got torch.int64; use torch.iinfo for integers'",
+    ),
+    (
+        "message(lambda: torch.ones(1, dtype=torch.bfloat16).numpy())",
+        "'numpy: expected a dtype that NumPy has, got torch.bfloat16'",
+    ),
+    (
         "message(lambda: torch.device('notadevice'))",
         "'Expected one of cpu, meta, cuda device type at start of device string: notadevice'",
     ),

@@ -380,6 +380,18 @@ def test_dynamic_operators_need_no_tensors(lib: Library) -> None:
 # ---- treadle.ops
 
 
+
+def test_outs_have_the_names_that_programs_call() -> None:
+    aten, x = treadle.ops.aten, treadle.tensor([[1.0, 3.0], [0.0, 2.0]])
+    mean, truth = treadle.empty(2), treadle.empty(2, dtype=treadle.bool)
+    assert aten.mean.out(x, [1], out=mean).tolist() == [2, 1]
+    assert aten.mean.dtype_out(x, out=treadle.empty(())).item() == 1.5
+    assert aten.all.out(x, 1, out=truth).tolist() == [True, False]
+    assert aten.any.out(x, 1, out=truth).tolist() == [True, True]
+    assert aten.all.all_out(x, out=treadle.empty((), dtype=treadle.bool)).item() is False
+    assert aten.arange.start_step(1, 3).tolist() == [1, 2]
+
+
 def test_operators_of_the_library_by_their_full_names() -> None:
     x, y = treadle.ones(2), treadle.ones(2)
     add = treadle.ops.aten.add

@@ -136,14 +136,11 @@ def test_a_few_calls_over_memory_that_is_written(name: str) -> None:
     live(LARGE[name], "1.0")
 
 
-# Where the array ends is no secret of these: past it lies other memory, so that a wrong place need
-# not end the process.
+# A place outside of the array need not end the process: other memory lies there.
 PLACES = {
     "argmax of 16-bit floats": "index.view(torch.float16).argmax()",
-    "argmax": "index.argmax()",
-    "argmin": "(index * -1).argmin()",
     "max of 16-bit floats": "index.view(torch.float16).max(0).indices",
-    "max": "index.max(0).indices",
+    "argmax": "index.argmax()",
     "topk": "index.topk(3).indices.max()",
     "kthvalue": "index.kthvalue(N).indices",
     "median": "index.view(-1, N).median(1).indices",
@@ -151,7 +148,9 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if "16-bit" in n else pytest.mark.slow) for n in PLACES]
+)
 def test_places_are_those_of_the_array(name: str) -> None:
     """One number is there or not: what looked for the largest may not find it again."""
     call = f"0 <= {PLACES[name]}.item() < 4 * N or sys.exit('outside')"
