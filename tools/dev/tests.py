@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlparse
 import bazel
 import environment
 import passed
+import sources
 from ui import ROOT, DevError, run, say, step
 
 # Bazel's exit statuses that are about tests, not the build: some failed; none were found.
@@ -111,9 +112,13 @@ def run_cpp(config: bazel.Config, args: argparse.Namespace) -> Count:
     options = ["--keep_going", "--build_tests_only", f"--build_event_json_file={events}"]
     if args.fast:
         options.append("--test_size_filters=small,medium")
+    targets = ["//..."]
     if args.k:
         options.append(f"--test_filter=*{args.k}*")
-    status = bazel.bazel("test", *config.options, *options, "//...")
+        targets = targets_with(args.k)
+        if not targets:
+            return Count()
+    status = bazel.bazel("test", *config.options, *options, *targets)
     if status not in (0, TESTS_FAILED, NO_TESTS):
         raise DevError("the tests could not be built; the first error above says why", status)
     count = Count()
@@ -129,6 +134,20 @@ def run_cpp(config: bazel.Config, args: argparse.Namespace) -> Count:
     if status == TESTS_FAILED and not count.failed:
         count.failed = 1
     return count
+
+
+def targets_with(name: str) -> list[str]:
+    """The test programs whose source has the name of a test, so that no others are built."""
+    found = []
+    for source in sources.files({".cc"}):
+        if not source.name.endswith("_test.cc"):
+            continue
+        text = source.read_text()
+        if all(part in text for part in name.split(".")):
+            package = next(p for p in source.parents if (p / "BUILD.bazel").exists())
+            program = str(source.relative_to(package).with_suffix("")).replace("/", "_")
+            found.append(f"//{package.relative_to(ROOT)}:{program}")
+    return found
 
 
 def count_target(label: str, result: dict) -> Count:
