@@ -21,8 +21,9 @@ std::recursive_mutex& adding_to(const Tensor& t) {
   return all[reinterpret_cast<uintptr_t>(t.impl()) / alignof(std::max_align_t) % all.size()];
 }
 
-// Puts `now` in the place of `before`; false when somebody has set another gradient meanwhile.
-bool replace_grad(AutogradMeta& meta, const Tensor& before, Tensor now) {
+// Puts `now` in the place of `before`; false when somebody has set another gradient meanwhile, and
+// `now` is as it was.
+bool replace_grad(AutogradMeta& meta, const Tensor& before, Tensor& now) {
   const std::lock_guard lock(meta.lock);
   if (!meta.grad.is_same(before)) return false;
   std::swap(meta.grad, now);
@@ -108,7 +109,9 @@ void accumulate_into(const Tensor& t, Tensor grad) {
   for (;;) {
     const Tensor before = grad_of(t);
     if (!before.defined()) {
-      if (replace_grad(meta, before, as_gradient_of(t, grad))) return;
+      Tensor first = as_gradient_of(t, grad);
+      if (replace_grad(meta, before, first)) return;
+      grad = std::move(first);
       continue;
     }
     // In place, but where .grad is part of a graph itself (create_graph) or has a history that an
@@ -117,7 +120,8 @@ void accumulate_into(const Tensor& t, Tensor grad) {
       aten::add_(before, grad);
       return;
     }
-    if (replace_grad(meta, before, aten::add(before, grad))) return;
+    Tensor sum = aten::add(before, grad);
+    if (replace_grad(meta, before, sum)) return;
   }
 }
 

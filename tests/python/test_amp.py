@@ -221,6 +221,20 @@ def test_backward_inside_and_outside() -> None:
         treadle.testing.assert_close(a, b, rtol=0.05, atol=0.02)
 
 
+def test_backward_inside_runs_in_the_dtypes_of_the_context() -> None:
+    """Also that of what was computed outside."""
+    treadle.manual_seed(4)
+    w, start = treadle.randn(8, 8), treadle.randn(8, 8)
+    x = treadle.randn(8, 8, requires_grad=True)
+    y = x.mm(w)
+    (outside,) = treadle.autograd.grad(y, x, start, retain_graph=True)
+    with treadle.autocast("cpu"):
+        (inside,) = treadle.autograd.grad(y, x, start)
+    assert treadle.equal(outside, start.mm(w.t()))
+    assert treadle.equal(inside, start.bfloat16().mm(w.bfloat16().t()).float())
+    assert not treadle.equal(inside, outside)
+
+
 def cast_node(y: treadle.Tensor) -> Any:
     """The node in the graph of x @ w that cast w."""
     return y.grad_fn.next_functions[1][0]

@@ -58,6 +58,42 @@ def test_two_passes_over_one_graph_that_is_freed() -> None:
             assert "Trying to backward through the graph a second time" in str(error)
 
 
+FREED = """
+import sys, threading, time
+import treadle
+
+sys.setswitchinterval(1e-6)
+end, wrong = time.monotonic() + 6, []
+while time.monotonic() < end and not wrong:
+    x = y = treadle.ones(4, requires_grad=True)
+    for _ in range(60):
+        y = (y * x).tanh() + y.exp() * 0.01
+    y = y.sum()
+    start = threading.Barrier(3)
+
+    def run():
+        start.wait()
+        try:
+            y.backward()
+        except RuntimeError as error:
+            if "Trying to backward through the graph a second time" not in str(error):
+                wrong.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(3)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+print(wrong)
+"""
+
+
+def test_many_graphs_that_are_freed_while_others_walk_them() -> None:
+    """Some thousand times: what one thread lets go of is seldom what another reads just then."""
+    ran = subprocess.run(
+        [sys.executable, "-c", FREED], capture_output=True, text=True, timeout=120
+    )
+    assert ran.stdout == "[]\n", f"{ran.returncode}: {ran.stdout}{ran.stderr[-2000:]}"
+
+
 def test_two_passes_through_a_change_of_a_view_and_a_custom_function() -> None:
     class Twice(treadle.autograd.Function):
         @staticmethod
@@ -101,9 +137,11 @@ def test_hooks_that_come_and_go_during_backward() -> None:
     done = threading.Event()
 
     def backward() -> None:
-        for _ in range(20):
-            y.backward(retain_graph=True)
-        done.set()
+        try:
+            for _ in range(200):
+                y.backward(retain_graph=True)
+        finally:
+            done.set()
 
     def register() -> None:
         while not done.is_set():
@@ -126,9 +164,11 @@ def test_a_gradient_that_is_set_and_read_during_backward() -> None:
     done = threading.Event()
 
     def backward() -> None:
-        for _ in range(20):
-            y.backward(retain_graph=True)
-        done.set()
+        try:
+            for _ in range(200):
+                y.backward(retain_graph=True)
+        finally:
+            done.set()
 
     def change() -> None:
         while not done.is_set():

@@ -178,7 +178,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str | tuple[str, ...]
     "an unknown device": (
         lambda: treadle.zeros(2, device="nowhere"),
         (RuntimeError, ValueError),
-        ("expected", "nowhere"),
+        ("Expected", "nowhere"),
     ),
     "a dtype that is none": (
         lambda: treadle.zeros(2, dtype="float32"),
