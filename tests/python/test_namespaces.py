@@ -7,6 +7,8 @@ from __future__ import annotations
 import copy
 import hashlib
 import pickle
+import subprocess
+import sys
 import threading
 import types
 import warnings
@@ -726,3 +728,13 @@ def test_histogramdd() -> None:
             np.testing.assert_allclose(one.numpy(), other)
         again = treadle.histogramdd(points, found.bin_edges, weight=weight, density=True)
         np.testing.assert_allclose(again.hist.numpy(), expected)
+
+
+@pytest.mark.parametrize("first", ["gradcheck", "gradgradcheck"])
+def test_a_function_is_found_where_a_submodule_has_its_name(first: str) -> None:
+    program = (
+        f"import treadle.autograd as autograd; autograd.{first}\n"
+        "assert callable(autograd.gradcheck) and callable(autograd.gradgradcheck)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

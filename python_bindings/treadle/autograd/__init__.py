@@ -150,9 +150,12 @@ _submodules = _names.attributes_of(__name__)
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        function = getattr(importlib.import_module(_LAZY[name]), name)
-        globals()[name] = function  # over the submodule of the same name
-        return function
+        module = importlib.import_module(_LAZY[name])
+        # All of it at once, over the submodule that has the name of one of its functions.
+        for own, place in _LAZY.items():
+            if place == _LAZY[name]:
+                globals()[own] = getattr(module, own)
+        return globals()[name]
     return _submodules(name)
 
 
