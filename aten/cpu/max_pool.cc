@@ -113,22 +113,38 @@ void adaptive_max_pool_cpu(const Tensor& self, IntList output_size, const Tensor
   max_pool<T>(self, p, adaptive_windows(p, output_size.size()), out, indices);
 }
 
+// Indices of the large plane, one for each element of the small ones.
+class PoolIndices {
+ public:
+  PoolIndices(const char* op, const PoolPlanes& p, const Tensor& indices)
+      : op_(op), all_(aten::contiguous(indices)), in_(p.in_size()), out_(p.out_size()) {}
+
+  // Calls visit(index in the large plane, index in the small one) for each index of plane n.
+  template <class F>
+  void of_plane(int64_t n, F&& visit) const {
+    const int64_t* const at = all_.data_as<int64_t>() + n * out_;
+    for (int64_t o = 0; o < out_; ++o) {
+      const int64_t i = read_once(at + o);
+      check<ErrorKind::Index>(i >= 0 && i < in_, op_, ": expected indices in [0, ", in_, "), got ",
+                              i);
+      visit(i, o);
+    }
+  }
+
+ private:
+  const char* op_;
+  Tensor all_;
+  int64_t in_, out_;
+};
+
 // Calls visit(plane, index in the large plane, index in the small plane) for each index, plane by
 // plane.
 template <class F>
 void for_indices(const char* op, const PoolPlanes& p, const Tensor& indices, F&& visit) {
-  const Tensor all = aten::contiguous(indices);
-  const int64_t* at = all.data_as<int64_t>();
-  const int64_t in = p.in_size(), out = p.out_size();
+  const PoolIndices all(op, p, indices);
   p.for_each([&](int64_t begin, int64_t end) {
-    for (int64_t n = begin; n < end; ++n) {
-      for (int64_t o = 0; o < out; ++o) {
-        const int64_t i = read_once(at + n * out + o);
-        check<ErrorKind::Index>(i >= 0 && i < in, op, ": expected indices in [0, ", in, "), got ",
-                                i);
-        visit(n, i, o);
-      }
-    }
+    for (int64_t n = begin; n < end; ++n)
+      all.of_plane(n, [&](int64_t i, int64_t o) { visit(n, i, o); });
   });
 }
 
@@ -136,21 +152,24 @@ template <class T>
 void max_pool_backward_cpu(const Tensor& grad, const Tensor& indices, IntList input_size,
                            int64_t spatial, const Tensor& out) {
   using C = compute_type<T>;
-  std::fill_n(out.data_as<T>(), out.numel(), T(0));
-  if (grad.numel() == 0) return;
+  using W = wide_type<T>;  // an element may be the largest of as many windows as there are
+  if (grad.numel() == 0) return static_cast<void>(std::fill_n(out.data_as<T>(), out.numel(), T(0)));
   const PoolPlanes p(input_size, grad.sizes(), static_cast<size_t>(spatial));
   const Tensor g = aten::contiguous(grad);
-  // An element may be the largest of as many windows as there are.
-  using W = wide_type<T>;
-  std::vector<W> wide(std::is_same_v<T, W> ? 0 : static_cast<size_t>(out.numel()));
-  W* const to = std::is_same_v<T, W> ? static_cast<W*>(out.data()) : wide.data();
-  for_indices("_max_pool_backward", p, indices, [&](int64_t n, int64_t i, int64_t o) {
-    to[n * p.in_size() + i] += static_cast<C>(g.data_as<T>()[n * p.out_size() + o]);
+  const PoolIndices all("_max_pool_backward", p, indices);
+  const int64_t size = p.in_size();
+  p.for_each([&](int64_t begin, int64_t end) {
+    std::vector<W> sums(static_cast<size_t>(size));
+    for (int64_t n = begin; n < end; ++n) {
+      std::fill(sums.begin(), sums.end(), W(0));
+      const T* const from = g.data_as<T>() + n * p.out_size();
+      all.of_plane(n, [&](int64_t i, int64_t o) {
+        sums[static_cast<size_t>(i)] += static_cast<C>(from[o]);
+      });
+      std::transform(sums.begin(), sums.end(), out.data_as<T>() + n * size,
+                     [](W sum) { return static_cast<T>(static_cast<C>(sum)); });
+    }
   });
-  if constexpr (!std::is_same_v<T, W>) {
-    std::transform(wide.begin(), wide.end(), out.data_as<T>(),
-                   [](W sum) { return static_cast<T>(static_cast<C>(sum)); });
-  }
 }
 
 template <class T>
