@@ -320,6 +320,15 @@ def _doc(name: str, signatures: Iterable[Signature]) -> str:
     ).rstrip()
 
 
+def stub_body(s: Signature, indent: int) -> str:
+    """What follows the colon of a function in a stub: its entry's doc, which editors show."""
+    if not s.entry.doc:
+        return " ..."
+    begin = "\n" + " " * indent
+    text = _filled(s.entry.doc).replace("\n", begin)
+    return f'{begin}r"""{text}{" " if text.endswith(chr(34)) else ""}"""'
+
+
 def bindings(entries: Iterable[Entry]) -> list[Binding]:
     """The Python names of these entries, sorted; signatures are in the order of the file."""
     groups: dict[tuple[str, str], list[Signature]] = {}

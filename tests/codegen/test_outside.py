@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -76,7 +77,9 @@ def test_what_is_written(tmp_path: Path) -> None:
     assert model["operators"][1]["schema"].startswith("my_ops::halves.dim(")
     stub = (tmp_path / "gen/my_ops/_operators.pyi").read_text()
     assert "def squareplus(input: Tensor, b: Number = ..., *, out: Optional[Tensor] = ...)" in stub
-    assert "def squareplus_(input: Tensor, b: Number = ...) -> Tensor: ..." in stub
+    assert "def squareplus_(input: Tensor, b: Number = ...) -> Tensor:\n" in stub
+    docs = {f.name: ast.get_docstring(f) for f in ast.walk(ast.parse(stub)) if isinstance(f, ast.FunctionDef)}
+    assert docs["squareplus_"] == "The smooth rectifier (self + sqrt(self^2 + b)) / 2."
     page = (tmp_path / "gen/docs/operators/squareplus.md").read_text()
     assert "my_ops.squareplus(input, b=4, *, out=None) -> Tensor" in page
     assert "Tensor my_ops::squareplus(const Tensor& self" in page
