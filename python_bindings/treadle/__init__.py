@@ -144,6 +144,7 @@ _LAZY = {
     "get_device_module": "treadle._devices",
     **dict.fromkeys(("Event", "Stream"), "treadle.backends._streams"),
     "compile": "treadle._compile",
+    "Future": "treadle.futures",
     "Tag": "treadle._tags",
     "ops": "treadle._ops",
     **dict.fromkeys(

@@ -166,6 +166,8 @@ def install() -> None:
             _adopt(module)
     _names.speak_as(ALIAS)
     treadle.__version__ = importlib.import_module("treadle.version").__version__
+    # torch.torch is torch, as some programs write it.
+    setattr(treadle, ALIAS, treadle)
 
 
 def uninstall() -> None:
@@ -181,3 +183,4 @@ def uninstall() -> None:
         thing, name, value = _original.pop()
         setattr(thing, name, value)
     treadle.__version__ = importlib.import_module("treadle._version").__version__
+    delattr(treadle, ALIAS)

@@ -154,6 +154,14 @@ class OpOverloadPacket(_C._OperatorPacketCall):
         return packet_named, (self._qualified_op_name,)
 
 
+def _define_written(qualified: str) -> bool:
+    """Defines an operator that is written in Python; whether there is one of that name."""
+    from treadle import _written_operators
+
+    namespace, _, name = qualified.partition("::")
+    return namespace == "aten" and _written_operators.define(name)
+
+
 class _OpNamespace(types.ModuleType):
     """The operators of one namespace."""
 
@@ -167,7 +175,10 @@ class _OpNamespace(types.ModuleType):
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
         qualified = f"{self.__dict__['name']}::{name}"
-        if name.startswith("__") or not _C._library_overloads(qualified):
+        known = not name.startswith("__") and (
+            _C._library_overloads(qualified) or _define_written(qualified)
+        )
+        if not known:
             raise AttributeError(
                 f"'_OpNamespace' '{self.__dict__['name']}' object has no attribute '{name}'",
                 name=name,

@@ -180,3 +180,75 @@ def test_modules_below_the_accelerator_without_a_device() -> None:
     ):
         with pytest.raises(RuntimeError, match=message.replace("seed", name)):
             call()
+
+
+def test_tensors_in_one_piece_of_memory() -> None:
+    from treadle import _utils
+
+    parts = [treadle.ones(2, 3), treadle.zeros(4), treadle.full((1, 1), 2.0)]
+    flat = _utils._flatten_dense_tensors(parts)
+    assert flat.tolist() == [1.0] * 6 + [0.0] * 4 + [2.0]
+    again = _utils._unflatten_dense_tensors(flat, parts)
+    assert [part.shape for part in again] == [part.shape for part in parts]
+    again[1][0] = 5.0
+    assert flat[6].item() == 5.0
+    mixed = [treadle.ones(2), treadle.ones(2, dtype=treadle.int64), treadle.zeros(3)]
+    groups = list(_utils._take_tensors(mixed, 8))
+    assert [[part.shape[0] for part in group] for group in groups] == [[2], [2], [3]]
+    ordered = _utils._reorder_tensors_as([part for group in groups for part in group], mixed)
+    assert all(one is other for one, other in zip(ordered, mixed))
+
+
+def test_numbers_of_devices() -> None:
+    from treadle import _utils
+
+    assert _utils._get_device_index(3) == _utils._get_device_index("cuda:3") == 3
+    assert _utils._get_device_index("cpu", allow_cpu=True) == -1
+    with pytest.raises(
+        ValueError, match="^_get_device_index: expected a device that is not the CPU, got cpu$"
+    ):
+        _utils._get_device_index("cpu")
+    with pytest.raises(
+        ValueError, match=r"^_get_device_index: expected a device with an index, got None$"
+    ):
+        _utils._get_device_index(None)
+    assert _utils._element_size(treadle.float64) == 8
+    with pytest.raises(RuntimeError, match="^_element_size: expected a dtype, got int$"):
+        _utils._element_size(3)
+    assert _utils._import_dotted_name("treadle.nn.Linear") is treadle.nn.Linear
+
+
+def test_operators_that_are_keys_of_tables() -> None:
+    aten = treadle.ops.aten
+    table = {aten._pin_memory.default: "pin", aten._sparse_addmm.default: "addmm"}
+    assert table[aten._pin_memory.default] == "pin" and aten._pin_memory is aten._pin_memory
+    x = treadle.eye(2)
+    done = aten._sparse_addmm(treadle.ones(2, 2), x, treadle.full((2, 2), 3.0), beta=2)
+    assert done.tolist() == [[5.0, 5.0], [5.0, 5.0]]
+    with pytest.raises(NotImplementedError, match="^_sparse_mm_reduce_impl: expected a matrix by"):
+        aten._sparse_mm_reduce_impl(x, treadle.ones(2, 2), "sum")
+    assert not hasattr(aten, "_no_such_operator")
+
+
+def test_classes_of_the_extension_module() -> None:
+    assert treadle._C.Value is treadle.Value and treadle._C.Graph is treadle.Graph
+    assert isinstance(treadle.Tensor, treadle._C._TensorMeta)
+    assert issubclass(treadle.jit.TracerWarning, Warning)
+    assert treadle._C._functorch.is_batchedtensor(treadle.ones(1)) is False
+    assert treadle.Future is treadle.futures.Future
+
+
+def test_numbers_that_seed_a_worker() -> None:
+    from treadle.utils.data._utils.worker import _generate_state
+
+    # As PyTorch 2.15 draws them.
+    assert _generate_state(0, 0) == [2968811710, 3677149159, 745650761, 2884920346]
+    expected = [2677634501, 810098766, 226270600, 4115140591]
+    assert _generate_state(12345678901234, 3) == expected
+
+
+def test_arguments_of_attention() -> None:
+    q = treadle.ones(1, 1, 2, 4)
+    params = treadle.backends.cuda.SDPAParams(q, q, q, None, 0.0, False, False)
+    assert params.query is q and params.attn_mask is None and params.dropout == 0.0
+    assert not treadle.backends.cuda.can_use_flash_attention(params, False)

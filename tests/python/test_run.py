@@ -69,6 +69,7 @@ def test_all_forms_of_import_give_the_same_objects(tmp_path: Path) -> None:
         import treadle
 
         assert torch is treadle and nn is treadle.nn is other and F is treadle.nn.functional
+        assert torch.torch is torch
         assert optim.lr_scheduler is treadle.optim.lr_scheduler
         assert Linear is treadle.nn.Linear and DataLoader is treadle.utils.data.DataLoader
         assert importlib.import_module("torch.linalg") is treadle.linalg

@@ -10,16 +10,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from treadle import Tensor
 from treadle._extension.keys import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
 
 __all__ = [
     "DispatchKey",
     "DispatchKeySet",
     "_ExcludeDispatchKeyGuard",
+    "_TensorMeta",
     "_get_tracing_state",
     "_log_api_usage_metadata",
     "_log_api_usage_once",
 ]
+
+_TensorMeta = type(Tensor)
 
 
 def _log_api_usage_once(event: str) -> None:

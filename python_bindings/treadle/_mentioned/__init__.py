@@ -106,7 +106,9 @@ def attribute(module: str, name: str) -> Optional[Any]:
     path = module.partition(".")[2]
     full = f"{path}.{name}" if path else name
     if name not in names_in(path):
-        return None
+        # The extension module has the classes that the package shows.
+        shown = path == "_C" and name in names_in("")
+        return getattr(sys.modules[_names.PACKAGE], name) if shown else None
     if full in VALUES:
         return VALUES[full]
     if full in ENUMERATIONS:

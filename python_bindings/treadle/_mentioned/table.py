@@ -15,6 +15,11 @@ def _never() -> bool:
     return False
 
 
+def _never_is(tensor: Any) -> bool:
+    """Whether a tensor is of a kind that is not made here: it is not."""
+    return False
+
+
 ENUMERATIONS: Dict[str, str] = {
     "distributed.algorithms._checkpoint.checkpoint_wrapper.CheckpointImpl": (
         "REENTRANT NO_REENTRANT"
@@ -62,11 +67,16 @@ SAME_MODULES: Dict[str, str] = {
     "nn.quantized": "ao.nn.quantized",
     "quantization": "ao.quantization",
     "sparse.semi_structured": "sparse",
+    "utils.data._utils.fetch": "utils.data.fetch",
+    "utils.data._utils.worker": "utils.data.worker",
 }
 
 VALUES: Dict[str, Any] = {
     **dict.fromkeys(("mtia.default_generators", "xpu.default_generators"), ()),
     "_C._distributed_rpc._is_current_rpc_agent_set": _never,
+    "_C._functorch.is_batchedtensor": _never_is,
+    "_C._functorch.is_functorch_wrapped_tensor": _never_is,
+    "_C._functorch.is_gradtrackingtensor": _never_is,
     "distributed.autograd.is_available": _never,
     "distributed.rpc.is_available": _never,
     "mps.profiler.is_capturing_metal": _never,
@@ -188,11 +198,21 @@ MISSING: Dict[str, Dict[str, str]] = {
         ),
     },
     "attention has one implementation": {
-        "backends.cuda": "SDPAParams",
         "nn.attention": (
             "activate_flash_attention_impl current_flash_attention_impl "
             "list_flash_attention_impls register_flash_attention_impl "
             "restore_flash_attention_impl"
+        ),
+    },
+    "vmap computes each sample by itself": {
+        "_C._functorch": (
+            "_add_batch_dim _remove_batch_dim _unwrap_batched _wrap_for_grad "
+            "_unwrap_for_grad _wrap_functional_tensor current_level get_unwrapped "
+            "maybe_get_bdim maybe_get_level"
+        ),
+        "_functorch.vmap": (
+            "_add_batch_dim _create_batched_inputs _maybe_remove_batch_dim _process_batched_inputs "
+            "_remove_batch_dim _unwrap_batched"
         ),
     },
     "control flow is Python's own": {
@@ -234,7 +254,7 @@ MISSING: Dict[str, Dict[str, str]] = {
         ),
         "jit": (
             "ONNXTracedModule RecursiveScriptClass ScriptWarning TopLevelTracedModule "
-            "TracingCheckError export_opnames jit_module_from_flatbuffer "
+            "TracerWarning TracingCheckError _get_trace_graph export_opnames jit_module_from_flatbuffer "
             "last_executed_optimized_graph save_jit_module_to_flatbuffer"
         ),
         "jit.quantized": "quantize_linear_modules quantize_rnn_cell_modules quantize_rnn_modules",

@@ -8,7 +8,7 @@ The others are remembered and change nothing.
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Iterator, Optional
+from typing import Any, Iterator, NamedTuple, Optional
 
 from treadle import _switches
 from treadle.nn import attention
@@ -170,6 +170,18 @@ def allow_fp16_bf16_reduction_math_sdp(enabled: bool) -> None:
     """Let attention sum 16-bit numbers in 16 bits: it never does, and the switch is kept."""
     global _reduced_sums
     _reduced_sums = bool(enabled)
+
+
+class SDPAParams(NamedTuple):
+    """The arguments of scaled_dot_product_attention, for the questions below."""
+
+    query: Any
+    key: Any
+    value: Any
+    attn_mask: Any
+    dropout: float
+    is_causal: bool
+    enable_gqa: bool
 
 
 def can_use_flash_attention(params: Any, debug: bool = False) -> bool:

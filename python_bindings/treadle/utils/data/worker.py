@@ -15,7 +15,7 @@ import signal
 import sys
 import threading
 import traceback
-from typing import Any, Callable, Optional
+from typing import Any, Callable, List, Optional
 
 import treadle
 
@@ -191,6 +191,14 @@ def _answer(connection: Any, answer: tuple, parent: int, where: str) -> None:
         raise
     except Exception as error:  # the batch cannot be pickled
         transport.send(connection, ("error", answer[1], WorkerError(error, where)), parent)
+
+
+def _generate_state(base_seed: int, worker_id: int) -> List[int]:
+    """Four numbers of 32 bits to seed another generator with, other ones for each worker."""
+    from numpy.random import SeedSequence
+
+    entropy = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    return SeedSequence(entropy).generate_state(4).tolist()
 
 
 def _seed(job: WorkerJob, base_seed: int) -> None:
