@@ -79,6 +79,8 @@ def test_kinds_of_differences(tools: dict[str, ModuleType]) -> None:
     assert _kinds(tools, ones, ones.t(), "float32") == ["shape"]
     assert _kinds(tools, ones, treadle.ones(3, 2).t(), "float32") == ["strides"]
     assert _kinds(tools, [ones], [ones, ones], "float32") == ["type"]
+    assert _kinds(tools, ones.double(), ones.double() + 1e-6, "float64") == ["value"]
+    assert _kinds(tools, ones.double(), ones.double() + 1e-6, "int64") == []
     assert _kinds(tools, 3, 3.0, "int64") == ["type"]
     assert _kinds(tools, treadle.tensor([1]), treadle.tensor([2]), "int64") == ["value"]
     nan = treadle.tensor([math.nan, math.inf])
@@ -165,10 +167,38 @@ def test_differences_for_a_reason_are_counted_apart(
     assert summary.print() == 0
     assert capsys.readouterr().out.splitlines()[-1].endswith(
         "4 samples of 1 names: 3 equal (75.00%), 1 differ for a reason, 0 without one; "
-        "0 crashes; 1 results with other strides"
+        "0 crashes; 1 results with other strides, 0 whose values are not compared"
     )
     summary.add("svd", "float64", oracle.Found(1, [("values", "shape", "[2]", 0)]))
     assert summary.print() == 1
+
+
+def test_values_that_are_drawn_are_not_compared(
+    tools: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    oracle = tools["oracle"]
+    row = (["rand", "*", "value", "*"], "Not compared: they are drawn.")
+    monkeypatch.setattr(oracle, "reasons", lambda: [row])
+    summary = oracle.Summary(None)
+    summary.add("rand", "float64", oracle.Found(2, [("values", "value", "1 instead of 2", 0)]))
+    assert summary.print() == 0
+    assert capsys.readouterr().out.splitlines()[-1].endswith(
+        "2 samples of 1 names: 2 equal (100.00%), 0 differ for a reason, 0 without one; "
+        "0 crashes; 0 results with other strides, 1 whose values are not compared"
+    )
+    summary.add("rand", "float64", oracle.Found(1, [("values", "dtype", "int64", 0)]))
+    assert summary.print() == 1
+
+
+def test_second_derivatives_may_be_zero_or_none(tools: dict[str, ModuleType]) -> None:
+    plain, without_zeros = tools["plain"], tools["compare"].without_zeros
+    zeros, ones = (plain.encode(treadle, v) for v in (treadle.zeros(2), treadle.ones(2)))
+    nan = plain.encode(treadle, treadle.tensor([math.nan, 0.0]))
+    assert without_zeros([0, 2]) is None
+    assert without_zeros([zeros, None]) is None
+    assert without_zeros([zeros, ones, nan]) == [None, ones, nan]
+    refused = plain.failure(RuntimeError("no"))
+    assert without_zeros(refused) is refused
 
 
 def test_requests_are_lines_of_json(tools: dict[str, ModuleType]) -> None:

@@ -9,7 +9,8 @@ the modules and the optimisers, in each dtype that PyTorch has on the CPU. Diffe
 stand in tools/tables/differences.txt with a reason: patterns for operator, part, kind and dtype,
 separated by tabs. Fails if there is another. `--write` makes the table of docs/differences.md of
 that file.
-Differences of strides are listed and counted apart: a sample that has no other is equal.
+Differences of strides are listed and counted apart: a sample that has no other is equal. So are
+values that no two runs of PyTorch have in common, whose reason begins with "Not compared".
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ MARKS = "<!-- made by ./dev oracle -->\n", "<!-- end -->\n"
 # Longer than any sample takes, on a busy machine, too.
 _SECONDS = 120.0
 _MOST_RESTARTS = 50
+# Begins the reason of values that are drawn or that nobody wrote.
+_NOT_COMPARED = "Not compared"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -193,8 +196,10 @@ def reasons() -> list[tuple[list[str], str]]:
     return [(row[:4], row[4]) for row in rows]
 
 
-def _is_kept(rows: list[tuple[list[str], str]], *place: str) -> bool:
-    return any(all(map(fnmatch.fnmatchcase, place, patterns)) for patterns, _ in rows)
+def _reason(rows: list[tuple[list[str], str]], *place: str) -> str:
+    """Why a difference is kept; nothing where it is not."""
+    fits = (r for patterns, r in rows if all(map(fnmatch.fnmatchcase, place, patterns)))
+    return next(fits, "")
 
 
 def _first_words(text: str) -> str:
@@ -216,15 +221,15 @@ class Summary:
         row["samples"] += found.samples
         worst: dict[tuple[bool, int], int] = {}
         for part, kind, text, index in found.differences:
-            kept = _is_kept(self._kept, name, part, kind, dtype)
-            row[kind] += 1
+            reason = _reason(self._kept, name, part, kind, dtype)
+            apart = kind == "strides" or reason.startswith(_NOT_COMPARED)
+            row["apart" if apart and kind != "strides" else kind] += 1
             sample = (part == "error", index)
-            level = 0 if kind == "strides" else 1 if kept else 2
-            worst[sample] = max(worst.get(sample, 0), level)
-            if not kept:
+            worst[sample] = max(worst.get(sample, 0), 0 if apart else 1 if reason else 2)
+            if not reason:
                 self.groups[(kind, part)].append(f"{name} {dtype} {index}: {_first_words(text)}")
             if self._listing:
-                line = [name, dtype, str(index), part, kind, "kept" if kept else "", text]
+                line = [name, dtype, str(index), part, kind, "kept" if reason else "", text]
                 print("\t".join(line).replace("\n", " "), file=self._listing, flush=True)
         row["kept"] += sum(1 for level in worst.values() if level == 1)
         row["other"] += sum(1 for level in worst.values() if level == 2)
@@ -251,7 +256,8 @@ class Summary:
         say(
             f"{total['samples']} samples of {len(self.rows)} names: {equal} equal ({share:.2f}%), "
             f"{total['kept']} differ for a reason, {total['other']} without one; "
-            f"{total['crash']} crashes; {total['strides']} results with other strides"
+            f"{total['crash']} crashes; {total['strides']} results with other strides, "
+            f"{total['apart']} whose values are not compared"
         )
         return 1 if total["other"] or total["crash"] else 0
 
