@@ -134,11 +134,20 @@ Tensor fill_(const Tensor& self, const Scalar& value) {
 
 Tensor fill_(const Tensor& self, const Tensor& value) { return aten::copy_(self, value); }
 
+namespace {
+
+// What `fill` writes over: of a tensor that requires grad a copy, whose gradient is then zero.
+Tensor written_over(const Tensor& self) {
+  return grad_enabled() && self.requires_grad() ? aten::clone(self) : aten::empty_like(self);
+}
+
+}  // namespace
+
 Tensor fill(const Tensor& self, const Scalar& value) {
-  return fresh(aten::fill_(aten::empty_like(self), value));
+  return fresh(aten::fill_(written_over(self), value));
 }
 Tensor fill(const Tensor& self, const Tensor& value) {
-  return fresh(aten::fill_(aten::empty_like(self), value));
+  return fresh(aten::fill_(written_over(self), value));
 }
 
 Tensor zero_(const Tensor& self) { return aten::fill_(self, Scalar(0)); }

@@ -95,6 +95,12 @@ Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset
   return fresh(aten::_triangle_indices_(indices, row, col, offset, upper));
 }
 
+// Ranges of integers begin and step by integers: fractions do not add up.
+Scalar in_dtype(const char* op, const Scalar& number, ScalarType dtype) {
+  if (!is_integral(dtype, false) || number.is_integral()) return number;
+  return Scalar(number.checked_to<int64_t>(op));
+}
+
 }  // namespace
 
 Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, OptDtype dtype,
@@ -102,7 +108,9 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, OptDty
   const Scalar kind = widest(widest(start, end), step);
   const ScalarType own = kind.is_integral() ? ScalarType::Int64 : kind.type();
   const FactoryOptions options("arange", dtype, layout, device, pin_memory, own);
-  return fresh(aten::_linear_(options.empty({range_length(start, end, step)}), start, step));
+  return fresh(aten::_linear_(options.empty({range_length(start, end, step)}),
+                              in_dtype("arange", start, options.dtype),
+                              in_dtype("arange", step, options.dtype)));
 }
 
 Tensor arange(const Scalar& start, const Scalar& end, OptDtype dtype, OptLayout layout,
@@ -123,7 +131,9 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, OptDtype 
   check<ErrorKind::Runtime>(!complex || is_complex(options.dtype),
                             "linspace: expected a complex dtype for complex numbers, got ",
                             options.dtype);
-  return fresh(aten::_linspace_(options.empty({steps}), start, end));
+  return fresh(aten::_linspace_(options.empty({steps}),
+                                in_dtype("linspace", start, options.dtype),
+                                in_dtype("linspace", end, options.dtype)));
 }
 
 Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base, OptDtype dtype,
@@ -135,7 +145,10 @@ Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double ba
                             "logspace: expected a complex dtype for complex numbers, got ",
                             options.dtype);
   const ScalarType exact = is_complex(options.dtype) ? ScalarType::Complex128 : ScalarType::Float64;
-  const Tensor exponents = aten::linspace(start, end, steps, exact, std::nullopt, options.device);
+  const Tensor exponents =
+      aten::linspace(in_dtype("logspace", start, options.dtype),
+                     in_dtype("logspace", end, options.dtype), steps, exact, std::nullopt,
+                     options.device);
   return aten::to(aten::pow(Scalar(base), exponents), options.dtype);
 }
 

@@ -2,6 +2,7 @@
 // dimension.
 #include "aten/ops/_index_integer.h"
 #include "aten/ops/_index_put_integer.h"
+#include "aten/ops/add.h"
 #include "aten/ops/clone.h"
 #include "aten/ops/copy_.h"
 #include "aten/ops/expand.h"
@@ -12,6 +13,7 @@
 #include "aten/ops/index_put.h"
 #include "aten/ops/index_put_.h"
 #include "aten/ops/item.h"
+#include "aten/ops/lt.h"
 #include "aten/ops/masked_fill.h"
 #include "aten/ops/masked_scatter.h"
 #include "aten/ops/masked_select.h"
@@ -205,13 +207,17 @@ Tensor put(const Tensor& self, const Tensor& index, const Tensor& source, bool a
       aten::_index_put_integer(flat(self), {flat(index)}, flat(source), accumulate), self.sizes());
 }
 
-Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
-  if (!dim) return aten::gather(flat(self), 0, flat(indices));
+Tensor take_along_dim(const Tensor& self, const Tensor& given, std::optional<int64_t> dim) {
+  if (!dim) return composite::take_along_dim(flat(self), flat(given), 0);
   check<ErrorKind::Runtime>(
-      self.dim() == indices.dim(),
+      self.dim() == given.dim(),
       "take_along_dim: expected indices with as many dimensions as self, got shapes ",
-      indices.sizes(), " and ", self.sizes());
+      given.sizes(), " and ", self.sizes());
   const int64_t d = wrap_dim("take_along_dim", *dim, self.dim());
+  // Negative positions count from the end.
+  const int64_t length = self.dim() == 0 ? 1 : self.size(d);
+  const Tensor indices = aten::where(aten::lt(given, Scalar(0)),
+                                     aten::add(given, Scalar(length)), given);
   if (self.dim() == 0) return aten::gather(self, 0, indices);
   DimVector own(self.sizes()), theirs(indices.sizes());
   own[d] = theirs[d] = 1;

@@ -10,6 +10,7 @@
 #include "aten/ops/chain_matmul.h"
 #include "aten/ops/clone.h"
 #include "aten/ops/conj.h"
+#include "aten/ops/copy_.h"
 #include "aten/ops/cross.h"
 #include "aten/ops/cumprod.h"
 #include "aten/ops/diagonal.h"
@@ -56,16 +57,16 @@ void one_dtype(const char* op, const Tensor& a, const Tensor& b) {
 }
 
 // beta * self + alpha * product, where a self times 0 is not looked at.
-Tensor added(const char* op, const Tensor& self, const Tensor& product, const Scalar& beta,
-             const Scalar& alpha) {
+Tensor added(const char* op, const Tensor& self, const Tensor& product, Scalar beta, Scalar alpha) {
   one_dtype(op, self, product);
-  check<ErrorKind::Runtime>(is_floating(product.dtype()) || product.is_complex() ||
-                                (beta.is_integral() && alpha.is_integral()),
-                            op, ": expected integral beta and alpha for ", product.dtype(),
-                            ", got beta = ", beta, ", alpha = ", alpha);
   visit_type(AllTypes(), product.dtype(), [&]<class T>() {
-    static_cast<void>(alpha.checked_to<T>(op));
-    static_cast<void>(beta.checked_to<T>(op));
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {  // without their fractions
+      alpha = Scalar(alpha.checked_to<T>(op));
+      beta = Scalar(beta.checked_to<T>(op));
+    } else {
+      static_cast<void>(alpha.checked_to<T>(op));
+      static_cast<void>(beta.checked_to<T>(op));
+    }
   });
   bool fits = self.dim() <= product.dim();
   for (int64_t d = 1; fits && d <= self.dim(); ++d)
@@ -146,7 +147,7 @@ Tensor linalg_matrix_power(const Tensor& self, int64_t n) {
   shape::require_square("linalg.matrix_power", self);
   if (n == 0) {
     const Tensor unit = aten::eye(self.size(-1), self.dtype(), std::nullopt, self.device());
-    return aten::clone(aten::expand(unit, self.sizes()));
+    return aten::copy_(aten::clone(self), unit);  // whose gradient is zero
   }
   Tensor square = n < 0 ? aten::linalg_inv(self) : self, result;
   // The magnitude of the least integer is no integer.
@@ -227,9 +228,9 @@ Tensor cross(const Tensor& self, const Tensor& other, std::optional<int64_t> dim
   fail<ErrorKind::Runtime>("cross: expected a dimension of size 3, got shape ", self.sizes());
 }
 
-Tensor linalg_vander(const Tensor& x, std::optional<int64_t> n) {
+Tensor linalg_vander(const Tensor& self, std::optional<int64_t> n) {
   const char* const op = "linalg.vander";
-  check<ErrorKind::Runtime>(x.dim() >= 1, op, ": expected at least 1 dimension, got ", x);
+  const Tensor x = self.dim() == 0 ? aten::unsqueeze(self, 0) : self;
   check<ErrorKind::Runtime>(!n || *n >= 1, op, ": expected N > 0, got N = ", n);
   const int64_t columns = n.value_or(x.size(-1));
   DimVector sizes(x.sizes());

@@ -224,14 +224,13 @@ Tensor linalg_tensorsolve(const Tensor& self, const Tensor& other, OptionalIntLi
     a = aten::movedim(self, IntList(moved), IntList(last));
   }
   const size_t count = other.sizes().size();
-  const bool fits = a.sizes().size() >= count && a.sizes().slice(0, count) == other.sizes();
-  check<ErrorKind::Runtime>(fits,
-                            "linalg.tensorsolve: expected input to begin with the sizes of "
+  check<ErrorKind::Runtime>(a.sizes().size() >= count,
+                            "linalg.tensorsolve: expected input with at least the dimensions of "
                             "other, got shapes ",
                             a.sizes(), " and ", other.sizes());
   const IntList result = a.sizes().slice(count);
   const int64_t n = other.numel();
-  check<ErrorKind::Runtime>(product(result) == n,
+  check<ErrorKind::Runtime>(product(result) == n && a.numel() == n * n,
                             "linalg.tensorsolve: expected input with as many columns as other has "
                             "elements, got shapes ",
                             a.sizes(), " and ", other.sizes());

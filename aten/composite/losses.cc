@@ -33,6 +33,7 @@
 #include "aten/ops/smooth_l1_loss.h"
 #include "aten/ops/sub.h"
 #include "aten/ops/where.h"
+#include "aten/ops/xlogy.h"
 #include "aten/ops/zeros_like.h"
 #include "core/error.h"
 
@@ -120,10 +121,8 @@ Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target
 Tensor kl_div(const Tensor& self, const Tensor& target, int64_t reduction, bool log_target) {
   if (log_target)
     return reduced("kl_div", aten::mul(aten::exp(target), aten::sub(target, self)), reduction);
-  const Tensor positive = aten::gt(target, Scalar(0));
-  const Tensor safe = aten::where(positive, target, Scalar(1));
-  const Tensor loss = aten::mul(target, aten::sub(aten::log(safe), self));
-  return reduced("kl_div", aten::where(positive, loss, aten::zeros_like(loss)), reduction);
+  const Tensor loss = aten::sub(aten::xlogy(target, target), aten::mul(target, self));
+  return reduced("kl_div", loss, reduction);
 }
 
 Tensor nll_loss(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,

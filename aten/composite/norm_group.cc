@@ -95,8 +95,10 @@ Tensor rms_norm(const Tensor& input, IntList normalized_shape, const Tensor& wei
         aten::rms_norm(aten::to(input, ScalarType::Float32), normalized_shape, weight, eps),
         input.dtype());
   }
-  return std::get<0>(aten::_rms_norm(input, normalized_shape, weight,
-                                     eps.value_or(machine_epsilon(input.dtype()))));
+  const double least = eps.value_or(machine_epsilon(input.dtype()));
+  if (weight.defined() && weight.dtype() != input.dtype())  // the product is in the wider dtype
+    return aten::mul(aten::rms_norm(input, normalized_shape, Tensor(), least), weight);
+  return std::get<0>(aten::_rms_norm(input, normalized_shape, weight, least));
 }
 
 Tensor norm_except_dim(const Tensor& v, int64_t pow, int64_t dim) {

@@ -17,6 +17,7 @@
 #include "aten/ops/reshape.h"
 #include "aten/ops/rsqrt.h"
 #include "aten/ops/sub.h"
+#include "aten/ops/sum.h"
 #include "aten/ops/to.h"
 #include "aten/ops/zeros_like.h"
 #include "core/error.h"
@@ -54,8 +55,9 @@ Tensor dropout_(const Tensor& self, double p, bool train) {
 Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
                   const Tensor& running_mean, const Tensor& running_var, bool training,
                   double momentum, double eps, bool) {
+  const bool empty = input.numel() == 0;
   check<ErrorKind::Runtime>(
-      input.dim() >= 2,
+      input.dim() >= 2 || (input.dim() == 1 && empty),
       "batch_norm: expected input with at least 2 dimensions (batch, channels, ...), got shape ",
       input.sizes());
   floating_input("batch_norm", input);
@@ -64,13 +66,20 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
                                      running_mean, running_var, training, momentum, eps, false),
                     input.dtype());
   }
-  const int64_t channels = input.size(1);
+  const int64_t channels = input.dim() == 1 ? 0 : input.size(1);
   check_channel_tensors("batch_norm", {weight, bias, running_mean, running_var}, channels);
   check<ErrorKind::Runtime>(
       running_mean.defined() == running_var.defined(),
       "batch_norm: expected running_mean and running_var both or neither, got one of them");
+  if (training) require_statistics("batch_norm", input, running_mean, running_var);
+  if (empty) {  // there is nothing to learn from, and every gradient is 0
+    Tensor out = aten::clone(input);
+    for (const Tensor& each : {weight, bias}) {
+      if (each.defined()) out = aten::add(out, aten::mul(aten::sum(each), Scalar(0)));
+    }
+    return out;
+  }
   if (training) {
-    require_statistics("batch_norm", input, running_mean, running_var);
     const auto [output, mean, var] = aten::_batch_norm_train(input, weight, bias, eps);
     if (running_mean.defined()) {
       const NoGrad no_grad;

@@ -246,7 +246,10 @@ Tensor logit(const Tensor& self, std::optional<double> eps) {
   const bool truth = self.dtype() == ScalarType::Bool;  // which has no difference
   Tensor x = truth ? aten::to(self, default_dtype()) : unrounded(self);
   const bool shorter = !truth && x.dtype() != self.dtype();
-  if (eps) x = aten::clamp_max(aten::clamp_min(x, Scalar(*eps)), Scalar(1 - *eps));
+  if (eps) {  // the lower bound counts where the two have changed places
+    const Scalar low(*eps), high(1 - *eps);
+    x = aten::where(aten::lt(x, low), low, aten::clamp_max(x, high));
+  }
   const Tensor y = aten::log(aten::div(x, aten::rsub(x, Scalar(1))));
   return shorter ? aten::to(y, self.dtype()) : y;
 }

@@ -1,5 +1,4 @@
 // Matrix products of two- and three-dimensional tensors: mm, addmm, bmm, baddbmm.
-#include "aten/cpu/factor.h"
 #include "aten/cpu/gemm.h"
 #include "aten/iterator/copy.h"
 #include "aten/ops/addmm.h"
@@ -38,10 +37,10 @@ void fill_with(const Tensor& addend, const Tensor& out) {
 template <class T>
 void addmm_cpu(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
                const Scalar& alpha, const Tensor& out) {
-  const auto a = factor_as<Factor<T>>("addmm", "alpha", alpha);
-  const auto b = factor_as<Factor<T>>("addmm", "beta", beta);
+  // Of integers without their fractions.
+  const auto a = alpha.checked_to<Factor<T>>("addmm"), b = beta.checked_to<Factor<T>>("addmm");
   // With beta == 0 the addend is ignored altogether: a NaN in it does not count.
-  if (!beta.equal(0)) fill_with(self, out);
+  if (b != Factor<T>(0)) fill_with(self, out);
   gemm<T>(matrix<T>(mat1), matrix<T>(mat2), out.data_as<T>(), out.sizes()[1], a, b);
 }
 
@@ -71,9 +70,9 @@ void bmm_cpu(const Tensor& self, const Tensor& mat2, const Tensor& out) {
 template <class T>
 void baddbmm_cpu(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
                  const Scalar& alpha, const Tensor& out) {
-  const auto a = factor_as<Factor<T>>("baddbmm", "alpha", alpha);
-  const auto b = factor_as<Factor<T>>("baddbmm", "beta", beta);
-  if (!beta.equal(0)) fill_with(self, out);
+  // Of integers without their fractions.
+  const auto a = alpha.checked_to<Factor<T>>("baddbmm"), b = beta.checked_to<Factor<T>>("baddbmm");
+  if (b != Factor<T>(0)) fill_with(self, out);
   batched<T>(batch1, batch2, out, a, b);
 }
 

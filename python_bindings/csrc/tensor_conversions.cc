@@ -329,6 +329,7 @@ void add_conversion_methods(std::vector<PyMethodDef>& methods) {
           dtype_method<"bfloat16", ScalarType::BFloat16>("to(bfloat16)"),
           dtype_method<"float", ScalarType::Float32>("to(float32)"),
           dtype_method<"double", ScalarType::Float64>("to(float64)"),
+          dtype_method<"chalf", ScalarType::Complex32>("to(complex32)"),
           dtype_method<"cfloat", ScalarType::Complex64>("to(complex64)"),
           dtype_method<"cdouble", ScalarType::Complex128>("to(complex128)"),
           {"type", type, METH_VARARGS,

@@ -47,6 +47,7 @@ _CLASSES = {
         "nn.modules.linear": "Bilinear Identity LazyLinear Linear",
         "nn.modules.loss": (
             "BCELoss BCEWithLogitsLoss CTCLoss CosineEmbeddingLoss CrossEntropyLoss "
+            "LinearCrossEntropyLoss "
             "GaussianNLLLoss HingeEmbeddingLoss HuberLoss KLDivLoss L1Loss MSELoss "
             "MarginRankingLoss MultiLabelMarginLoss MultiLabelSoftMarginLoss MultiMarginLoss "
             "NLLLoss NLLLoss2d PoissonNLLLoss SmoothL1Loss SoftMarginLoss TripletMarginLoss "

@@ -330,6 +330,11 @@ def polygamma_(self: Tensor, n: int) -> Tensor:
     return self.copy_(treadle.polygamma(n, self))
 
 
+def __rdiv__(self: Tensor, other: Any) -> Tensor:
+    """`other` divided by this tensor, as programs from before Python 3 call it."""
+    return self.reciprocal() * other
+
+
 def xpu(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
     """A copy on an XPU device."""
     return self.to("xpu" if device is None else device, non_blocking=non_blocking)
@@ -354,7 +359,7 @@ def install() -> None:
     """Adds the methods to Tensor."""
     methods = (
         apply_, map_, map2_, type, set_, pin_memory, is_pinned, share_memory_, is_shared, to_dense,
-        dim_order, record_stream, storage, storage_type, __copy__, __reversed__,
+        dim_order, record_stream, storage, storage_type, __copy__, __reversed__, __rdiv__,
         resize, resize_as, to_sparse, to_sparse_coo, sparse_mask, sparse_dim, dense_dim,
     )  # fmt: skip
     set_.__doc__ = f"{_set.__doc__}\n\n{set_.__doc__}"

@@ -228,6 +228,7 @@ def unravel_index(indices: Tensor, shape: Any) -> Tuple[Tensor, ...]:
             f"unravel_index: expected indices of an integer dtype, got {indices.dtype}"
         )
     coordinates = []
+    indices = indices.long()
     step = 1
     for n in reversed(sizes):
         size = max(n, 1)

@@ -43,7 +43,7 @@ def test_grouped_products() -> None:
 def test_a_linear_layer_and_its_loss() -> None:
     x, target = treadle.randn(6, 4), treadle.tensor([0, 2, 1, 1, -100, 0])
     layer = nn.LinearCrossEntropyLoss(4, 3, bias=True, label_smoothing=0.1)
-    scores = F.linear(x, layer.linear_weight, layer.linear_bias)
+    scores = F.linear(x, layer.linear.weight, layer.linear.bias)
     expected = F.cross_entropy(scores, target, label_smoothing=0.1)
     assert_close(layer(x, target), expected)
     weight = treadle.randn(3, 2, 4)

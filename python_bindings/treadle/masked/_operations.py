@@ -51,6 +51,11 @@ def _filled(input: Any, mask: Optional[Tensor], value: Any, dtype: Any) -> Tuple
     return treadle.where(mask, input, value), mask
 
 
+def _running(input: Any, dtype: Any) -> Any:
+    """The dtype of running sums and products: that of the elements."""
+    return input.dtype if dtype is None else dtype
+
+
 def _accumulated(input: Any, dtype: Any) -> Any:
     """The dtype of sums and products: int64 for integers."""
     wide = dtype is None and not (input.is_floating_point() or input.is_complex())
@@ -92,14 +97,14 @@ def prod(
 
 def cumsum(input: Any, dim: int, *, dtype: Any = None, mask: Optional[Tensor] = None) -> Tensor:
     """The sum of what comes before, and the element."""
-    values, _ = _filled(input, mask, 0, _accumulated(input, dtype))
-    return values.cumsum(dim)
+    values, _ = _filled(input, mask, 0, dtype)
+    return values.cumsum(dim, dtype=_running(input, dtype))
 
 
 def cumprod(input: Any, dim: int, *, dtype: Any = None, mask: Optional[Tensor] = None) -> Tensor:
     """The product of what comes before, and the element."""
-    values, _ = _filled(input, mask, 1, _accumulated(input, dtype))
-    return values.cumprod(dim)
+    values, _ = _filled(input, mask, 1, dtype)
+    return values.cumprod(dim, dtype=_running(input, dtype))
 
 
 def amax(
@@ -199,9 +204,10 @@ def logsumexp(
     dtype: Any = None,
     mask: Optional[Tensor] = None,
 ) -> Tensor:
-    """The logarithm of the sum of exponentials."""
+    """The logarithm of the sum of exponentials, in the dtype of the elements: that of integers is
+    cut off."""
     values, _ = _filled(input, mask, -treadle.inf, _floating(input, dtype))
-    return values.logsumexp(_dims(values, dim), keepdim=keepdim)
+    return values.logsumexp(_dims(values, dim), keepdim=keepdim).to(_running(input, dtype))
 
 
 def logaddexp(
@@ -252,7 +258,7 @@ def _spread(
     count = counts.sum(dims, keepdim=True)
     centre = values.sum(dims, keepdim=True) / count
     far = treadle.where(counts, values - centre, 0)
-    squares = (far * far.conj()).real if far.is_complex() else far * far
+    squares = far * far.conj() if far.is_complex() else far * far
     count = count if keepdim else counts.sum(dims)
     return squares.sum(dims, keepdim=keepdim) / (count - correction).clamp(min=0)
 

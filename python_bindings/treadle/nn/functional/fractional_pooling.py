@@ -49,6 +49,8 @@ def _pool(
     shape = (*x.shape[:2], dims)
     if samples is None:
         samples = treadle.rand(shape, dtype=x.dtype, device=x.device)
+    elif samples.dim() == 3 and samples.shape[0] > shape[0]:
+        samples = samples[: shape[0]]  # of more images than there are
     if tuple(samples.shape) != shape or samples.dtype != x.dtype:
         raise RuntimeError(
             f"{name}: expected _random_samples of shape {shape} and dtype {x.dtype}, got "

@@ -72,7 +72,29 @@ def linear_cross_entropy(
 ) -> Tensor:
     """cross_entropy() of a linear layer's result: of `input` (..., in) by `linear_weight`
     (C, ..., in). `options` steer how PyTorch saves memory, and change nothing."""
+    name = "linear_cross_entropy"
+    if input.dim() not in (1, 2):
+        raise RuntimeError(f"{name}: expected input (in) or (N, in), got {tuple(input.shape)}")
+    if linear_weight.dim() < 2 or linear_weight.shape[-1] != input.shape[-1]:
+        raise RuntimeError(
+            f"{name}: expected linear_weight (C, ..., {input.shape[-1]}), got "
+            f"{tuple(linear_weight.shape)}"
+        )
     classes, *out, width = linear_weight.shape
+    if out and input.dim() == 1:
+        raise RuntimeError(
+            f"{name}: expected a batch of inputs for linear_weight of shape "
+            f"{tuple(linear_weight.shape)}, got input of shape {tuple(input.shape)}"
+        )
+    if linear_bias is not None and linear_bias.shape != linear_weight.shape[:-1]:
+        raise RuntimeError(
+            f"{name}: expected linear_bias of shape {tuple(linear_weight.shape[:-1])}, got "
+            f"{tuple(linear_bias.shape)}"
+        )
+    if ignore_index is not None and target.is_floating_point():
+        raise RuntimeError(
+            f"{name}: expected no ignore_index for a target of probabilities, got {ignore_index}"
+        )
     bias = None if linear_bias is None else linear_bias.reshape(-1)
     scores = treadle.nn.functional.linear(input, linear_weight.reshape(-1, width), bias)
     scores = scores.reshape(*input.shape[:-1], classes, *out)

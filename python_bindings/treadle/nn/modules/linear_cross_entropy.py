@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any, Optional, Tuple
 
-import treadle
 from treadle import Tensor
 from treadle.nn import functional as F  # noqa: N812
+from treadle.nn.modules.linear import Linear
 from treadle.nn.modules.module import Module
-from treadle.nn.parameter import Parameter
 
 
 class LinearCrossEntropyLoss(Module):
@@ -32,35 +31,38 @@ class LinearCrossEntropyLoss(Module):
         options: Any = None,
     ) -> None:
         super().__init__()
-        shape = (num_classes, *out_features)
-        self.linear_weight = Parameter(
-            treadle.empty(*shape, in_features, device=device, dtype=dtype)
-        )
-        self.linear_bias = (
-            Parameter(treadle.empty(shape, device=device, dtype=dtype)) if bias else None
-        )
+        self.in_features, self.num_classes = in_features, num_classes
+        self.out_features = tuple(out_features)
+        rows = num_classes * math.prod(self.out_features)
+        self.linear = Linear(in_features, rows, bias, device, dtype)
         self.register_buffer("weight", weight)
         self.reduction, self.ignore_index = reduction, ignore_index
         self.label_smoothing, self.options = label_smoothing, options
-        self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw weight and bias as Linear does."""
-        bound = 1 / math.sqrt(max(self.linear_weight.shape[-1], 1))
-        treadle.nn.init.uniform_(self.linear_weight, -bound, bound)
-        if self.linear_bias is not None:
-            treadle.nn.init.uniform_(self.linear_bias, -bound, bound)
+        self.linear.reset_parameters()
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """The loss."""
+        shape = (self.num_classes, *self.out_features)
+        bias = self.linear.bias
         return F.linear_cross_entropy(
             input,
-            self.linear_weight,
+            self.linear.weight.view(*shape, self.in_features),
             target,
-            linear_bias=self.linear_bias,
+            linear_bias=None if bias is None else bias.view(shape),
             weight=self.weight,
             reduction=self.reduction,
             ignore_index=self.ignore_index,
             label_smoothing=self.label_smoothing,
             options=self.options,
+        )
+
+    def extra_repr(self) -> str:
+        return (
+            f"in_features={self.in_features}, num_classes={self.num_classes}, "
+            f"out_features={self.out_features}, bias={self.linear.bias is not None}, "
+            f"reduction={self.reduction}, ignore_index={self.ignore_index}, "
+            f"label_smoothing={self.label_smoothing}, options={self.options}"
         )

@@ -141,6 +141,16 @@ def tensorsolve(make: Maker) -> Iterator[Sample]:
         expect=lambda a, b, dims: np.linalg.tensorsolve(a, b, axes=dims),
         loose=40,
     )
+    # The sizes in front are not those of the other, but hold as many elements.
+    yield Sample(
+        regular(make, (6, 6)).reshape(2, 3, 6),
+        make((2, 3)),
+        dims=[0, 2],
+        expect=lambda a, b, dims: np.linalg.solve(
+            np.moveaxis(a, dims, [1, 2]).reshape(6, 6), b.reshape(6)
+        ),
+        loose=40,
+    )
 
 
 @samples("linalg_vander")
@@ -152,6 +162,7 @@ def vander(make: Maker) -> Iterator[Sample]:
     yield Sample(make((4,)), expect=expect, loose=20)
     yield Sample(make((2, 3)), N=5, expect=expect, loose=20)
     yield Sample(make((3,)), N=1, expect=expect)
+    yield Sample(make(()), N=3, expect=lambda x, N: expect(x.reshape(1), N), loose=20)
 
 
 EQUATIONS: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...] = (
@@ -184,6 +195,8 @@ EQUATIONS: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...] = (
 def _einsum(equation: str, operands: Any, **_: Any) -> Any:
     if equation == "ij,ij->ij":  # NumPy does not broadcast a label
         return operands[0] * operands[1]
+    if equation in ("ii", "ij->", "...i->...") and operands[0].dtype.kind in "bui":
+        operands = [operands[0].astype(np.int64)]  # what is summed in the end is so as by sum()
     return np.asarray(np.einsum(equation, *operands))
 
 
