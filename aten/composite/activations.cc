@@ -110,8 +110,8 @@ Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight
   const int64_t last[] = {-1};
   const Tensor products = aten::mul(half, aten::reshape(input2, {rows, 1, in2}));
   sizes.push_back(outputs);
-  const Tensor out = aten::reshape(
-      aten::sum(products, IntList(last, 1), false, products.dtype()), sizes);
+  const Tensor out =
+      aten::reshape(aten::sum(products, IntList(last, 1), false, products.dtype()), sizes);
   return bias.defined() ? aten::add(out, bias) : out;
 }
 

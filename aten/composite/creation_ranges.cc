@@ -131,8 +131,7 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, OptDtype 
   check<ErrorKind::Runtime>(!complex || is_complex(options.dtype),
                             "linspace: expected a complex dtype for complex numbers, got ",
                             options.dtype);
-  return fresh(aten::_linspace_(options.empty({steps}),
-                                in_dtype("linspace", start, options.dtype),
+  return fresh(aten::_linspace_(options.empty({steps}), in_dtype("linspace", start, options.dtype),
                                 in_dtype("linspace", end, options.dtype)));
 }
 
@@ -145,10 +144,9 @@ Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double ba
                             "logspace: expected a complex dtype for complex numbers, got ",
                             options.dtype);
   const ScalarType exact = is_complex(options.dtype) ? ScalarType::Complex128 : ScalarType::Float64;
-  const Tensor exponents =
-      aten::linspace(in_dtype("logspace", start, options.dtype),
-                     in_dtype("logspace", end, options.dtype), steps, exact, std::nullopt,
-                     options.device);
+  const Tensor exponents = aten::linspace(in_dtype("logspace", start, options.dtype),
+                                          in_dtype("logspace", end, options.dtype), steps, exact,
+                                          std::nullopt, options.device);
   return aten::to(aten::pow(Scalar(base), exponents), options.dtype);
 }
 

@@ -216,8 +216,8 @@ Tensor take_along_dim(const Tensor& self, const Tensor& given, std::optional<int
   const int64_t d = wrap_dim("take_along_dim", *dim, self.dim());
   // Negative positions count from the end.
   const int64_t length = self.dim() == 0 ? 1 : self.size(d);
-  const Tensor indices = aten::where(aten::lt(given, Scalar(0)),
-                                     aten::add(given, Scalar(length)), given);
+  const Tensor indices =
+      aten::where(aten::lt(given, Scalar(0)), aten::add(given, Scalar(length)), given);
   if (self.dim() == 0) return aten::gather(self, 0, indices);
   DimVector own(self.sizes()), theirs(indices.sizes());
   own[d] = theirs[d] = 1;

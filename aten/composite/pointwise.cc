@@ -3,6 +3,7 @@
 #include <limits>
 #include <numbers>
 
+#include "aten/ops/_conj.h"
 #include "aten/ops/_gelu.h"
 #include "aten/ops/_gelu_tanh.h"
 #include "aten/ops/_nan_to_num.h"
@@ -18,7 +19,6 @@
 #include "aten/ops/clip.h"
 #include "aten/ops/clone.h"
 #include "aten/ops/conj.h"
-#include "aten/ops/_conj.h"
 #include "aten/ops/conj_physical.h"
 #include "aten/ops/deg2rad.h"
 #include "aten/ops/div.h"

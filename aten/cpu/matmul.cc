@@ -45,8 +45,7 @@ void addmm_cpu(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const
 }
 
 template <class T>
-void batched(const Tensor& a, const Tensor& b, const Tensor& out, Factor<T> alpha,
-             Factor<T> beta) {
+void batched(const Tensor& a, const Tensor& b, const Tensor& out, Factor<T> alpha, Factor<T> beta) {
   const int64_t n = out.sizes()[0], rows = out.sizes()[1], cols = out.sizes()[2],
                 inner = a.sizes()[2];
   if (out.numel() == 0) return;  // however many matrices of no elements there are

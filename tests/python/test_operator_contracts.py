@@ -10,7 +10,8 @@ import treadle.nn.functional as F  # noqa: N812
 def test_factors_of_integer_products_lose_their_fractions() -> None:
     matrix, vector = treadle.tensor([[1, 2], [3, 4]]), treadle.tensor([5, 6])
     product = matrix @ vector
-    assert (treadle.addmv(vector, matrix, vector, beta=1.9, alpha=2.5) == vector + 2 * product).all()
+    found = treadle.addmv(vector, matrix, vector, beta=1.9, alpha=2.5)
+    assert found.equal(vector + 2 * product)
     # What is cut to 0 is not looked at.
     assert treadle.addmm(matrix, matrix, matrix, beta=0.5).equal(matrix @ matrix)
     batch = matrix[None]
@@ -80,7 +81,8 @@ def test_dtypes_of_sums_of_small_integers() -> None:
 def test_linear_cross_entropy_says_what_does_not_fit() -> None:
     x, w, target = treadle.ones(2, 3), treadle.ones(4, 3), treadle.tensor([0, 1])
     for call, said in (
-        (lambda: F.linear_cross_entropy(x[None], w, target), "input (in) or (N, in), got (1, 2, 3)"),
+        (lambda: F.linear_cross_entropy(x[None], w, target),
+         "input (in) or (N, in), got (1, 2, 3)"),
         (lambda: F.linear_cross_entropy(x, w[:, :2], target),
          "linear_weight (C, ..., 3), got (4, 2)"),
         (lambda: F.linear_cross_entropy(x[0], w[:, None], target),
