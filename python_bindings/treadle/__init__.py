@@ -145,10 +145,14 @@ _LAZY = {
     **dict.fromkeys(("Event", "Stream"), "treadle.backends._streams"),
     "compile": "treadle._compile",
     "Future": "treadle.futures",
+    "_convert_indices_from_coo_to_csr": "treadle._older_functions",
+    "_convert_indices_from_csr_to_coo": "treadle._older_functions",
+    "_shape_as_tensor": "treadle._older_functions",
     "Tag": "treadle._tags",
     "ops": "treadle._ops",
     **dict.fromkeys(
         (
+            "_assert_async",
             "_check",
             "_check_index",
             "_check_is_size",
@@ -194,6 +198,10 @@ _LAZY = {
             *(name for name in _STORAGE_NAMES.values() if name != _UNTYPED_NAME),
         ),
         "treadle.storage",
+    ),
+    **dict.fromkeys(
+        ("jagged", "sparse_bsc", "sparse_bsr", "sparse_csc", "sparse_csr"),
+        "treadle.sparse._layout",
     ),
     **dict.fromkeys(("sparse_coo", "sparse_coo_tensor", "spmm"), "treadle.sparse"),
 }

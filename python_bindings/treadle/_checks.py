@@ -18,6 +18,15 @@ def _check_with(error: Type[Exception], cond: Any, message: _Message) -> None:
         raise error("_check: expected the condition to hold" if text is None else str(text))
 
 
+def _assert_async(self: _C.Tensor, assert_msg: str = "") -> None:
+    """RuntimeError unless the one element is true."""
+    if self.numel() != 1:
+        raise RuntimeError(f"_assert_async: expected one element, got {self.numel()}")
+    if not self.item():
+        text = "expected the value to be true, got 0"
+        raise RuntimeError(f"_assert_async: {assert_msg or text}")
+
+
 def _check(cond: Any, message: _Message = None) -> None:
     """RuntimeError unless `cond` is true."""
     _check_with(RuntimeError, cond, message)

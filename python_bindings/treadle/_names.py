@@ -131,8 +131,18 @@ def _attribute_of_extension(name: str) -> Any:
     raise missing(full, name)
 
 
+def _attribute_of_layers(name: str) -> Any:
+    """The same for `_C._nn`: see _extension.layers."""
+    if not name.startswith("__"):
+        written = importlib.import_module(f"{PACKAGE}._extension.layers")
+        if name in written.__all__:
+            return getattr(written, name)
+    raise missing(f"{PACKAGE}._C._nn", name)
+
+
 sys.meta_path.append(_Mentioned())
 _extension = sys.modules[f"{PACKAGE}._C"]
 # Programs import modules from below it, as if it were a folder.
 _extension.__path__ = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "_extension")]
 _extension.__getattr__ = _attribute_of_extension  # type: ignore[method-assign]
+_extension._nn.__getattr__ = _attribute_of_layers

@@ -256,3 +256,27 @@ make_overridable(
     matrix_rank native_batch_norm native_channel_shuffle native_dropout native_norm nuclear_norm
     resize_as_ solve""".split(),
 )
+
+
+def _shape_as_tensor(self: Tensor) -> Tensor:
+    """The sizes, as a tensor of int64."""
+    return treadle.tensor(tuple(self.shape), dtype=treadle.int64)
+
+
+def _convert_indices_from_coo_to_csr(
+    self: Tensor, size: int, *, out_int32: bool = False, out: Optional[Tensor] = None
+) -> Tensor:
+    """Where each of `size` rows begins among sorted row numbers, and the end: size + 1 numbers."""
+    ends = treadle.arange(size + 1, device=self.device, dtype=self.dtype)
+    return treadle.searchsorted(self, ends, out_int32=out_int32, out=out)
+
+
+def _convert_indices_from_csr_to_coo(
+    crow_indices: Tensor, col_indices: Tensor, *, out_int32: bool = False, transpose: bool = False
+) -> Tensor:
+    """The row and the column of each element, [2, n], or the column and the row."""
+    dtype = treadle.int32 if out_int32 else treadle.int64
+    rows = treadle.arange(crow_indices.shape[-1] - 1, device=crow_indices.device)
+    rows = rows.repeat_interleave(crow_indices.diff())
+    pair = [col_indices, rows] if transpose else [rows, col_indices]
+    return treadle.stack([part.to(dtype) for part in pair])

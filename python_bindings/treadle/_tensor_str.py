@@ -27,7 +27,7 @@ class _Options:
         self.sci_mode: Optional[bool] = None
 
 
-_options = _Options()
+_options = PRINT_OPTS = _Options()
 
 _PROFILES = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
@@ -259,3 +259,21 @@ def _join(text: str, suffixes: list[str], indent: int, new_line: bool = False) -
             text += ", " + suffix
             length += len(suffix) + 2
     return text + ")"
+
+
+def _tensor_str(self: Tensor, indent: int) -> str:
+    """The elements alone, further lines `indent` to the right."""
+    return _body(self.detach(), indent) if self.numel() else "[]"
+
+
+def _add_suffixes(tensor_str: str, suffixes: list[str], indent: int, force_newline: bool) -> str:
+    """The text of a tensor with what follows the elements, and the closing parenthesis."""
+    return _join(tensor_str, suffixes, indent, force_newline)
+
+
+def _str_intern(inp: Tensor, *, tensor_contents: Optional[str] = None) -> str:
+    """The text of a tensor; `tensor_contents` in the place of its elements."""
+    if tensor_contents is None:
+        return tensor_repr(inp)
+    suffixes = [] if _is_obvious(inp.dtype) else [f"dtype={inp.dtype}"]
+    return _join("tensor(" + tensor_contents, suffixes + _grad_suffix(inp), len("tensor("))

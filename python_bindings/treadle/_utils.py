@@ -72,7 +72,8 @@ def _take_tensors(tensors: Sequence[treadle.Tensor], size_limit: int) -> Any:
 def _reorder_tensors_as(
     tensors: Sequence[treadle.Tensor], ordered_tensors: Sequence[treadle.Tensor]
 ) -> Tuple[treadle.Tensor, ...]:
-    """Tensors that came grouped by type, in the order of `ordered_tensors`, which have the types."""
+    """Tensors that came grouped by type, in the order of `ordered_tensors`, which have the
+    types."""
     by_type: dict = {}
     for tensor in tensors:
         by_type.setdefault(tensor.type(), []).append(tensor)

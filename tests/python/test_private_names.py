@@ -252,3 +252,157 @@ def test_arguments_of_attention() -> None:
     params = treadle.backends.cuda.SDPAParams(q, q, q, None, 0.0, False, False)
     assert params.query is q and params.attn_mask is None and params.dropout == 0.0
     assert not treadle.backends.cuda.can_use_flash_attention(params, False)
+
+
+def test_how_the_arguments_of_to_are_read() -> None:
+    parse = treadle._C._nn._parse_to
+    device, none = treadle.device("cpu"), (None, None, False, None)
+    assert parse() == none and parse("cpu") == (device, None, False, None)
+    assert parse(treadle.ones(1, dtype=treadle.int64), True) == (device, treadle.int64, True, None)
+    assert parse(dtype=treadle.float16, memory_format=treadle.channels_last) == (
+        None,
+        treadle.float16,
+        False,
+        treadle.channels_last,
+    )
+    assert not hasattr(treadle._C._nn, "no_such_function")
+
+
+def test_contexts_that_decorate() -> None:
+    from treadle.utils._contextlib import (
+        _DecoratorContextManager,
+        _NoParamDecoratorContextManager,
+        context_decorator,
+    )
+
+    seen: list[str] = []
+
+    class Named(_DecoratorContextManager):
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def clone(self) -> "Named":
+            return Named(self.name)
+
+        def __enter__(self) -> None:
+            seen.append(f"into {self.name}")
+
+        def __exit__(self, *_: object) -> None:
+            seen.append(f"out of {self.name}")
+
+    @Named("a")
+    def add(x: int, y: int = 1) -> int:
+        seen.append("adds")
+        return x + y
+
+    @Named("b")
+    def count() -> typing.Iterator[int]:
+        try:
+            got = yield 1
+            seen.append(f"got {got}")
+            yield 2
+        except ValueError:
+            yield 3
+
+    assert add(1, y=2) == 3 and seen == ["into a", "adds", "out of a"]
+    seen.clear()
+    steps = count()
+    assert next(steps) == 1
+    assert seen == ["into b", "out of b"]  # not inside while the caller computes
+    assert steps.send("x") == 2 and seen[2:] == ["into b", "got x", "out of b"]
+    assert steps.throw(ValueError()) == 3 and list(steps) == []
+
+    class Plain(_NoParamDecoratorContextManager):
+        def __enter__(self) -> None:
+            seen.append("in")
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    seen.clear()
+    assert Plain(lambda: 5)() == 5 and seen == ["in"] and isinstance(Plain(), Plain)
+    with pytest.raises(RuntimeError) as error:
+        context_decorator(Plain, Plain)
+    assert str(error.value) == (
+        "context_decorator: expected a function, got the class Plain; decorate its methods"
+    )
+
+
+def test_tensors_of_a_module_are_swapped() -> None:
+    from treadle.nn.utils._named_member_accessor import swap_tensor
+
+    layer = treadle.nn.Linear(2, 2)
+    layer.tag = 3
+    weight, other = layer.weight, treadle.zeros(2, 2)
+    assert swap_tensor(layer, "weight", other) is weight
+    assert layer.weight is other and layer(treadle.ones(1, 2)).shape == (1, 2)
+    for name, tensor, kind, message in (
+        ("a.b", other, KeyError, "\"swap_tensor: expected a name without a dot, got 'a.b'\""),
+        ("none", other, AttributeError, "swap_tensor: Linear has no attribute 'none'"),
+        ("weight", 3, TypeError, "swap_tensor: expected a Tensor, got int"),
+        ("tag", other, TypeError, "swap_tensor: expected 'tag' to be a Tensor, got int"),
+    ):
+        with pytest.raises(kind) as error:
+            swap_tensor(layer, name, tensor)
+        assert str(error.value) == message
+
+
+def test_rows_of_sparse_matrices() -> None:
+    rows = treadle.tensor([0, 0, 2, 3])
+    starts = treadle._convert_indices_from_coo_to_csr(rows, 5)
+    assert starts.tolist() == [0, 2, 2, 3, 4, 4] and starts.dtype == treadle.int64
+    short = treadle._convert_indices_from_coo_to_csr(rows, 5, out_int32=True)
+    assert short.dtype == treadle.int32
+    columns = treadle.tensor([1, 3, 0, 2])
+    back = treadle._convert_indices_from_csr_to_coo(starts, columns)
+    assert back.tolist() == [rows.tolist(), columns.tolist()]
+    turned = treadle._convert_indices_from_csr_to_coo(starts, columns, transpose=True)
+    assert turned.tolist() == [columns.tolist(), rows.tolist()]
+    assert treadle._shape_as_tensor(treadle.ones(3, 2)).tolist() == [3, 2]
+
+
+def test_layouts_that_no_tensor_has() -> None:
+    import copy
+    import pickle
+
+    for name in ("sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged"):
+        layout = getattr(treadle, name)
+        assert isinstance(layout, treadle.layout) and str(layout) == f"treadle.{name}"
+        assert layout != treadle.ones(1).layout and copy.copy(layout) is layout
+        assert pickle.loads(pickle.dumps(layout)) is layout
+
+
+def test_elements_that_must_be_true() -> None:
+    treadle._assert_async(treadle.tensor(True))
+    treadle._assert_async(treadle.tensor([2]), "never shown")
+    with pytest.raises(RuntimeError, match="^_assert_async: it is false$"):
+        treadle._assert_async(treadle.tensor(False), "it is false")
+    with pytest.raises(RuntimeError, match="^_assert_async: expected the value to be true, got 0$"):
+        treadle._assert_async(treadle.tensor(0))
+    with pytest.raises(RuntimeError, match="^_assert_async: expected one element, got 2$"):
+        treadle._assert_async(treadle.ones(2))
+
+
+def test_parts_of_the_text_of_a_tensor() -> None:
+    from treadle import _tensor_str as text
+
+    assert text._tensor_str(treadle.tensor([1, 2]), 7) == "[1, 2]"
+    assert text._tensor_str(treadle.ones(0), 7) == "[]"
+    shown = text._add_suffixes("Index([1, 2]", ["dim_size=3"], 6, False)
+    assert shown == "Index([1, 2], dim_size=3)"
+    assert text._str_intern(treadle.tensor([1]), tensor_contents="(x)") == "tensor((x))"
+    assert text._str_intern(treadle.tensor([1])) == "tensor([1])"
+    assert text.PRINT_OPTS.threshold == 1000
+
+
+def test_what_asks_for_a_compiler() -> None:
+    from treadle import _VF, _guards, _jit_internal, _tensor
+    from treadle.utils._triton import has_triton
+
+    assert _guards.active_fake_mode() is None and has_triton() is False
+    assert _tensor.Tensor is treadle.Tensor is treadle._C.TensorBase
+    assert _jit_internal._copy_to_script_wrapper(len) is len
+    assert _VF.relu is treadle.relu and not hasattr(_VF, "no_such_function")
+    found = treadle.accelerator.current_accelerator()
+    assert treadle._C._get_accelerator() == (found or treadle.device("cpu"))
+    assert treadle._C._are_functorch_transforms_active() is False

@@ -1,7 +1,7 @@
 """Names of PyTorch's extension module, `torch._C`, that are written in Python here.
 
     treadle._C._log_api_usage_once("mine")      # is looked up in this package
-    from treadle._C import _nn                  # a file of its folder
+    from treadle._C import keys                 # a file of its folder
 
 The functions that many programs ask for are here; a module below `torch._C` is a file.
 """
@@ -17,13 +17,29 @@ __all__ = [
     "DispatchKey",
     "DispatchKeySet",
     "_ExcludeDispatchKeyGuard",
+    "TensorBase",
     "_TensorMeta",
+    "_are_functorch_transforms_active",
+    "_get_accelerator",
     "_get_tracing_state",
     "_log_api_usage_metadata",
     "_log_api_usage_once",
 ]
 
+TensorBase = Tensor
 _TensorMeta = type(Tensor)
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Whether tensors are wrapped by a transform of functions: inside one they are plain here."""
+    return False
+
+
+def _get_accelerator(check: Any = None) -> Any:
+    """The device beside the CPU; the CPU where there is none."""
+    from treadle import accelerator, device
+
+    return accelerator.current_accelerator() or device("cpu")
 
 
 def _log_api_usage_once(event: str) -> None:

@@ -74,6 +74,14 @@ SAME_MODULES: Dict[str, str] = {
 VALUES: Dict[str, Any] = {
     **dict.fromkeys(("mtia.default_generators", "xpu.default_generators"), ()),
     "_C._distributed_rpc._is_current_rpc_agent_set": _never,
+    "_dynamo.eval_frame.is_dynamo_supported": _never,
+    "utils._triton.has_triton": _never,
+    "utils._triton.has_triton_package": _never,
+    "_subclasses.fake_tensor.is_fake": _never_is,
+    "fx.experimental.symbolic_shapes.guard_or_false": bool,
+    "fx.experimental.symbolic_shapes.guard_or_true": bool,
+    "fx.experimental.symbolic_shapes.guard_size_oblivious": bool,
+    "fx.experimental.symbolic_shapes.statically_known_true": bool,
     "_C._functorch.is_batchedtensor": _never_is,
     "_C._functorch.is_functorch_wrapped_tensor": _never_is,
     "_C._functorch.is_gradtrackingtensor": _never_is,
@@ -204,6 +212,22 @@ MISSING: Dict[str, Dict[str, str]] = {
             "restore_flash_attention_impl"
         ),
     },
+    "programs run as they are written": {
+        "_ops": "HigherOrderOperator",
+        "_subclasses": "FakeTensor FakeTensorMode",
+        "_subclasses.fake_tensor": "FakeTensor FakeTensorMode",
+        "_subclasses.functional_tensor": "FunctionalTensor FunctionalTensorMode",
+        "_subclasses.meta_utils": "MetaConverter",
+        "fx.experimental.symbolic_shapes": "GuardOnDataDependentSymNode ShapeEnv free_symbols",
+        "utils.flop_counter": "FlopCounterMode",
+    },
+    "tensors have one size in each dimension": {
+        "nested._internal.nested_tensor": (
+            "NestedTensor ViewBufferFromNested ViewNestedFromBuffer buffer_from_jagged "
+            "jagged_from_list nested_view_from_values_offsets"
+        ),
+        "nested._internal.ops": "extract_kwargs",
+    },
     "vmap computes each sample by itself": {
         "_C._functorch": (
             "_add_batch_dim _remove_batch_dim _unwrap_batched _wrap_for_grad "
@@ -254,7 +278,8 @@ MISSING: Dict[str, Dict[str, str]] = {
         ),
         "jit": (
             "ONNXTracedModule RecursiveScriptClass ScriptWarning TopLevelTracedModule "
-            "TracerWarning TracingCheckError _get_trace_graph export_opnames jit_module_from_flatbuffer "
+            "TracerWarning TracingCheckError _get_trace_graph export_opnames "
+            "jit_module_from_flatbuffer "
             "last_executed_optimized_graph save_jit_module_to_flatbuffer"
         ),
         "jit.quantized": "quantize_linear_modules quantize_rnn_cell_modules quantize_rnn_modules",

@@ -1,4 +1,5 @@
-"""The value `treadle.sparse_coo` of attributes `layout`."""
+"""The value `treadle.sparse_coo` of attributes `layout`; and the values that no tensor here has,
+which programs compare with."""
 
 from __future__ import annotations
 
@@ -23,7 +24,12 @@ class _SparseLayout:
 
 
 def _layout(name: str) -> Any:
-    return {"sparse_coo": sparse_coo}[name]
+    return globals()[name]
 
 
 sparse_coo = _SparseLayout("sparse_coo")
+sparse_csr = _SparseLayout("sparse_csr")
+sparse_csc = _SparseLayout("sparse_csc")
+sparse_bsr = _SparseLayout("sparse_bsr")
+sparse_bsc = _SparseLayout("sparse_bsc")
+jagged = _SparseLayout("jagged")
