@@ -406,3 +406,25 @@ def test_what_asks_for_a_compiler() -> None:
     found = treadle.accelerator.current_accelerator()
     assert treadle._C._get_accelerator() == (found or treadle.device("cpu"))
     assert treadle._C._are_functorch_transforms_active() is False
+
+
+def test_bases_of_layers_that_pad() -> None:
+    from treadle.nn.modules import padding
+
+    for kind in ("Reflection", "Replication", "Circular"):
+        base = getattr(padding, f"_{kind}PadNd")
+        for number in (1, 2, 3):
+            assert issubclass(getattr(treadle.nn, f"{kind}Pad{number}d"), base)
+    assert not isinstance(treadle.nn.ReflectionPad1d(1), padding._ReplicationPadNd)
+
+
+def test_names_beside_vmap() -> None:
+    import functools
+
+    from treadle._functorch import vmap
+
+    assert vmap._get_name(test_names_beside_vmap) == "test_names_beside_vmap"
+    assert vmap._get_name(functools.partial(max, 1)) == "functools.partial(max, ...)"
+    assert vmap.vmap is treadle.vmap and vmap.Tensor is treadle.Tensor
+    with pytest.raises(NotImplementedError, match="vmap computes each sample by itself"):
+        vmap._add_batch_dim(treadle.ones(1), 0, 1)

@@ -86,55 +86,67 @@ class ZeroPad3d(_ZeroPadNd):
     _dims = 3
 
 
-class ReflectionPad1d(_PadNd):
+class _ReflectionPadNd(_PadNd):
+    """Base of the layers of this kind."""
+
+
+class ReflectionPad1d(_ReflectionPadNd):
     """Lines mirrored at their ends, which are not repeated."""
 
     _dims, _mode = 1, "reflect"
 
 
-class ReflectionPad2d(_PadNd):
+class ReflectionPad2d(_ReflectionPadNd):
     """Images mirrored at their edges, which are not repeated."""
 
     _dims, _mode = 2, "reflect"
 
 
-class ReflectionPad3d(_PadNd):
+class ReflectionPad3d(_ReflectionPadNd):
     """Volumes mirrored at their faces, which are not repeated."""
 
     _dims, _mode = 3, "reflect"
 
 
-class ReplicationPad1d(_PadNd):
+class _ReplicationPadNd(_PadNd):
+    """Base of the layers of this kind."""
+
+
+class ReplicationPad1d(_ReplicationPadNd):
     """Lines whose ends are repeated."""
 
     _dims, _mode = 1, "replicate"
 
 
-class ReplicationPad2d(_PadNd):
+class ReplicationPad2d(_ReplicationPadNd):
     """Images whose edges are repeated."""
 
     _dims, _mode = 2, "replicate"
 
 
-class ReplicationPad3d(_PadNd):
+class ReplicationPad3d(_ReplicationPadNd):
     """Volumes whose faces are repeated."""
 
     _dims, _mode = 3, "replicate"
 
 
-class CircularPad1d(_PadNd):
+class _CircularPadNd(_PadNd):
+    """Base of the layers of this kind."""
+
+
+class CircularPad1d(_CircularPadNd):
     """Lines continued from their other end."""
 
     _dims, _mode = 1, "circular"
 
 
-class CircularPad2d(_PadNd):
+class CircularPad2d(_CircularPadNd):
     """Images continued from their other edge."""
 
     _dims, _mode = 2, "circular"
 
 
-class CircularPad3d(_PadNd):
+class CircularPad3d(_CircularPadNd):
     """Volumes continued from their other face."""
 
     _dims, _mode = 3, "circular"

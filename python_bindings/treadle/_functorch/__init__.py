@@ -1,0 +1,7 @@
+"""Names of transforms of functions that programs know from PyTorch's inside."""
+
+from __future__ import annotations
+
+from treadle import _names
+
+__getattr__ = _names.attributes_of(__name__)
