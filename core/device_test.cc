@@ -27,9 +27,7 @@ TEST(Device, ParsesAndPrints) {
   EXPECT_EQ(device_from_string("meta"), kMeta);
   EXPECT_EQ(to_string(device_from_string("cuda:12")), "cuda:12");
   EXPECT_EQ(to_string(device_from_string("cuda")), "cuda");
-  const auto refusal = [](const char* text) {
-    return error_of([&] { device_from_string(text); });
-  };
+  const auto refusal = [](const char* text) { return error_of([&] { device_from_string(text); }); };
   EXPECT_NE(refusal("gpu").find("Expected one of cpu, meta, cuda device type at start of device "
                                 "string: gpu"),
             std::string::npos);

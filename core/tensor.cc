@@ -6,6 +6,7 @@
 #include <bit>
 #include <utility>
 
+#include "core/alignment.h"
 #include "core/backend.h"
 #include "core/weak_tensor.h"
 
@@ -215,6 +216,7 @@ Tensor alias_as(const Tensor& base, ScalarType dtype, IntList sizes, IntList str
                             "expected as many strides as sizes, got sizes = ", sizes,
                             " and strides = ", strides);
   const Storage& storage = base.storage();
+  if (dtype != base.dtype()) require_aligned(*storage, dtype);
   const int64_t item = item_size(dtype);
   const int64_t held = elements_in(*storage, item);
   const int64_t numel = checked_numel(sizes, item);

@@ -39,8 +39,9 @@ template <class T, class Term>
 void add_plan(const IndexPlan& plan, const Tensor& out, const Tensor& source, bool many,
               int64_t terms, Term term) {
   const auto add = [&]<class To>(To* to) {
-    write_plan(plan, to, out.numel(), source.data_as<T>(), many,
-               [=](To& target, T value) { target = sum_of(target, static_cast<To>(term(value))); });
+    write_plan(plan, to, out.numel(), source.data_as<T>(), many, [=](To& target, const T& value) {
+      target = sum_of(target, static_cast<To>(term(element_value(value))));
+    });
   };
   if (worth_wide_sums<T>(terms, out.numel()))
     with_wide_sums(out.data_as<T>(), out.numel(), add);

@@ -151,13 +151,13 @@ struct Replace {
 struct Add {
   template <class To, class T>
   void operator()(To& target, const T& value) const {
-    target = sum_of(target, static_cast<To>(value));
+    target = sum_of(target, static_cast<To>(element_value(value)));
   }
 };
 struct Multiply {
   template <class To, class T>
   void operator()(To& target, const T& value) const {
-    target = product_of(target, static_cast<To>(value));
+    target = product_of(target, static_cast<To>(element_value(value)));
   }
 };
 template <class T>
@@ -170,13 +170,15 @@ bool is_nan(const T& value) {
 struct Largest {
   template <class T>
   void operator()(T& target, const T& value) const {
-    if (is_nan(value) || element_value(value) > element_value(target)) target = value;
+    if (is_nan(value) || element_value(value) > element_value(target))
+      target = element_value(value);
   }
 };
 struct Smallest {
   template <class T>
   void operator()(T& target, const T& value) const {
-    if (is_nan(value) || element_value(value) < element_value(target)) target = value;
+    if (is_nan(value) || element_value(value) < element_value(target))
+      target = element_value(value);
   }
 };
 

@@ -56,7 +56,7 @@ void sort_cpu(const Tensor& self, int64_t dim, bool descending, const Tensor& va
         order.sort();
         for (int64_t j = 0; j < size; ++j) {
           const int64_t at = order.position(j);
-          to[row * size + j] = x[at];
+          to[row * size + j] = element_value(x[at]);
           positions[row * size + j] = at;
         }
       }

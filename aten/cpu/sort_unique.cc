@@ -34,7 +34,7 @@ std::tuple<Tensor, Tensor, Tensor> unique_cpu(const Tensor& self, bool /*sorted*
   const Tensor inverse = empty_cpu(return_inverse ? self.sizes() : IntList({0}), ScalarType::Int64);
   const Tensor counts = empty_cpu({return_counts ? runs : 0}, ScalarType::Int64);
   for (int64_t run = 0; run < runs; ++run) {
-    values.data_as<T>()[run] = from[order[starts[run]]];
+    values.data_as<T>()[run] = element_value(from[order[starts[run]]]);
     if (return_counts) counts.data_as<int64_t>()[run] = starts[run + 1] - starts[run];
     if (!return_inverse) continue;
     for (int64_t i = starts[run]; i < starts[run + 1]; ++i)

@@ -38,9 +38,8 @@ class Request {
     std::vector<Entry> found;
     if (!read_name(writes) || !read_arguments() || !make_lists()) return found;
     found.push_back(writes ? writing(name_) : functional());
-    const bool in_place =
-        std::any_of(op_.forms.begin(), op_.forms.end(),
-                    [](const Form& form) { return form.form == "inplace"; });
+    const bool in_place = std::any_of(op_.forms.begin(), op_.forms.end(),
+                                      [](const Form& form) { return form.form == "inplace"; });
     if (in_place && !writes) {
       schema::OperatorName name = name_;
       name.base += '_';
@@ -66,8 +65,8 @@ class Request {
                     "write one such as _foreach_" + op_.schema.name.base + ".List");
     }
     if (!writes && (op_.schema.returns.size() != 1 || !is_element(op_.schema.returns[0].type))) {
-      return report(request_.name, "foreach of " + op_.name() + ", which does not return one Tensor",
-                    "remove it");
+      return report(request_.name,
+                    "foreach of " + op_.name() + ", which does not return one Tensor", "remove it");
     }
     // The build finds the names of operators by this beginning.
     if (!name_.base.starts_with("_foreach_")) {
@@ -106,14 +105,13 @@ class Request {
       add(by_position, given);
     }
     for (const Argument& argument : op_.schema.arguments) {
-      const bool given = std::any_of(
-          foreach_.arguments.begin(), foreach_.arguments.end(),
-          [&](const auto& pair) { return pair.first == argument.name; });
+      const bool given = std::any_of(foreach_.arguments.begin(), foreach_.arguments.end(),
+                                     [&](const auto& pair) { return pair.first == argument.name; });
       if (given || argument.default_value) continue;
-      return report(request_.name,
-                    "foreach of " + op_.name() + " without '" + argument.name +
-                        "', which has no default",
-                    "write it among the arguments of " + request_.name.text);
+      return report(
+          request_.name,
+          "foreach of " + op_.name() + " without '" + argument.name + "', which has no default",
+          "write it among the arguments of " + request_.name.text);
     }
     return true;
   }
@@ -168,9 +166,10 @@ class Request {
   Entry writing(schema::OperatorName name) {
     FunctionSchema schema{std::move(name), arguments_, {}};
     schema.arguments[0].type.alias = schema::Alias{{"a"}, true, {"a"}};
-    Entry made = entry(std::move(schema), "inplace",
-                 "`" + op_.schema.name.base + (op_.schema.name.base.ends_with('_') ? "" : "_") +
-                     "` of each tensor of `" + lists() + "`, in place.");
+    Entry made =
+        entry(std::move(schema), "inplace",
+              "`" + op_.schema.name.base + (op_.schema.name.base.ends_with('_') ? "" : "_") +
+                  "` of each tensor of `" + lists() + "`, in place.");
     for (auto& [device, dtypes] : made.op.dtypes)
       std::erase_if(dtypes, [&](const std::string& dtype) { return !can_write(op_, dtype); });
     return made;

@@ -29,11 +29,10 @@ const std::vector<std::pair<std::string, Words>>& dtype_classes() {
 }  // namespace
 
 std::span<const std::string> known_keys() {
-  static const Words words = {
-      "func",     "doc",      "variants", "forms",     "python_module",  "tags", "moves",
-      "dispatch", "shape",    "check",    "pointwise", "reduce",         "promote",
-      "dtypes",   "dtype_of", "out_from", "autocast",  "argument_dtypes",
-      "foreach"};
+  static const Words words = {"func",      "doc",      "variants",        "forms",  "python_module",
+                              "tags",      "moves",    "dispatch",        "shape",  "check",
+                              "pointwise", "reduce",   "promote",         "dtypes", "dtype_of",
+                              "out_from",  "autocast", "argument_dtypes", "foreach"};
   return words;
 }
 

@@ -1,6 +1,7 @@
 // UntypedStorage. It keeps its storage alive, and in its place, for as long as anyone holds a view
 // of it (an ndarray, a memoryview).
 #include "python_bindings/csrc/storage_object.h"
+#include "core/alignment.h"
 
 #include <cstring>
 
@@ -179,6 +180,7 @@ PyObject* as_tensor(PyObject* self, PyObject* dtype) {
     const auto type = as_dtype(dtype);
     check<ErrorKind::Type>(type.has_value(), "_as_tensor: expected a dtype, got ",
                            Py_TYPE(dtype)->tp_name);
+    require_aligned(*storage, *type);
     const int64_t elements = static_cast<int64_t>(storage->nbytes()) / item_size(*type);
     return wrap(Tensor(make_intrusive<TensorImpl>(storage, *type, IntList(&elements, 1))));
   });

@@ -146,13 +146,34 @@ PyObject* cuda(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyO
 }
 
 // Of each dtype, the name of its tensors' type: FloatTensor.
-constexpr std::array<const char*, kNumDtypes> kTypeNames = {
-    "Bool",          "Byte",          "UInt16",          "UInt32",          "UInt64",
-    "Char",          "Short",         "Int",             "Long",            "Half",
-    "BFloat16",      "Float",         "Double",          "ComplexFloat",    "ComplexDouble",
-    "Float8_e4m3fn", "Float8_e5m2",   "Float8_e4m3fnuz", "Float8_e5m2fnuz", "Float8_e8m0fnu",
-    "Float4_e2m1fn_x2", "ComplexHalf", "BComplex32",     "QInt8",           "QUInt8",
-    "QInt32",        "QUInt4x2",      "QUInt2x4"};
+constexpr std::array<const char*, kNumDtypes> kTypeNames = {"Bool",
+                                                            "Byte",
+                                                            "UInt16",
+                                                            "UInt32",
+                                                            "UInt64",
+                                                            "Char",
+                                                            "Short",
+                                                            "Int",
+                                                            "Long",
+                                                            "Half",
+                                                            "BFloat16",
+                                                            "Float",
+                                                            "Double",
+                                                            "ComplexFloat",
+                                                            "ComplexDouble",
+                                                            "Float8_e4m3fn",
+                                                            "Float8_e5m2",
+                                                            "Float8_e4m3fnuz",
+                                                            "Float8_e5m2fnuz",
+                                                            "Float8_e8m0fnu",
+                                                            "Float4_e2m1fn_x2",
+                                                            "ComplexHalf",
+                                                            "BComplex32",
+                                                            "QInt8",
+                                                            "QUInt8",
+                                                            "QInt32",
+                                                            "QUInt4x2",
+                                                            "QUInt2x4"};
 
 // x.type() is the type's name; x.type(dtype) converts.
 PyObject* type(PyObject* self, PyObject* args) {

@@ -26,8 +26,9 @@ py::dict groups_of(const py::sequence& lists, bool with_indices) {
   std::vector<py::list> parts, places;
   for (size_t place = 0; place < count; ++place) {
     const py::object item = first[place];
-    check<ErrorKind::Type>(is_tensor(item.ptr()), kName, ": expected tensors in the first list, got ",
-                           type_text(item.ptr()), " at position ", place);
+    check<ErrorKind::Type>(is_tensor(item.ptr()), kName,
+                           ": expected tensors in the first list, got ", type_text(item.ptr()),
+                           " at position ", place);
     const Tensor& tensor = unwrap(item.ptr());
     const std::pair<Device, ScalarType> kind(tensor.device(), tensor.dtype());
     const size_t group = std::find(kinds.begin(), kinds.end(), kind) - kinds.begin();

@@ -66,8 +66,8 @@ void write_part(const Tensor& self, bool real, const Tensor& source) {
     return;
   }
   const Tensor part = aten::expand(aten::to(source, to_real(self.dtype())), self.sizes());
-  aten::copy_(self, real ? aten::complex(part, aten::imag(self))
-                         : aten::complex(aten::real(self), part));
+  aten::copy_(self,
+              real ? aten::complex(part, aten::imag(self)) : aten::complex(aten::real(self), part));
 }
 int set_part(PyObject* self, PyObject* value, void* name) {
   return guarded([&]() -> int {

@@ -188,6 +188,23 @@ def test_strides_that_are_no_multiple_of_the_element_are_refused() -> None:
         treadle.from_numpy(a)
 
 
+def test_elements_of_other_sizes_that_would_not_be_aligned_are_refused() -> None:
+    memory = bytearray(65)
+    start = 1 - np.frombuffer(memory, np.uint8).__array_interface__["data"][0] % 8
+    bytes_ = treadle.frombuffer(memory, dtype=treadle.uint8, offset=start % 8)
+    text = (
+        "expected memory in which elements of int32 are aligned, got memory of another library "
+        "that begins 1 bytes off; clone it first"
+    )
+    with pytest.raises(RuntimeError) as error:
+        bytes_[:8].view(treadle.int32)
+    assert str(error.value) == "view: " + text
+    with pytest.raises(RuntimeError, match=text):
+        treadle.empty(0, dtype=treadle.int32).set_(bytes_.untyped_storage(), 0, (2,))
+    assert bytes_[:8].clone().view(treadle.int32).tolist() == [0, 0]
+    assert bytes_[:8].view(treadle.int8).tolist() == [0] * 8
+
+
 def test_elements_that_are_not_aligned_are_refused() -> None:
     """Kernels read whole elements, which at such an address is undefined."""
     memory = np.zeros(17, np.uint8)
