@@ -134,7 +134,10 @@ def _change_environment(option: str) -> None:
     """Do --install or --uninstall."""
     from treadle import _installed_as_torch
 
-    change = {"--install": _installed_as_torch.install, "--uninstall": _installed_as_torch.uninstall}
+    change = {
+        "--install": _installed_as_torch.install,
+        "--uninstall": _installed_as_torch.uninstall,
+    }
     try:
         print(change[option]())
     except (_installed_as_torch.RefusedError, OSError) as error:

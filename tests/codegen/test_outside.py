@@ -78,7 +78,8 @@ def test_what_is_written(tmp_path: Path) -> None:
     stub = (tmp_path / "gen/my_ops/_operators.pyi").read_text()
     assert "def squareplus(input: Tensor, b: Number = ..., *, out: Optional[Tensor] = ...)" in stub
     assert "def squareplus_(input: Tensor, b: Number = ...) -> Tensor:\n" in stub
-    docs = {f.name: ast.get_docstring(f) for f in ast.walk(ast.parse(stub)) if isinstance(f, ast.FunctionDef)}
+    functions = [n for n in ast.walk(ast.parse(stub)) if isinstance(n, ast.FunctionDef)]
+    docs = {f.name: ast.get_docstring(f) for f in functions}
     assert docs["squareplus_"] == "The smooth rectifier (self + sqrt(self^2 + b)) / 2."
     page = (tmp_path / "gen/docs/operators/squareplus.md").read_text()
     assert "my_ops.squareplus(input, b=4, *, out=None) -> Tensor" in page

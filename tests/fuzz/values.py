@@ -27,9 +27,8 @@ LIMITS = {
     "float32": (3.4028234663852886e38, 1.1754943508222875e-38, 1.401298464324817e-45),
     "float64": (1.7976931348623157e308, 2.2250738585072014e-308, 5e-324),
 } | {
-    name: (treadle.finfo(v).max, treadle.finfo(v).tiny, treadle.finfo(v).tiny * treadle.finfo(v).eps)
-    for name, v in DTYPES.items()
-    if name.startswith("float8")
+    name: (limits.max, limits.tiny, limits.tiny * limits.eps)
+    for name, limits in ((n, treadle.finfo(v)) for n, v in DTYPES.items() if n.startswith("float8"))
 }
 PART = {
     "complex64": "float32",

@@ -2,7 +2,6 @@
 
 import numpy
 import pandas
-import torch
 from fastai.basics import DataLoaders, Learner
 from fastai.tabular.all import Categorify, Normalize, TabularDataLoaders, tabular_learner
 from fastai.vision.all import accuracy, resnet18, unet_learner, vision_learner  # noqa: F401

@@ -4,7 +4,6 @@ import tempfile
 
 import numpy
 import stable_baselines3
-import torch
 from uses import main, settle, use
 
 

@@ -2,7 +2,6 @@
 
 import tempfile
 
-import torch
 import transformers
 from datasets import Dataset
 from tokenizers import Tokenizer, models, pre_tokenizers

@@ -1,6 +1,5 @@
 """vector-quantize-pytorch: vectors from a list."""
 
-import torch
 from uses import draw, main, settle, use
 from vector_quantize_pytorch import FSQ, LFQ, ResidualVQ, VectorQuantize
 

@@ -1,6 +1,5 @@
 """zuko: normalising flows."""
 
-import torch
 import zuko
 from uses import descend, draw, main, settle, use
 

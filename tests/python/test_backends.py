@@ -181,7 +181,7 @@ def test_sixteen_backends(tmp_path: str) -> None:
 
 @alone
 def test_calls_that_do_not_fit_come_to_an_end(other: str) -> None:
-    """The operators' own tests ask a reduction of the backend's for no more than it gets through."""
+    """The operators' own tests ask a backend's reduction for no more than it gets through."""
     import faulthandler
 
     from treadle.testing.operators import device, hostile

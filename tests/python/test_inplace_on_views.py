@@ -9,13 +9,13 @@ import pytest
 import treadle
 
 SEVERAL = (
-    "mul_: This view is the output of a function that returns multiple views; such functions do not "
-    "allow the output views to be modified inplace; replace the inplace operation by an "
+    "mul_: This view is the output of a function that returns multiple views; such functions do "
+    "not allow the output views to be modified inplace; replace the inplace operation by an "
     "out-of-place one"
 )
 NO_GRAD = (
-    "mul_: A view was created in no_grad mode and is being modified inplace with grad mode enabled; "
-    "do both inside the no_grad block or both outside"
+    "mul_: A view was created in no_grad mode and is being modified inplace with grad mode "
+    "enabled; do both inside the no_grad block or both outside"
 )
 INFERENCE = (
     "mul_: A view was created in inference mode and is being modified inplace in normal mode; do "
@@ -25,9 +25,9 @@ OF_A_LEAF = (
     "mul_: a view of a leaf Variable that requires grad is being used in an in-place operation"
 )
 CUSTOM = (
-    "mul_: This view was created inside a custom Function (or because an input was returned as-is), "
-    "where its gradient may be custom; replace the inplace operation by an out-of-place one, or "
-    "return a clone"
+    "mul_: This view was created inside a custom Function (or because an input was returned "
+    "as-is), where its gradient may be custom; replace the inplace operation by an out-of-place "
+    "one, or return a clone"
 )
 OUTSIDE = (
     ": inplace update to an inference tensor outside inference mode is not allowed; make a normal "

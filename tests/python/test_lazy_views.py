@@ -12,7 +12,7 @@ import treadle
 
 from treadle.testing.operators.cases import in_suite, has_samples, samples_of
 from treadle.testing.operators.catalogue import Operator, operators
-from treadle.testing.operators.check import same_bits, tensors
+from treadle.testing.operators.check import tensors
 from treadle.testing.operators.sample import Sample, map_arrays, to_tensor
 from treadle.multiprocessing import reductions
 from treadle.utils import safetensors

@@ -94,7 +94,8 @@ def test_dtypes_and_gradients() -> None:
 def test_what_does_not_fit() -> None:
     with pytest.raises(TypeError, match="^masked: expected a mask of bools, got treadle.float64$"):
         masked.sum(X, mask=X)
-    with pytest.raises(RuntimeError, match=r"^masked: expected each dimension once, got \(0, -3\)$"):
+    text = r"^masked: expected each dimension once, got \(0, -3\)$"
+    with pytest.raises(RuntimeError, match=text):
         masked.sum(X, (0, -3), mask=M)
     with pytest.raises(ValueError, match="^masked: expected unbiased or correction, got both$"):
         masked.var(X, 0, True, correction=0)

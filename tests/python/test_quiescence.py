@@ -56,7 +56,9 @@ READS = {
     "compare": "(x == other).all()",
 }
 CHANGES = {
-    "storage is emptied": "x.untyped_storage().resize_(0); x.resize_(0); x.resize_(N); x.fill_(2.0)",
+    "storage is emptied": (
+        "x.untyped_storage().resize_(0); x.resize_(0); x.resize_(N); x.fill_(2.0)"
+    ),
     "resize_": "x.resize_(8); x.resize_(N); x.fill_(2.0)",
     "data": "x.data = treadle.full((16,), 2.0); x.data = treadle.full((N,), 2.0)",
     "set_": "x.set_(treadle.full((16,), 2.0)); x.set_(treadle.full((N,), 2.0))",
@@ -68,7 +70,10 @@ CHANGES = {
 
 def _run(program: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=240
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        timeout=240,
     )
     assert done.returncode == 0 and done.stdout.strip() == "done", (
         done.returncode,

@@ -157,8 +157,10 @@ def test_typed() -> None:
     storage[1] = 4
     assert storage.tolist() == [1.5, 4.0] and storage[-2] == 1.5 and len(storage) == 2
     assert (storage.nbytes(), storage.element_size()) == (8, 4)
-    assert storage.type() == "torch.FloatStorage" and storage.pickle_storage_type() == "FloatStorage"
-    assert treadle.FloatStorage.dtype == treadle.float32 and isinstance(storage, treadle.FloatStorage)
+    assert storage.type() == "torch.FloatStorage"
+    assert storage.pickle_storage_type() == "FloatStorage"
+    assert treadle.FloatStorage.dtype == treadle.float32
+    assert isinstance(storage, treadle.FloatStorage)
     assert not isinstance(storage, treadle.LongStorage)
     assert type(treadle.LongStorage([1, 2])) is TypedStorage
     assert treadle.LongStorage([1, 2]).double().tolist() == [1.0, 2.0]

@@ -3,9 +3,9 @@
     ./dev names /path/to/python             # a Python that has PyTorch
     ./dev names /path/to/python --write     # and put what is missing on its page
 
-The reasons are in tools/tables/names.txt: a pattern for names, a tab, the reason. Fails if a name is
-missing that no pattern stands for. The tables of docs/coming-from-pytorch.md, of what is missing and
-of what is a name only, are made from the comparison.
+The reasons are in tools/tables/names.txt: a pattern for names, a tab, the reason. Fails if a name
+is missing that no pattern stands for. The tables of docs/coming-from-pytorch.md, of what is missing
+and of what is a name only, are made from the comparison.
 """
 
 from __future__ import annotations

@@ -230,9 +230,8 @@ def kaiming_normal_(
     """Normal with variance gain squared / fan, so that the nonlinearity keeps the variance."""
     if _nothing_to_fill(tensor):
         return tensor
-    return normal_(
-        tensor, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode)), generator
-    )
+    fan = _calculate_correct_fan(tensor, mode)
+    return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(fan), generator)
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Optional[Generator] = None) -> Tensor:

@@ -84,7 +84,7 @@ def adadelta(
     weight_decay: float,
     maximize: bool,
 ) -> None:
-    """A step of `Adadelta` over lists of parameters, gradients and states, which are changed in place.
+    """A step of `Adadelta` over lists of parameters, gradients and states, all changed in place.
     `foreach` and `capturable` do not change the numbers."""
     settings = {
         "lr": lr,

@@ -150,7 +150,7 @@ def adagrad(
     eps: float,
     maximize: bool,
 ) -> None:
-    """A step of `Adagrad` over lists of parameters, gradients and states, which are changed in place.
+    """A step of `Adagrad` over lists of parameters, gradients and states, all changed in place.
     `foreach` and `fused` do not change the numbers."""
     settings = {
         "lr": lr,

@@ -82,7 +82,7 @@ def adamax(
     lr: Union[float, Tensor],
     weight_decay: float,
 ) -> None:
-    """A step of `Adamax` over lists of parameters, gradients and states, which are changed in place.
+    """A step of `Adamax` over lists of parameters, gradients and states, all changed in place.
     `foreach` and `capturable` do not change the numbers."""
     settings = {
         "eps": eps,

@@ -385,7 +385,8 @@ def _with_hooks(step: Callable) -> Callable:
     @functools.wraps(step)
     def step_with_hooks(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         with record_function(f"Optimizer.step#{type(self).__name__}.step"):
-            for hook in (*_global_optimizer_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
+            own = self._optimizer_step_pre_hooks.values()
+            for hook in (*_global_optimizer_pre_hooks.values(), *own):
                 replaced = hook(self, args, kwargs)
                 if replaced is not None:
                     if not (isinstance(replaced, tuple) and len(replaced) == 2):
@@ -397,7 +398,8 @@ def _with_hooks(step: Callable) -> Callable:
             if "_opt_called" in self.__dict__:  # a scheduler wants to know
                 self._opt_called = True
             result = step(self, *args, **kwargs)
-            for hook in (*self._optimizer_step_post_hooks.values(), *_global_optimizer_post_hooks.values()):
+            own = self._optimizer_step_post_hooks.values()
+            for hook in (*own, *_global_optimizer_post_hooks.values()):
                 hook(self, args, kwargs)
             return result
 

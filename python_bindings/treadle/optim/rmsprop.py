@@ -95,7 +95,7 @@ def rmsprop(
     momentum: float,
     centered: bool,
 ) -> None:
-    """A step of `RMSprop` over lists of parameters, gradients and states, which are changed in place.
+    """A step of `RMSprop` over lists of parameters, gradients and states, all changed in place.
     `foreach` and `capturable` do not change the numbers."""
     settings = {
         "lr": lr,

@@ -52,9 +52,9 @@ def register_module_forward_hook(
     """`hook(module, args, output)` runs after the forward of every module, before the module's
     own."""
     flags = [_global_forward_hooks_with_kwargs] if with_kwargs else []
-    return _add_global(
-        _global_forward_hooks, hook, *flags, *([_global_forward_hooks_always_called] if always_call else [])
-    )
+    if always_call:
+        flags.append(_global_forward_hooks_always_called)
+    return _add_global(_global_forward_hooks, hook, *flags)
 
 
 def register_module_full_backward_pre_hook(hook: Callable) -> hooks.RemovableHandle:

@@ -54,7 +54,8 @@ class _Lists:
 
     def fits_in_place(self, sample: Sample, given: Named) -> bool:
         with np.errstate(all="ignore"):
-            result = np.asarray(self.one(sample, {n: map_arrays(v, widen) for n, v in given.items()}))
+            wide = {n: map_arrays(v, widen) for n, v in given.items()}
+            result = np.asarray(self.one(sample, wide))
         written = given[self.entry.args[0]["name"]]
         kinds = {a.dtype.kind.replace("u", "i") for a in (result, widen(written))}
         return result.shape == written.shape and len(kinds) == 1

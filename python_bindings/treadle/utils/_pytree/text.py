@@ -29,7 +29,8 @@ class EnumEncoder(json.JSONEncoder):
         """What is written for an object that JSON does not have."""
         if isinstance(o, enum.Enum):
             kind = type(o)
-            return {"__enum__": True, "fqn": f"{kind.__module__}:{kind.__qualname__}", "name": o.name}
+            place = f"{kind.__module__}:{kind.__qualname__}"
+            return {"__enum__": True, "fqn": place, "name": o.name}
         return super().default(o)
 
 
