@@ -428,3 +428,16 @@ def test_names_beside_vmap() -> None:
     assert vmap.vmap is treadle.vmap and vmap.Tensor is treadle.Tensor
     with pytest.raises(NotImplementedError, match="vmap computes each sample by itself"):
         vmap._add_batch_dim(treadle.ones(1), 0, 1)
+
+
+def test_functions_that_need_other_processes() -> None:
+    from treadle.distributed.rpc import _require_initialized
+
+    @_require_initialized
+    def call() -> None:
+        raise AssertionError("it is not reached")
+
+    with pytest.raises(RuntimeError) as error:
+        call()
+    message = "rpc: expected init_rpc() to have been called, which does not exist here"
+    assert str(error.value) == message

@@ -15,6 +15,15 @@ def _never() -> bool:
     return False
 
 
+def _never_ready(func: Any) -> Any:
+    """Decorates what needs a group of processes that call one another: it is never there."""
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("rpc: expected init_rpc() to have been called, which does not exist here")
+
+    return refuse
+
+
 def _never_is(tensor: Any) -> bool:
     """Whether a tensor is of a kind that is not made here: it is not."""
     return False
@@ -86,6 +95,7 @@ VALUES: Dict[str, Any] = {
     "_C._functorch.is_functorch_wrapped_tensor": _never_is,
     "_C._functorch.is_gradtrackingtensor": _never_is,
     "distributed.autograd.is_available": _never,
+    "distributed.rpc._require_initialized": _never_ready,
     "distributed.rpc.is_available": _never,
     "mps.profiler.is_capturing_metal": _never,
     "mps.profiler.is_metal_capture_enabled": _never,
