@@ -37,3 +37,16 @@ def test_other_names() -> None:
 
     assert np_str_obj_array_pattern.search("<U3") and not np_str_obj_array_pattern.search("<f4")
     assert type(None) in MAP_LOCATION.__args__
+
+
+def test_an_iterator_over_a_loader_of_another_class() -> None:
+    """A library's own loader, which has the attributes that PyTorch's has."""
+
+    class Own:
+        dataset, generator, drop_last, pin_memory, pin_memory_device = Few(), None, False, False, ""
+        _auto_collation, _index_sampler = False, iter(range(9))
+
+        def collate_fn(self, sample):
+            return sample * 10
+
+    assert list(module._SingleProcessDataLoaderIter(Own())) == [0, 10, 20]

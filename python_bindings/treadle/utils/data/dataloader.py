@@ -6,7 +6,6 @@ main process.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import warnings
 from typing import Any, Callable, Iterable, Iterator, Optional, Union
@@ -18,7 +17,7 @@ from treadle.autograd.profiler import record_function
 from .collate import default_collate, default_convert
 from .dataset import Dataset, IterableDataset
 from .fetch import batch_count, make_fetcher
-from .pinning import pin_memory
+from .pinning import pinning_of
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
 
 
@@ -163,15 +162,6 @@ class DataLoader:
         return _MultiProcessingDataLoaderIter(self, self._pool)
 
     @property
-    def _pinned(self) -> Callable[[Any], Any]:
-        """What is done with a batch before it is given out: its tensors come to lie in pinned
-        memory, where a device has that."""
-        device = self.pin_memory_device or _devices.only_backend()
-        if not self.pin_memory or device is None:
-            return _as_it_is
-        return functools.partial(pin_memory, device=device)
-
-    @property
     def _batching(self) -> tuple:
         return self._index_sampler, self.batch_size, self.drop_last
 
@@ -207,7 +197,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 
     @record_function("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__")
     def __next__(self) -> Any:
-        return self._loader._pinned(self._fetcher.fetch(next(self._indices)))
+        return pinning_of(self._loader)(self._fetcher.fetch(next(self._indices)))
 
 
 class _DatasetKind:
@@ -227,10 +217,6 @@ def __getattr__(name: str) -> Any:
     from .worker_pool import _MultiProcessingDataLoaderIter
 
     return _MultiProcessingDataLoaderIter
-
-
-def _as_it_is(batch: Any) -> Any:
-    return batch
 
 
 def _check_order(

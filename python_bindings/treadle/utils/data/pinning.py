@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, MutableMapping, Sequence
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
+from treadle import _devices
 from treadle._C import Tensor
 
 
@@ -51,3 +53,16 @@ def _sequence(data: Sequence, device: Optional[str]) -> Any:
         return type(data)(pinned)  # type: ignore[call-arg]
     except TypeError:
         return pinned
+
+
+def pinning_of(loader: Any) -> Callable[[Any], Any]:
+    """What is done with a batch of a loader before it is given out: its tensors come to lie in
+    pinned memory, where the loader asks for that and a device has it."""
+    device = loader.pin_memory_device or _devices.only_backend()
+    if not loader.pin_memory or device is None:
+        return _as_it_is
+    return functools.partial(pin_memory, device=device)
+
+
+def _as_it_is(batch: Any) -> Any:
+    return batch

@@ -23,6 +23,7 @@ from treadle.autograd.profiler import record_function
 from . import transport, worker
 from .dataloader import _BaseDataLoaderIter
 from .fetch import batch_count
+from .pinning import pinning_of
 from .sampler import draw_seed
 
 _GOODBYE = 2.0  # seconds that a worker gets to end by itself
@@ -216,7 +217,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._pool = pool = WorkerPool(loader) if pool is None else pool
         self._timeout = loader.timeout
         self._in_order = loader.in_order
-        self._pinned = loader._pinned
+        self._pinned = pinning_of(loader)
         self._indices: Iterator = iter(loader._index_sampler)
         self._length = functools.partial(batch_count, loader.dataset, *loader._batching)
         self._order: deque[int] = deque()  # numbers of the batches under way
