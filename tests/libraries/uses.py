@@ -77,7 +77,7 @@ def settle(model: Any) -> Any:
         for name, parameter in model.named_parameters():
             if parameter.dim() > 1:
                 parameter.copy_(draw(*parameter.shape) / (parameter[0].numel() ** 0.5))
-            elif name.endswith("bias"):
+            elif name.endswith("bias") or (parameter != parameter.reshape(-1)[:1]).any():
                 parameter.copy_(0.1 * draw(*parameter.shape))
     return model
 

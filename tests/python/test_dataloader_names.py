@@ -43,7 +43,8 @@ def test_an_iterator_over_a_loader_of_another_class() -> None:
     """A library's own loader, which has the attributes that PyTorch's has."""
 
     class Own:
-        dataset, generator, drop_last, pin_memory, pin_memory_device = Few(), None, False, False, ""
+        dataset, _dataset_kind = range(3), module._DatasetKind.Iterable
+        generator, drop_last, pin_memory, pin_memory_device = None, False, False, ""
         _auto_collation, _index_sampler = False, iter(range(9))
 
         def collate_fn(self, sample):

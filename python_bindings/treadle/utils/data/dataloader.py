@@ -189,7 +189,11 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
             loader.generator
         )  # the draw that workers would be seeded with: orders stay the same
         self._fetcher = make_fetcher(
-            loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
+            loader.dataset,
+            loader._auto_collation,
+            loader.collate_fn,
+            loader.drop_last,
+            loader._dataset_kind == _DatasetKind.Iterable,
         )
 
     def __len__(self) -> int:

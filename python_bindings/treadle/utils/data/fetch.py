@@ -49,9 +49,15 @@ class IterableFetcher:
         return self.collate(samples)
 
 
-def make_fetcher(dataset: Any, batched: bool, collate: Optional[Callable], drop_last: bool) -> Any:
-    """The fetcher that fits the dataset."""
-    if isinstance(dataset, IterableDataset):
+def make_fetcher(
+    dataset: Any,
+    batched: bool,
+    collate: Optional[Callable],
+    drop_last: bool,
+    iterable: Optional[bool] = None,
+) -> Any:
+    """The fetcher that fits the dataset, or what `iterable` says of it."""
+    if isinstance(dataset, IterableDataset) if iterable is None else iterable:
         return IterableFetcher(dataset, batched, collate, drop_last)
     return MapFetcher(dataset, batched, collate)
 
