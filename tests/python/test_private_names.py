@@ -439,5 +439,5 @@ def test_functions_that_need_other_processes() -> None:
 
     with pytest.raises(RuntimeError) as error:
         call()
-    message = "rpc: expected init_rpc() to have been called, which does not exist here"
+    message = "rpc: expected a call of init_rpc(), which does not exist here"
     assert str(error.value) == message

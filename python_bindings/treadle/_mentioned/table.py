@@ -19,7 +19,7 @@ def _never_ready(func: Any) -> Any:
     """Decorates what needs a group of processes that call one another: it is never there."""
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError("rpc: expected init_rpc() to have been called, which does not exist here")
+        raise RuntimeError("rpc: expected a call of init_rpc(), which does not exist here")
 
     return refuse
 

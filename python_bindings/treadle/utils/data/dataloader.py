@@ -11,7 +11,7 @@ import warnings
 from typing import Any, Callable, Iterable, Iterator, Optional, Union
 
 import treadle
-from treadle import Generator, _devices, _names
+from treadle import Generator, _names
 from treadle.autograd.profiler import record_function
 
 from .collate import default_collate, default_convert
