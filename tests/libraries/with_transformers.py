@@ -168,7 +168,7 @@ def pipeline():
         tokenizer_object=made, pad_token="[PAD]", unk_token="[UNK]"
     )
     config = transformers.BertConfig(vocab_size=60, num_labels=2, **WIDE)
-    model = settle(transformers.BertForSequenceClassification(config))
+    model = settle(transformers.BertForSequenceClassification(config)).eval()
     run = transformers.pipeline("text-classification", model=model, tokenizer=tokenizer)
     given = tokenizer(["the house", "is red and small"], padding=True, return_tensors="pt")
     return [given["input_ids"], given["attention_mask"], [r["score"] for r in run(["the house"])]]
