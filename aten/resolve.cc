@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "aten/backend/device_copy.h"
-#include "aten/iterator/copy.h"
 #include "aten/iterator/overlap.h"
 #include "aten/ops/conj_physical.h"
 #include "aten/ops/neg.h"
@@ -29,13 +28,6 @@ Tensor turned(Tensor t, bool conjugated, bool negated) {
   const ExcludeLayers unrecorded(Layer::Autograd);
   if (conjugated && t.is_complex()) t = aten::conj_physical(t);
   return negated ? aten::neg(t) : t;
-}
-
-void copy_anywhere(const Tensor& dst, const Tensor& src) {
-  if (dst.is_cpu() && src.is_cpu())
-    copy_strided(dst, src);
-  else
-    copy_between_devices(dst, src, false);
 }
 
 }  // namespace

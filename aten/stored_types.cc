@@ -143,14 +143,14 @@ void visit_stored(ScalarType t, F&& f) {
   }
 }
 
+}  // namespace
+
 void copy_anywhere(const Tensor& dst, const Tensor& src) {
   if (dst.is_cpu() && src.is_cpu())
     copy_strided(dst, src);
   else
     copy_between_devices(dst, src, false);
 }
-
-}  // namespace
 
 ScalarType computed_type(ScalarType stored) {
   return is_complex(stored) ? ScalarType::Complex64 : ScalarType::Float32;

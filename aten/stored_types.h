@@ -21,8 +21,12 @@ Tensor from_carriers(const Tensor& t, ScalarType stored);
 // NotImplementedError for a type whose elements are several values.
 Tensor computed(const Tensor& t);
 // Writes `src`, of any dtype and a shape that broadcasts, rounded to the nearest value, of two the
-// even one. What is too large becomes infinite, or NaN in a type that has no infinity.
+// even one. A value that is too large becomes infinite; the largest number in float8_e4m3fn, and
+// NaN in the other types without an infinity.
 void store(const Tensor& dst, const Tensor& src);
+
+// A copy on the CPU, on a device or between the two.
+void copy_anywhere(const Tensor& dst, const Tensor& src);
 
 // A number as the bits of an element, and back.
 Scalar encoded(const Scalar& value, ScalarType stored);

@@ -23,8 +23,8 @@ struct Geometry {
       : sizes(t.sizes()), strides(t.strides()), offset(t.storage_offset()) {}
 };
 
-// What the values of a view are beside those of its base at the same places: their own inverse, and
-// of their gradients, too.
+// The step from the values of a base to those of its view at the same places: conjugation and
+// negation. It is its own inverse, and that of gradients too.
 class Turn {
  public:
   Turn(const Tensor& base, const Tensor& view)

@@ -321,7 +321,7 @@ def _doc(name: str, signatures: Iterable[Signature]) -> str:
 
 
 def stub_body(s: Signature, indent: int) -> str:
-    """What follows the colon of a function in a stub: its entry's doc, which editors show."""
+    """The body of a function in a stub: its entry's doc, which editors show."""
     if not s.entry.doc:
         return " ..."
     begin = "\n" + " " * indent

@@ -27,8 +27,7 @@
 namespace treadle::composite {
 namespace {
 
-// What nobody has written yet holds, where the program asks for it (MathSwitches), a value that is
-// noticed.
+// New memory holds a value that is noticed, where the program asks for it (MathSwitches).
 Tensor unwritten(Tensor t) {
   if (!math_switches().fills_new_memory.load(std::memory_order_relaxed)) return t;
   const int64_t held = static_cast<int64_t>(t.storage()->nbytes()) / t.element_size();

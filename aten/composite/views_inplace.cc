@@ -104,7 +104,7 @@ Tensor resize_as_(const Tensor& self, const Tensor& the_template,
 }
 
 Tensor set_(const Tensor& self, const Tensor& source) {
-  // What a tensor that requires grad is made of may change where nothing is recorded.
+  // The memory of a tensor that requires grad may change where nothing is recorded.
   if (grad_enabled()) require_plain("set_", self);
   check<ErrorKind::Runtime>(self.dtype() == source.dtype() && self.device() == source.device(),
                             "set_: expected a source of ", self.dtype(), " on ", self.device(),

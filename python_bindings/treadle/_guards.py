@@ -1,4 +1,4 @@
-"""What programs ask of a compiler that looks at them: there is none."""
+"""Questions to a compiler that looks at the program: there is none."""
 
 from __future__ import annotations
 

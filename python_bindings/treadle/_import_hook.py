@@ -67,9 +67,9 @@ class _Elsewhere(Loader):
         )
 
 
-# What programs ask for the module that it is of.
+# The kinds of objects that say a module.
 _SAY_A_MODULE = (type, FunctionType, treadle._C._OverridableFunction)
-# What was renamed: the object, the attribute that says a name, and what it said.
+# The renamed objects, each with the attribute that says a name and its old value.
 _original: List[Tuple[Any, str, str]] = []
 
 

@@ -92,7 +92,7 @@ def fill_new_memory_where_asked(wanted: Optional[bool] = None) -> None:
 
 
 def fills_new_memory() -> bool:
-    """What fill_new_memory_where_asked() was last given."""
+    """The value that fill_new_memory_where_asked() was last given."""
     return _fills_new_memory
 
 

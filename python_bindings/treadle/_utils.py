@@ -124,7 +124,7 @@ def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fal
 
 
 def _import_dotted_name(name: str) -> Any:
-    """What a dotted name stands for: "torch.nn.Linear"."""
+    """The object of a dotted name such as "torch.nn.Linear"."""
     first, *rest = name.split(".")
     found = importlib.import_module(first)
     for part in rest:

@@ -1,4 +1,4 @@
-"""What programs take from `torch._C._nn` and is no operator."""
+"""Functions of `torch._C._nn` that are no operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What deterministic mode does beside choosing algorithms.
+"""Settings of deterministic mode, beside the choice of algorithms.
 
 treadle.use_deterministic_algorithms(True)
 treadle.empty(2)                                                 # nan, nan

@@ -56,8 +56,8 @@ def _sequence(data: Sequence, device: Optional[str]) -> Any:
 
 
 def pinning_of(loader: Any) -> Callable[[Any], Any]:
-    """What is done with a batch of a loader before it is given out: its tensors come to lie in
-    pinned memory, where the loader asks for that and a device has it."""
+    """The function that moves a batch of a loader to pinned memory, where the loader asks for that
+    and a device has it; else the one that leaves it as it is."""
     device = loader.pin_memory_device or _devices.only_backend()
     if not loader.pin_memory or device is None:
         return _as_it_is
