@@ -16,7 +16,6 @@
 #include "aten/ops/item.h"
 #include "aten/ops/kl_div.h"
 #include "aten/ops/l1_loss.h"
-#include "aten/ops/le.h"
 #include "aten/ops/log.h"
 #include "aten/ops/log_sigmoid.h"
 #include "aten/ops/log_softmax.h"
@@ -34,6 +33,7 @@
 #include "aten/ops/smooth_l1_loss.h"
 #include "aten/ops/sub.h"
 #include "aten/ops/where.h"
+#include "aten/ops/xlogy.h"
 #include "aten/ops/zeros_like.h"
 #include "core/error.h"
 
@@ -121,11 +121,8 @@ Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target
 Tensor kl_div(const Tensor& self, const Tensor& target, int64_t reduction, bool log_target) {
   if (log_target)
     return reduced("kl_div", aten::mul(aten::exp(target), aten::sub(target, self)), reduction);
-  // Where the target is 0, and below, there is no loss; where it is NaN, it is NaN.
-  const Tensor none = aten::le(target, Scalar(0));
-  const Tensor safe = aten::where(none, Scalar(1), target);
-  const Tensor loss = aten::mul(target, aten::sub(aten::log(safe), self));
-  return reduced("kl_div", aten::where(none, aten::zeros_like(loss), loss), reduction);
+  const Tensor loss = aten::sub(aten::xlogy(target, target), aten::mul(target, self));
+  return reduced("kl_div", loss, reduction);
 }
 
 Tensor nll_loss(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,

@@ -242,9 +242,14 @@ def _moves(function: Function, values: Sequence[Tensor]) -> Iterator[tuple[int, 
 
 def _side(move: Move, at: np.ndarray, sign: int) -> Side:
     with np.errstate(all="ignore"):
-        near, nearer = ((move(sign * h) - at) / (sign * h) for h in (STEP, STEP / 100))
+        steps = (STEP, STEP / 100, STEP / 10000)
+        near, nearer, nearest = ((move(sign * h) - at) / (sign * h) for h in steps)
         bounded = np.isfinite(near) & np.isfinite(nearer)
         bounded &= np.abs(nearer) < STEEP * (np.abs(near) + 1)
+        # A logarithm has no limit: each step changes the slope by as much as the step before.
+        change = np.abs(nearer - near)
+        endless = (change > 1e-3 * (1 + np.abs(near))) & (np.abs(nearest - nearer) > change / 2)
+        bounded &= ~endless
         return Side(near, bounded, np.where(bounded, 1.5 * np.abs(near - nearer), 0))
 
 
