@@ -14,7 +14,7 @@ namespace {
 
 std::atomic<bool> checking_nan{true};
 std::atomic<AnomalyObserver*> observer{nullptr};
-thread_local constinit Node* evaluated = nullptr;
+thread_local constinit Node* evaluated __attribute__((tls_model("initial-exec"))) = nullptr;
 
 }  // namespace
 

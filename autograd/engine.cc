@@ -16,7 +16,7 @@
 namespace treadle::autograd {
 namespace {
 
-thread_local constinit GraphTask* current_task = nullptr;
+thread_local constinit GraphTask* current_task __attribute__((tls_model("initial-exec"))) = nullptr;
 
 // The modes of a backward, and the layers that are left out, do not depend on where it is called
 // from. Layers that a region adds stay: a backward inside autocast runs in its dtypes.
@@ -26,16 +26,19 @@ class BackwardScope {
       : layers_(layer_state()),
         mode_(autograd_mode()),
         wanted_(Node::wanted_edges()),
+        giving_away_(Node::giving_away()),
         task_(current_task) {
     layer_state().excluded = 0;
     autograd_mode() = {.grad = create_graph, .inference = false};
     Node::wanted_edges() = nullptr;
+    Node::giving_away() = nullptr;
     current_task = &task;
   }
   ~BackwardScope() {
     layer_state() = layers_;
     autograd_mode() = mode_;
     Node::wanted_edges() = wanted_;
+    Node::giving_away() = giving_away_;
     current_task = task_;
   }
   BackwardScope(const BackwardScope&) = delete;
@@ -45,6 +48,7 @@ class BackwardScope {
   LayerState layers_;
   AutogradMode mode_;
   const uint8_t* wanted_;
+  const Node* giving_away_;
   GraphTask* task_;
 };
 
@@ -152,9 +156,12 @@ void run_node(GraphTask& task, ReadyQueue& ready, uint32_t index) {
     grads = Grads(node.num_outputs());
   } else {
     Node::wanted_edges() = task.wanted(index);
+    // Hooks of the node may look at what it saved after it was applied.
+    Node::giving_away() = task.keep_graph || node.hooks() ? nullptr : &node;
     grads = anomaly_mode().enabled ? watch(node, [&] { return call_node(node, std::move(grads)); })
                                    : call_node(node, std::move(grads));
     Node::wanted_edges() = nullptr;
+    Node::giving_away() = nullptr;
     if (!task.keep_graph) node.release_saved();
   }
   const size_t edges = node.num_outputs();

@@ -6,6 +6,7 @@ namespace treadle::autograd {
 namespace tls {
 thread_local constinit const uint8_t* wanted_edges __attribute__((tls_model("initial-exec"))) =
     nullptr;
+thread_local constinit const Node* giving_away __attribute__((tls_model("initial-exec"))) = nullptr;
 thread_local constinit uint64_t sequence_nr __attribute__((tls_model("initial-exec"))) = 0;
 }  // namespace tls
 

@@ -194,6 +194,9 @@ class Node : public RefCounted {
   // For each edge of the node being applied on this thread, whether its gradient is wanted; null:
   // all are.
   static const uint8_t*& wanted_edges();
+  // The node being applied on this thread if the running backward frees what it saved, and nobody
+  // looks at that afterwards; else null.
+  static const Node*& giving_away();
 
  protected:
   // Never recurses: a chain of a million nodes is freed one at a time.
@@ -212,9 +215,11 @@ class Node : public RefCounted {
 namespace tls {
 extern thread_local constinit const uint8_t* wanted_edges
     __attribute__((tls_model("initial-exec")));
+extern thread_local constinit const Node* giving_away __attribute__((tls_model("initial-exec")));
 extern thread_local constinit uint64_t sequence_nr __attribute__((tls_model("initial-exec")));
 }  // namespace tls
 inline const uint8_t*& Node::wanted_edges() { return tls::wanted_edges; }
+inline const Node*& Node::giving_away() { return tls::giving_away; }
 inline uint64_t next_sequence_nr() { return tls::sequence_nr++; }
 
 // An operator that has no derivative: NotImplementedError when backward reaches it.

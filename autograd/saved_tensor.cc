@@ -161,6 +161,20 @@ Tensor SavedTensor::unpack(const Node& node, const char* what) const {
   return value;
 }
 
+Tensor SavedTensor::take(const Node& node, const char* what) {
+  // While a graph is made of this backward, the tensor's place in it is to be found.
+  if (Node::giving_away() == &node && !grad_enabled()) {
+    Tensor tensor;
+    const std::lock_guard lock(lock_);
+    if ((state_ == State::Input || state_ == State::Output) && tensor_.version() == version_) {
+      std::swap(tensor, tensor_);
+      set_state(State::Released);
+      return tensor;
+    }
+  }
+  return unpack(node, what);
+}
+
 void SavedTensor::visit(OwnedWalk& walk) const {
   walk.tensor(tensor_);
   if (const auto* packed = static_cast<const Packed*>(packed_.get())) {

@@ -7,6 +7,7 @@
 //   Tensor other = other_.unpack(*this, "argument 'other' of mul");
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,23 +47,33 @@ class SavedTensor {
   void save_output(const Tensor& t, uint32_t output_nr);
   // `node` is the one that saved; `what` names the value in messages.
   Tensor unpack(const Node& node, const char* what) const;
+  // The same for the last reader in the node: where the running backward pass frees what the node
+  // saved, the tensor is given away, and nothing is left to release.
+  Tensor take(const Node& node, const char* what);
   // Another thread may be going backward through the same node.
   void release() {
-    if (!holds_) return;
+    if (!holds_ || state() == State::Released) return;
     Tensor tensor;
     IntrusivePtr<RefCounted> packed;
     const std::lock_guard lock(lock_);
     std::swap(tensor, tensor_);  // destroyed after the lock is open
     std::swap(packed, packed_);
-    state_ = State::Released;
+    set_state(State::Released);
   }
-  bool is_saved() const { return holds_ || state_ == State::Undefined; }
+  bool is_saved() const { return holds_ || state() == State::Undefined; }
   void visit(OwnedWalk& walk) const;
 
  private:
   // Lost: a pack hook raised, when the operator had changed its argument in place already.
   enum class State : uint8_t { Unset, Undefined, Input, Output, Packed, Released, Lost };
   struct Packed;
+  // Written under the lock, but for the first time; read without it to see what stays true.
+  State state() const {
+    return std::atomic_ref(const_cast<State&>(state_)).load(std::memory_order_relaxed);
+  }
+  void set_state(State state) {
+    std::atomic_ref(state_).store(state, std::memory_order_relaxed);
+  }
   void hold(State state) {
     state_ = state;
     holds_ = true;

@@ -310,7 +310,7 @@ class _NodeBuilder:
         mine = tuple(targets[name] for name in f.targets)
         reason = self.reason(f)
         locals_ = [] if reason is not None else [self.local(s) for s in f.saves]
-        if any(t["op"] == "name" and t["name"] == "grad_input_mask" for t in _walk(f.tree)):
+        if any(t["op"] == "name" and t["name"] == "grad_input_mask" for t in cpp.walk(f.tree)):
             mask = ", ".join(f"should_compute({t.edges()})" for t in mine)
             locals_.append(f"const std::array<bool, {len(mine)}> grad_input_mask = {{{mask}}};")
         return Gradient(
@@ -336,14 +336,16 @@ class _NodeBuilder:
             if s.is_output
             else f"argument '{s.name}' of {self.e.name}"
         )
+        readers = [f for f in self.d.formulas if self.reason(f) is None and s in f.saves]
+        unpack = "unpack" if is_list or len(readers) > 1 else "take"
         return (
             f"const {'std::vector<Tensor>' if is_list else 'Tensor'} {n} = "
-            f'{n}_.unpack(*this, "{what}");'
+            f'{n}_.{unpack}(*this, "{what}");'
         )
 
     def grads_in(self, tree: Tree) -> set[int]:
         found = set()
-        for t in _walk(tree):
+        for t in cpp.walk(tree):
             if (
                 t["op"] == "index"
                 and t["on"] == {"op": "name", "name": "grads"}
@@ -403,14 +405,6 @@ class _NodeBuilder:
         if method == "scalar_type":
             return f"{sub(on)}.dtype()"
         return self.resolve({"op": "call", "fn": method, "args": [on, *t["args"]]}, f)
-
-
-def _walk(tree: Tree) -> Any:
-    yield tree
-    for value in tree.values():
-        for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, dict) and "op" in child:
-                yield from _walk(child)
 
 
 def _kept(a: Arg) -> str:

@@ -3,7 +3,7 @@ is spelled in C++."""
 
 from __future__ import annotations
 
-from typing import Callable, Iterable, Optional
+from typing import Callable, Iterable, Iterator, Optional
 
 from .library import Library
 from .model import Arg, Entry, Form, Model, Return, Tree, Type
@@ -474,6 +474,15 @@ def cpp_expr(tree: Tree, resolve: Resolver = lambda _: None, parent: int = 0) ->
     raise ValueError(f"unknown expression node {op}")
 
 
+def walk(tree: Tree) -> Iterator[Tree]:
+    """The nodes of an expression tree, the root first."""
+    yield tree
+    for value in tree.values():
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, dict) and "op" in child:
+                yield from walk(child)
+
+
 _LOGIC = {"&&": "logical_and", "||": "logical_or"}
 
 
@@ -646,6 +655,23 @@ REDUCE_PROMOTE = {"common": "Same", "none": "Same", "sum": "Sum", "float": "Floa
 def promote_enumerator(e: Entry) -> str:
     table = PROMOTE if e.kind == "pointwise" else REDUCE_PROMOTE
     return table[e.promote or "common"]
+
+
+def divides(e: Entry) -> bool:
+    """Whether integers are divided, which a zero stops half-way."""
+    divisions = {"floor_divide", "trunc_divide", "remainder", "fmod", "/", "%"}
+    assert e.pointwise is not None
+    return any(t.get("fn", t.get("operator")) in divisions for t in walk(e.pointwise.tree))
+
+
+def keeps_low_bits(e: Entry) -> bool:
+    """Whether the lowest bits of a result follow from the lowest bits of the operands."""
+    kept = {"+", "-", "*", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"}
+    assert e.pointwise is not None
+    return all(
+        t["op"] in ("name", "int") or t.get("fn", t.get("operator")) in kept
+        for t in walk(e.pointwise.tree)
+    )
 
 
 def returns_views(e: Entry) -> bool:

@@ -17,11 +17,10 @@ inline void require_aligned(const StorageImpl& storage, ScalarType dtype) {
   if (storage.owns_memory()) return;
   const auto address = reinterpret_cast<uintptr_t>(storage.data());
   const auto item = static_cast<uintptr_t>(item_size(is_complex(dtype) ? to_real(dtype) : dtype));
-  check<ErrorKind::Runtime>(address % item == 0, "expected memory in which elements of ",
-                            name_of(dtype),
-                            " are aligned, got memory of another library that "
-                            "begins ",
-                            address % item, " bytes off; clone it first");
+  const auto off = address % item;
+  check<ErrorKind::Runtime>(off == 0, "expected memory in which elements of ", name_of(dtype),
+                            " are aligned, got memory of another library that begins ", off,
+                            off == 1 ? " byte off" : " bytes off", "; clone it first");
 }
 
 }  // namespace treadle

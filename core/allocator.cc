@@ -74,7 +74,7 @@ struct ThreadCounts {
       counter->store(0, std::memory_order_relaxed);
   }
 };
-thread_local constinit ThreadCounts t_counts;
+thread_local constinit ThreadCounts t_counts __attribute__((tls_model("initial-exec")));
 
 // The threads whose counts are not flushed. Never destroyed: threads may end after it would be.
 struct ThreadList {

@@ -21,7 +21,7 @@
 namespace treadle {
 namespace {
 
-thread_local constinit bool t_in_region = false;
+thread_local constinit bool t_in_region __attribute__((tls_model("initial-exec"))) = false;
 
 // Set where threads were started; OpenMP's pool does not survive a fork, so a child of such a
 // process runs alone.

@@ -67,15 +67,19 @@ int64_t elements_in(const StorageImpl& storage, int64_t item) {
   return static_cast<int64_t>(storage.nbytes()) >> std::countr_zero(static_cast<uint64_t>(item));
 }
 
+[[gnu::cold]] void require_not_quantized(ScalarType dtype) {
+  check<ErrorKind::NotImplemented>(!is_quantized(dtype),
+                                   "expected a dtype that tensors may have, got ", dtype,
+                                   ": there are no quantized tensors");
+}
+
 }  // namespace
 
 // Those of inference tensors pass autograd, so that in-place changes outside the mode are noticed.
-LayerMask TensorImpl::first_layers() const {
+[[gnu::always_inline]] inline LayerMask TensorImpl::first_layers() const {
   LayerMask layers = inference_ ? layer_bit(Layer::Autograd) : LayerMask{0};
   if (is_stored(dtype_)) [[unlikely]] {
-    check<ErrorKind::NotImplemented>(!is_quantized(dtype_),
-                                     "expected a dtype that tensors may have, got ", dtype_,
-                                     ": there are no quantized tensors");
+    require_not_quantized(dtype_);
     layers |= layer_bit(Layer::Resolve);
   }
   return layers;
@@ -210,13 +214,15 @@ Tensor empty_strided_tensor(IntList sizes, IntList strides, ScalarType dtype, De
       sizes, strides, 0));
 }
 
-Tensor alias_as(const Tensor& base, ScalarType dtype, IntList sizes, IntList strides,
-                int64_t offset) {
+namespace {
+
+[[gnu::always_inline]] inline IntrusivePtr<TensorImpl> new_alias(const Tensor& base,
+                                                                 ScalarType dtype, IntList sizes,
+                                                                 IntList strides, int64_t offset) {
   check<ErrorKind::Runtime>(sizes.size() == strides.size(),
                             "expected as many strides as sizes, got sizes = ", sizes,
                             " and strides = ", strides);
   const Storage& storage = base.storage();
-  if (dtype != base.dtype()) require_aligned(*storage, dtype);
   const int64_t item = item_size(dtype);
   const int64_t held = elements_in(*storage, item);
   const int64_t numel = checked_numel(sizes, item);
@@ -227,15 +233,23 @@ Tensor alias_as(const Tensor& base, ScalarType dtype, IntList sizes, IntList str
   impl->share_version_of(*base.impl());
   impl->set_inference(base.impl()->is_inference());
   impl->set_layer(Layer::Autograd, base.impl()->is_inference());
-  return Tensor(std::move(impl));
+  return impl;
+}
+
+}  // namespace
+
+Tensor alias_as(const Tensor& base, ScalarType dtype, IntList sizes, IntList strides,
+                int64_t offset) {
+  if (dtype != base.dtype()) require_aligned(*base.storage(), dtype);
+  return Tensor(new_alias(base, dtype, sizes, strides, offset));
 }
 
 Tensor alias_with_geometry(const Tensor& base, IntList sizes, IntList strides, int64_t offset) {
-  Tensor view = alias_as(base, base.dtype(), sizes, strides, offset);
+  auto view = new_alias(base, base.dtype(), sizes, strides, offset);
   const TensorImpl& impl = *base.impl();
   if (impl.is_conj() || impl.is_neg()) [[unlikely]]
-    view.impl()->set_lazy(impl.is_conj(), impl.is_neg());
-  return view;
+    view->set_lazy(impl.is_conj(), impl.is_neg());
+  return Tensor(std::move(view));
 }
 
 int64_t checked_numel(IntList sizes, int64_t item) {

@@ -36,7 +36,7 @@ class AutogradMetaBase {
   std::shared_ptr<WeakTensor> weak;
 };
 
-class TensorImpl : public RefCounted {
+class TensorImpl final : public RefCounted {
  public:
   // A tensor over `storage`; strides are contiguous for `sizes`. Sizes are non-negative and their
   // product is checked.
@@ -120,10 +120,8 @@ class TensorImpl : public RefCounted {
   // lock.
   PythonSlot& python() { return python_; }
 
- protected:
-  void destroy() override;
-
  private:
+  void destroy() override;
   void refresh();  // numel_ and contiguous_ from sizes_ and strides_
   void refresh_resolve() {
     set_layer(Layer::Resolve, is_stored(dtype_) || conjugated_ || negated_);

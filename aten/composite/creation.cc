@@ -27,9 +27,7 @@
 namespace treadle::composite {
 namespace {
 
-// New memory holds a value that is noticed, where the program asks for it (MathSwitches).
-Tensor unwritten(Tensor t) {
-  if (!math_switches().fills_new_memory.load(std::memory_order_relaxed)) return t;
+[[gnu::noinline]] Tensor filled(Tensor t) {
   const int64_t held = static_cast<int64_t>(t.storage()->nbytes()) / t.element_size();
   if (held == 0 || t.is_meta()) return t;
   Scalar value(std::numeric_limits<double>::quiet_NaN());
@@ -38,6 +36,13 @@ Tensor unwritten(Tensor t) {
   });
   aten::_fill_(alias_as(t, t.dtype(), {held}, {1}, 0), value);
   return fresh(std::move(t));
+}
+
+// New memory holds a value that is noticed, where the program asks for it (MathSwitches).
+[[gnu::always_inline]] inline Tensor unwritten(Tensor&& t) {
+  if (!math_switches().fills_new_memory.load(std::memory_order_relaxed)) [[likely]]
+    return std::move(t);
+  return filled(std::move(t));
 }
 
 // A new tensor is dense, but not always contiguous.

@@ -11,7 +11,6 @@
 #include "aten/structured.h"
 #include "core/backend.h"
 #include "core/operator_schema.h"
-#include "core/schema/expr.h"
 
 namespace treadle {
 namespace {
@@ -47,12 +46,7 @@ Types types_for(Promote promote, ScalarType common) {
 
 // Whether the kernel may throw with some elements written: integers are divided, perhaps by zero.
 bool may_stop_half_way(const PointwiseOp& op, const Types& types) {
-  if (!is_integral(types.compute, true)) return false;
-  const std::string_view expression = op.op->info().expression;
-  for (std::string_view division : {"divide(", "remainder(", "fmod("}) {
-    if (expression.find(division) != std::string_view::npos) return true;
-  }
-  return false;
+  return op.divides && is_integral(types.compute, true);
 }
 
 // ---- one-dtype contiguous operands
@@ -209,27 +203,6 @@ void require_kernel(const PointwiseOp& op, Device device, ScalarType cell) {
   no_kernel(*op.op, device, Layout::Strided, cell);
 }
 
-// Whether the lowest bits of the result follow from the lowest bits of the operands, so that a
-// number may be cut to them: int8 & 255, int8 + 200.
-bool keeps_low_bits(std::string_view expression) {
-  bool keeps = true;
-  schema::visit(schema::parse_expr(expression), [&](const schema::ExprNode& node) {
-    switch (node.kind) {
-      case schema::ExprKind::Name:
-      case schema::ExprKind::Int:
-        break;
-      case schema::ExprKind::Binary:
-      case schema::ExprKind::Unary:
-        keeps = keeps && (node.text == "+" || node.text == "-" || node.text == "*");
-        break;
-      default:
-        keeps = keeps && (node.text == "bitwise_and" || node.text == "bitwise_or" ||
-                          node.text == "bitwise_xor" || node.text == "bitwise_not");
-    }
-  });
-  return keeps;
-}
-
 // A number beside integers is one of them: it wraps only where sums and products wrap, too.
 void require_numbers_fit(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars,
                          uint32_t promoting, ScalarType compute) {
@@ -238,7 +211,7 @@ void require_numbers_fit(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scal
     if (holds(compute, s)) [[likely]]
       return;
     check<ErrorKind::Runtime>(
-        operand && !s.exceeds_int64() && keeps_low_bits(op.op->info().expression), op.name,
+        operand && !s.exceeds_int64() && op.keeps_low_bits, op.name,
         ": expected a number that fits ", name_of(compute), ", got ", s);
   };
   for (size_t s = 0; s < scalars.size(); ++s) require(scalars[s], promoting >> s & 1);
@@ -573,7 +546,8 @@ void pointwise_inplace(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar
     }
   }
   const std::string name = std::string(op.name) + "_";
-  const PointwiseOp shown{name.c_str(), op.op, op.promote};
+  PointwiseOp shown = op;
+  shown.name = name.c_str();
   const Prepared p = prepare(shown, inputs, scalars, promoting);
   check<ErrorKind::Runtime>(IntList(p.shape) == self.sizes(), name,
                             ": expected shapes that broadcast to self's ", self.sizes(),

@@ -38,10 +38,10 @@ void take_lock(F&& take) noexcept {
 
 // All of these change under the interpreter lock only.
 int blocks = 0;
-thread_local int own_blocks = 0;
+thread_local constinit int own_blocks __attribute__((tls_model("initial-exec"))) = 0;
 // Blocks that are in the middle of an operator: all but those that wait in a Rest.
 int running = 0;
-thread_local int own_running = 0;
+thread_local constinit int own_running __attribute__((tls_model("initial-exec"))) = 0;
 // Threads that wait for a Quiescence. Nobody begins a block before they had it.
 int waiting = 0;
 

@@ -296,7 +296,8 @@ bool index_overrides(PyObject* index) {
 
 PyObject* get_item(PyObject* self, PyObject* index) {
   return guarded([&]() -> PyObject* {
-    if (index_overrides(index)) [[unlikely]]
+    // Asked apart, since an integer takes the least time of all.
+    if (!PyLong_CheckExact(index) && index_overrides(index)) [[unlikely]]
       return call_override_of_method(self, "__getitem__", index);
     const Tensor& tensor = unwrap(self);
     const Selection selection = select_index(tensor, index, Use::Kept);

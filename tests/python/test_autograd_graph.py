@@ -425,3 +425,35 @@ def test_variable_is_a_name_for_tensors() -> None:
         Variable(x, volatile=True)
     with pytest.raises(TypeError, match="got int"):
         Variable(2)
+
+
+def test_saved_values_are_gone_after_backward() -> None:
+    x = treadle.ones(3, requires_grad=True)
+    y = x.exp()
+    assert y.grad_fn._saved_result.tolist() == y.tolist()
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="freed"):
+        _ = y.grad_fn._saved_result
+    with pytest.raises(RuntimeError, match="freed"):
+        y.sum().backward()
+
+
+def test_hooks_of_a_node_see_what_it_saved_before_and_after_it_runs() -> None:
+    x = treadle.ones(3, requires_grad=True)
+    y = x.exp()
+    seen = []
+    y.grad_fn.register_prehook(lambda grads: seen.append(y.grad_fn._saved_result.tolist()))
+    y.grad_fn.register_hook(lambda *grads: seen.append(y.grad_fn._saved_result.tolist()))
+    y.sum().backward()
+    assert seen == [y.tolist()] * 2
+
+
+def test_what_an_operator_saved_serves_a_view_and_the_result_that_was_used_before() -> None:
+    apart = treadle.full((4,), 2.0, requires_grad=True)
+    changed = treadle.cat([apart[:2].exp(), apart[2:]])
+    (changed.sum() + (changed[:2] * changed[:2]).sum()).backward()
+    x = treadle.ones(4, requires_grad=True)
+    y = x * 2
+    z = y[:2].exp_()
+    (y.sum() + (z * z).sum()).backward()
+    assert treadle.allclose(x.grad, 2 * apart.grad)

@@ -194,7 +194,7 @@ def test_elements_of_other_sizes_that_would_not_be_aligned_are_refused() -> None
     bytes_ = treadle.frombuffer(memory, dtype=treadle.uint8, offset=start % 8)
     text = (
         "expected memory in which elements of int32 are aligned, got memory of another library "
-        "that begins 1 bytes off; clone it first"
+        "that begins 1 byte off; clone it first"
     )
     with pytest.raises(RuntimeError) as error:
         bytes_[:8].view(treadle.int32)
