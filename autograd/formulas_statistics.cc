@@ -147,7 +147,8 @@ Tensor logsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& 
   const Tensor total = with_reduced(result, self, reduced, keepdim);
   // Where all elements are -inf the difference would be NaN; their share is 0.
   const Tensor finite = aten::masked_fill(total, aten::eq(total, -kInf), 0);
-  return aten::mul(with_reduced(grad, self, reduced, keepdim), aten::exp(aten::sub(self, finite)));
+  const Tensor share = aten::exp(aten::sub(self, finite));
+  return aten::mul(with_reduced(grad, self, reduced, keepdim), aten::conj(share));
 }
 
 Tensor vector_norm_backward(const Tensor& grad, const Tensor& self, const Scalar& ord,

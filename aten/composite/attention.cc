@@ -6,6 +6,7 @@
 #include "aten/composite/attention_weights.h"
 #include "aten/ops/_attention.h"
 #include "aten/ops/_attention_dropout_mask.h"
+#include "aten/ops/_scaled_dot_product_flash_attention_for_cpu.h"
 #include "aten/ops/add.h"
 #include "aten/ops/all.h"
 #include "aten/ops/empty.h"
@@ -192,6 +193,26 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
     out = std::get<0>(aten::_attention(q, k, v, mask, dropout_p, is_causal, factor, seed));
   }
   return regroup ? aten::flatten(out, -4, -3) : out;
+}
+
+std::tuple<Tensor, Tensor> flash_attention_for_cpu(const Tensor& query, const Tensor& key,
+                                                   const Tensor& value, double dropout_p,
+                                                   bool is_causal, const Tensor& attn_mask,
+                                                   std::optional<double> scale) {
+  const char* const op = "_scaled_dot_product_flash_attention_for_cpu";
+  check<ErrorKind::Runtime>(
+      query.dim() == 4 && key.dim() == 4 && value.dim() == 4, op,
+      ": expected query, key and value of 4 dimensions, got shapes ", query.sizes(), ", ",
+      key.sizes(), " and ", value.sizes());
+  const double factor =
+      scale.value_or(1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, query.size(-1)))));
+  Tensor mask = attn_mask;
+  if (mask.defined()) {
+    const int64_t sizes[] = {query.size(0), query.size(1), query.size(2), key.size(2)};
+    mask = aten::expand(mask, IntList(sizes, 4));
+  }
+  const int64_t seed = dropout_p > 0 ? draw_seed(query) : 0;
+  return aten::_attention(query, key, value, mask, dropout_p, is_causal, factor, seed);
 }
 
 }  // namespace treadle::composite

@@ -1,6 +1,7 @@
 // Convolutions of one, two and three dimensions by name: each is `convolution` with its settings.
 #include "aten/ops/convolution.h"
 
+#include "aten/composite/convolution_integers.h"
 #include "aten/composite/renamed_errors.h"
 #include "aten/ops/constant_pad_nd.h"
 #include "aten/ops/conv1d.h"
@@ -21,6 +22,9 @@ size_t spatial_dims(const Tensor& weight) { return weight.sizes().size() - 2; }
 
 Tensor plain(const char* op, const Tensor& input, const Tensor& weight, const Tensor& bias,
              IntList stride, IntList padding, IntList dilation, int64_t groups) {
+  if (is_integral(input.dtype(), false))
+    return integer_convolution(op, input, weight, bias, stride, padding, dilation, false,
+                               IntList(kNone, spatial_dims(weight)), groups);
   return renamed(op, "convolution", [&] {
     return aten::convolution(input, weight, bias, stride, padding, dilation, false,
                              IntList(kNone, spatial_dims(weight)), groups);
@@ -30,6 +34,9 @@ Tensor plain(const char* op, const Tensor& input, const Tensor& weight, const Te
 Tensor transposed(const char* op, const Tensor& input, const Tensor& weight, const Tensor& bias,
                   IntList stride, IntList padding, IntList output_padding, int64_t groups,
                   IntList dilation) {
+  if (is_integral(input.dtype(), false))
+    return integer_convolution(op, input, weight, bias, stride, padding, dilation, true,
+                               output_padding, groups);
   return renamed(op, "convolution", [&] {
     return aten::convolution(input, weight, bias, stride, padding, dilation, true, output_padding,
                              groups);

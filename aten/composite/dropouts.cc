@@ -2,6 +2,7 @@
 // networks", 2017), which keeps mean and variance of selu's activations.
 #include <cmath>
 
+#include "aten/composite/dropout_noise.h"
 #include "aten/ops/add.h"
 #include "aten/ops/alpha_dropout.h"
 #include "aten/ops/alpha_dropout_.h"
@@ -12,6 +13,7 @@
 #include "aten/ops/feature_dropout.h"
 #include "aten/ops/feature_dropout_.h"
 #include "aten/ops/mul.h"
+#include "aten/ops/native_dropout_backward.h"
 #include "aten/ops/sub.h"
 #include "aten/ops/zeros.h"
 #include "core/error.h"
@@ -19,14 +21,9 @@
 namespace treadle::composite {
 namespace {
 
-void floating_input(const char* op, const Tensor& input) {
-  check<ErrorKind::Runtime>(input.is_floating_point(), op,
-                            ": expected input of a floating dtype, got ", input.dtype());
-}
-
 // 0 with probability p, else 1; one for each element, or for each channel of each sample.
 Tensor kept(const char* op, const Tensor& input, double p, bool channels) {
-  floating_input(op, input);
+  const ScalarType dtype = noise_dtype(op, input);
   DimVector sizes(input.sizes());
   if (channels) {
     check<ErrorKind::Runtime>(input.dim() >= 2, op,
@@ -35,8 +32,8 @@ Tensor kept(const char* op, const Tensor& input, double p, bool channels) {
     for (size_t d = 2; d < sizes.size(); ++d) sizes[d] = 1;
   }
   const NoGrad no_grad;
-  if (p == 1) return aten::zeros(sizes, input.dtype(), std::nullopt, input.device());
-  return aten::bernoulli_(aten::empty(sizes, input.dtype(), std::nullopt, input.device()), 1 - p);
+  if (p == 1) return aten::zeros(sizes, dtype, std::nullopt, input.device());
+  return aten::bernoulli_(aten::empty(sizes, dtype, std::nullopt, input.device()), 1 - p);
 }
 
 // What the kept elements are multiplied by, and what is added to kept and to dropped ones.
@@ -102,6 +99,10 @@ Tensor feature_alpha_dropout(const Tensor& input, double p, bool train) {
 }
 Tensor feature_alpha_dropout_(const Tensor& self, double p, bool train) {
   return alpha_("feature_alpha_dropout_", self, p, train, true);
+}
+
+Tensor native_dropout_backward(const Tensor& grad_output, const Tensor& mask, double scale) {
+  return aten::mul(aten::mul(grad_output, mask), Scalar(scale));
 }
 
 }  // namespace treadle::composite

@@ -1,9 +1,11 @@
 // cat, stack and their kin: dtypes and ranks are made equal here, so that the kernels copy bytes.
 #include "aten/shape/joining.h"
 #include "aten/ops/_cat.h"
+#include "aten/ops/_chunk_cat.h"
 #include "aten/ops/_stack.h"
 #include "aten/ops/cat.h"
 #include "aten/ops/column_stack.h"
+#include "aten/ops/constant_pad_nd.h"
 #include "aten/ops/dstack.h"
 #include "aten/ops/hstack.h"
 #include "aten/ops/new_zeros.h"
@@ -57,6 +59,43 @@ Tensor cat(TensorList tensors, int64_t dim) {
   DimVector lengths;
   for (const Tensor& part : parts) lengths.push_back(part.size(dim));
   return aten::_cat(parts, dim, lengths);
+}
+
+Tensor _chunk_cat(TensorList tensors, int64_t dim, int64_t num_chunks) {
+  const char* const op = "_chunk_cat";
+  check<ErrorKind::Runtime>(!tensors.empty(), op,
+                            ": expected a non-empty list of tensors, got an empty one");
+  const Tensor& first = tensors[0];
+  for (const Tensor& t : tensors) {
+    check<ErrorKind::Runtime>(dim >= 0 || t.dim() == first.dim(), op,
+                              ": expected dim >= 0 for tensors that differ in their dimensions, "
+                              "got dim = ",
+                              dim);
+  }
+  if (dim < 0) dim += first.dim();
+  const auto leading = [&](const Tensor& t) {
+    return t.sizes().slice(0, static_cast<size_t>(dim));
+  };
+  std::vector<Tensor> rows;
+  rows.reserve(tensors.size());
+  for (const Tensor& t : tensors) {
+    check<ErrorKind::Runtime>(t.numel() > 0, op, ": expected tensors with elements, got shape ",
+                              t.sizes());
+    check<ErrorKind::Runtime>(dim >= 0 && dim < t.dim(), op,
+                              ": expected a dim that every tensor has, got dim = ", dim,
+                              " for shape ", t.sizes());
+    check<ErrorKind::Runtime>(leading(t) == leading(first), op,
+                              ": expected tensors with the same sizes before dim, got shapes ",
+                              first.sizes(), " and ", t.sizes());
+    const int64_t size = t.size(dim), piece = (size - 1) / num_chunks + 1;
+    DimVector pad(2 * static_cast<size_t>(t.dim() - dim), 0);
+    pad.back() = checked_numel({piece, num_chunks}) - size;
+    DimVector sizes(leading(t));
+    sizes.push_back(num_chunks);
+    sizes.push_back(-1);
+    rows.push_back(aten::reshape(pad.back() == 0 ? t : aten::constant_pad_nd(t, pad), sizes));
+  }
+  return aten::cat(rows, dim + 1);
 }
 
 Tensor stack(TensorList tensors, int64_t dim) {

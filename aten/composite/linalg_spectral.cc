@@ -15,7 +15,9 @@
 #include "aten/ops/linalg_eigvals.h"
 #include "aten/ops/linalg_eigvalsh.h"
 #include "aten/ops/linalg_matrix_rank.h"
+#include "aten/ops/linalg_matrix_sqrth.h"
 #include "aten/ops/linalg_pinv.h"
+#include "aten/ops/linalg_polar.h"
 #include "aten/ops/linalg_svd.h"
 #include "aten/ops/linalg_svdvals.h"
 #include "aten/ops/matmul.h"
@@ -23,6 +25,7 @@
 #include "aten/ops/mul.h"
 #include "aten/ops/pinverse.h"
 #include "aten/ops/reciprocal.h"
+#include "aten/ops/sqrt.h"
 #include "aten/ops/sum.h"
 #include "aten/ops/svd.h"
 #include "aten/ops/symeig.h"
@@ -87,6 +90,23 @@ Tensor optional_number(std::optional<double> value, const Tensor& like) {
 
 std::tuple<Tensor, Tensor> linalg_eigh(const Tensor& self, std::string_view uplo) {
   return aten::_linalg_eigh(self, uplo, true);
+}
+
+Tensor linalg_matrix_sqrth(const Tensor& self) {
+  shape::require_square("linalg.matrix_sqrth", self);
+  const auto [values, vectors] = aten::linalg_eigh(self);
+  return aten::matmul(aten::mul(vectors, aten::unsqueeze(aten::sqrt(values), -2)),
+                      aten::adjoint(vectors));
+}
+
+std::tuple<Tensor, Tensor> linalg_polar(const Tensor& a) {
+  const char* const op = "linalg.polar";
+  shape::require_matrix(op, "input", a);
+  check<ErrorKind::Runtime>(a.size(-2) >= a.size(-1), op,
+                            ": expected at least as many rows as columns, got shape ", a.sizes());
+  const auto [u, s, vh] = aten::linalg_svd(a, false);
+  const Tensor v = aten::adjoint(vh);
+  return {aten::matmul(u, vh), aten::matmul(aten::mul(v, aten::unsqueeze(s, -2)), vh)};
 }
 
 Tensor linalg_eigvalsh(const Tensor& self, std::string_view uplo) {

@@ -5,6 +5,8 @@
 #include "aten/composite/running_statistics.h"
 #include "aten/ops/_rms_norm.h"
 #include "aten/ops/_weight_norm.h"
+#include "aten/ops/abs.h"
+#include "aten/ops/add.h"
 #include "aten/ops/batch_norm.h"
 #include "aten/ops/copy_.h"
 #include "aten/ops/div.h"
@@ -18,6 +20,8 @@
 #include "aten/ops/repeat.h"
 #include "aten/ops/reshape.h"
 #include "aten/ops/rms_norm.h"
+#include "aten/ops/rsqrt.h"
+#include "aten/ops/square.h"
 #include "aten/ops/to.h"
 #include "core/error.h"
 
@@ -95,7 +99,21 @@ Tensor rms_norm(const Tensor& input, IntList normalized_shape, const Tensor& wei
         aten::rms_norm(aten::to(input, ScalarType::Float32), normalized_shape, weight, eps),
         input.dtype());
   }
-  const double least = eps.value_or(machine_epsilon(input.dtype()));
+  const double least = eps.value_or(machine_epsilon(to_real(input.dtype())));
+  if (input.is_complex()) {
+    const size_t count = normalized_shape.size(), rank = input.sizes().size();
+    check<ErrorKind::Runtime>(
+        count > 0 && rank >= count && input.sizes().slice(rank - count) == normalized_shape,
+        "rms_norm: expected input whose last sizes are ", normalized_shape, ", got shape ",
+        input.sizes());
+    DimVector dims;
+    for (int64_t d = 1; d <= static_cast<int64_t>(normalized_shape.size()); ++d) dims.push_back(-d);
+    const Tensor squares = aten::square(aten::abs(input));
+    const Tensor scale =
+        aten::rsqrt(aten::add(aten::mean(squares, IntList(dims), true), Scalar(least)));
+    const Tensor normal = aten::mul(input, scale);
+    return weight.defined() ? aten::mul(normal, weight) : normal;
+  }
   if (weight.defined() && weight.dtype() != input.dtype())  // the product is in the wider dtype
     return aten::mul(aten::rms_norm(input, normalized_shape, Tensor(), least), weight);
   return std::get<0>(aten::_rms_norm(input, normalized_shape, weight, least));

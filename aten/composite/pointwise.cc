@@ -53,12 +53,15 @@
 #include "aten/ops/pow.h"
 #include "aten/ops/rad2deg.h"
 #include "aten/ops/relu6.h"
+#include "aten/ops/resolve_conj.h"
 #include "aten/ops/rsub.h"
 #include "aten/ops/selu.h"
 #include "aten/ops/softplus.h"
 #include "aten/ops/sub.h"
 #include "aten/ops/tanh.h"
 #include "aten/ops/to.h"
+#include "aten/ops/view_as_complex.h"
+#include "aten/ops/view_as_real.h"
 #include "aten/ops/where.h"
 
 namespace treadle::composite {
@@ -184,6 +187,10 @@ Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) 
 Tensor nan_to_num(const Tensor& self, std::optional<double> nan, std::optional<double> posinf,
                   std::optional<double> neginf) {
   if (is_integral(self.dtype(), true)) return aten::clone(self);
+  if (self.is_complex()) {
+    const Tensor parts = aten::view_as_real(aten::resolve_conj(self));
+    return aten::view_as_complex(aten::nan_to_num(parts, nan, posinf, neginf));
+  }
   const double end = largest(self.dtype());
   return aten::_nan_to_num(self, nan.value_or(0), posinf.value_or(end), neginf.value_or(-end));
 }

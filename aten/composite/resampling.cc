@@ -102,6 +102,22 @@ Tensor _upsample_bilinear2d_aa(const Tensor& self, IntList output_size, bool ali
   return upsample("_upsample_bilinear2d_aa", self, output_size, "linear-antialias", align_corners,
                   {scales_h, scales_w});
 }
+Tensor upsample_bilinear2d_aa_vec(const Tensor& input, OptionalIntList output_size,
+                                  bool align_corners, std::optional<ArrayRef<double>> scales) {
+  const char* const op = "_upsample_bilinear2d_aa";
+  check<ErrorKind::Runtime>(output_size.has_value() != scales.has_value(), op,
+                            ": expected output_size or scale_factors, got ",
+                            output_size ? "both" : "neither");
+  if (output_size) return aten::_upsample_bilinear2d_aa(input, *output_size, align_corners);
+  check<ErrorKind::Runtime>(scales->size() == 2 && input.dim() == 4, op,
+                            ": expected input (N, C, H, W) and scale_factors with 2 entries, got ",
+                            scales->size(), " entries for shape ", input.sizes());
+  const auto scaled = [&](size_t d) {
+    return static_cast<int64_t>(static_cast<double>(input.sizes()[d + 2]) * (*scales)[d]);
+  };
+  return aten::_upsample_bilinear2d_aa(input, {scaled(0), scaled(1)}, align_corners, (*scales)[0],
+                                       (*scales)[1]);
+}
 Tensor _upsample_bicubic2d_aa(const Tensor& self, IntList output_size, bool align_corners,
                               Scale scales_h, Scale scales_w) {
   return upsample("_upsample_bicubic2d_aa", self, output_size, "cubic-antialias", align_corners,

@@ -3,9 +3,11 @@
 #include <limits>
 
 #include "aten/ops/_log_softmax.h"
+#include "aten/ops/_safe_softmax.h"
 #include "aten/ops/_softmax.h"
 #include "aten/ops/abs.h"
 #include "aten/ops/add.h"
+#include "aten/ops/all.h"
 #include "aten/ops/amax.h"
 #include "aten/ops/amin.h"
 #include "aten/ops/cat.h"
@@ -25,6 +27,7 @@
 #include "aten/ops/ne.h"
 #include "aten/ops/norm.h"
 #include "aten/ops/pow.h"
+#include "aten/ops/real.h"
 #include "aten/ops/reshape.h"
 #include "aten/ops/softmax.h"
 #include "aten/ops/sqrt.h"
@@ -121,7 +124,7 @@ Tensor logsumexp(const Tensor& self, IntList dim, bool keepdim) {
   const Tensor input = is_integral(self.dtype(), true) ? aten::to(self, default_dtype()) : self;
   const OptionalIntList dims(dim);
   if (input.numel() == 0) return aten::log(aten::sum(aten::exp(input), dims, keepdim));
-  const Tensor largest = aten::amax(input, dim, true);
+  const Tensor largest = aten::amax(input.is_complex() ? aten::real(input) : input, dim, true);
   const Tensor shift = aten::masked_fill(largest, aten::eq(aten::abs(largest), kInf), 0);
   const Tensor sum = aten::sum(aten::exp(aten::sub(input, shift)), dims, keepdim);
   return aten::add(aten::log(sum), aten::reshape(shift, sum.sizes()));
@@ -129,6 +132,11 @@ Tensor logsumexp(const Tensor& self, IntList dim, bool keepdim) {
 
 Tensor softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
   return aten::_softmax(softmax_input("softmax", self, dim, dtype), dim, false);
+}
+Tensor _safe_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+  const Tensor result = aten::softmax(self, dim, dtype);
+  const Tensor none = aten::all(aten::eq(self, Scalar(-kInf)), dim, true);
+  return aten::masked_fill(result, none, Scalar(0));
 }
 Tensor log_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
   return aten::_log_softmax(softmax_input("log_softmax", self, dim, dtype), dim, false);

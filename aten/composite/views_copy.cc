@@ -43,6 +43,7 @@
 #include "aten/ops/view_as_real.h"
 #include "aten/ops/view_as_real_copy.h"
 #include "aten/ops/view_copy.h"
+#include "aten/structured.h"
 
 namespace treadle::composite {
 namespace {
@@ -57,6 +58,20 @@ std::vector<Tensor> copied(std::vector<Tensor> views) {
 template <class F>
 auto copy_of(std::string_view op, F&& make) {
   return copied(renamed(op, op.substr(0, op.size() - std::string_view("_copy").size()), make));
+}
+
+// Writes what `make` shows, one view for each tensor of `out`.
+template <class F>
+void write_pieces(const char* op, TensorList out, F&& make) {
+  const std::string_view name = op;
+  const std::vector<Tensor> pieces =
+      renamed(op, name.substr(0, name.size() - std::string_view("_copy").size()), make);
+  check<ErrorKind::Runtime>(pieces.size() == out.size(), op, ": expected ", pieces.size(),
+                            " tensors in out, got ", out.size());
+  std::vector<const Tensor*> from, to;
+  for (const Tensor& piece : pieces) from.push_back(&piece);
+  for (const Tensor& target : out) to.push_back(&target);
+  copy_to_outs(op, from, to);
 }
 
 }  // namespace
@@ -135,6 +150,17 @@ std::vector<Tensor> split_with_sizes_copy(const Tensor& self, IntList split_size
 }
 std::vector<Tensor> unbind_copy(const Tensor& self, int64_t dim) {
   return copy_of("unbind_copy", [&] { return aten::unbind(self, dim); });
+}
+void split_copy_out(const Tensor& self, int64_t split_size, int64_t dim, TensorList out) {
+  write_pieces("split_copy", out, [&] { return aten::split(self, split_size, dim); });
+}
+void split_with_sizes_copy_out(const Tensor& self, IntList split_sizes, int64_t dim,
+                               TensorList out) {
+  write_pieces("split_with_sizes_copy", out,
+               [&] { return aten::split_with_sizes(self, split_sizes, dim); });
+}
+void unbind_copy_out(const Tensor& self, int64_t dim, TensorList out) {
+  write_pieces("unbind_copy", out, [&] { return aten::unbind(self, dim); });
 }
 
 }  // namespace treadle::composite

@@ -30,15 +30,18 @@ random_type<T> unit_for(const uint32_t* words, int64_t k) {
 template <class T>
 void uniform_cpu(const Tensor& self, double from, double to, const Generator& generator) {
   using R = random_type<T>;
-  const T low = Scalar(from).checked_to<T>("uniform_"), high = Scalar(to).checked_to<T>("uniform_");
+  // A complex number has two parts of their own.
+  using Part = std::conditional_t<is_complex_type<T>, R, T>;
+  const Part low = Scalar(from).checked_to<Part>("uniform_"),
+             high = Scalar(to).checked_to<Part>("uniform_");
   const R start = static_cast<R>(low), range = static_cast<R>(high) - start;
   check<ErrorKind::Runtime>(std::isfinite(range), "uniform_: expected a range that ", self.dtype(),
                             " holds, got from = ", from, ", to = ", to);
-  T* out = self.data_as<T>();
-  const int64_t n = self.numel();
+  Part* out = static_cast<Part*>(self.data());
+  const int64_t n = self.numel() * (is_complex_type<T> ? 2 : 1);
   const RandomStream stream("uniform_", generator, blocks_for(n, kPerBlock<R>));
   generate<kPerBlock<R>>(stream, n, out, [=](const uint32_t* words, int64_t k, int64_t) {
-    const T v = static_cast<T>(start + range * unit_for<T>(words, k));
+    const Part v = static_cast<Part>(start + range * unit_for<Part>(words, k));
     return v < high ? v : low;  // rounding may have reached the end, which is not part of the range
   });
 }

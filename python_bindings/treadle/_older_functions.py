@@ -85,29 +85,6 @@ def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
     return treadle.channel_shuffle(input, groups)
 
 
-def native_batch_norm(
-    input: Tensor,
-    weight: Optional[Tensor],
-    bias: Optional[Tensor],
-    running_mean: Optional[Tensor],
-    running_var: Optional[Tensor],
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> Tuple[Tensor, Tensor, Tensor]:
-    """What batch_norm gives, and in training the mean and the inverse deviation of each channel,
-    else two empty tensors."""
-    result = treadle.nn.functional.batch_norm(
-        input, running_mean, running_var, weight, bias, training, momentum, eps
-    )
-    if not training:
-        return result, input.new_empty(0), input.new_empty(0)
-    with treadle.no_grad():
-        dims = [d for d in range(input.dim()) if d != 1]
-        var, mean = treadle.var_mean(input, dim=dims, correction=0)
-    return result, mean, (var + eps).rsqrt()
-
-
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """A convolution of one dimension over (time, batch, channels) by (time, in, out)."""
     if input.dim() != 3 or weight.dim() != 3 or bias.dim() != 1:
@@ -253,7 +230,7 @@ make_overridable(
     __name__,
     """conv_tbc detach_ eig embedding_renorm_ fake_quantize_per_channel_affine
     fake_quantize_per_tensor_affine frobenius_norm get_device is_distributed lobpcg lstsq
-    matrix_rank native_batch_norm native_channel_shuffle native_dropout native_norm nuclear_norm
+    matrix_rank native_channel_shuffle native_dropout native_norm nuclear_norm
     resize_as_ solve""".split(),
 )
 

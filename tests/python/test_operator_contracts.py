@@ -27,6 +27,8 @@ def test_ranges_of_integers_begin_and_step_by_integers() -> None:
     assert treadle.arange(0.9, 5, 1.7, dtype=treadle.int32).tolist() == [0, 1, 2]
     assert treadle.linspace(4.3, 10.9, 4, dtype=treadle.int64).tolist() == [4, 6, 8, 10]
     assert treadle.logspace(2, 1.2, 2, dtype=treadle.int64).tolist() == [100, 10]
+    out = treadle.empty(0)
+    assert treadle.arange(1, 4, out=out) is out and out.tolist() == [1, 2, 3]
 
 
 def test_batch_norm_of_nothing() -> None:
@@ -61,6 +63,31 @@ def test_positions_along_a_dimension_count_from_the_end() -> None:
         treadle.take_along_dim(x, treadle.tensor([[-4], [0]]), 1)
 
 
+def test_dropout_takes_what_it_does_not_drop() -> None:
+    whole, z = treadle.tensor([1, 2]), treadle.ones(2, 3, dtype=treadle.complex64)
+    for function in (F.dropout, F.alpha_dropout):
+        assert function(whole, 0.5, False).equal(whole)
+        assert (function(z, 1.0, True) == 0).all()
+    kept = F.dropout(treadle.ones(1000, dtype=treadle.complex64), 0.5, True)
+    assert set(kept.tolist()) == {0j, 2 + 0j}
+    with pytest.raises(RuntimeError, match="dropout: expected input of a floating or complex dtype"):
+        F.dropout(whole, 0.5, True)
+
+
+def test_complex_numbers_in_operators_of_real_ones() -> None:
+    inf, nan = float("inf"), float("nan")
+    z = treadle.tensor([complex(nan, 1), complex(2, -inf)])
+    assert treadle.nan_to_num(z, neginf=-3.0).tolist() == [1j, 2 - 3j]
+    z = treadle.tensor([1 + 2j, -1 + 0.5j], dtype=treadle.complex128)
+    treadle.testing.assert_close(treadle.logsumexp(z, 0), z.exp().sum().log())
+    treadle.testing.assert_close(
+        F.rms_norm(z, (2,), eps=0.0), z / (z.abs() ** 2).mean().sqrt(), check_dtype=True
+    )
+    drawn = treadle.rand(1000, dtype=treadle.complex64)
+    for part in (drawn.real, drawn.imag, treadle.empty_like(drawn).uniform_(0, 1).imag):
+        assert 0 <= part.min() < 0.1 and 0.9 < part.max() < 1
+
+
 def test_weights_of_another_dtype_in_rms_norm() -> None:
     x = treadle.tensor([3.0, 4.0], dtype=treadle.float64)
     result = F.rms_norm(x, (2,), treadle.tensor([1.0, 2.0]), eps=0.0)
@@ -76,6 +103,66 @@ def test_dtypes_of_sums_of_small_integers() -> None:
     assert treadle.masked.cumsum(x, 1).dtype == treadle.uint8
     assert treadle.masked.logsumexp(treadle.tensor([2, 2])).item() == 2
     assert treadle.masked.var(treadle.ones(3, dtype=treadle.complex64)).dtype == treadle.complex64
+
+
+def test_out_of_operators_that_had_none() -> None:
+    x, w = treadle.ones(2, 3), treadle.ones(4, 3)
+    for call in (
+        lambda **out: F.linear(x, w, **out),
+        lambda **out: F.avg_pool2d(x[None], 1, **out),
+        lambda **out: treadle.quantile(x, 0.5, **out),
+        lambda **out: treadle.empty(2, 3, **out),
+        lambda **out: treadle.normal(x, 1.0, **out),
+        lambda **out: treadle.multinomial(x, 2, **out),
+    ):
+        expected = call()
+        out = treadle.empty(0, dtype=expected.dtype)
+        assert call(out=out) is out and out.shape == expected.shape
+    out = (treadle.empty(0), treadle.empty(0))
+    result = treadle.triangular_solve(treadle.ones(2, 1), treadle.eye(2), out=out)
+    assert result[0] is out[0] and out[0].tolist() == [[1], [1]]
+
+
+def test_pieces_that_are_written() -> None:
+    x = treadle.arange(6).reshape(2, 3)
+    out = [treadle.empty(0, dtype=treadle.int64), treadle.empty(3, dtype=treadle.int64)]
+    assert treadle.unbind_copy(x, out=out) is None
+    assert [t.tolist() for t in out] == [[0, 1, 2], [3, 4, 5]]
+    with pytest.raises(RuntimeError, match="unbind_copy: expected 3 tensors in out, got 2"):
+        treadle.unbind_copy(x, 1, out=out)
+
+
+def test_segments_that_do_not_fit() -> None:
+    x = treadle.ones(4)
+    for kwargs, said in (
+        ({}, "segment_reduce: expected lengths or offsets, got neither"),
+        ({"lengths": treadle.tensor([1, 2])},
+         "segment_reduce: expected lengths that sum to the size of the dimension, 4, got others; "
+         "unsafe=True lets them"),
+        ({"lengths": treadle.tensor([5, -1])}, "segment_reduce: expected lengths >= 0, got one below"),
+        ({"lengths": treadle.tensor([4.0])},
+         "segment_reduce: expected lengths or offsets of dtype int64 or int32, got treadle.float32"),
+        ({"lengths": treadle.tensor([[4]])},
+         "segment_reduce: expected lengths or offsets with the sizes of data before axis and one "
+         "more, got (1, 1) for data of shape (4,) and axis = 0"),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError) as info:
+            treadle.segment_reduce(x, "sum", **kwargs)
+        assert str(info.value) == said
+
+
+def test_chunks_of_tensors_that_do_not_fit() -> None:
+    a, b = treadle.ones(2, 3), treadle.ones(4)
+    for tensors, dim, said in (
+        ([], 0, "expected a non-empty list of tensors, got an empty one"),
+        ([a, b], -1, "expected dim >= 0 for tensors that differ in their dimensions, got dim = -1"),
+        ([a, b], 1, "expected a dim that every tensor has, got dim = 1 for shape (4,)"),
+        ([a, a[:1]], 1, "expected tensors with the same sizes before dim, got shapes (2, 3) and (1, 3)"),
+        ([b[:0]], 0, "expected tensors with elements, got shape (0,)"),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError) as info:
+            treadle._chunk_cat(tensors, dim, 2)
+        assert str(info.value) == f"_chunk_cat: {said}"
 
 
 def test_linear_cross_entropy_says_what_does_not_fit() -> None:

@@ -123,12 +123,17 @@ struct NumberInRange {
 template <class T>
 void uniform_cuda(const Tensor& self, double from, double to, const Generator& generator) {
   using R = Drawn<T>;
-  const T low = Scalar(from).checked_to<T>("uniform_"), high = Scalar(to).checked_to<T>("uniform_");
+  // A complex number has two parts of their own.
+  constexpr bool complex = is_complex_type<T>;
+  using Part = std::conditional_t<complex, R, T>;
+  const Part low = Scalar(from).checked_to<Part>("uniform_"),
+             high = Scalar(to).checked_to<Part>("uniform_");
   const R start = static_cast<R>(low), range = static_cast<R>(high) - start;
   check<ErrorKind::Runtime>(std::isfinite(range), "uniform_: expected a range that ", self.dtype(),
                             " holds, got from = ", from, ", to = ", to);
-  generate<kPerBlock<T>>("uniform_", self, generator, self.data_as<T>(),
-                         UniformNumber<T>{start, range, static_cast<R>(high), low});
+  generate<kPerBlock<T>>("uniform_", self, generator, static_cast<Part*>(self.data()),
+                         UniformNumber<Part>{start, range, static_cast<R>(high), low},
+                         complex ? 2 : 1);
 }
 
 // A complex number has half of the variance in each part.

@@ -63,3 +63,21 @@ def scaled_dot_product_attention(make: Maker) -> Iterator[Sample]:
     # Several blocks of queries and of keys.
     yield sample((1, 70, 3), (1, 300, 3), (1, 300, 2), grad=False)
     yield sample((1, 300, 3), (1, 300, 3), (1, 300, 2), None, 0.0, True, grad=False)
+
+
+@samples("_scaled_dot_product_flash_attention_for_cpu")
+def flash_attention(make: Maker) -> Iterator[Sample]:
+    def expect(
+        q: Any, k: Any, v: Any, dropout: float = 0.0, causal: bool = False, attn_mask: Any = None,
+        scale: Any = None,
+    ) -> Any:  # fmt: skip
+        scores = q @ np.swapaxes(k, -1, -2) * (scale or 1 / math.sqrt(q.shape[-1]))
+        if causal:
+            scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
+        scores = scores if attn_mask is None else scores + attn_mask
+        return reference(q, k, v, attn_mask, 0.0, causal, scale), np.log(np.exp(scores).sum(-1))
+
+    shapes = (2, 1, 3, 4), (2, 1, 5, 4), (2, 1, 5, 4)
+    for rest, options in [((), {}), ((0.0, True), {}), ((), {"scale": 0.3})]:
+        yield Sample(*map(make, shapes), *rest, **options, expect=expect, loose=8)
+    yield Sample(*map(make, shapes), attn_mask=make((3, 5)), grad=False, expect=expect, loose=8)

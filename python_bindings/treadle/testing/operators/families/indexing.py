@@ -548,3 +548,35 @@ def repeat_interleave_int(make: Maker) -> Iterator[Sample]:
     for shape, n, dim in [((3, 4), 2, 0), ((3, 4), 3, -1), ((3, 4), 0, 1), ((0, 2), 2, 0)]:
         yield Sample(make(shape), n, dim, expect=np.repeat)
     yield Sample(make((2, 3)), 2, expect=np.repeat)
+
+
+def _places(mask: Any, indices: Any) -> Any:
+    """The indices, 0 where the mask is false."""
+    return tuple(np.where(mask, i, 0) for i in indices)
+
+
+def _under_masks(make: Maker) -> Iterator[tuple[Any, Any, Any]]:
+    for shape, taken in [((4, 3), (5,)), ((4, 3), (2, 3)), ((6,), (4,))]:
+        indices = [make.index(taken, n) - n // 2 for n in shape]
+        mask = make.mask(taken)
+        mask.flat[0], mask.flat[-1] = True, False
+        indices[0].flat[-1] = 99  # out of range, where the mask is false
+        yield shape, mask, indices
+
+
+@samples("_unsafe_masked_index")
+def unsafe_masked_index(make: Maker) -> Iterator[Sample]:
+    for shape, mask, indices in _under_masks(make):
+        yield Sample(
+            make(shape), mask, indices, make.scalar(),
+            expect=lambda x, m, i, v: np.where(m, x[_places(m, i)], np.asarray(v, x.dtype)),
+        )  # fmt: skip
+
+
+@samples("_unsafe_masked_index_put_accumulate")
+def unsafe_masked_index_put(make: Maker) -> Iterator[Sample]:
+    for shape, mask, indices in _under_masks(make):
+        yield Sample(
+            make(shape), mask, indices, make(mask.shape),
+            expect=lambda x, m, i, v: _put(x, list(_places(m, i)), np.where(m, v, 0).astype(x.dtype), True),
+        )  # fmt: skip

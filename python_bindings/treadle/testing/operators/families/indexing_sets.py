@@ -142,3 +142,43 @@ def vander(make: Maker) -> Iterator[Sample]:
 def _none(x: Any) -> Any:
     """The powers of no exponent."""
     return np.zeros((len(x), 0), dtype=np.int64 if x.dtype.kind in "biu" else x.dtype)
+
+
+@samples("segment_reduce")
+def segment_reduce(make: Maker) -> Iterator[Sample]:
+    def expect(
+        x: Any, reduce: str, *, lengths: Any = None, offsets: Any = None, axis: int = 0,
+        unsafe: bool = False, initial: Any = None,
+    ) -> Any:  # fmt: skip
+        whole = {"max": -np.inf, "min": np.inf, "prod": 1.0, "sum": 0.0, "mean": 0.0}[reduce]
+        whole = whole if initial is None else initial
+        if offsets is None:
+            zero = np.zeros((*lengths.shape[:-1], 1), np.int64)
+            offsets = np.concatenate([zero, lengths.cumsum(-1)], -1)
+        out = np.zeros((*x.shape[:axis], offsets.shape[-1] - 1, *x.shape[axis + 1 :]))
+        for row in np.ndindex(*x.shape[:axis]):
+            for i, (begin, end) in enumerate(zip(offsets[row], offsets[row][1:])):
+                part = x[row][begin:end]
+                if reduce == "mean":
+                    empty = whole if initial is not None else np.nan
+                    value = (whole + part.sum(0)) / len(part) if len(part) else empty
+                else:
+                    name = {"max": "maximum", "min": "minimum", "prod": "multiply", "sum": "add"}
+                    value = getattr(np, name[reduce]).reduce(part, axis=0, initial=whole)
+                out[(*row, i)] = value
+        return out
+
+    for reduce in ("sum", "mean", "max", "min", "prod"):
+        yield Sample(
+            make.distinct((5, 2)), reduce, lengths=np.array([1, 0, 4]), expect=expect, loose=4,
+        )  # fmt: skip
+        yield Sample(
+            make.distinct((2, 4, 3)), reduce, lengths=np.array([[1, 3], [4, 0]]), axis=1,
+            initial=1.5, expect=expect, loose=4,
+        )  # fmt: skip
+        yield Sample(
+            make.distinct((6,)), reduce, offsets=np.array([1, 3, 5]), expect=expect, loose=4
+        )
+    yield Sample(
+        make.distinct((6,)), "sum", lengths=np.array([1, 2]), unsafe=True, expect=expect, loose=4
+    )

@@ -64,3 +64,22 @@ samples("dstack")(
 samples("column_stack")(
     _along(np.column_stack, [(3,), (3,)], [(3,), (3, 2)], [(2, 3), (2, 1)])
 )
+
+
+@samples("_chunk_cat")
+def chunk_cat(make: Maker) -> Iterator[Sample]:
+    def expect(tensors: Any, dim: int, chunks: int) -> Any:
+        dim, rows = dim % tensors[0].ndim, []
+        for t in tensors:
+            pad = [(0, 0)] * t.ndim
+            pad[dim] = (0, -t.shape[dim] % chunks)
+            rows.append(np.pad(t, pad).reshape(*t.shape[:dim], chunks, -1))
+        return np.concatenate(rows, axis=dim + 1)
+
+    for shapes, dim, chunks in [
+        ([(2, 3), (2, 4)], 1, 2),
+        ([(5, 3), (2,), (4, 1, 2)], 0, 2),
+        ([(1, 2, 3), (1, 2, 3)], -1, 5),
+        ([(6,)], 0, 3),
+    ]:
+        yield Sample([make(s) for s in shapes], dim, chunks, expect=expect)

@@ -12,8 +12,9 @@ from ..sample import Maker, Sample, samples
 @samples("dropout")
 def dropout(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4)), 0.5, False, expect=lambda x, p, t: x)
-    yield Sample(make((3, 4)), 1.0, True, expect=lambda x, p, t: x * 0)
-    yield Sample(make((50, 40)), 0.3, True)
+    if make.is_floating or make.is_complex:
+        yield Sample(make((3, 4)), 1.0, True, expect=lambda x, p, t: x * 0)
+        yield Sample(make((50, 40)), 0.3, True)
 
 
 @samples("dropout_")
@@ -69,6 +70,44 @@ def batch_norm(make: Maker) -> Iterator[Sample]:
         expect=evaluate,
         loose=8,
     )
+
+
+def _native_batch_norms(has_training: bool, statistics: bool) -> Any:
+    """Samples of the forms that give the statistics of the batch as well."""
+
+    def expect(x: Any, w: Any, b: Any, *rest: Any) -> Any:
+        axes, shape = (0, *range(2, x.ndim)), (1, -1) + (1,) * (x.ndim - 2)
+        training = rest[2 if statistics else 0] if has_training else True
+        none = np.zeros((0,), x.dtype)
+        if training:
+            mean, var = x.mean(axes), x.var(axes)
+            more = [mean, 1 / np.sqrt(var + 1e-5)]
+        else:
+            mean, var = rest[:2]
+            more = [none, none]
+        y = (x - mean.reshape(shape)) / np.sqrt(var.reshape(shape) + 1e-5)
+        y = y if w is None else y * w.reshape(shape) + b.reshape(shape)
+        return [y, *more, *([] if has_training else [np.zeros((0,), np.uint8)])]
+
+    def make_samples(make: Maker) -> Iterator[Sample]:
+        for training in (True, False):
+            if not training and not (has_training and statistics):
+                continue
+            for affine in (True, False):
+                running = [make((3,)), make((3,), 0.5, 2)] if statistics else []
+                yield Sample(
+                    make((4, 3, 2)), *([make((3,)), make((3,))] if affine else [None, None]),
+                    *running, *([training] if has_training else []), 0.1, 1e-5,
+                    expect=expect, loose=8, grad=training and not statistics,
+                )  # fmt: skip
+
+    return make_samples
+
+
+samples("native_batch_norm")(_native_batch_norms(True, True))
+samples("_native_batch_norm_legit")(_native_batch_norms(True, True))
+samples("_native_batch_norm_legit.no_stats")(_native_batch_norms(True, False))
+samples("_batch_norm_with_update")(_native_batch_norms(False, True))
 
 
 @samples("native_layer_norm")

@@ -121,7 +121,8 @@ def _avg_samples(make: Maker, dims: int) -> Iterator[Sample]:
         divisor_override: Any = None,
     ) -> Any:
         axes = slide(x, kernel, stride, padding, 1, ceil_mode, dims)
-        return mean(x, axes, count_include_pad, divisor_override)
+        found = mean(x, axes, count_include_pad, divisor_override)
+        return np.trunc(found).astype(x.dtype) if make.is_integral else found
 
     shape = {1: (2, 3, 7), 2: (1, 2, 4, 6), 3: (1, 1, 4, 4, 5)}[dims]
     kernel = (3, 2, 2)[:dims]

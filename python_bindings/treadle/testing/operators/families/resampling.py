@@ -195,6 +195,18 @@ for _name, _dims, _mode in (
     )
 
 
+@samples("_upsample_bilinear2d_aa.vec")
+def _upsample_by_factors(make: Maker) -> Iterator[Sample]:
+    def expect(x: Any, size: Any, corners: bool, scales: Any) -> Any:
+        size = size or [math.floor(n * s) for n, s in zip(x.shape[2:], scales)]
+        return _resampled(x, size, "linear-antialias", corners, scales or [None, None])
+
+    x = make((2, 1, 3, 4))
+    x = x // 16 * 16 if x.dtype == np.uint8 else x
+    yield Sample(x, [5, 2], False, None, expect=expect, loose=4)
+    yield Sample(x, None, False, [1.7, 0.6], expect=expect, loose=4)
+
+
 # ---- sampling ----------------------------------------------------------------------------------
 
 

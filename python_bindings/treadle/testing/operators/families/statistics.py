@@ -230,6 +230,33 @@ samples("softmax.int")(_softmaxes(_softmax))
 samples("log_softmax.int")(_softmaxes(_log_softmax))
 
 
+@samples("_safe_softmax")
+def safe_softmax(make: Maker) -> Iterator[Sample]:
+    def expect(x: Any, dim: int, dtype: Any = None) -> Any:
+        none = (x == -np.inf).all(dim, keepdims=True)
+        return np.where(none, 0, _softmax(np.where(none, 0, x), dim))
+
+    yield from _softmaxes(_softmax)(make)
+    x = make((3, 4))
+    x[1] = -np.inf
+    x[2, 1:3] = -np.inf
+    yield Sample(x, 1, expect=expect, loose=4, grad=False)
+
+
+@samples("hash_tensor")
+def hash_tensor(make: Maker) -> Iterator[Sample]:
+    def expect(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
+        wide = x.astype(np.float64 if x.dtype.kind == "f" else np.int64)
+        axes = tuple(dim) if isinstance(dim, (list, tuple)) else (dim,)
+        return np.bitwise_xor.reduce(
+            wide.view(np.uint64), axis=axes or tuple(range(x.ndim)), keepdims=keepdim
+        )
+
+    for shape, *rest in [((3, 4),), ((3, 5), 1), ((2, 3, 4), [0, 2]), ((0, 3), 0), ((1,),)]:
+        yield Sample(make(shape), *rest, grad=False, expect=expect, exact=True)
+    yield Sample(make((3, 4)), [1], keepdim=True, grad=False, expect=expect, exact=True)
+
+
 def _norm(x: Any, p: Any = 2, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
     p = 2 if p is None else p
     axis, x = tuple(dim) if dim is not None else None, abs(x)

@@ -436,3 +436,28 @@ def real(make: Maker) -> Iterator[Sample]:
 def imag(make: Maker) -> Iterator[Sample]:
     for shape in [(3, 4), (), (0,)]:
         yield Sample(make(shape), expect=lambda x: x.imag)
+
+
+def _written(reference: Callable[..., Any], *cases: Any) -> Callable[[Maker], Iterator[Sample]]:
+    """Pieces that are written to a list of tensors: to one without elements, to others that fit."""
+
+    def make_samples(make: Maker) -> Iterator[Sample]:
+        for shape, *rest in cases:
+            x = make(shape)
+            pieces = reference(x, *rest)
+            out = [make((0,)) if i == 0 else make(p.shape) for i, p in enumerate(pieces)]
+            yield Sample(
+                x, *rest, out=out, grad=False,
+                expect=lambda x, *rest, out: list(reference(x, *rest)),
+            )  # fmt: skip
+
+    return make_samples
+
+
+samples("split_copy.Tensor_out")(_written(_split, ((7, 2), 3), ((2, 6), 2, 1)))
+samples("split_with_sizes_copy.out")(
+    _written(lambda x, s, d=0: _pieces(x, s, d), ((7, 2), [3, 4]), ((2, 5), [1, 3, 1], -1))
+)
+samples("unbind_copy.int_out")(
+    _written(lambda x, d=0: list(np.moveaxis(x, d, 0)), ((3, 2),), ((2, 3), 1))
+)
