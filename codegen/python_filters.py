@@ -337,7 +337,8 @@ def bindings(entries: Iterable[Entry]) -> list[Binding]:
         if "internal" in e.tags or "no_python" in e.tags:
             continue
         for form in e.forms:
-            if form.form != "out":
+            # The form that writes is an argument of the functional one, where there is one.
+            if form.form != "out" or not e.form("functional"):
                 groups.setdefault((form.name, e.python_module or ""), []).append(
                     _signature(e, form)
                 )

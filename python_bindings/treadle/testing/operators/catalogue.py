@@ -51,6 +51,11 @@ class Operator:
         )
 
     @property
+    def is_unwritten(self) -> bool:
+        """Whether the result's values are whatever the memory holds."""
+        return self.name.startswith(("empty", "new_empty", "resize"))
+
+    @property
     def random(self) -> bool:
         return bool({"random", "nondeterministic_seeded"} & set(self.json["tags"]))
 

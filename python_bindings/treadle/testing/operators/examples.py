@@ -99,7 +99,7 @@ def _statements(
         call = f"{place}.{op.name}({', '.join(texts)})"
     else:
         call = f"{texts[0]}.{op.name}({', '.join(texts[1:])})"
-    if op.name.startswith(("empty", "new_empty", "resize")):
+    if op.is_unwritten:
         call += ".shape"
     if digits == -1:
         shape = "result.shape" if len(op.json["returns"]) == 1 else "[t.shape for t in result]"
