@@ -71,9 +71,7 @@ class SavedTensor {
   State state() const {
     return std::atomic_ref(const_cast<State&>(state_)).load(std::memory_order_relaxed);
   }
-  void set_state(State state) {
-    std::atomic_ref(state_).store(state, std::memory_order_relaxed);
-  }
+  void set_state(State state) { std::atomic_ref(state_).store(state, std::memory_order_relaxed); }
   void hold(State state) {
     state_ = state;
     holds_ = true;

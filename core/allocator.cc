@@ -225,6 +225,14 @@ void* map_pages(size_t size) {
   return data;
 }
 
+// Blocks below kLarge come from malloc, which gives the top of its heap back to the system whenever
+// 128 KiB of it are free, and gets it back page by page: at each step of a training. It keeps twice
+// as much as the largest block of its own pages that it ever freed (mallopt(3), M_TRIM_THRESHOLD).
+void keep_top_of_heap() {
+  void* volatile block = std::malloc(size_t{4} << 20);  // volatile: the pair would be left out
+  std::free(block);
+}
+
 // ---- the allocator ------------------------------------------------------------------------------
 
 class CpuAllocator final : public Allocator {
@@ -297,6 +305,7 @@ Allocator& cpu_allocator() {
   // Never destroyed: storages may outlive everything else.
   static Allocator* allocator = [] {
     survive_forks();
+    keep_top_of_heap();
     return new CpuAllocator;
   }();
   return *allocator;

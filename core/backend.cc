@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/address_map.h"
 #include "core/backend_memory.h"
 #include "core/dispatcher.h"
 #include "core/error.h"
@@ -58,10 +59,11 @@ void require_index(DeviceType type, int index) {
                             ", got ", name_of(type), ":", index);
 }
 
+constexpr size_t kNumAnswers = static_cast<size_t>(Answer::Fallback) + 1;
 struct Counts {
+  AddressMap<std::array<std::atomic<int64_t>, kNumAnswers>> calls;  // by the operator
   ForkSafeMutex mutex;
   std::vector<std::pair<const Operator*, NativeCalls*>> native;
-  std::map<std::pair<std::string_view, Answer>, int64_t> calls;  // by the entry's name
 };
 Counts& counts(DeviceType type) {
   static auto* all = new std::array<Counts, kMaxDeviceTypes>;
@@ -244,9 +246,9 @@ std::string_view name_of(Answer answer) {
 }
 
 void count_answer(DeviceType type, const Operator& op, Answer answer) {
-  Counts& c = counts(type);
-  const std::lock_guard lock(c.mutex);
-  ++c.calls[{op.info().entry, answer}];
+  auto& calls = counts(type).calls.ensure(
+      &op, [] { return std::array<std::atomic<int64_t>, kNumAnswers>{}; });
+  calls[static_cast<size_t>(answer)].fetch_add(1, std::memory_order_relaxed);
 }
 
 NativeCalls::NativeCalls(DeviceType type, const Operator& op) {
@@ -265,12 +267,20 @@ void count_decomposed(const Operator& op, std::initializer_list<const Tensor*> t
 
 std::vector<AnswerCount> answer_counts(DeviceType type) {
   Counts& c = counts(type);
-  const std::lock_guard lock(c.mutex);
+  // The forms of an entry count as one.
+  std::map<std::pair<std::string_view, Answer>, int64_t> by_entry;
+  c.calls.for_each([&](const void* op, const auto& calls) {
+    for (size_t a = 0; a < kNumAnswers; ++a) {
+      if (const int64_t n = calls[a].load(std::memory_order_relaxed))
+        by_entry[{static_cast<const Operator*>(op)->info().entry, static_cast<Answer>(a)}] += n;
+    }
+  });
   std::vector<AnswerCount> all;
-  for (const auto& [key, calls] : c.calls) {
+  for (const auto& [key, calls] : by_entry) {
     if (const Operator* op = Dispatcher::instance().find(key.first))
       all.push_back({op, key.second, calls});
   }
+  const std::lock_guard lock(c.mutex);
   for (const auto& [op, native] : c.native) {
     const int64_t calls = native->calls.load(std::memory_order_relaxed);
     const Operator* const entry =
@@ -283,7 +293,9 @@ std::vector<AnswerCount> answer_counts(DeviceType type) {
 void reset_answer_counts(DeviceType type) {
   Counts& c = counts(type);
   const std::lock_guard lock(c.mutex);
-  c.calls.clear();
+  c.calls.for_each([](const void*, auto& calls) {
+    for (auto& n : calls) n.store(0, std::memory_order_relaxed);
+  });
   for (const auto& [op, native] : c.native) native->calls.store(0, std::memory_order_relaxed);
 }
 

@@ -2,20 +2,14 @@
 
 #include "core/operator_schema.h"
 
-#include <mutex>
-#include <unordered_map>
-
-#include "core/fork_safe_mutex.h"
+#include "core/address_map.h"
 
 namespace treadle {
 
 const schema::FunctionSchema& schema_of(const Operator& op) {
-  static auto* mutex = new ForkSafeMutex;
-  static auto* known = new std::unordered_map<const Operator*, schema::FunctionSchema>;
-  const std::lock_guard lock(*mutex);
-  const auto [it, fresh] = known->try_emplace(&op);
-  if (fresh) it->second = schema::parse_schema(std::string_view(op.info().schema));
-  return it->second;
+  static auto* parsed = new AddressMap<schema::FunctionSchema>;
+  return parsed->ensure(&op,
+                        [&] { return schema::parse_schema(std::string_view(op.info().schema)); });
 }
 
 }  // namespace treadle

@@ -3,12 +3,10 @@
 
 #include <algorithm>
 #include <deque>
-#include <mutex>
-#include <unordered_map>
 
 #include "aten/iterator/loop_geometry.h"
 #include "aten/ops/_local_scalar_dense.h"
-#include "core/fork_safe_mutex.h"
+#include "core/address_map.h"
 #include "core/schema/function_schema.h"
 
 namespace treadle {
@@ -20,15 +18,13 @@ struct ArgumentNames {
 };
 
 const ArgumentNames& names_of(const char* schema) {
-  static auto* mutex = new ForkSafeMutex;
-  static auto* known = new std::unordered_map<const char*, ArgumentNames>;
-  const std::lock_guard lock(*mutex);
-  const auto [it, fresh] = known->try_emplace(schema);
-  if (fresh) {
+  static auto* known = new AddressMap<ArgumentNames>;
+  return known->ensure(schema, [&] {
+    ArgumentNames names;
     for (const schema::Argument& a : schema::parse_schema(std::string_view(schema)).arguments)
-      (a.type.is_tensor() ? it->second.tensors : it->second.numbers).push_back(a.name);
-  }
-  return it->second;
+      (a.type.is_tensor() ? names.tensors : names.numbers).push_back(a.name);
+    return names;
+  });
 }
 
 }  // namespace

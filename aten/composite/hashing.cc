@@ -4,6 +4,7 @@
 #include "aten/ops/hash_tensor.h"
 #include "aten/ops/narrow.h"
 #include "aten/ops/reshape.h"
+#include "aten/ops/resolve_neg.h"
 #include "aten/ops/squeeze.h"
 #include "aten/ops/to.h"
 #include "aten/ops/view.h"
@@ -36,7 +37,8 @@ Tensor hash_tensor(const Tensor& self, IntList dim, bool keepdim, int64_t /*mode
   const NoGrad no_grad;
   Tensor bits = is_integral(self.dtype(), true)
                     ? aten::to(self, ScalarType::Int64)
-                    : aten::view(aten::to(self, ScalarType::Float64), ScalarType::Int64);
+                    : aten::view(aten::resolve_neg(aten::to(self, ScalarType::Float64)),
+                                 ScalarType::Int64);
   for (int64_t d : dims) bits = folded(bits, d);
   if (!keepdim) bits = aten::squeeze(bits, IntList(dims));
   return aten::view(bits, ScalarType::UInt64);

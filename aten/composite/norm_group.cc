@@ -108,7 +108,8 @@ Tensor rms_norm(const Tensor& input, IntList normalized_shape, const Tensor& wei
         input.sizes());
     DimVector dims;
     for (int64_t d = 1; d <= static_cast<int64_t>(normalized_shape.size()); ++d) dims.push_back(-d);
-    const Tensor squares = aten::square(aten::abs(input));
+    // PyTorch's formula, whose squares are complex, too.
+    const Tensor squares = aten::square(input);
     const Tensor scale =
         aten::rsqrt(aten::add(aten::mean(squares, IntList(dims), true), Scalar(least)));
     const Tensor normal = aten::mul(input, scale);

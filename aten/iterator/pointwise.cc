@@ -210,9 +210,8 @@ void require_numbers_fit(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scal
   const auto require = [&](const Scalar& s, bool operand) {
     if (holds(compute, s)) [[likely]]
       return;
-    check<ErrorKind::Runtime>(
-        operand && !s.exceeds_int64() && op.keeps_low_bits, op.name,
-        ": expected a number that fits ", name_of(compute), ", got ", s);
+    check<ErrorKind::Runtime>(operand && !s.exceeds_int64() && op.keeps_low_bits, op.name,
+                              ": expected a number that fits ", name_of(compute), ", got ", s);
   };
   for (size_t s = 0; s < scalars.size(); ++s) require(scalars[s], promoting >> s & 1);
   for (const Tensor* t : inputs) {

@@ -3,12 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
-#include <map>
 #include <mutex>
 #include <utility>
 
 #include "aten/backend/fallback.h"
+#include "core/address_map.h"
 #include "core/backend.h"
 #include "core/dispatcher.h"
 #include "core/dynamic_operator.h"
@@ -46,24 +47,30 @@ struct Kernel {
 // An operator may have several kernels on a device, for different dtypes. Each has a place of its
 // own, and the function that the dispatcher calls knows which.
 constexpr size_t kPlaces = kNumScalarTypes + 1;  // one for each, and one for all others
-using KernelKey = std::pair<const KernelTable*, DeviceType>;
+struct Places {
+  std::array<std::atomic<const Kernel*>, kPlaces> of_device[kMaxDeviceTypes]{};
+};
 struct Kernels {
-  ForkSafeMutex mutex;
-  // Kernels live for ever: calls may be in them.
-  std::map<KernelKey, std::array<const Kernel*, kPlaces>> all;
+  ForkSafeMutex mutex;  // of those who register
+  // By the operator's table. Kernels live for ever: calls may be in them.
+  AddressMap<Places> all;
 };
 Kernels& kernels() {
   static auto* kernels = new Kernels;
   return *kernels;
 }
+std::array<std::atomic<const Kernel*>, kPlaces>& places_of(const KernelTable* table,
+                                                           DeviceType device) {
+  return kernels()
+      .all.ensure(table, [] { return Places{}; })
+      .of_device[static_cast<size_t>(device)];
+}
 
 const Kernel& kernel_at(size_t place, const Operator& op, DeviceType device) {
-  Kernels& k = kernels();
-  const std::lock_guard lock(k.mutex);
-  const auto it = k.all.find({&op.table(), device});
-  check_internal(it != k.all.end() && it->second[place],
-                 "a kernel of a plug-in is registered before it is called");
-  return *it->second[place];
+  const Kernel* const kernel =
+      places_of(&op.table(), device)[place].load(std::memory_order_acquire);
+  check_internal(kernel != nullptr, "a kernel of a plug-in is registered before it is called");
+  return *kernel;
 }
 
 // A kernel that calls its own operator would use up the stack.
@@ -280,27 +287,23 @@ void register_kernel(const char* schema, DeviceType device, const treadle_dtype*
   else
     types = declared_dtypes(op);
   auto* kernel = new Kernel{function, context, std::move(parsed), makes_results(op)};
-  const KernelKey key{op.has_table() ? &op.table() : nullptr, device};
-  Kernels& k = kernels();
+  auto& places = places_of(op.has_table() ? &op.table() : nullptr, device);
   size_t at = 0;
   const Kernel* before;  // not null where all places are taken: then this one is refused
   {
-    const std::lock_guard lock(k.mutex);
-    auto& places = k.all[key];
+    const std::lock_guard lock(kernels().mutex);
     while (at + 1 < kPlaces && places[at]) ++at;
-    before = std::exchange(places[at], kernel);
+    before = places[at].exchange(kernel);
   }
   try {
     d.register_boxed(name, schema, device, Layout::Strided, types, kRunKernels[at], place);
   } catch (...) {
-    const std::lock_guard lock(k.mutex);
-    k.all[key][at] = before;
+    places[at] = before;
     throw;
   }
-  note([name, device, key, at] {
+  note([name, device, &places, at] {
     Dispatcher::instance().deregister(name, device, Layout::Strided);
-    const std::lock_guard lock(kernels().mutex);
-    kernels().all[key][at] = nullptr;
+    places[at] = nullptr;
   });
 }
 

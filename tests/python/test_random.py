@@ -322,7 +322,7 @@ def test_the_dtype_that_is_asked_for_is_the_one_that_counts() -> None:
     assert treadle.randn_like(integers, dtype=treadle.complex64).dtype == treadle.complex64
     numbers = treadle.ones(5, dtype=treadle.complex64)
     assert treadle.randint_like(numbers, 3, dtype=treadle.int8).dtype == treadle.int8
-    row = "float16, bfloat16, float32, float64"
+    row = "float16, bfloat16, float32, float64, complex64, complex128"
     with pytest.raises(NotImplementedError) as info:
         treadle.rand_like(integers)
     assert str(info.value) == f"rand_like: expected self of a dtype in ({row}), got int64"

@@ -10,7 +10,7 @@ import treadle
 
 from treadle.testing.operators.cases import pairs, samples_of
 from treadle.testing.operators.catalogue import Operator
-from treadle.testing.operators.check import assert_matches, expected, tensors
+from treadle.testing.operators.check import assert_matches, expected, outcome, tensors
 from treadle.testing.operators.sample import map_arrays, to_tensor
 
 TRUE_BYTES = np.array([2, 128, 255, 1, 64], np.uint8)
@@ -46,7 +46,7 @@ def test_any_byte_but_zero_is_true(op: Operator, dtype: str) -> None:
         bools = [t for t in tensors([args, list(kwargs.values())]) if t.dtype == treadle.bool]
         if not bools or sample.expect is None:
             continue
-        result = map_results(op.function(*args, **kwargs))
+        result = map_results(outcome(op, op.function(*args, **kwargs), args, kwargs))
         assert_matches(result, expected(sample, dtype), dtype, sample, f"{op.id} of other bytes")
 
 

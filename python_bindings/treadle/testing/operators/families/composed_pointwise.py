@@ -258,7 +258,10 @@ samples("masked_fill.Tensor")(_masked_fill(lambda make: make(())))
 
 
 LARGEST = {
-    **{d: float(np.finfo(d).max) for d in ("float16", "float32", "float64")},
+    **{
+        d: float(np.finfo(d).max)
+        for d in ("float16", "float32", "float64", "complex64", "complex128")
+    },
     "bfloat16": 3.3895313892515355e38,
 }
 

@@ -550,7 +550,7 @@ def repeat_interleave_int(make: Maker) -> Iterator[Sample]:
     yield Sample(make((2, 3)), 2, expect=np.repeat)
 
 
-def _places(mask: Any, indices: Any) -> Any:
+def _masked_places(mask: Any, indices: Any) -> Any:
     """The indices, 0 where the mask is false."""
     return tuple(np.where(mask, i, 0) for i in indices)
 
@@ -569,7 +569,7 @@ def unsafe_masked_index(make: Maker) -> Iterator[Sample]:
     for shape, mask, indices in _under_masks(make):
         yield Sample(
             make(shape), mask, indices, make.scalar(),
-            expect=lambda x, m, i, v: np.where(m, x[_places(m, i)], np.asarray(v, x.dtype)),
+            expect=lambda x, m, i, v: np.where(m, x[_masked_places(m, i)], np.asarray(v, x.dtype)),
         )  # fmt: skip
 
 
@@ -578,5 +578,7 @@ def unsafe_masked_index_put(make: Maker) -> Iterator[Sample]:
     for shape, mask, indices in _under_masks(make):
         yield Sample(
             make(shape), mask, indices, make(mask.shape),
-            expect=lambda x, m, i, v: _put(x, list(_places(m, i)), np.where(m, v, 0).astype(x.dtype), True),
+            expect=lambda x, m, i, v: _put(
+                x, list(_masked_places(m, i)), np.where(m, v, 0).astype(x.dtype), True
+            ),
         )  # fmt: skip
