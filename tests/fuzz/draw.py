@@ -198,7 +198,7 @@ def choose_form(rng: Random, op: Operator, recipe: Recipe) -> None:
     forms = ["functional", "functional"]
     if op.has_form("inplace") and not op.name.endswith("_"):
         forms.append("inplace")
-    if op.has_form("out"):
+    if op.takes_out:
         forms.append("out")
     variants = op.json["variants"]
     if "method" in variants and "function" in variants and op.args[0]["name"] == "self":

@@ -81,7 +81,7 @@ def test_complex_numbers_in_operators_of_real_ones() -> None:
     z = treadle.tensor([1 + 2j, -1 + 0.5j], dtype=treadle.complex128)
     treadle.testing.assert_close(treadle.logsumexp(z, 0), z.exp().sum().log())
     treadle.testing.assert_close(
-        F.rms_norm(z, (2,), eps=0.0), z / (z.abs() ** 2).mean().sqrt(), check_dtype=True
+        F.rms_norm(z, (2,), eps=0.0), z / (z * z).mean().sqrt(), check_dtype=True
     )
     drawn = treadle.rand(1000, dtype=treadle.complex64)
     for part in (drawn.real, drawn.imag, treadle.empty_like(drawn).uniform_(0, 1).imag):
@@ -128,8 +128,24 @@ def test_pieces_that_are_written() -> None:
     out = [treadle.empty(0, dtype=treadle.int64), treadle.empty(3, dtype=treadle.int64)]
     assert treadle.unbind_copy(x, out=out) is None
     assert [t.tolist() for t in out] == [[0, 1, 2], [3, 4, 5]]
-    with pytest.raises(RuntimeError, match="unbind_copy: expected 3 tensors in out, got 2"):
-        treadle.unbind_copy(x, 1, out=out)
+    memory = treadle.zeros(6, dtype=treadle.int64)
+    row = treadle.empty(3, dtype=treadle.int64)
+    for dim, given, said in (
+        (1, out, "unbind_copy: expected 3 tensors in out, got 2"),
+        (0, [memory[:2], row],
+         "unbind_copy: expected an out of shape (3,), for it is a view and may not take in what lies "
+         "beside it, got (2,)"),
+        (0, [memory[:3], memory[2:5]],
+         "unbind_copy: expected outs in memory of their own, got outs 0 and 1 that overlap"),
+        (0, [row, treadle.empty(3, dtype=treadle.bool)],
+         "unbind_copy: expected out of a dtype that int64 can be cast to, got bool"),
+        (0, [row, treadle.empty(3, device="meta")],
+         "unbind_copy: expected out on cpu, got out on meta"),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError) as info:
+            treadle.unbind_copy(x, dim, out=given)
+        assert str(info.value) == said
+    assert memory.tolist() == [0] * 6
 
 
 def test_segments_that_do_not_fit() -> None:

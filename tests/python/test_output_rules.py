@@ -17,11 +17,10 @@ from treadle.testing.operators.check import same_bits, tensors
 from treadle.testing.operators.sample import Sample, map_arrays, to_tensor
 
 PREFERRED = ("float32", "float64", "int64", "bool", "complex64", "int32")
-UNINITIALISED = ("empty", "new_empty", "resize")
 WITH_OUT = [
     o
     for o in operators()
-    if in_suite(o) and has_samples(o) and o.has_form("out") and not o.name.startswith(UNINITIALISED)
+    if in_suite(o) and has_samples(o) and o.takes_out and not o.is_unwritten
 ]
 
 

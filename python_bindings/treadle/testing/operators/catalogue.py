@@ -51,6 +51,12 @@ class Operator:
         )
 
     @property
+    def takes_out(self) -> bool:
+        """Whether a call may be given where to write. An entry that only writes, to a list, has
+        that in its samples."""
+        return self.has_form("out") and self.has_form("functional")
+
+    @property
     def is_unwritten(self) -> bool:
         """Whether the result's values are whatever the memory holds."""
         return self.name.startswith(("empty", "new_empty", "resize"))

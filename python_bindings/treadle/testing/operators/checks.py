@@ -42,7 +42,7 @@ def forms_agree(op: Operator, dtype: str) -> None:
         if op.random or op.name.endswith("_"):
             continue
         result = tensors(call(op, sample, dtype))
-        if op.has_form("out") and op.has_form("functional"):
+        if op.takes_out:
             out = [treadle.empty((0,), dtype=t.dtype) for t in result]
             returned = call(op, sample, dtype, out=out[0] if len(out) == 1 else tuple(out))
             same = [o.shape for o in out] == [t.shape for t in result]
@@ -231,7 +231,7 @@ def undeclared_cells_are_refused(op: Operator, dtype: str) -> None:
     """By the exception that names the row, in every form and on the meta device."""
     args, kwargs, subject = _undeclared(op, dtype)
     calls = {op.name: lambda: op.function(*args, **kwargs)}
-    if op.has_form("out"):
+    if op.takes_out:
         outs = [treadle.empty((0,), dtype=treadle.complex128) for _ in op.json["returns"]]
         out = outs[0] if len(outs) == 1 else tuple(outs)
         calls["out="] = lambda: op.function(*args, **kwargs, out=out)

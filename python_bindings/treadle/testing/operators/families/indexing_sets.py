@@ -171,11 +171,11 @@ def segment_reduce(make: Maker) -> Iterator[Sample]:
     for reduce in ("sum", "mean", "max", "min", "prod"):
         yield Sample(
             make.distinct((5, 2)), reduce, lengths=np.array([1, 0, 4]), expect=expect, loose=4,
-            grad=reduce != "mean",  # that of no elements is NaN
+            grad=reduce in ("sum", "prod"),  # of no elements the others are NaN or infinite
         )  # fmt: skip
         yield Sample(
             make.distinct((2, 4, 3)), reduce, lengths=np.array([[1, 3], [4, 0]]), axis=1,
-            initial=1.5, expect=expect, loose=4,
+            initial=1.37, expect=expect, loose=4,
         )  # fmt: skip
         yield Sample(
             make.distinct((6,)), reduce, offsets=np.array([1, 3, 5]), expect=expect, loose=4
