@@ -6,7 +6,7 @@ know them by name, as the keys of a table of their own.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import treadle
 from treadle.library import Library
@@ -29,8 +29,83 @@ def _sparse_mm_reduce_impl(self: treadle.Tensor, other: treadle.Tensor, reduce: 
     )
 
 
+def _convolution_backward(
+    grad_output: treadle.Tensor,
+    input: treadle.Tensor,
+    weight: treadle.Tensor,
+    bias_sizes: Optional[List[int]],
+    stride: List[int],
+    padding: List[int],
+    dilation: List[int],
+    transposed: bool,
+    output_padding: List[int],
+    groups: int,
+    output_mask: List[bool],
+) -> Tuple[treadle.Tensor, treadle.Tensor, treadle.Tensor]:
+    """The gradients of convolution() for its input, weight and bias; one that the mask leaves out
+    is a tensor without elements."""
+    count = grad_output.dim() - 2
+    stride, padding, dilation = ((list(v) * count)[:count] for v in (stride, padding, dilation))
+    left_out = grad_output.new_empty(0)
+    grad_input = grad_weight = grad_bias = left_out
+    if output_mask[0]:
+        # What strides step over at the end of the input has gradients, too.
+        rest = [0] * count
+        if not transposed:
+            rest = [
+                size - ((places - 1) * s - 2 * p + d * (kernel - 1) + 1)
+                for size, places, kernel, s, p, d in zip(
+                    input.shape[2:], grad_output.shape[2:], weight.shape[2:],
+                    stride, padding, dilation,
+                )
+            ]  # fmt: skip
+        grad_input = treadle.convolution(
+            grad_output, weight, None, stride, padding, dilation, not transposed, rest, groups
+        )
+    if output_mask[1]:
+        moved, whole = (input, grad_output) if transposed else (grad_output, input)
+        grad_weight = treadle.ops.aten._convolution_grad_weight(
+            moved, whole, weight.shape, stride, padding, dilation, groups
+        )
+    if output_mask[2]:
+        grad_bias = grad_output.sum([0, *range(2, 2 + count)])
+    return grad_input, grad_weight, grad_bias
+
+
+def _attention_backward_on_cpu(
+    grad_out: treadle.Tensor,
+    query: treadle.Tensor,
+    key: treadle.Tensor,
+    value: treadle.Tensor,
+    out: treadle.Tensor,
+    logsumexp: treadle.Tensor,
+    dropout_p: float,
+    is_causal: bool,
+    attn_mask: Optional[treadle.Tensor] = None,
+    scale: Optional[float] = None,
+) -> Tuple[treadle.Tensor, treadle.Tensor, treadle.Tensor]:
+    """The gradients of _scaled_dot_product_flash_attention_for_cpu()."""
+    if dropout_p:
+        raise ValueError(
+            "_scaled_dot_product_flash_attention_for_cpu_backward: expected dropout_p = 0, got "
+            f"{dropout_p}"
+        )
+    if attn_mask is not None:
+        attn_mask = attn_mask.expand(*query.shape[:-1], key.shape[-2])
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    return treadle.ops.aten._attention_backward(
+        grad_out, query, key, value, attn_mask, out, logsumexp, 0.0, is_causal, scale, 0
+    )
+
+
 _WRITTEN: Dict[str, Tuple[str, Callable[..., Any]]] = {
     "_pin_memory": ("(Tensor self, Device? device=None) -> Tensor", _pin_memory),
+    "_scaled_dot_product_flash_attention_for_cpu_backward": (
+        "(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, "
+        "float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> "
+        "(Tensor grad_query, Tensor grad_key, Tensor grad_value)",
+        _attention_backward_on_cpu,
+    ),
     "_sparse_addmm": (
         "(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         _sparse_addmm,
@@ -38,6 +113,12 @@ _WRITTEN: Dict[str, Tuple[str, Callable[..., Any]]] = {
     "_sparse_mm_reduce_impl": (
         "(Tensor self, Tensor other, str reduce) -> (Tensor, Tensor)",
         _sparse_mm_reduce_impl,
+    ),
+    "convolution_backward": (
+        "(Tensor grad_output, Tensor input, Tensor weight, int[]? bias_sizes, int[] stride, "
+        "int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups, "
+        "bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+        _convolution_backward,
     ),
 }
 _library = Library("aten", "FRAGMENT")

@@ -229,7 +229,6 @@ MISSING: Dict[str, Dict[str, str]] = {
         "_subclasses.functional_tensor": "FunctionalTensor FunctionalTensorMode",
         "_subclasses.meta_utils": "MetaConverter",
         "fx.experimental.symbolic_shapes": "GuardOnDataDependentSymNode ShapeEnv free_symbols",
-        "utils.flop_counter": "FlopCounterMode",
     },
     "tensors have one size in each dimension": {
         "nested._internal.nested_tensor": (

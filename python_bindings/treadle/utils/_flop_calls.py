@@ -1,0 +1,75 @@
+"""Recorded calls of operators, made again on tensors that have shapes and no data.
+
+    without_data("aten::mm", [[2, 3], [3, 4]], ["float32", "float32"], ["", ""])
+    # args and kwargs for treadle.ops.aten.mm, and its result of shape (2, 4), on the meta device
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Dict, List, Optional, Tuple
+
+import treadle
+from treadle._ops import OpOverload, packet_named
+
+
+def without_data(
+    name: str, shapes: list, types: list, values: list
+) -> Tuple[List[Any], Dict[str, Any], Any]:
+    """The arguments of a call as the profiler recorded it, by position and by name, and its result;
+    None for the result of an operator that has no shape function. Texts and the like, which are not
+    recorded, have their defaults."""
+    overload = _overload(name, types)
+    if overload is None:
+        return list(map(_argument, shapes, types, values)), {}, None
+    positional: List[Any] = []
+    named: Dict[str, Any] = {}
+    for argument, *recorded in zip(overload._schema.arguments, shapes, types, values):
+        value = _argument(*recorded)
+        if value is None and argument.has_default_value():
+            value = argument.default_value
+        if argument.kwarg_only:
+            named[argument.name] = value
+        else:
+            positional.append(value)
+    try:
+        with treadle.no_grad():
+            result = overload(*positional, **named)
+    except (RuntimeError, TypeError, ValueError):
+        result = None
+    return positional, named, result
+
+
+def _overload(name: str, types: list) -> Optional[OpOverload]:
+    """The first overload with as many arguments, and tensors at the same places."""
+    packet = packet_named(name)
+    for overload_name in packet.overloads():
+        overload = getattr(packet, overload_name)
+        arguments = overload._schema.arguments
+        if len(arguments) == len(types) and all(
+            _fits(str(a.type), t) for a, t in zip(arguments, types)
+        ):
+            return overload
+    return None
+
+
+def _fits(declared: str, recorded: Any) -> bool:
+    """Whether a recorded element type can be that of an argument so declared."""
+    if not declared.startswith("Tensor"):
+        return recorded in ("", "Scalar")
+    if declared.endswith("[]"):
+        return isinstance(recorded, list)
+    return isinstance(recorded, str) and recorded != "Scalar"
+
+
+def _argument(shape: Any, dtype: Any, value: str) -> Any:
+    """A recorded argument; None where there was none."""
+    if isinstance(dtype, list):
+        return [_argument(s, t, "") for s, t in zip(shape, dtype)]
+    if dtype not in ("", "Scalar"):
+        return treadle.empty(shape, dtype=getattr(treadle, dtype), device="meta")
+    if value == "":
+        return None
+    if value in ("inf", "-inf", "nan"):
+        return float(value)
+    return ast.literal_eval(value)
