@@ -157,7 +157,7 @@ class SobolEngine:
         return np.bitwise_xor.accumulate(steps, axis=0, out=steps)
 
     def _go_to(self, number: int) -> None:
-        """Keep the last of so many points: it is made of the directions in its index's Gray code."""
+        """Keep the last of so many points, made of the directions in its index's Gray code."""
         changed = _gray_code(max(number - 1, 0)) ^ _gray_code(max(self.num_generated - 1, 0))
         places = [place for place in range(self.MAXBIT) if changed >> place & 1]
         self.quasi = _on_cpu(

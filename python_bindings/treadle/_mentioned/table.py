@@ -230,6 +230,9 @@ MISSING: Dict[str, Dict[str, str]] = {
         "_subclasses.meta_utils": "MetaConverter",
         "fx.experimental.symbolic_shapes": "GuardOnDataDependentSymNode ShapeEnv free_symbols",
     },
+    "files are decoded by functions of the program": {
+        "utils.data.datapipes.iter": "RoutedDecoder",
+    },
     "tensors have one size in each dimension": {
         "nested._internal.nested_tensor": (
             "NestedTensor ViewBufferFromNested ViewNestedFromBuffer buffer_from_jagged "

@@ -6,6 +6,8 @@ for images, labels in loader:
     ...
 """
 
+from treadle import _names
+
 from .collate import default_collate, default_convert
 from .dataloader import DataLoader
 from .dataset import (
@@ -28,6 +30,11 @@ from .sampler import (
     WeightedRandomSampler,
 )
 from .worker_info import get_worker_info
+
+# Pipes are seldom used.
+_PIPES = """DFIterDataPipe IterDataPipe MapDataPipe functional_datapipe
+guaranteed_datapipes_determinism""".split()
+__getattr__ = _names.attributes_of(__name__, dict.fromkeys(_PIPES, "datapipes.datapipe"))
 
 __all__ = [
     "BatchSampler",

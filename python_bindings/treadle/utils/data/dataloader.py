@@ -7,6 +7,7 @@ main process.
 from __future__ import annotations
 
 import itertools
+import sys
 import warnings
 from typing import Any, Callable, Iterable, Iterator, Optional, Union
 
@@ -69,6 +70,11 @@ class DataLoader:
         if num_workers == 0 and persistent_workers:
             raise ValueError("persistent_workers option needs num_workers > 0")
         iterable = isinstance(dataset, IterableDataset)
+        self._is_pipe = iterable and _is_pipe(dataset)
+        if self._is_pipe:
+            from .graph_settings import apply_shuffle_settings
+
+            dataset, shuffle = apply_shuffle_settings(dataset, shuffle), None
         _check_order(iterable, batch_size, shuffle, sampler, batch_sampler, drop_last)
         if batch_sampler is not None:
             batch_size, drop_last = None, False
@@ -150,6 +156,10 @@ class DataLoader:
         return self.batch_sampler if self._auto_collation else self.sampler
 
     def __iter__(self) -> Iterator[Any]:
+        if self._is_pipe:
+            from .graph_settings import apply_random_seed
+
+            apply_random_seed(self.dataset, self.generator)
         if self.num_workers == 0:
             return _SingleProcessDataLoaderIter(self)
         # Needs multiprocessing, which is slow to import and seldom used.
@@ -221,6 +231,12 @@ def __getattr__(name: str) -> Any:
     from .worker_pool import _MultiProcessingDataLoaderIter
 
     return _MultiProcessingDataLoaderIter
+
+
+def _is_pipe(dataset: Any) -> bool:
+    """Whether it is an IterDataPipe, whose module is loaded then."""
+    module = sys.modules.get("treadle.utils.data.datapipes.datapipe")
+    return module is not None and isinstance(dataset, module.IterDataPipe)
 
 
 def _check_order(
