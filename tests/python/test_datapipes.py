@@ -15,6 +15,7 @@ from treadle.utils.data import DataLoader, IterDataPipe, MapDataPipe, functional
 from treadle.utils.data import datapipes as pipes
 from treadle.utils.data.datapipes.iter import FileLister, IterableWrapper, Sampler
 from treadle.utils.data.datapipes.map import SequenceWrapper
+from treadle.utils.data.datapipes.utils.common import validate_pathname_binary_tuple
 from treadle.utils.data.graph import traverse_dps
 from treadle.utils.data.graph_settings import apply_sharding, get_all_graph_pipes
 
@@ -193,6 +194,9 @@ def test_files(tmp_path: Path) -> None:
     fails(TypeError, "list_files: expected a length to be given for len(), got none",
           lambda: len(listed))  # fmt: skip
     assert len(FileLister(root, length=4)) == 4
+    validate_pathname_binary_tuple(list(listed.open_files())[0])
+    fails(TypeError, "expected a pair of a path and an open file, got ('a', 3)",
+          lambda: validate_pathname_binary_tuple(("a", 3)))  # fmt: skip
     with pytest.raises(OSError):
         list(FileLister(f"{root}/none"))
 
@@ -204,6 +208,23 @@ def test_parts() -> None:
     assert list(pipe) == [2, 8] and len(pipe) == 2
     fails(ValueError, "apply_sharding: expected 0 <= instance_id < 3, got 3",
           lambda: apply_sharding(pipe, 3, 3))  # fmt: skip
+
+
+def test_parts_of_parts() -> None:
+    from treadle.utils.data.datapipes.iter.sharding import SHARDING_PRIORITIES as GROUPS
+
+    for order in (1, -1):
+        pipe = numbers(12).sharding_filter()
+        groups = [(2, 1, GROUPS.DISTRIBUTED), (3, 1, GROUPS.MULTIPROCESSING)]
+        for group in groups[::order]:
+            pipe.apply_sharding(*group)
+        assert list(pipe) == [4, 10]
+    fails(RuntimeError, "apply_sharding: expected the group DEFAULT alone or other groups, got "
+          "DEFAULT after MULTIPROCESSING", lambda: pipe.apply_sharding(2, 0))  # fmt: skip
+    pipe = numbers(6).sharding_filter(GROUPS.DISTRIBUTED)
+    for group in groups:
+        pipe.apply_sharding(*group)
+    assert list(pipe) == [1, 3, 5]
 
 
 def test_graph() -> None:

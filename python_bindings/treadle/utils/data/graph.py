@@ -36,4 +36,9 @@ def traverse_dps(datapipe: Any, _seen: Optional[Set[int]] = None) -> Dict[int, t
     return {id(datapipe): (datapipe, sources)}
 
 
-__all__ = ["traverse_dps"]
+def traverse(datapipe: Any, only_datapipe: Optional[bool] = None) -> Dict[int, tuple]:
+    """The older name of traverse_dps()."""
+    return traverse_dps(datapipe)
+
+
+__all__ = ["traverse", "traverse_dps"]

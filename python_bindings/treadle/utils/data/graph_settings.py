@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Optional
 
 import treadle
+from treadle.utils.data.datapipes.iter.sharding import SHARDING_PRIORITIES
 from treadle.utils.data.graph import traverse_dps
 
 
@@ -27,11 +28,14 @@ def _with_method(datapipe: Any, name: str) -> List[Any]:
 
 
 def apply_sharding(
-    datapipe: Any, num_of_instances: int, instance_id: int, sharding_group: Any = None
+    datapipe: Any,
+    num_of_instances: int,
+    instance_id: int,
+    sharding_group: SHARDING_PRIORITIES = SHARDING_PRIORITIES.DEFAULT,
 ) -> Any:
     """Give each pipe that has apply_sharding() its part; returns the pipe."""
     for pipe in _with_method(datapipe, "apply_sharding"):
-        pipe.apply_sharding(num_of_instances, instance_id)
+        pipe.apply_sharding(num_of_instances, instance_id, sharding_group)
     return datapipe
 
 
@@ -58,4 +62,10 @@ def apply_random_seed(datapipe: Any, rng: Optional[treadle.Generator] = None) ->
     return datapipe
 
 
-__all__ = ["apply_random_seed", "apply_sharding", "apply_shuffle_settings", "get_all_graph_pipes"]
+# The older name.
+apply_shuffle_seed = apply_random_seed
+
+__all__ = [
+    "apply_random_seed", "apply_sharding", "apply_shuffle_seed", "apply_shuffle_settings",
+    "get_all_graph_pipes",
+]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import io
 import os
 from typing import Any, Callable, Iterable, Iterator, List, Optional, Tuple, Union
 
@@ -55,6 +56,13 @@ def get_file_binaries_from_pathnames(
         if not isinstance(pathname, str):
             raise TypeError(f"open_files: expected paths, got {type(pathname).__name__}")
         yield pathname, StreamWrapper(open(pathname, mode, encoding=encoding), name=pathname)
+
+
+def validate_pathname_binary_tuple(data: Any) -> None:
+    """Raise TypeError for what is no pair of a path and an open file."""
+    fits = isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], str)
+    if not fits or not isinstance(data[1], (io.IOBase, StreamWrapper)):
+        raise TypeError(f"expected a pair of a path and an open file, got {data!r}")
 
 
 def validate_input_col(fn: Callable, input_col: Any) -> None:
@@ -125,4 +133,4 @@ class StreamWrapper:
 
 
 __all__ = ["StreamWrapper", "get_file_binaries_from_pathnames", "get_file_pathnames_from_root",
-           "match_masks", "validate_input_col"]  # fmt: skip
+           "match_masks", "validate_input_col", "validate_pathname_binary_tuple"]  # fmt: skip
