@@ -130,13 +130,21 @@ _LAZY = {
             "get_autocast_cpu_dtype",
             "get_autocast_dtype",
             "get_autocast_gpu_dtype",
+            "get_autocast_ipu_dtype",
+            "get_autocast_xla_dtype",
             "is_autocast_cpu_enabled",
             "is_autocast_enabled",
+            "is_autocast_ipu_enabled",
+            "is_autocast_xla_enabled",
             "set_autocast_cpu_dtype",
             "set_autocast_cpu_enabled",
             "set_autocast_dtype",
             "set_autocast_enabled",
             "set_autocast_gpu_dtype",
+            "set_autocast_ipu_dtype",
+            "set_autocast_ipu_enabled",
+            "set_autocast_xla_dtype",
+            "set_autocast_xla_enabled",
         ),
         "treadle.amp._state",
     ),
@@ -173,7 +181,8 @@ _LAZY = {
         """AVG AcceleratorError AggregationType FatalError PRIVATE_OPS SUM USE_GLOBAL_DEPS
         USE_RTLD_GLOBAL_WITH_LIBTORCH classproperty compiled_with_cxx11_abi get_file_path has_lapack
         has_mkl has_openmp has_spectral init_num_threads is_vulkan_available
-        prepare_multiprocessing_environment""".split(),
+        per_channel_affine per_channel_affine_float_qparams per_channel_symmetric per_tensor_affine
+        per_tensor_symmetric prepare_multiprocessing_environment qscheme""".split(),
         "treadle._facts",
     ),
     **dict.fromkeys(

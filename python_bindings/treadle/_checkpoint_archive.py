@@ -25,26 +25,32 @@ def looks_like_one(head: bytes) -> bool:
 
 
 def write(
-    file: BinaryIO, pickled: bytes, storages: Iterable[Any], byte_order: Optional[bytes] = b"little"
+    file: BinaryIO,
+    pickled: bytes,
+    storages: Iterable[Any],
+    byte_order: Optional[bytes] = b"little",
+    alignment: int = _ALIGNMENT,
 ) -> None:
-    """Write a checkpoint. Equal content gives equal bytes: no dates, no names of files."""
+    """Write a checkpoint whose members start at multiples of `alignment`. Equal content gives equal bytes: no dates, no names of files."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
-        _add(archive, "data.pkl", pickled)
+        _add(archive, "data.pkl", pickled, alignment)
         if byte_order is not None:
-            _add(archive, "byteorder", byte_order)
+            _add(archive, "byteorder", byte_order, alignment)
         for number, storage in enumerate(storages):
-            _add(archive, f"data/{number}", storage)
-        _add(archive, "version", _VERSION)
+            _add(archive, f"data/{number}", storage, alignment)
+        _add(archive, "version", _VERSION, alignment)
 
 
-def _add(archive: zipfile.ZipFile, name: str, content: Union[bytes, memoryview]) -> None:
+def _add(
+    archive: zipfile.ZipFile, name: str, content: Union[bytes, memoryview], alignment: int
+) -> None:
     info = zipfile.ZipInfo(f"{_NAME}/{name}", (1980, 1, 1, 0, 0, 0))
     info.file_size = len(content)
     begin = archive.fp.tell() + _LOCAL_HEADER.size + len(info.filename)
     if len(content) * 1.05 > zipfile.ZIP64_LIMIT:
         begin += 20  # the sizes of such a member are written a second time, with 64 bits
     # A field of the header that readers skip fills the space up to the next multiple.
-    padding = -(begin + 4) % _ALIGNMENT
+    padding = -(begin + 4) % alignment
     info.extra = struct.pack("<2sH", b"FB", padding) + b"Z" * padding
     with archive.open(info, "w") as member:
         member.write(content)
@@ -107,6 +113,10 @@ class Archive:
     def has(self, name: str) -> bool:
         """Whether there is a member of that name."""
         return self._prefix + name in self._members
+
+    def size(self, name: str) -> int:
+        """How many bytes a member has."""
+        return self._member(name).file_size
 
     def _member(self, name: str) -> zipfile.ZipInfo:
         info = self._members.get(self._prefix + name)

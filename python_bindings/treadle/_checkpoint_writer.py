@@ -17,10 +17,18 @@ from typing import Any, Iterator
 import treadle
 from treadle import Tensor, _names
 from treadle._checkpoint_paths import PACKAGE_IN_FILES, path_in_files
-from treadle._checkpoint_storages import location_of
+from treadle._checkpoint_storages import Placement, location_of
 from treadle._rebuild import lazy_bits
 from treadle._storage_types import STORAGE_NAMES, UNTYPED_NAME
 from treadle._untyped_storage import typed_storages
+
+
+def _location(storage: Any) -> str:
+    if Placement.restore is None:
+        return location_of(storage.device)
+    from treadle import _checkpoint_places
+
+    return _checkpoint_places.location_tag(storage)
 
 
 class _Global:
@@ -161,7 +169,7 @@ class CheckpointPickler(pickle._Pickler):
         known = self._references.get(identity)
         if known is None:
             numel = storage.nbytes() // element_size
-            location = sys.intern(location_of(storage.device))  # one text is written once
+            location = sys.intern(_location(storage))  # one text is written once
             known = _StorageReference(str(len(self.storages)), name, location, numel)
             self.storages.append(storage)
             self._references[identity] = known

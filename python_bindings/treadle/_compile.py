@@ -12,12 +12,28 @@ from treadle._dynamo.eval_frame import optimized
 _MODES = ("default", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 
 
+_backend: Union[str, Callable[..., Any]] = "inductor"
+
+
+def get_default_backend() -> Union[str, Callable[..., Any]]:
+    """The backend of `compile` where none is given: the name "inductor" at first."""
+    return _backend
+
+
+def set_default_backend(backend: Union[str, Callable[..., Any], None]) -> None:
+    """Set the backend of `compile` where none is given; None sets that of the beginning.
+    InvalidBackend for a name that is not known."""
+    global _backend
+    check_backend(backend)
+    _backend = "inductor" if backend is None else backend
+
+
 def compile(  # noqa: A001
     model: Optional[Callable[..., Any]] = None,
     *,
     fullgraph: bool = False,
     dynamic: Optional[bool] = None,
-    backend: Union[str, Callable[..., Any]] = "inductor",
+    backend: Union[str, Callable[..., Any], None] = None,
     mode: Optional[str] = None,
     options: Optional[Dict[str, Any]] = None,
     disable: bool = False,
@@ -29,7 +45,7 @@ def compile(  # noqa: A001
     program as an fx.GraphModule and a list of example inputs, at the first call of the result and
     again for inputs of other shapes; it returns a function of such inputs, which is then run. A
     program that one graph cannot hold runs as it is written, or with `fullgraph=True` raises
-    Unsupported. With a name of a compiler nothing is compiled, which the first call in a process
+    Unsupported. None is what `compiler.set_default_backend` set. With a name of a compiler nothing is compiled, which the first call in a process
     warns of.
 
     A module comes back in a wrapper that holds it as `_orig_mod`, and whose state_dict() has keys
@@ -52,7 +68,7 @@ def compile(  # noqa: A001
         raise RuntimeError("compile: expected mode or options, got both")
     if mode is not None and mode not in _MODES:
         raise RuntimeError(f"compile: expected mode to be one of {', '.join(_MODES)}, got {mode}")
-    function = check_backend(backend)
+    function = check_backend(_backend if backend is None else backend)
     if disable:
         return model
     if function is not None:

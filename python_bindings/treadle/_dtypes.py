@@ -76,3 +76,23 @@ class iinfo:
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+
+
+# The beginnings of names of dtypes, and how they are abbreviated.
+_SHORT = {
+    "bcomplex": "bc", "bfloat": "bf", "complex": "c", "float": "f", "int": "i", "uint": "u",
+}  # fmt: skip
+
+
+def _abbreviated(self: _C.dtype) -> str:
+    """The name in a few letters: `f32`, `i64`, `b8` for bool."""
+    name = repr(self).rpartition(".")[2]
+    if name == "bool":
+        return "b8"
+    for long, short in _SHORT.items():
+        if name.startswith(long):
+            return short + name[len(long) :].replace("_", "")
+    return name
+
+
+_C.dtype.abbr = property(_abbreviated)

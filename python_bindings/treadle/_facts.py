@@ -6,6 +6,8 @@ import enum
 import os
 from typing import Any, Callable
 
+from treadle import _names
+
 # What operators are made with.
 has_lapack = True
 has_mkl = False
@@ -25,6 +27,23 @@ class AggregationType(enum.Enum):
 
 
 SUM, AVG = AggregationType.SUM, AggregationType.AVG
+
+
+class qscheme:  # noqa: N801
+    """How integers stand for the numbers of a quantized tensor: only a name for it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"{_names.spoken()}.{self._name}"
+
+
+per_tensor_affine = qscheme("per_tensor_affine")
+per_channel_affine = qscheme("per_channel_affine")
+per_tensor_symmetric = qscheme("per_tensor_symmetric")
+per_channel_symmetric = qscheme("per_channel_symmetric")
+per_channel_affine_float_qparams = qscheme("per_channel_affine_float_qparams")
 
 
 class AcceleratorError(RuntimeError):

@@ -311,7 +311,7 @@ _OTHER_LAYOUTS = (
 
 
 # Questions about devices and layouts that no tensor here has.
-_NEVER = "is_ipu is_maia is_mkldnn is_mtia is_vulkan is_xla"
+_NEVER = "is_ipu is_maia is_mkldnn is_mtia is_sparse_csr is_vulkan is_xla"
 # Methods that are functions of the package, too, which is asked for them when they are called.
 _OF_PACKAGE = "eig is_distributed lstsq smm solve sspaddmm"
 
@@ -340,6 +340,19 @@ def xpu(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
     return self.to("xpu" if device is None else device, non_blocking=non_blocking)
 
 
+def const_data_ptr(self: Tensor) -> int:
+    """Address of the first element, for reading."""
+    return self.data_ptr()
+
+
+def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
+    """What a module keeps for `self`, a parameter or buffer, when `other` is loaded for it: a new
+    tensor. With `assign` it lies in the memory of `other`, otherwise in that of `self`, to which
+    the elements are copied. RuntimeError for the latter where `self` is a leaf that requires grad,
+    outside of no_grad()."""
+    return other.detach() if assign else self.copy_(other).detach()
+
+
 _no_dispatch = "_disabled_torch_dispatch_impl"
 
 
@@ -361,6 +374,7 @@ def install() -> None:
         apply_, map_, map2_, type, set_, pin_memory, is_pinned, share_memory_, is_shared, to_dense,
         dim_order, record_stream, storage, storage_type, __copy__, __reversed__, __rdiv__,
         resize, resize_as, to_sparse, to_sparse_coo, sparse_mask, sparse_dim, dense_dim,
+        const_data_ptr, module_load,
     )  # fmt: skip
     set_.__doc__ = f"{_set.__doc__}\n\n{set_.__doc__}"
     for method in methods:

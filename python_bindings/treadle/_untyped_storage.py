@@ -296,6 +296,10 @@ NUMBER_TYPES = {
     "int": _C.int32,
     "long": _C.int64,
     "short": _C.int16,
+    "float8_e4m3fn": _C.float8_e4m3fn,
+    "float8_e4m3fnuz": _C.float8_e4m3fnuz,
+    "float8_e5m2": _C.float8_e5m2,
+    "float8_e5m2fnuz": _C.float8_e5m2fnuz,
 }
 
 

@@ -19,6 +19,7 @@ the user take part through has_torch_function() and handle_torch_function().
 from __future__ import annotations
 
 import functools
+import inspect
 import types
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
@@ -197,6 +198,23 @@ def get_ignored_functions() -> Set[Callable]:
     return {f for f in ignored if callable(f)}
 
 
+def get_testing_overrides() -> Dict[Callable, Callable]:
+    """For each function that can be overridden one with its parameters that returns -1."""
+    functions = (f for group in get_overridable_functions().values() for f in group)
+    return {function: _returns_minus_one(function) for function in functions}
+
+
+def _returns_minus_one(function: Callable) -> Callable:
+    def stand_in(*args: Any, **kwargs: Any) -> int:
+        return -1
+
+    try:
+        stand_in.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        pass  # it has several: any arguments are taken
+    return stand_in
+
+
 def get_default_nowrap_functions() -> Set[Callable]:
     """Functions whose results Tensor.__torch_function__ does not make tensors of the class."""
     return {Tensor._base.__get__, Tensor.grad.__get__}
@@ -225,6 +243,7 @@ __all__ = [
     "get_default_nowrap_functions",
     "get_ignored_functions",
     "get_overridable_functions",
+    "get_testing_overrides",
     "handle_torch_function",
     "has_torch_function",
     "is_tensor_like",

@@ -50,6 +50,31 @@ def set_rng_state(new_state: Tensor) -> None:
     default_generator.set_state(new_state)
 
 
+def _clone_state(self: Generator) -> Generator:
+    """A new generator of the same device, at the same place of the same stream of numbers."""
+    clone = Generator(device=self.device)
+    clone.set_state(self.get_state())
+    return clone
+
+
+def _get_offset(self: Generator) -> int:
+    """How far the generator has gone in the stream that belongs to its seed."""
+    return int(self.get_state().view(_C.int64)[1])
+
+
+def _set_offset(self: Generator, offset: int) -> None:
+    """Go to a place in the stream that belongs to the seed. RuntimeError for a negative one."""
+    if offset < 0:
+        raise RuntimeError(f"set_offset: expected an offset of 0 or more, got {offset}")
+    state = self.get_state()
+    state.view(_C.int64)[1] = offset
+    self.set_state(state)
+
+
+Generator.clone_state = _clone_state
+Generator.get_offset, Generator.set_offset = _get_offset, _set_offset
+
+
 @contextlib.contextmanager
 def fork_rng(
     devices: Optional[Iterable[Any]] = None,

@@ -9,6 +9,7 @@ that a killed program leaves the old one.
 from __future__ import annotations
 
 import contextlib
+import enum
 import functools
 import io
 import mmap as _mmap
@@ -20,6 +21,7 @@ from typing import Any, BinaryIO, Callable, Iterator, Optional, Union
 
 import treadle
 from treadle import _checkpoint_names as _names
+from treadle import _names as _package_names
 from treadle._atomic_file import replacing
 from treadle._checkpoint_names import (
     add_safe_globals,
@@ -31,19 +33,29 @@ from treadle._checkpoint_reader import CheckpointUnpickler, Reader, from_python_
 from treadle._checkpoint_storages import MapLocation, Placement, ZipStorages
 from treadle._checkpoint_writer import CheckpointPickler
 from treadle._rebuild import tensor_bytes
+from treadle.utils.serialization import config
 
 MAP_LOCATION = MapLocation  # PyTorch's name, for annotations
 
 __all__ = [
+    "LoadEndianness",
+    "SourceChangeWarning",
     "add_safe_globals",
+    "check_module_version_greater_or_equal",
     "clear_safe_globals",
+    "get_crc32_options",
+    "get_default_load_endianness",
     "get_default_mmap_options",
     "get_safe_globals",
     "get_unsafe_globals_in_checkpoint",
     "load",
+    "register_package",
     "safe_globals",
     "save",
+    "set_crc32_options",
+    "set_default_load_endianness",
     "set_default_mmap_options",
+    "skip_data",
 ]
 
 DEFAULT_PROTOCOL = 2
@@ -83,7 +95,8 @@ def save(
         if _use_new_zipfile_serialization:
             contents = (_bytes_of(storage) for storage in pickler.storages)
             order = None if _disable_byteorder_record else b"little"
-            _checkpoint_archive.write(file, pickled.getvalue(), contents, order)
+            alignment = config.save.storage_alignment
+            _checkpoint_archive.write(file, pickled.getvalue(), contents, order, alignment)
         else:
             stored = [(key, numel, _bytes_of(storage)) for key, numel, storage in pickler.stored()]
             _checkpoint_legacy.write(file, pickled.getvalue(), stored, pickle_protocol)
@@ -100,6 +113,8 @@ def save(
 def _bytes_of(storage: Any) -> Any:
     if storage.nbytes() == 0:
         return b""
+    if ZipStorages.skipping:
+        return bytes(storage.nbytes())
     return tensor_bytes(storage._as_tensor(treadle.uint8))
 
 
@@ -131,7 +146,8 @@ def load(
     """
     weights_only = _weights_only(weights_only, pickle_module)
     if isinstance(f, (str, os.PathLike)):
-        shared = bool(mmap) and _mmap_options == MAP_SHARED
+        mmap = config.load.mmap if mmap is None else mmap
+        shared = bool(mmap) and config.load.mmap_flags == MAP_SHARED
         with open(f, "r+b" if shared else "rb") as file:
             return _load(file, map_location, weights_only, bool(mmap), shared, pickle_load_args)
     if not (hasattr(f, "read") and hasattr(f, "seek")):
@@ -275,31 +291,114 @@ def _names_in(pickled: bytes) -> list[tuple[str, str]]:
 
 MAP_PRIVATE = _mmap.MAP_PRIVATE
 MAP_SHARED = _mmap.MAP_SHARED
-_mmap_options = MAP_PRIVATE
 
 
 def get_default_mmap_options() -> int:
     """How `load` with mmap=True maps files: mmap.MAP_PRIVATE, where what the program writes to
     tensors stays in the program, or mmap.MAP_SHARED, where it goes to the file."""
-    return _mmap_options
+    return config.load.mmap_flags or MAP_PRIVATE
 
 
 class set_default_mmap_options:  # noqa: N801  a function that is also a context
     """Set what `get_default_mmap_options` says: for good, or for the length of a `with` block."""
 
     def __init__(self, flags: int) -> None:
-        global _mmap_options
         if flags not in (MAP_PRIVATE, MAP_SHARED):
             raise ValueError(
                 "set_default_mmap_options: expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, got "
                 f"{flags!r}"
             )
-        self.prev = _mmap_options
-        _mmap_options = flags
+        self.prev = get_default_mmap_options()
+        config.load.mmap_flags = flags
 
     def __enter__(self) -> None:
         """Set already."""
 
     def __exit__(self, *exception: Any) -> None:
-        global _mmap_options
-        _mmap_options = self.prev
+        config.load.mmap_flags = self.prev
+
+
+class skip_data:  # noqa: N801  a context
+    """In the block, `save` writes zeros in place of the elements of tensors, to be written into the
+    file later, and `load` leaves the elements of tensors as the memory happens to be.
+    `materialize_fake_tensors` is kept: tensors without elements are saved as such."""
+
+    def __init__(self, materialize_fake_tensors: bool = False) -> None:
+        self.materialize_fake_tensors = materialize_fake_tensors
+
+    def __enter__(self) -> None:
+        self._before, ZipStorages.skipping = ZipStorages.skipping, True
+
+    def __exit__(self, *exception: Any) -> None:
+        ZipStorages.skipping = self._before
+
+
+class LoadEndianness(enum.Enum):
+    """The byte order of a file."""
+
+    NATIVE = 1
+    LITTLE = 2
+    BIG = 3
+
+
+def get_default_load_endianness() -> Optional[LoadEndianness]:
+    """The byte order of files that do not say it; None is that of the machine."""
+    return config.load.endianness
+
+
+def set_default_load_endianness(endianness: Optional[LoadEndianness]) -> None:
+    """Set the byte order of files that do not say it."""
+    if not isinstance(endianness, (LoadEndianness, type(None))):
+        raise TypeError(
+            "set_default_load_endianness: expected a LoadEndianness or None, got "
+            f"{type(endianness).__name__}"
+        )
+    config.load.endianness = endianness
+
+
+def get_crc32_options() -> bool:
+    """What set_crc32_options() was given."""
+    return config.save.compute_crc32
+
+
+def set_crc32_options(compute_crc32: bool) -> None:
+    """Whether files need checksums. Kept: they have them in any case."""
+    config.save.compute_crc32 = compute_crc32
+
+
+class SourceChangeWarning(Warning):
+    """The code of a class is another than when it was saved."""
+
+
+def check_module_version_greater_or_equal(
+    module: Any, req_version_tuple: tuple, error_if_malformed: bool = True
+) -> bool:
+    """Whether the version of a module, `a.b.c`, is at least a tuple of numbers. For a version that
+    cannot be compared RuntimeError, or without `error_if_malformed` a warning and True."""
+    parts = module.__version__.split(".")
+    try:
+        found = tuple(type(want)(part) for want, part in zip(req_version_tuple, parts))
+        return found >= tuple(req_version_tuple)
+    except (TypeError, ValueError) as error:
+        message = (
+            f"check_module_version_greater_or_equal: expected a version of {module.__name__} to "
+            f"compare with {req_version_tuple}, got {module.__version__!r}"
+        )
+        if error_if_malformed:
+            raise RuntimeError(message) from error
+        warnings.warn(message, stacklevel=2)
+        return True
+
+
+_PLACES = (
+    "StorageType default_restore_location location_tag mkdtemp normalize_storage_type "
+    "register_package storage_to_tensor_type validate_cuda_device validate_hpu_device"
+).split()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise _package_names.missing(__name__, name)
+    from treadle import _checkpoint_places
+
+    return getattr(_checkpoint_places, name)

@@ -65,3 +65,43 @@ def get_autocast_gpu_dtype() -> treadle.dtype:
 def set_autocast_gpu_dtype(dtype: treadle.dtype) -> None:
     """set_autocast_dtype("cuda", dtype)"""
     set_autocast_dtype("cuda", dtype)
+
+
+def is_autocast_ipu_enabled() -> bool:
+    """is_autocast_enabled("ipu")"""
+    return is_autocast_enabled("ipu")
+
+
+def set_autocast_ipu_enabled(enabled: bool) -> None:
+    """set_autocast_enabled("ipu", enabled)"""
+    set_autocast_enabled("ipu", enabled)
+
+
+def get_autocast_ipu_dtype() -> treadle.dtype:
+    """get_autocast_dtype("ipu")"""
+    return get_autocast_dtype("ipu")
+
+
+def set_autocast_ipu_dtype(dtype: treadle.dtype) -> None:
+    """set_autocast_dtype("ipu", dtype)"""
+    set_autocast_dtype("ipu", dtype)
+
+
+def is_autocast_xla_enabled() -> bool:
+    """is_autocast_enabled("xla")"""
+    return is_autocast_enabled("xla")
+
+
+def set_autocast_xla_enabled(enabled: bool) -> None:
+    """set_autocast_enabled("xla", enabled)"""
+    set_autocast_enabled("xla", enabled)
+
+
+def get_autocast_xla_dtype() -> treadle.dtype:
+    """get_autocast_dtype("xla")"""
+    return get_autocast_dtype("xla")
+
+
+def set_autocast_xla_dtype(dtype: treadle.dtype) -> None:
+    """set_autocast_dtype("xla", dtype)"""
+    set_autocast_dtype("xla", dtype)

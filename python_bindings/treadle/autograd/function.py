@@ -60,6 +60,9 @@ class FunctionCtx(_C._FunctionContext):
         self.saved_for_forward = tensors
 
 
+BackwardCFunction = FunctionCtx  # PyTorch's name for the class of what forward and backward share
+
+
 def _refuse_both(name: str) -> Callable:
     def backward(*args: Any) -> Any:
         raise RuntimeError(
@@ -141,23 +144,24 @@ def _like(value: Any) -> Any:
     return (tuple(value.shape), value.dtype, value.device) if is_differentiable else None
 
 
-class _FunctionMeta(type):
+class FunctionMeta(type):
     """Says for each class how its forward wants to be called, once."""
 
     def __init__(cls, name: str, bases: tuple, namespace: dict) -> None:
         super().__init__(name, bases, namespace)
         cls._node_name = name + "Backward"
-        cls._separate_setup = bool(bases) and cls.setup_context is not Function.setup_context
-        if bases and cls.vjp is not Function.vjp:
+        derived = FunctionCtx not in bases
+        cls._separate_setup = derived and cls.setup_context is not Function.setup_context
+        if derived and cls.vjp is not Function.vjp:
             both = "backward" in namespace
             cls.backward = staticmethod(_refuse_both(name) if both else cls.vjp)
-        cls._has_jvp = bool(bases) and cls.jvp is not Function.jvp
+        cls._has_jvp = derived and cls.jvp is not Function.jvp
         if cls._has_jvp and ("backward" in namespace or "vjp" in namespace or "jvp" in namespace):
             cls.backward = staticmethod(_or_jvp(cls, cls.backward))
-        cls._has_vmap = bool(bases) and cls.vmap is not Function.vmap
+        cls._has_vmap = derived and cls.vmap is not Function.vmap
 
 
-class Function(metaclass=_FunctionMeta):
+class Function(FunctionCtx, metaclass=FunctionMeta):
     """Base of custom functions: define forward and backward as static methods, call `apply`."""
 
     generate_vmap_rule = False

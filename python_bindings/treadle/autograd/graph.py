@@ -7,10 +7,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 import weakref
-from typing import Any, Callable, Sequence, Tuple, Union
+from typing import Any, Callable, Iterator, Sequence, Tuple, Union
 
 from treadle import _C
 from treadle.autograd._edge import GradientEdge, get_gradient_edge
@@ -23,6 +24,40 @@ def increment_version(tensor: Union[_C.Tensor, Sequence[_C.Tensor]]) -> None:
     """Say that the values of a tensor, or of several, were written behind autograd's back."""
     for t in (tensor,) if isinstance(tensor, _C.Tensor) else tensor:
         _C._increment_version(t)
+
+
+def queue_callback(callback: Callable[[], None]) -> None:
+    """Call `callback` after the backward that runs; RuntimeError when none does."""
+    _C._queue_callback(callback)
+
+
+# ---- switches ----
+#
+# One thread records a graph of a device on one stream, so that no node has a stream of its own.
+
+_switches = {"stale_capture_stream": False, "accumulate_grad_stream": True}
+
+
+def set_override_stale_capture_stream(enabled: bool) -> None:
+    """Whether a node's older stream gives way to the one that is captured. Kept, and changes
+    nothing."""
+    _switches["stale_capture_stream"] = bool(enabled)
+
+
+def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
+    """Whether a gradient that comes from another stream warns. Kept, and changes nothing."""
+    _switches["accumulate_grad_stream"] = bool(enabled)
+
+
+@contextlib.contextmanager
+def region_activation_memory_budget(budget: float) -> Iterator[None]:
+    """In the block, how much of what backward needs a compiler may keep, from 0 to 1. No compiler
+    asks for it. ValueError for another number."""
+    if not 0 <= budget <= 1:
+        raise ValueError(
+            f"region_activation_memory_budget: expected a budget from 0 to 1, got {budget}"
+        )
+    yield
 
 
 # ---- saved tensors ----
@@ -224,7 +259,11 @@ __all__ = [
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
+    "queue_callback",
+    "region_activation_memory_budget",
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
+    "set_override_stale_capture_stream",
+    "set_warn_on_accumulate_grad_stream_mismatch",
 ]

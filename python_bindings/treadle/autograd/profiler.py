@@ -19,11 +19,16 @@ from typing import Any, Callable, Iterable, Optional
 
 from treadle import _C
 from treadle.autograd import _profiler_device, _profiler_trace
-from treadle.autograd.profiler_util import EventList, FunctionEvent, FunctionEventAvg
+from treadle.autograd.profiler_util import (
+    EventList,
+    FunctionEvent,
+    FunctionEventAvg,
+    MemRecordsAcc,
+)
 
 __all__ = [
-    "EventList", "FunctionEvent", "FunctionEventAvg", "emit_itt", "emit_nvtx", "kineto_available",
-    "profile", "record_function",
+    "EventList", "FunctionEvent", "FunctionEventAvg", "KinetoStepTracker", "MemRecordsAcc",
+    "emit_itt", "emit_nvtx", "kineto_available", "profile", "record_function",
 ]  # fmt: skip
 
 _BACKWARD, _RANGE = 1, 2
@@ -291,3 +296,33 @@ class emit_itt(_ForAnotherTool):  # noqa: N801  PyTorch's name
     """Marks operators for Intel's VTune. Raises RuntimeError: there is no ITT here."""
 
     _tool = "ITT"
+
+
+class KinetoStepTracker:
+    """Counts steps of a program that several parts of it count: the number is that of the part
+    that has counted most."""
+
+    _current_step = 0
+    _step_dict: dict[str, int] = {}
+
+    @classmethod
+    def init_step_count(cls, requester: str) -> None:
+        """Let a part count from where the number is."""
+        cls._step_dict[requester] = cls._current_step
+
+    @classmethod
+    def erase_step_count(cls, requester: str) -> bool:
+        """Forget a part; gives whether it was there."""
+        return cls._step_dict.pop(requester, None) is not None
+
+    @classmethod
+    def increment_step(cls, requester: str) -> int:
+        """Count a step of a part; gives the number."""
+        cls._step_dict[requester] = cls._step_dict.get(requester, cls._current_step) + 1
+        cls._current_step = max(cls._current_step, *cls._step_dict.values())
+        return cls._current_step
+
+    @classmethod
+    def current_step(cls) -> int:
+        """The number."""
+        return cls._current_step

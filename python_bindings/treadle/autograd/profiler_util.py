@@ -8,10 +8,11 @@ not. The time of a device is that of what was queued in the event, whenever it w
 
 from __future__ import annotations
 
+import bisect
 import enum
 import math
-from collections.abc import Iterable
-from typing import Any, Optional
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, Optional
 
 from treadle.autograd import _profiler_flops, _profiler_table, _profiler_trace
 
@@ -23,6 +24,39 @@ class DeviceType(enum.Enum):
 
     CPU = 0
     CUDA = 1
+
+
+class Kernel(NamedTuple):
+    """What an event ran on a device, and for how long."""
+
+    name: str
+    device: int
+    duration: float
+
+
+class StringTable(dict):
+    """The texts of names, each kept once: a name that is not there stands for itself."""
+
+    def __missing__(self, key: str) -> str:
+        self[key] = key
+        return key
+
+
+class MemRecordsAcc:
+    """Memory records by their time: `in_interval(start_us, end_us)` gives those between, in order.
+
+    mem_records: pairs of a record, which has `start_ns()`, and anything else.
+    """
+
+    def __init__(self, mem_records: Iterable[Any]) -> None:
+        self._mem_records = sorted(mem_records, key=lambda record: record[0].start_ns())
+        self._start_nses = [record[0].start_ns() for record in self._mem_records]
+
+    def in_interval(self, start_us: float, end_us: float) -> Iterator[Any]:
+        """The records from one time to another, in microseconds."""
+        first = bisect.bisect_left(self._start_nses, start_us * 1000)
+        last = bisect.bisect_right(self._start_nses, end_us * 1000)
+        yield from self._mem_records[first:last]
 
 
 class Interval:
@@ -37,7 +71,7 @@ class Interval:
         return self.end - self.start
 
 
-class _Event:
+class FormattedTimesMixin:
     """What single events and averages have in common. The memory of other devices is not recorded,
     and is zero."""
 
@@ -77,7 +111,7 @@ class _Event:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
 
-class FunctionEvent(_Event):
+class FunctionEvent(FormattedTimesMixin):
     """One call of an operator, one node of a backward pass, or one `record_function` block."""
 
     def __init__(
@@ -164,7 +198,7 @@ class FunctionEvent(_Event):
         )
 
 
-class FunctionEventAvg(_Event):
+class FunctionEventAvg(FormattedTimesMixin):
     """Several events of one kind, added up."""
 
     def __init__(self) -> None:

@@ -59,6 +59,9 @@ class Stream:
     """
 
     _kind: Optional[str] = None  # set in the classes of one kind of device
+    # The number of its device, and its own number there.
+    device_index = 0
+    stream_id = 0
 
     def __init__(self, device: Any = None, priority: int = 0) -> None:
         name, index = _place_of(self._kind, device, "Stream")
@@ -86,6 +89,11 @@ class Stream:
     def device_type(self) -> str:
         """The kind of that device."""
         return self._name
+
+    @property
+    def native_handle(self) -> int:
+        """The number by which the backend knows it."""
+        return self.stream_id
 
     def query(self) -> bool:
         """Whether all work in it is done."""
@@ -153,6 +161,7 @@ class Event:
     """
 
     _kind: Optional[str] = None
+    event_id = 0  # of the backend; 0 before it is recorded
 
     def __init__(
         self,
@@ -167,7 +176,6 @@ class Event:
         self._name, self._index = _place_of(self._kind, device, "Event")
         self.enable_timing, self.blocking = enable_timing, blocking
         self._recorded = False
-        self.event_id = 0
 
     @property
     def device(self) -> _C.device:
@@ -210,6 +218,15 @@ class Event:
         """Wait for the work before the mark."""
         if self._recorded:
             _C._backend_synchronize_event(self._name, self.event_id)
+
+    def ipc_handle(self) -> bytes:
+        """NotImplementedError: a mark cannot go to another process."""
+        raise NotImplementedError("Event.ipc_handle: a mark cannot go to another process")
+
+    @classmethod
+    def from_ipc_handle(cls, device: Any, handle: bytes) -> "Event":
+        """NotImplementedError: a mark cannot come from another process."""
+        raise NotImplementedError("Event.from_ipc_handle: a mark cannot go to another process")
 
     def elapsed_time(self, end_event: "Event") -> float:
         """Milliseconds from this mark to another. ValueError unless both were recorded, with

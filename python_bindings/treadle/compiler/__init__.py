@@ -9,6 +9,8 @@ from typing import Any, Callable, List, TypeVar
 
 from treadle import _names
 from treadle._compile import compile as compile
+from treadle._compile import get_default_backend as get_default_backend
+from treadle._compile import set_default_backend as set_default_backend
 from treadle._dynamo import (  # noqa: F401
     allow_in_graph,
     assume_constant_result,
@@ -43,9 +45,11 @@ def cudagraph_mark_step_begin() -> None:
     """The beginning of a step, for recorded graphs of a device: there are none."""
 
 
-def nested_compile_region(fn: F) -> F:
-    """The function, as it is."""
-    return fn
+def nested_compile_region(
+    fn: Any = None, options: Any = None, max_reuse_entries: int = 8, reuse_hash_fn: Any = None
+) -> Any:
+    """The function, as it is; without one a decorator that gives it back."""
+    return fn if fn is not None else lambda function: function
 
 
 def wrap_numpy(fn: F) -> F:

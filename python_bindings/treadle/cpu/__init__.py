@@ -7,7 +7,11 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Iterator, Optional
+import functools
+import os
+import platform
+import types
+from typing import Any, Dict, Iterator, Mapping, Optional
 
 from treadle import _names
 
@@ -18,6 +22,7 @@ __all__ = [
     "current_device",
     "current_stream",
     "device_count",
+    "get_capabilities",
     "is_available",
     "is_initialized",
     "set_device",
@@ -108,4 +113,47 @@ def StreamContext(stream: Optional[Stream]) -> Iterator[None]:  # noqa: N802
 
 
 stream = StreamContext
+
+# What the system calls features, by their names here where those are others.
+_FLAGS = {
+    "avx512_bf16": "avx512_bf16", "avx512_bitalg": "avx512_bitalg", "avx512_bw": "avx512bw",
+    "avx512_cd": "avx512cd", "avx512_dq": "avx512dq", "avx512_f": "avx512f",
+    "avx512_fp16": "avx512_fp16", "avx512_ifma": "avx512ifma", "avx512_vbmi": "avx512vbmi",
+    "avx512_vbmi2": "avx512_vbmi2", "avx512_vl": "avx512vl", "avx512_vnni": "avx512_vnni",
+    "avx512_vpopcntdq": "avx512_vpopcntdq", "avx_vnni": "avx_vnni", "fma3": "fma", "lzcnt": "abm",
+    "bmi": "bmi1", "sse3": "pni", "sha": "sha_ni",
+}  # fmt: skip
+_SAME_FLAGS = (
+    "aes amx_bf16 amx_fp16 amx_int8 amx_tile avx avx2 bmi2 clflush clflushopt clwb f16c popcnt "
+    "sse sse2 sse4_1 sse4_2 sse4a ssse3"
+).split()
+
+
+@functools.lru_cache(maxsize=None)
+def get_capabilities() -> Mapping[str, Any]:
+    """What the processor can do, as the system says it: `architecture`, `cpu_name`,
+    `num_logical_cores`, and on x86 whether it has each feature, `avx2` and so on."""
+    machine = platform.machine()
+    lines = _lines_of_system()
+    found: Dict[str, Any] = {
+        "architecture": machine,
+        "cpu_name": lines.get("model name", ""),
+        "num_logical_cores": os.cpu_count() or 1,
+    }
+    if machine in ("x86_64", "AMD64"):
+        flags = set(lines.get("flags", "").split())
+        names = {**_FLAGS, **{name: name for name in _SAME_FLAGS}}
+        found.update({name: flag in flags for name, flag in names.items()})
+    return types.MappingProxyType(found)
+
+
+def _lines_of_system() -> Dict[str, str]:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            pairs = (line.partition(":") for line in file.read().split("\n\n")[0].splitlines())
+            return {key.strip(): value.strip() for key, _, value in pairs}
+    except OSError:
+        return {}
+
+
 __getattr__ = _names.attributes_of(__name__)

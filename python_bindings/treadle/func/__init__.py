@@ -19,7 +19,7 @@ from treadle.func._modules import (
 )
 from treadle.func._vmap import vmap
 
-__getattr__ = _names.attributes_of(__name__)
+__getattr__ = _names.attributes_of(__name__, {"rearrange": "_rearrange"})
 
 
 def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
@@ -48,6 +48,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "rearrange",
     "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",

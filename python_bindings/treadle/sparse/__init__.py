@@ -18,6 +18,9 @@ import treadle
 from treadle._C import Tensor
 from treadle.sparse import _dispatch, _math
 from treadle.sparse._layout import sparse_coo as sparse_coo
+from treadle.sparse._make import (
+    check_sparse_tensor_invariants as check_sparse_tensor_invariants,
+)
 from treadle.sparse._make import sparse_coo_tensor as sparse_coo_tensor
 from treadle.sparse._tensor import SparseTensor as SparseTensor
 from treadle.sparse._tensor import empty as _empty

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Optional, Sequence, Tuple
 
 import treadle
@@ -163,3 +164,49 @@ def masked(tensor: Any, mask: Any) -> SparseTensor:
     indices = mask._indices()
     values = _coo.picked(tensor.to_dense(), indices)
     return SparseTensor(indices, values, tuple(mask.shape), mask.is_coalesced())
+
+
+class check_sparse_tensor_invariants:  # noqa: N801  a switch that is also a context and a decorator
+    """Whether sparse tensors are checked as they are made, in a block, in a function, or by
+    enable() and disable(). Kept: they are checked in any case."""
+
+    _enabled = False
+
+    def __init__(self, enable: bool = True) -> None:
+        self.state = enable
+        self.saved_state: Optional[bool] = None
+
+    @classmethod
+    def is_enabled(cls) -> bool:
+        """What was set last."""
+        return check_sparse_tensor_invariants._enabled
+
+    @classmethod
+    def enable(cls) -> None:
+        """Set it."""
+        check_sparse_tensor_invariants._enabled = True
+
+    @classmethod
+    def disable(cls) -> None:
+        """Take it back."""
+        check_sparse_tensor_invariants._enabled = False
+
+    def __enter__(self) -> None:
+        if self.saved_state is not None:
+            raise RuntimeError(
+                "check_sparse_tensor_invariants: expected to be entered once, got a block in it"
+            )
+        self.saved_state = self.is_enabled()
+        check_sparse_tensor_invariants._enabled = self.state
+
+    def __exit__(self, *_: Any) -> None:
+        check_sparse_tensor_invariants._enabled = bool(self.saved_state)
+        self.saved_state = None
+
+    def __call__(self, function: Any) -> Any:
+        @functools.wraps(function)
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            with type(self)(self.state):
+                return function(*args, **kwargs)
+
+        return checked

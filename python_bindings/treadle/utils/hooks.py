@@ -4,6 +4,7 @@ again."""
 from __future__ import annotations
 
 import itertools
+import warnings
 import weakref
 from typing import Any, Callable
 
@@ -14,10 +15,11 @@ class RemovableHandle:
     """What registering a hook returns; `remove()` takes the hook away. Works as a context manager
     too."""
 
-    def __init__(self, hooks: dict, *, extra_dict: Any = ()) -> None:
+    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
         self.id = next(_next_id)
-        extras = extra_dict if isinstance(extra_dict, (tuple, list)) else (extra_dict,)
-        self._holders = tuple(weakref.ref(holder) for holder in (hooks, *extras))
+        given = () if extra_dict is None else extra_dict
+        extras = given if isinstance(given, (tuple, list)) else (given,)
+        self._holders = tuple(weakref.ref(holder) for holder in (hooks_dict, *extras))
 
     def remove(self) -> None:
         """Take the hook away; doing it twice does no harm."""
@@ -51,3 +53,20 @@ def add(
     if prepend:
         hooks.move_to_end(handle.id, last=False)
     return handle
+
+
+def unserializable_hook(f: Callable) -> Callable:
+    """Mark a hook as one that a tensor need not keep when it is saved, so that nothing warns."""
+    f.__torch_unserializable__ = True  # type: ignore[attr-defined]
+    return f
+
+
+def warn_if_has_hooks(tensor: Any) -> None:
+    """Warn of the hooks of a tensor that saving it loses."""
+    for hook in (getattr(tensor, "_backward_hooks", None) or {}).values():
+        if not hasattr(hook, "__torch_unserializable__"):
+            warnings.warn(
+                f"saving a tensor loses its hook {getattr(hook, '__name__', hook)!r}; mark it with "
+                "utils.hooks.unserializable_hook where that is meant",
+                stacklevel=2,
+            )

@@ -32,6 +32,8 @@ _DEFAULT = [
     SDPBackend.CUDNN_ATTENTION,
 ]
 _chosen = list(_DEFAULT)
+# Whether a choice that cannot be met should warn: each can.
+WARN_FOR_UNFUSED_KERNELS = False
 
 
 def _cur_sdpa_kernel_backends(with_priority: bool = False) -> list[SDPBackend]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Tuple
+from typing import Any, Callable, Tuple
 
 from treadle import Tensor, conv_tbc
 from treadle.functional import (
@@ -11,14 +11,38 @@ from treadle.functional import (
     has_torch_function_variadic,
 )
 from treadle.jit.annotations import BroadcastingList1, BroadcastingList2, BroadcastingList3
+from treadle.nn import grad
 from treadle.nn.functional.pooling import (
     adaptive_max_pool1d,
     adaptive_max_pool2d,
     adaptive_max_pool3d,
 )
+from treadle.overrides import handle_torch_function
 
 GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
 GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
+
+
+def boolean_dispatch(
+    arg_name: str,
+    arg_index: int,
+    default: bool,
+    if_true: Callable[..., Any],
+    if_false: Callable[..., Any],
+    module_name: str,
+    func_name: str,
+) -> Callable[..., Any]:
+    """A function that calls one of two, by its argument `arg_name`, the one at `arg_index`, which
+    is `default` where it is not given."""
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        chosen = args[arg_index] if arg_index < len(args) else kwargs.get(arg_name, default)
+        return (if_true if chosen else if_false)(*args, **kwargs)
+
+    function.__doc__ = if_true.__doc__ or if_false.__doc__
+    function.__name__ = func_name or "function"
+    function.__module__ = module_name or __name__
+    return function
 
 
 def assert_int_or_pair(arg: Any, arg_name: str, message: str) -> None:
@@ -59,7 +83,10 @@ __all__ = [
     "adaptive_max_pool2d_with_indices",
     "adaptive_max_pool3d_with_indices",
     "assert_int_or_pair",
+    "boolean_dispatch",
     "conv_tbc",
+    "grad",
+    "handle_torch_function",
     "has_torch_function",
     "has_torch_function_unary",
     "has_torch_function_variadic",

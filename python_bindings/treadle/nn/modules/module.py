@@ -93,7 +93,9 @@ class Module(StateDictMixin):
     `forward`."""
 
     _version = 1
+    dump_patches = False
     call_super_init = False
+    T_destination = T_destination
     # Types, not their names: programs ask for the hints of an object, which says no names.
     __annotations__ = {
         "_version": int,

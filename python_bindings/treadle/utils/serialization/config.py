@@ -1,0 +1,33 @@
+"""What `treadle.save` and `treadle.load` do where a program does not say it.
+
+    treadle.utils.serialization.config.load.mmap = True
+    treadle.utils.serialization.config.save.storage_alignment = 4096
+"""
+
+from __future__ import annotations
+
+import mmap as _mmap
+from typing import Any, Optional
+
+
+class load:  # noqa: N801
+    """Of load: whether files are mapped, and how (an option of the module mmap); the byte order of
+    files that do not say it, None for that of the machine; `calculate_storage_offsets` changes
+    nothing, as the places of storages are read in any case."""
+
+    mmap: bool = False
+    endianness: Optional[Any] = None
+    mmap_flags: Optional[int] = _mmap.MAP_PRIVATE
+    calculate_storage_offsets: bool = False
+
+
+class save:  # noqa: N801
+    """Of save: at multiples of how many bytes storages begin, at least 64. A file has checksums and
+    is written from plain memory, whatever the other two say."""
+
+    compute_crc32: bool = True
+    use_pinned_memory_for_d2h: bool = False
+    storage_alignment: int = 64
+
+
+__all__ = ["load", "save"]
