@@ -161,6 +161,18 @@ class Graph:
         self._len += 1
         return node
 
+    def create_size_node(self, tensor_node: Node, dim: int) -> Node:
+        """A node of the size of a tensor in one dimension."""
+        return self.call_method("size", (tensor_node, dim))
+
+    def create_stride_node(self, tensor_node: Node, dim: int) -> Node:
+        """A node of the stride of a tensor in one dimension."""
+        return self.call_method("stride", (tensor_node, dim))
+
+    def create_storage_offset_node(self, tensor_node: Node) -> Node:
+        """A node of the place of a tensor's first element in its storage."""
+        return self.call_method("storage_offset", (tensor_node,))
+
     def placeholder(
         self, name: str, type_expr: Optional[Any] = None, default_value: Any = NotImplemented
     ) -> Node:

@@ -83,6 +83,14 @@ class Node:
     """One step of a graph. Graph's methods make nodes; they stand in the graph in order."""
 
     _base = Any
+    # Set for each node.
+    graph: Any = None
+    name: str = ""
+    op: str = ""
+    target: Target = ""
+    type: Any = None
+    users: Dict["Node", None] = {}
+    meta: Dict[str, Any] = {}
 
     def __init__(
         self,
@@ -110,8 +118,8 @@ class Node:
         self.op = op
         self.target = target
         self.type = return_type
-        self.users: Dict[Node, None] = {}
-        self.meta: Dict[str, Any] = {}
+        self.users = {}
+        self.meta = {}
         self._input_nodes: Dict[Node, None] = {}
         self._args: Tuple[Argument, ...] = ()
         self._kwargs: Dict[str, Argument] = immutable_dict()

@@ -145,8 +145,22 @@ def type_matches(signature_type: Any, argument_type: Any) -> bool:
     return False
 
 
+def check_for_mutable_operation(
+    target: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any]
+) -> None:
+    """RuntimeError for a call of an operator that writes to its arguments."""
+    schemas = _schemas_of(target)
+    if not schemas or not all(getattr(schema, "is_mutable", False) for schema in schemas):
+        return
+    name = getattr(target, "__name__", str(target))
+    raise RuntimeError(
+        f"trace: expected operators that write to no argument, got a call of {name}"
+    )
+
+
 __all__ = [
     "ArgsKwargsPair",
+    "check_for_mutable_operation",
     "create_type_hint",
     "get_signature_for_torch_op",
     "normalize_function",

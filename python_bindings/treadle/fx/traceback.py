@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import enum
+import functools
 import traceback
-from typing import Any, Dict, Iterator, List
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple
 
 _meta: Dict[str, Any] = {}
 _preserving = False
@@ -58,6 +60,115 @@ def annotate(annotation_dict: Dict[str, Any]) -> Iterator[None]:
         yield
     finally:
         _meta = before
+
+
+def annotate_fn(annotation_dict: Dict[str, Any]) -> Callable[[Callable], Callable]:
+    """A decorator: annotate() around each call of a function."""
+
+    def decorate(function: Callable) -> Callable:
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with annotate(annotation_dict):
+                return function(*args, **kwargs)
+
+        return wrapped
+
+    return decorate
+
+
+class NodeSourceAction(enum.Enum):
+    """How a node came of another."""
+
+    CREATE = "create"
+    REPLACE = "replace"
+
+
+class NodeSource:
+    """The node that another was made of, by which pass and how; `from_node` has the sources of that
+    one. Passes put it into `meta["from_node"]`."""
+
+    class NodeInfo(NamedTuple):
+        """What is kept of a node."""
+
+        name: str
+        target: str
+        graph_id: int
+
+    def __init__(self, node: Any, pass_name: str = "", action: Any = None) -> None:
+        given = [] if action is None else action
+        self.pass_name = pass_name
+        self.action: List[NodeSourceAction] = given if isinstance(given, list) else [given]
+        self.node_info = None
+        self.from_node: List[NodeSource] = []
+        if node is not None:
+            self.node_info = self.NodeInfo(node.name, str(node.target), id(node.graph))
+            self.from_node = copy.deepcopy(node.meta.get("from_node", []))
+
+    @property
+    def name(self) -> str:
+        """The name of the node."""
+        return self.node_info.name if self.node_info else ""
+
+    @property
+    def target(self) -> str:
+        """What it calls, as text."""
+        return self.node_info.target if self.node_info else ""
+
+    @property
+    def graph_id(self) -> int:
+        """The number of its graph; -1 where there is no node."""
+        return self.node_info.graph_id if self.node_info else -1
+
+    def _get_action_string(self) -> str:
+        return "+".join(a.name.lower() for a in self.action)
+
+    def print_readable(self, indent: int = 0) -> str:
+        """The source and its own sources as lines of text."""
+        own = (
+            f"(name={self.name}, pass_name={self.pass_name}, action={self._get_action_string()}, "
+            f"graph_id={self.graph_id})\n"
+        )
+        rest = (source.print_readable(indent + 1) for source in self.from_node)
+        return " " * indent * 4 + own + "".join(rest)
+
+    def __repr__(self) -> str:
+        return self.print_readable()
+
+    def to_dict(self) -> Dict[str, Any]:
+        """All of it as a dictionary."""
+        return {
+            "name": self.name,
+            "target": self.target,
+            "graph_id": self.graph_id,
+            "pass_name": self.pass_name,
+            "action": self._get_action_string(),
+            "from_node": [source.to_dict() for source in self.from_node],
+        }
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, NodeSource) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.node_info, self.pass_name, self._get_action_string()))
+
+
+_replayed: Any = None
+
+
+@contextlib.contextmanager
+def set_current_replay_node(node: Any) -> Iterator[None]:
+    """A block in which a node is being made anew."""
+    global _replayed
+    before, _replayed = _replayed, node
+    try:
+        yield
+    finally:
+        _replayed = before
+
+
+def get_current_replay_node() -> Any:
+    """The node that is being made anew; None outside of such a block."""
+    return _replayed
 
 
 def set_stack_trace(stack: List[str]) -> None:

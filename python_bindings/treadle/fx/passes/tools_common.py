@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import heapq
 from typing import List, Mapping, Set, Tuple, Union
 
 import treadle
@@ -60,4 +61,43 @@ def is_node_output_tensor(node: Node) -> bool:
     return kind is not None and issubclass(kind, treadle.Tensor)
 
 
-__all__ = ["get_node_target", "is_node_output_tensor", "legalize_graph"]
+def stable_topological_sort(gm: GraphModule) -> GraphModule:
+    """Put the nodes of a graph in an order in which each is behind those it uses, and the others as
+    near to the order they had as that allows. RuntimeError if there is none."""
+    place = {node: i for i, node in enumerate(gm.graph.nodes)}
+    waiting = {node: len(node.all_input_nodes) for node in place}
+    ready = [i for node, i in place.items() if waiting[node] == 0]
+    nodes, order = list(place), []
+    while ready:
+        node = nodes[heapq.heappop(ready)]
+        order.append(node)
+        for user in node.users:
+            waiting[user] -= 1
+            if waiting[user] == 0:
+                heapq.heappush(ready, place[user])
+    if len(order) < len(nodes):
+        raise RuntimeError("stable_topological_sort: expected a graph without cycles")
+    for node in order:
+        gm.graph._root.prepend(node)
+    gm.recompile()
+    return gm
+
+
+def get_acc_ops_name(k: Union[str, type]) -> str:
+    """The name of what a node calls, with its module; of a function of a package of operators for a
+    device, `acc_ops`, that alone."""
+    if isinstance(k, str):
+        return k
+    if k.__module__ and "acc_ops" in k.__module__:
+        return f"acc_ops.{k.__name__}"
+    module = k.__module__.replace("_ops", "ops") if k.__module__ else ""
+    return f"{module}.{k.__name__}"
+
+
+__all__ = [
+    "get_acc_ops_name",
+    "get_node_target",
+    "is_node_output_tensor",
+    "legalize_graph",
+    "stable_topological_sort",
+]

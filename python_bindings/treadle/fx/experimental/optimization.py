@@ -1,0 +1,138 @@
+"""Modules made quicker for inference by changing their graphs."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Dict, Iterable, List, Type
+
+from treadle import fx, nn
+from treadle.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
+
+
+def _parent_name(target: str) -> tuple:
+    path, _, name = target.rpartition(".")
+    return path, name
+
+
+def matches_module_pattern(
+    pattern: Iterable[Type], node: fx.Node, modules: Dict[str, Any]
+) -> bool:
+    """Whether a node calls a module of the last class of a pattern on what one of the class before
+    returned, and so on. `modules` has the modules by their paths."""
+    kinds = list(pattern)
+    nodes = [node]
+    while len(nodes) < len(kinds):
+        before = nodes[0].args[0] if nodes[0].args else None
+        if not isinstance(before, fx.Node):
+            return False
+        nodes.insert(0, before)
+    return all(
+        n.op == "call_module" and type(modules.get(n.target)) is kind
+        for n, kind in zip(nodes, kinds)
+    )
+
+
+def replace_node_module(
+    node: fx.Node, modules: Dict[str, Any], new_module: nn.Module
+) -> None:
+    """Put a module in the place of the one that a node calls."""
+    path, name = _parent_name(node.target)
+    modules[node.target] = new_module
+    setattr(modules[path], name, new_module)
+
+
+_PAIRS = (
+    (nn.Conv1d, nn.BatchNorm1d, fuse_conv_bn_eval),
+    (nn.Conv2d, nn.BatchNorm2d, fuse_conv_bn_eval),
+    (nn.Conv3d, nn.BatchNorm3d, fuse_conv_bn_eval),
+    (nn.Linear, nn.BatchNorm1d, fuse_linear_bn_eval),
+)
+
+
+def fuse(model: nn.Module, inplace: bool = False, no_trace: bool = False) -> nn.Module:
+    """A module, in eval mode, whose batch normalisations behind convolutions and linear layers are
+    in the weights of those. With `inplace` the layers of `model` are changed, else those of a copy;
+    with `no_trace` `model` has a graph already."""
+    if not inplace:
+        model = copy.deepcopy(model)
+    traced: Any = model if no_trace and isinstance(model, fx.GraphModule) else fx.symbolic_trace(
+        model
+    )
+    modules = dict(traced.named_modules())
+    for first, second, fused_of in _PAIRS:
+        for node in list(traced.graph.nodes):
+            if not matches_module_pattern((first, second), node, modules):
+                continue
+            before = node.args[0]
+            layer, norm = modules[before.target], modules[node.target]
+            if len(before.users) > 1 or not norm.track_running_stats or norm.training:
+                continue
+            replace_node_module(before, modules, fused_of(layer, norm))
+            node.replace_all_uses_with(before)
+            traced.graph.erase_node(node)
+    return fx.GraphModule(traced, traced.graph)
+
+
+def remove_dropout(model: nn.Module) -> nn.Module:
+    """A module without the layers of dropout."""
+    traced = fx.symbolic_trace(model)
+
+    class _WithoutDropout(fx.Transformer):
+        def call_module(self, target: Any, args: Any, kwargs: Any) -> Any:
+            if isinstance(self.submodules[target], nn.Dropout):
+                return args[0]
+            return super().call_module(target, args, kwargs)
+
+    return _WithoutDropout(traced).transform()
+
+
+def extract_subgraph(
+    orig_module: nn.Module, nodes: List[fx.Node], inputs: List[fx.Node], outputs: List[fx.Node]
+) -> fx.GraphModule:
+    """A module that computes `outputs` of `inputs` by some nodes of a graph."""
+    made = fx.Graph()
+    values = {node: made.placeholder(node.name) for node in inputs}
+    for node in nodes:
+        values[node] = made.node_copy(node, values.__getitem__)
+    made.output([values[node] for node in outputs])
+    made.lint()
+    return fx.GraphModule(orig_module, made)
+
+
+class UnionFind:
+    """Groups of the numbers from 0 to n - 1, each first alone."""
+
+    def __init__(self, n: int) -> None:
+        self.parent = list(range(n))
+        self.size = [1] * n
+
+    def make_set(self, v: int) -> None:
+        """Make a number a group of its own."""
+        self.parent[v], self.size[v] = v, 1
+
+    def find(self, v: int) -> int:
+        """The number that stands for the group of another."""
+        while self.parent[v] != v:
+            self.parent[v] = self.parent[self.parent[v]]
+            v = self.parent[v]
+        return v
+
+    def join(self, a: int, b: int) -> int:
+        """Make one group of those of two numbers, and give what stands for it."""
+        a, b = self.find(a), self.find(b)
+        if a != b:
+            if self.size[a] < self.size[b]:
+                a, b = b, a
+            self.parent[b] = a
+            self.size[a] += self.size[b]
+        return a
+
+
+__all__ = [
+    "UnionFind",
+    "extract_subgraph",
+    "fuse",
+    "matches_module_pattern",
+    "remove_dropout",
+    "replace_node_module",
+]
