@@ -29,7 +29,9 @@ _CLASSES = {
             "SyncBatchNorm"
         ),
         "nn.modules.channelshuffle": "ChannelShuffle",
-        "nn.modules.container": "ModuleDict ModuleList ParameterDict ParameterList Sequential",
+        "nn.modules.container": (
+            "Container ModuleDict ModuleList ParameterDict ParameterList Sequential"
+        ),
         "nn.modules.conv": (
             "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d LazyConv1d "
             "LazyConv2d LazyConv3d LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d"

@@ -37,6 +37,10 @@ def compile(  # noqa: A001
     mode: Optional[str] = None,
     options: Optional[Dict[str, Any]] = None,
     disable: bool = False,
+    name: Optional[str] = None,
+    recompile_limit: Optional[int] = None,
+    isolate_recompiles: bool = False,
+    dynamic_shapes: Any = None,
 ) -> Any:
     """A module or function that computes what the given one does; also `@compile` and
     `@compile(...)`.
@@ -49,7 +53,8 @@ def compile(  # noqa: A001
     warns of.
 
     A module comes back in a wrapper that holds it as `_orig_mod`, and whose state_dict() has keys
-    that begin so. RuntimeError for a mode or a backend that is not known.
+    that begin so. `dynamic` and what follows `disable` are kept for programs, and change nothing.
+    RuntimeError for a mode or a backend that is not known.
     """
     if model is None:
         return lambda function: compile(
@@ -60,6 +65,10 @@ def compile(  # noqa: A001
             mode=mode,
             options=options,
             disable=disable,
+            name=name,
+            recompile_limit=recompile_limit,
+            isolate_recompiles=isolate_recompiles,
+            dynamic_shapes=dynamic_shapes,
         )
     if not callable(model):
         kind = type(model).__name__

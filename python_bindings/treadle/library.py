@@ -113,7 +113,7 @@ def define(
 
 def impl(
     qualname: Any,
-    types: Union[str, Sequence[str]] = "",
+    types: Union[str, Sequence[str]],
     func: Any = None,
     *,
     lib: Optional[Library] = None,

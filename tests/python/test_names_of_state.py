@@ -277,7 +277,6 @@ def test_one_of_two_functions_by_an_argument():
     assert chosen(1) == 1 and chosen(1, True) == (1, 1) and chosen(1, flag=True) == (1, 1)
     assert (chosen.__name__, chosen.__module__) == ("chosen", "here")
     assert nn.functional.grad is nn.grad
-    assert nn.modules.container.Container is nn.Container
 
 
 def test_hooks_that_are_lost():

@@ -6,6 +6,7 @@ g = treadle.autograd.grad(loss, weights)     # a tuple, weights.grad untouched
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import Any, Optional, Sequence, Tuple, Union
 
 from treadle import _C, _names
@@ -41,12 +42,21 @@ def backward(
     grad_tensors: Optional[TensorOrTensors] = None,
     retain_graph: Optional[bool] = None,
     create_graph: bool = False,
+    grad_variables: Optional[TensorOrTensors] = None,
     inputs: Optional[TensorOrTensors] = None,
 ) -> None:
     """Add the gradients of `tensors` to `grad` of the leaves (or `inputs`) they were computed from.
 
-    Edges of the graph may stand for tensors; as inputs, those of leaves.
+    Edges of the graph may stand for tensors; as inputs, those of leaves. `grad_variables` is the
+    older name of `grad_tensors`, with a warning; RuntimeError for both.
     """
+    if grad_variables is not None:
+        warnings.warn(
+            "backward: grad_variables is deprecated; use grad_tensors", FutureWarning, stacklevel=2
+        )
+        if grad_tensors is not None:
+            raise RuntimeError("backward: expected one of grad_tensors and grad_variables, got both")
+        grad_tensors = grad_variables
     roots = _as_tuple(tensors)
     wanted = _as_tuple(inputs)
     if inputs is not None and not wanted:

@@ -147,16 +147,16 @@ def _like(value: Any) -> Any:
 class FunctionMeta(type):
     """Says for each class how its forward wants to be called, once."""
 
-    def __init__(cls, name: str, bases: tuple, namespace: dict) -> None:
-        super().__init__(name, bases, namespace)
+    def __init__(cls, name: str, bases: tuple, attrs: dict) -> None:
+        super().__init__(name, bases, attrs)
         cls._node_name = name + "Backward"
         derived = FunctionCtx not in bases
         cls._separate_setup = derived and cls.setup_context is not Function.setup_context
         if derived and cls.vjp is not Function.vjp:
-            both = "backward" in namespace
+            both = "backward" in attrs
             cls.backward = staticmethod(_refuse_both(name) if both else cls.vjp)
         cls._has_jvp = derived and cls.jvp is not Function.jvp
-        if cls._has_jvp and ("backward" in namespace or "vjp" in namespace or "jvp" in namespace):
+        if cls._has_jvp and ("backward" in attrs or "vjp" in attrs or "jvp" in attrs):
             cls.backward = staticmethod(_or_jvp(cls, cls.backward))
         cls._has_vmap = derived and cls.vmap is not Function.vmap
 
@@ -230,13 +230,13 @@ class InplaceFunction(Function):
         self.inplace = inplace
 
 
-def once_differentiable(backward: Callable) -> Callable:
+def once_differentiable(fn: Callable) -> Callable:
     """For a backward that is not differentiable itself: going through it twice is an error."""
 
-    @functools.wraps(backward)
+    @functools.wraps(fn)
     def wrapper(ctx: Any, *grads: Any) -> Any:
         with no_grad():
-            outputs = backward(ctx, *grads)
+            outputs = fn(ctx, *grads)
         recorded = _C.is_grad_enabled() and any(
             isinstance(g, _C.Tensor) and g.requires_grad for g in grads
         )
@@ -244,7 +244,7 @@ def once_differentiable(backward: Callable) -> Callable:
             return outputs
         results = outputs if isinstance(outputs, tuple) else (outputs,)
         results = tuple(
-            _C._undifferentiable(r, backward.__qualname__) if isinstance(r, _C.Tensor) else r
+            _C._undifferentiable(r, fn.__qualname__) if isinstance(r, _C.Tensor) else r
             for r in results
         )
         return results if isinstance(outputs, tuple) else results[0]

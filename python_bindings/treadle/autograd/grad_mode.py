@@ -71,11 +71,11 @@ class _GradMode(_Mode):
 
     _enabled: bool
 
-    def __new__(cls, function: Optional[Callable] = None) -> Any:
+    def __new__(cls, orig_func: Optional[Callable] = None) -> Any:
         mode = object.__new__(cls)
-        if function is None:
+        if orig_func is None:
             return mode
-        return mode(function)  # @no_grad without parentheses
+        return mode(orig_func)  # @no_grad without parentheses
 
     def __enter__(self) -> None:
         self._previous = _C._set_grad_enabled(self._enabled)

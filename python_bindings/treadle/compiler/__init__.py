@@ -91,7 +91,7 @@ def load_cache_artifacts(serialized_artifacts: bytes) -> None:
 
 
 def _all_kept(name: str) -> Callable[[List[Any]], List[bool]]:
-    def function(guard_entries: List[Any]) -> List[bool]:
+    def function(guard_entries: List[Any], keep_parameters: bool = False) -> List[bool]:
         return [True] * len(guard_entries)
 
     function.__name__ = function.__qualname__ = name

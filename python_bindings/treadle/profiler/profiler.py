@@ -87,10 +87,13 @@ def schedule(
 
 
 def tensorboard_trace_handler(
-    dir_name: str, worker_name: Optional[str] = None, use_gzip: bool = False
+    dir_name: str,
+    worker_name: Optional[str] = None,
+    use_gzip: bool = False,
+    use_python_export: bool = False,
 ) -> Callable[["profile"], None]:
     """For `on_trace_ready`: writes each trace to a file of its own in `dir_name`, where
-    TensorBoard's profiler plugin finds it."""
+    TensorBoard's profiler plugin finds it. Traces are always written by Python."""
 
     def write(prof: "profile") -> None:
         os.makedirs(dir_name, exist_ok=True)

@@ -19,6 +19,7 @@ def sparse_coo_tensor(
     size: Optional[Sequence[int]] = None,
     *,
     dtype: Optional[_C.dtype] = None,
+    layout: Any = None,
     device: Any = None,
     pin_memory: bool = False,
     requires_grad: bool = False,
@@ -35,6 +36,8 @@ def sparse_coo_tensor(
     checked whatever `check_invariants` says.
     """
     name = "sparse_coo_tensor"
+    if layout not in (None, sparse_coo):
+        raise RuntimeError(f"{name}: expected the layout {sparse_coo}, got {layout}")
     if pin_memory:
         raise NotImplementedError(f"{name}: expected pin_memory=False, got True")
     if values is None:

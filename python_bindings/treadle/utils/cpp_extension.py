@@ -41,6 +41,7 @@ __all__ = [
     "CUDA_HOME",
     "CompilerError",
     "CppExtension",
+    "get_cxx_compiler",
     "get_default_build_root",
     "include_paths",
     "library_paths",
@@ -55,16 +56,27 @@ CUDA_HOME: Optional[str] = None
 _NO_CUDA = "expected extensions in C++, got one for CUDA; this Treadle is built without CUDA"
 
 
-def include_paths(device_type: str = "cpu") -> list[str]:
-    """The folders that a compiler must search for headers, Treadle's and Python's."""
+def include_paths(device_type: str = "cpu", torch_include_dirs: bool = True) -> list[str]:
+    """The folders that a compiler must search for headers, Treadle's and Python's; none without
+    `torch_include_dirs`."""
     _only_cpu("include_paths", device_type)
-    return _compiler.include_paths()
+    return _compiler.include_paths() if torch_include_dirs else []
 
 
-def library_paths(device_type: str = "cpu") -> list[str]:
-    """The folders of the libraries that an extension is linked with."""
+def library_paths(
+    device_type: str = "cpu",
+    torch_include_dirs: bool = True,
+    cross_target_platform: Optional[str] = None,
+) -> list[str]:
+    """The folders of the libraries that an extension is linked with; none without
+    `torch_include_dirs`. ValueError for another platform than this one."""
     _only_cpu("library_paths", device_type)
-    return _compiler.library_paths()
+    if cross_target_platform is not None:
+        raise ValueError(
+            "library_paths: expected cross_target_platform=None, got "
+            f"{cross_target_platform!r}: extensions are built for this machine"
+        )
+    return _compiler.library_paths() if torch_include_dirs else []
 
 
 def _only_cpu(who: str, device_type: str) -> None:
@@ -80,6 +92,11 @@ def requirement() -> str:
     Its C++ code fits no other release, so pip must not put another one beside it.
     """
     return f"treadle=={operator_library.stamp().version}"
+
+
+def get_cxx_compiler() -> str:
+    """The command of the C++ compiler. CompilerError where there is none."""
+    return _compiler.compiler()[0]
 
 
 def get_default_build_root() -> str:

@@ -40,10 +40,12 @@ def split_module(
     keep_original_input_name: bool = True,
     *,
     partition_affix: Optional[str] = None,
+    tuple_return: bool = False,
 ) -> GraphModule:
     """A module whose submodules `submod_0` and so on have the nodes for which `split_callback` says
     0 and so on. Parameters move with the nodes that read them; `qualname_map` is filled with their
-    paths in `root_m` by their paths here. RuntimeError if two parts need each other."""
+    paths in `root_m` by their paths here. A part with one result returns it, or with `tuple_return`
+    a tuple. RuntimeError if two parts need each other."""
     parts: Dict[str, Partition] = {}
     part_of: Dict[Node, Partition] = {}
     for node in m.graph.nodes:
@@ -72,13 +74,14 @@ def split_module(
     for part in order:
         affix = f"_{partition_affix}" if partition_affix else ""
         part.submod_name = f"submod{affix}_{part.name}"
-        modules[part.submod_name] = _module_of(part, m, root_m, readers, qualname_map,
-                                               keep_original_node_name)
+        modules[part.submod_name] = _module_of(
+            part, m, root_m, readers, qualname_map, keep_original_node_name, tuple_return
+        )
         call = made.create_node(
             "call_module", part.submod_name, tuple(values[n] for n in part.inputs)
         )
         results = list(part.outputs)
-        if len(results) == 1:
+        if len(results) == 1 and not tuple_return:
             values[results[0]] = call
         else:
             for index, node in enumerate(results):
@@ -153,6 +156,7 @@ def _module_of(
     readers: Dict[str, Dict[Node, Any]],
     qualname_map: Optional[Dict[str, str]],
     keep_names: bool,
+    tuple_return: bool,
 ) -> GraphModule:
     holder = nn.Module()
     for node in part.inputs:
@@ -168,7 +172,7 @@ def _module_of(
             _take(node.target, holder, root_m, part, qualname_map)
         part.environment[node] = part.graph.node_copy(node, lambda n: part.environment[n])
     results = tuple(part.environment[n] for n in part.outputs)
-    part.graph.output(results[0] if len(results) == 1 else results)
+    part.graph.output(results[0] if len(results) == 1 and not tuple_return else results)
     return GraphModule(holder, part.graph, type(m).__name__)
 
 

@@ -7,8 +7,6 @@ from collections import OrderedDict
 from itertools import chain
 from typing import Any, Iterable, Iterator, Mapping, Optional, Union
 
-from treadle import _names
-
 from .module import Module, _indent
 
 
@@ -270,11 +268,3 @@ class ModuleDict(Module):
                     f"ModuleDict.update: expected pairs of key and module, got {pair!r}"
                 )
             self[pair[0]] = pair[1]
-
-
-def __getattr__(name: str) -> Any:
-    if name != "Container":
-        raise _names.missing(__name__, name)
-    from .older import Container
-
-    return Container

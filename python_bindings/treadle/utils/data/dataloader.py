@@ -226,6 +226,10 @@ _worker_init_fn_t = Callable[[int], None]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "get_worker_info":
+        from .worker_info import get_worker_info
+
+        return get_worker_info
     if name != "_MultiProcessingDataLoaderIter":
         raise _names.missing(__name__, name)
     from .worker_pool import _MultiProcessingDataLoaderIter

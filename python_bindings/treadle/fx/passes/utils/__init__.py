@@ -2,4 +2,6 @@
 
 from treadle import _names
 
-__getattr__ = _names.attributes_of(__name__)
+__getattr__ = _names.attributes_of(
+    __name__, dict.fromkeys(("HolderModule", "compare_graphs", "lift_subgraph_as_module"), "common")
+)

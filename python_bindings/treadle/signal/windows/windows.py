@@ -47,7 +47,7 @@ def _window(own: Callable[..., _Values]) -> Callable[..., Tensor]:
         if M < 0:
             raise ValueError(f"{name}: expected M >= 0, got M = {M}")
         if layout is not None and layout != _C.strided:
-            raise ValueError(f"{name}: expected layout = {treadle.strided}, got layout = {layout}")
+            raise ValueError(f"{name}: expected layout = {_C.strided}, got layout = {layout}")
         if dtype not in (_C.float32, _C.float64):
             raise ValueError(f"{name}: expected dtype float32 or float64, got {dtype}")
         if M <= 1:
