@@ -8,11 +8,14 @@ import platform
 import re
 import subprocess
 import sys
-from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import treadle
 
 # Packages whose versions matter to a program that uses this one.
+COMMON_PATTERNS = "torch numpy treadle triton optree".split()
+NVIDIA_PATTERNS = "cuda-cudart cuda-cupti cublas cudnn cufft curand cusolver cusparse nccl".split()
+CONDA_PATTERNS = [*COMMON_PATTERNS, *NVIDIA_PATTERNS, "cudatoolkit", "mkl", "magma"]
 PIP_PATTERNS = "torch numpy mypy flake8 treadle triton optree onnx nccl nvidia cuda".split()
 
 
@@ -55,6 +58,83 @@ def run_and_parse_first_match(run_lambda: Any, command: Any, regex: str) -> Opti
     """The first group of a pattern in what a program says."""
     found = re.search(regex, run_and_read_all(run_lambda, command) or "")
     return None if found is None else found.group(1)
+
+
+def run_and_return_first_line(run_lambda: Any, command: Any) -> Optional[str]:
+    """The first line of what a program says; None where it fails."""
+    said = run_and_read_all(run_lambda, command)
+    return None if said is None else said.split("\n")[0]
+
+
+def get_conda_packages(run_lambda: Any, patterns: Optional[List[str]] = None) -> Optional[str]:
+    """The packages of conda whose names have one of the patterns, a line each; None without it."""
+    wanted = CONDA_PATTERNS if patterns is None else patterns
+    said = run_and_read_all(run_lambda, [os.environ.get("CONDA_EXE", "conda"), "list"])
+    if said is None:
+        return None
+    lines = (line for line in said.splitlines() if not line.startswith("#"))
+    return "\n".join(line for line in lines if any(name in line for name in wanted))
+
+
+def get_linux_pkg_version(run_lambda: Any, pkg_name: str) -> str:
+    """The version of a package of Debian's or Ubuntu's; "N/A" where it is not installed."""
+    query = ["dpkg-query", "--show", "--showformat=${Version}", pkg_name]
+    return run_and_read_all(run_lambda, query) or "N/A"
+
+
+def get_lsb_version(run_lambda: Any) -> Optional[str]:
+    """What lsb_release calls the system."""
+    return run_and_parse_first_match(run_lambda, "lsb_release -a", r"Description:\t(.*)")
+
+
+def check_release_file(run_lambda: Any) -> Optional[str]:
+    """What /etc/os-release calls the system."""
+    path = ["cat", "/etc/os-release"]
+    return run_and_parse_first_match(run_lambda, path, r'PRETTY_NAME="(.*)"')
+
+
+def get_mac_version(run_lambda: Any) -> Optional[str]:
+    """The version of macOS."""
+    return run_and_parse_first_match(run_lambda, "sw_vers -productVersion", r"(.*)")
+
+
+def get_nvidia_smi() -> str:
+    """The command that asks the driver of NVIDIA's devices."""
+    return "nvidia-smi"
+
+
+def get_nvidia_driver_version(run_lambda: Any) -> Optional[str]:
+    """The version of that driver; None without it."""
+    return run_and_parse_first_match(run_lambda, get_nvidia_smi(), r"Driver Version: (.*?) ")
+
+
+def get_gpu_info(run_lambda: Any) -> Optional[str]:
+    """The names of NVIDIA's devices, a line each; None without them."""
+    said = run_and_read_all(run_lambda, [get_nvidia_smi(), "-L"])
+    return None if said is None else re.sub(r" \(UUID: .+?\)", "", said)
+
+
+def get_running_cuda_version(run_lambda: Any) -> Optional[str]:
+    """The version of the compiler for CUDA; None without it."""
+    return run_and_parse_first_match(run_lambda, "nvcc --version", r"release .+ V(.*)")
+
+
+def get_cuda_module_loading_config() -> str:
+    """When code is brought to CUDA devices, as the environment says; "N/A" without a device."""
+    if not treadle.cuda.is_available():
+        return "N/A"
+    return os.environ.get("CUDA_MODULE_LOADING", "LAZY")
+
+
+def get_cachingallocator_config() -> Dict[str, str]:
+    """The variables of the environment that set how memory of devices is kept."""
+    names = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
+def is_xnnpack_available() -> bool:
+    """Whether XNNPACK is called: it is not."""
+    return False
 
 
 def get_gcc_version(run_lambda: Any) -> Optional[str]:
