@@ -31,7 +31,8 @@ def write(
     byte_order: Optional[bytes] = b"little",
     alignment: int = _ALIGNMENT,
 ) -> None:
-    """Write a checkpoint whose members start at multiples of `alignment`. Equal content gives equal bytes: no dates, no names of files."""
+    """Write a checkpoint whose members start at multiples of `alignment`. Equal content gives equal
+    bytes: no dates, no names of files."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         _add(archive, "data.pkl", pickled, alignment)
         if byte_order is not None:

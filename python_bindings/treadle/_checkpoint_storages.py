@@ -123,7 +123,8 @@ class ZipStorages:
 
     def _read(self, dtype: treadle.dtype, key: str) -> Tensor:
         if self.skipping:
-            return treadle.empty((self._archive.size(f"data/{key}") // dtype.itemsize,), dtype=dtype)
+            numel = self._archive.size(f"data/{key}") // dtype.itemsize
+            return treadle.empty((numel,), dtype=dtype)
         content = self._archive.view(f"data/{key}")
         whole = len(content) // dtype.itemsize * dtype.itemsize
         storage = base_from_buffer(content[:whole] if whole < len(content) else content, dtype)
@@ -132,7 +133,8 @@ class ZipStorages:
 
 def _order_without_name() -> bytes:
     given = config.load.endianness
-    return (sys.byteorder if given is None or given.name == "NATIVE" else given.name.lower()).encode()
+    is_native = given is None or given.name == "NATIVE"
+    return (sys.byteorder if is_native else given.name.lower()).encode()
 
 
 def _with_swapped_bytes(storage: Tensor) -> Tensor:

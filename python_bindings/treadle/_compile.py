@@ -49,8 +49,8 @@ def compile(  # noqa: A001
     program as an fx.GraphModule and a list of example inputs, at the first call of the result and
     again for inputs of other shapes; it returns a function of such inputs, which is then run. A
     program that one graph cannot hold runs as it is written, or with `fullgraph=True` raises
-    Unsupported. None is what `compiler.set_default_backend` set. With a name of a compiler nothing is compiled, which the first call in a process
-    warns of.
+    Unsupported. None is what `compiler.set_default_backend` set. With a name of a compiler nothing
+    is compiled, which the first call in a process warns of.
 
     A module comes back in a wrapper that holds it as `_orig_mod`, and whose state_dict() has keys
     that begin so. `dynamic` and what follows `disable` are kept for programs, and change nothing.

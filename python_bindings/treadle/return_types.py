@@ -18,7 +18,8 @@ globals().update(_types)
 _PLAIN = (
     "aminmax cummax cummin frexp geqrf histogram kthvalue linalg_cholesky_ex linalg_eig "
     "linalg_eigh linalg_inv_ex linalg_ldl_factor linalg_ldl_factor_ex linalg_lstsq linalg_lu "
-    "linalg_lu_factor linalg_lu_factor_ex linalg_polar linalg_qr linalg_slogdet linalg_solve_ex linalg_svd "
+    "linalg_lu_factor linalg_lu_factor_ex linalg_polar linalg_qr linalg_slogdet linalg_solve_ex "
+    "linalg_svd "
     "lu_unpack max median min mode nanmedian slogdet sort svd topk triangular_solve"
 )
 _outs = {f"{name}_out": _types[name] for name in _PLAIN.split() if name in _types}

@@ -77,7 +77,8 @@ def test_files_without_elements():
 @pytest.mark.parametrize("order", [None, "NATIVE", "LITTLE", "BIG"])
 def test_the_byte_order_of_files_that_do_not_say_it(order):
     file = io.BytesIO()
-    treadle.save(treadle.tensor([1, 256], dtype=treadle.int16), file, _disable_byteorder_record=True)
+    numbers = treadle.tensor([1, 256], dtype=treadle.int16)
+    treadle.save(numbers, file, _disable_byteorder_record=True)
     file.seek(0)
     wanted = None if order is None else serialization.LoadEndianness[order]
     serialization.set_default_load_endianness(wanted)

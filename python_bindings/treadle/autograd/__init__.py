@@ -55,7 +55,9 @@ def backward(
             "backward: grad_variables is deprecated; use grad_tensors", FutureWarning, stacklevel=2
         )
         if grad_tensors is not None:
-            raise RuntimeError("backward: expected one of grad_tensors and grad_variables, got both")
+            raise RuntimeError(
+                "backward: expected one of grad_tensors and grad_variables, got both"
+            )
         grad_tensors = grad_variables
     roots = _as_tuple(tensors)
     wanted = _as_tuple(inputs)

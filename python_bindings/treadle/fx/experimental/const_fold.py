@@ -18,8 +18,8 @@ from treadle.fx.passes.split_module import split_module
 
 
 class FoldedGraphModule(GraphModule):
-    """A module of which `const_subgraph` is run once, by run_folding() or at the first call: what it
-    returns is kept as the attribute `fx_const_folded_attrs_name`, which `graph` reads."""
+    """A module of which `const_subgraph` is run once, by run_folding() or at the first call: what
+    it returns is kept as the attribute `fx_const_folded_attrs_name`, which `graph` reads."""
 
     def __init__(
         self,
@@ -54,7 +54,8 @@ class FoldedGraphModule(GraphModule):
         kept = nn.ParameterList(
             nn.Parameter(v.detach().clone(), requires_grad=v.requires_grad) for v in values
         )
-        setattr(self, self.fx_const_folded_attrs_name, kept if isinstance(found, tuple) else kept[0])
+        value = kept if isinstance(found, tuple) else kept[0]
+        setattr(self, self.fx_const_folded_attrs_name, value)
 
 
 def get_unique_attr_name_in_module(mod_traced: GraphModule, name: str) -> str:

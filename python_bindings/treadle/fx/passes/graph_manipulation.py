@@ -61,7 +61,7 @@ def get_size_of_node(fx_module: GraphModule, node: Node) -> size_bytes:
 def get_size_of_all_nodes(
     fx_module: GraphModule, args: Optional[List[treadle.Tensor]] = None
 ) -> None:
-    """Give each node its size as `node.size_bytes`; ShapeProp is run on `args` if they are given."""
+    """Give each node its size as `node.size_bytes`. ShapeProp is run on `args`, if there are."""
     if args is not None:
         ShapeProp(fx_module).propagate(*args)
     for node in fx_module.graph.nodes:

@@ -1,7 +1,8 @@
 """Which nodes of a graph something can run: predicates over nodes, and what combines them.
 
-    on_gpu = chain(OperatorSupport({"_operator.add": None}), OpSupports.decline_if_node_in_names({"x"}))
-    on_gpu.is_node_supported(dict(module.named_modules()), node)
+    additions = OperatorSupport({"_operator.add": None})
+    some = chain(additions, OpSupports.decline_if_node_in_names({"add_1"}))
+    some.is_node_supported(dict(module.named_modules()), node)
 """
 
 from __future__ import annotations

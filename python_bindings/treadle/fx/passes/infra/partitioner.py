@@ -79,7 +79,9 @@ class CapabilityBasedPartitioner:
         parts: List[List[Node]] = []
         part_of: Dict[Node, List[Node]] = {}
         for node in self.graph_module.graph.nodes:
-            if node.op in ("placeholder", "output", "get_attr") or not self._is_node_supported(node):
+            if node.op in ("placeholder", "output", "get_attr"):
+                continue
+            if not self._is_node_supported(node):
                 continue
             near = [part_of[n] for n in node.all_input_nodes if n in part_of]
             others = [] if self.skip_horizontal_fusion else parts
