@@ -29,7 +29,7 @@ def helpers():
     sam.first_step(zero_grad=True)
     model(x).square().mean().backward()
     sam.second_step(zero_grad=True)
-    focal = pytorch_optimizer.BinaryFocalLoss()(draw(6, 1).sigmoid(), torch.ones(6, 1))
+    focal = pytorch_optimizer.BCEFocalLoss()(draw(6, 1).sigmoid(), torch.ones(6, 1))
     return [losses, model.weight, focal]
 
 

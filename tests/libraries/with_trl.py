@@ -1,5 +1,6 @@
 """trl: language models learn from examples and preferences."""
 
+import copy
 import tempfile
 
 import transformers
@@ -58,8 +59,8 @@ def preferences():
     model = settle(transformers.LlamaForCausalLM(config()))
     with tempfile.TemporaryDirectory() as folder:
         trainer = DPOTrainer(
-            model, args=DPOConfig(folder, **OPTIONS), train_dataset=Dataset.from_dict(PAIRS),
-            processing_class=tokenizer(),
+            model, copy.deepcopy(model), DPOConfig(folder, **OPTIONS),
+            train_dataset=Dataset.from_dict(PAIRS), processing_class=tokenizer(),
         )
         return [trainer.train().training_loss]
 

@@ -25,7 +25,8 @@ def variants():
         mlp_ratio=2.0, num_classes=5, positional_embedding="learnable",
     )
     models = [SimpleViT(mlp_dim=64, **SMALL), DeepViT(mlp_dim=64, **SMALL), cct]
-    masked = MAE(encoder=ViT(mlp_dim=64, **SMALL), masking_ratio=0.75, decoder_dim=16)
+    encoder = ViT(mlp_dim=64, pool="mean", **SMALL)
+    masked = MAE(encoder=encoder, masking_ratio=0.75, decoder_dim=16)
     loss = masked(x)
     loss.backward()
     return [[settle(model).eval()(x) for model in models], bool(loss.isfinite())]

@@ -5,6 +5,7 @@
     ./dev libraries --quick             # those of quick.txt
     ./dev libraries --reference PYTHON  # compare with the PyTorch of that interpreter
     ./dev libraries --reference PYTHON --record    # and keep its numbers as what is expected
+    ./dev libraries --package FOLDER    # on a package that is built already, as it is
     ./dev libraries --page              # write the table of docs/libraries.md
 
 The pinned versions of versions.txt go into an environment of their own, which has no PyTorch. Each
@@ -55,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="the libraries of quick.txt")
     parser.add_argument("--reference", metavar="PYTHON", help="an interpreter that has PyTorch")
     parser.add_argument("--record", action="store_true", help="keep the numbers of the reference")
+    parser.add_argument("--package", metavar="FOLDER", help="a built package; nothing is built")
     parser.add_argument("--page", action="store_true", help="write the table of docs/libraries.md")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="programs at once")
 
@@ -65,7 +67,8 @@ def main(args: argparse.Namespace) -> int:
     if args.page:
         write_page()
         return 0
-    environment.prepare()
+    if not args.package:
+        environment.prepare()
     programs = programs_named(args.names, args.quick)
     python = make_environment(args.quick)
     expected = json.loads(EXPECTED.read_text()) if EXPECTED.exists() else {}
@@ -84,7 +87,7 @@ def main(args: argparse.Namespace) -> int:
                     say(f"the reference fails: {name}: {use['use']}: {use['error']}")
         if args.record:
             write_expected(expected)
-    package = str(bazel.build_package(bazel.Config()))
+    package = args.package or str(bazel.build_package(bazel.Config()))
     command = [str(python), "-W", "ignore", "-m", "treadle.run"]
     with step(f"{len(programs)} programs on Treadle"):
         found = run_all(command, package, programs, args.jobs, "treadle")
