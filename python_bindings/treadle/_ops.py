@@ -200,15 +200,24 @@ class _OpNamespace(types.ModuleType):
             self._dir.remove(name)
 
 
-# torchvision's libraries, by how their names begin, and the modules that define what is in them.
-_OF_TORCHVISION = {"_C": "treadle._vision", "image": "treadle._vision.images"}
+# Shared libraries that are for PyTorch, by folder and how their names begin, and the modules that
+# define what is in them.
+_REPLACED = {
+    "torchvision/_C": "treadle._vision",
+    "torchvision/image": "treadle._vision.images",
+    "torchaudio/lib/_torchaudio": "treadle._audio",
+    "torchaudio/lib/libtorchaudio": "treadle._audio",
+}
 
 
 def _replacement_of(path: str) -> Optional[str]:
     """The module that defines the operators of a shared library that is for PyTorch."""
-    *_, folder, name = path.split("/")
-    modules = (m for start, m in _OF_TORCHVISION.items() if name.startswith(start))
-    return next(modules, None) if folder == "torchvision" else None
+    folder, _, name = path.rpartition("/")
+    for start, module in _REPLACED.items():
+        place, _, first = start.rpartition("/")
+        if folder.endswith("/" + place) and name.startswith(first):
+            return module
+    return None
 
 
 class _Ops(types.ModuleType):
@@ -239,8 +248,8 @@ class _Ops(types.ModuleType):
     def load_library(self, path: Any) -> None:
         """Load a shared library, whose operators are known from then on. OSError where that cannot
         be done, ImportError where it was built for another Treadle, RuntimeError where what it
-        registers is refused. In place of torchvision's library, which is for PyTorch, the package's
-        own operators of those names are defined."""
+        registers is refused. In place of a library of torchvision's or torchaudio's, which is for
+        PyTorch, the package's own operators of those names are defined."""
         import os
 
         from treadle.utils import operator_library

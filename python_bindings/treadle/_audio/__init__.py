@@ -1,0 +1,36 @@
+"""torchaudio's operators, for the package torchaudio, whose compiled library is for PyTorch.
+
+    treadle.ops.load_library(".../torchaudio/lib/libtorchaudio.abi3.so")    # defines them from this
+    treadle.ops.torchaudio.forced_align(log_probs, targets, lengths, target_lengths, 0)
+
+They compute on the CPU. What has no version for a device is done by torchaudio's own Python there.
+"""
+
+from __future__ import annotations
+
+import treadle
+from treadle._audio import alignment, loops, transducer
+from treadle.library import Library
+
+_OPERATORS = {
+    "_lfilter_core_loop(Tensor input_signal_windows, Tensor a_coeff_flipped, "
+    "Tensor(a!) padded_output_waveform) -> Tensor(a!)": loops.recursive_filter,
+    "_overdrive_core_loop(Tensor waveform, Tensor temp, Tensor(a!) last_in, Tensor(b!) last_out, "
+    "Tensor(c!) output_waveform) -> (Tensor(a!), Tensor(b!), Tensor(c!))": loops.overdrive,
+    "forced_align(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, "
+    "int blank) -> (Tensor, Tensor)": alignment.forced_align,
+    "rnnt_loss_forward(Tensor logits, Tensor targets, Tensor logit_lengths, "
+    "Tensor target_lengths, int blank, float clamp, bool fused_log_softmax) "
+    "-> (Tensor, Tensor)": transducer.loss_and_gradient,
+}
+_ABOUT = {
+    "cuda_version() -> int?": lambda: None,
+    "is_align_available() -> bool": lambda: True,
+}
+
+_library = Library("torchaudio", "FRAGMENT")
+_about = Library("_torchaudio", "FRAGMENT")
+for _schema, _function in _OPERATORS.items():
+    treadle.library.define(_library, _schema)(_function)
+for _schema, _function in _ABOUT.items():
+    treadle.library.define(_about, _schema)(_function)
