@@ -303,11 +303,16 @@ NUMBER_TYPES = {
 }
 
 
+def __sizeof__(self: UntypedStorage) -> int:
+    """Bytes of the object and of the memory."""
+    return object.__sizeof__(self) + self.nbytes()
+
+
 def install() -> None:
     """Adds the methods to UntypedStorage."""
     methods: Sequence[Callable] = (
         __getitem__, __setitem__, __iter__, __str__, tolist, fill_, copy_, clone, byteswap, to, cpu,
-        cuda, untyped, element_size, new, resizable, get_device, is_pinned, pin_memory,
+        cuda, untyped, element_size, new, resizable, get_device, is_pinned, pin_memory, __sizeof__,
     )  # fmt: skip
     for method in methods:
         setattr(UntypedStorage, method.__name__, method)

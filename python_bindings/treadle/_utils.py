@@ -11,6 +11,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 import treadle
 from treadle._devices import get_device_module as _get_device_module
+from treadle._exception_wrapper import ExceptionWrapper
 from treadle._facts import classproperty as classproperty
 from treadle._rebuild import (
     _rebuild_meta_tensor_no_storage,
@@ -22,6 +23,7 @@ from treadle._rebuild import (
 )
 
 __all__ = [
+    "ExceptionWrapper",
     "_element_size",
     "_flatten_dense_tensors",
     "_get_all_device_indices",

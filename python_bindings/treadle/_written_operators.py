@@ -98,7 +98,26 @@ def _attention_backward_on_cpu(
     )
 
 
+def _convolution(
+    input: treadle.Tensor, weight: treadle.Tensor, bias: Any, *geometry: Any
+) -> treadle.Tensor:
+    # The last four choose a kernel of PyTorch's.
+    return treadle.convolution(input, weight, bias, *geometry[:-4])
+
+
 _WRITTEN: Dict[str, Tuple[str, Callable[..., Any]]] = {
+    "_convolution": (
+        "(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, "
+        "bool transposed, int[] output_padding, int groups, bool benchmark, bool deterministic, "
+        "bool cudnn_enabled, bool allow_tf32) -> Tensor",
+        _convolution,
+    ),
+    "_is_all_true": ("(Tensor self) -> Tensor", treadle.Tensor.all),
+    "_unsafe_view": ("(Tensor self, int[] size) -> Tensor", treadle.Tensor.reshape),
+    "native_dropout": (
+        "(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
+        lambda input, p, train: treadle.native_dropout(input, p, train),
+    ),
     "_pin_memory": ("(Tensor self, Device? device=None) -> Tensor", _pin_memory),
     "_scaled_dot_product_flash_attention_for_cpu_backward": (
         "(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, "

@@ -271,6 +271,9 @@ class TypedStorage:
     def __reduce__(self) -> Any:
         return _rebuild, (self._untyped_storage, self.dtype)
 
+    def __sizeof__(self) -> int:
+        return super().__sizeof__() + self.nbytes()
+
     def __repr__(self) -> str:
         lines = [] if self.device.type == "meta" else [f" {value}" for value in self.tolist()]
         kind = f"{_names.spoken()}.storage.TypedStorage"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 import os
+import pickle
+import sys
 import typing
 from pathlib import Path
 
@@ -74,6 +76,8 @@ def test_what_is_said_to_the_extension_module() -> None:
 def test_small_modules() -> None:
     assert treadle._custom_ops.get_ctx() is None
     assert not treadle._dynamo.utils.is_compile_supported("cpu")
+    with treadle._dynamo.utils.disable_cache_limit():
+        assert treadle.compile(treadle.neg)(treadle.ones(1)).item() == -1
     assert treadle.jit._script_if_tracing(len) is len
     pair = treadle.jit.annotations.BroadcastingList2[int]
     assert pair == typing.Union[int, typing.List[int]]
@@ -245,6 +249,58 @@ def test_numbers_that_seed_a_worker() -> None:
     assert _generate_state(0, 0) == [2968811710, 3677149159, 745650761, 2884920346]
     expected = [2677634501, 810098766, 226270600, 4115140591]
     assert _generate_state(12345678901234, 3) == expected
+
+
+def test_functions_of_distributions() -> None:
+    from treadle.distributions.transforms import _clipped_sigmoid
+
+    ends = _clipped_sigmoid(treadle.tensor([-1e3, 0.0, 1e3]))
+    assert 0 < ends[0] and ends[1] == 0.5 and ends[2] < 1
+
+
+def test_an_exception_that_travels() -> None:
+    from treadle._utils import ExceptionWrapper
+
+    try:
+        {}["missing"]
+    except KeyError:
+        caught = pickle.loads(pickle.dumps(ExceptionWrapper(where="in thread 3")))
+    assert caught.exc_type is KeyError and caught.where == "in thread 3"
+    with pytest.raises(KeyError) as error:
+        caught.reraise()
+    first, second, *_, last = str(error.value).strip().split("\n")
+    assert first == "Caught KeyError in thread 3."
+    assert second == "Original Traceback (most recent call last):" and last == "KeyError: 'missing'"
+    # A type that takes no message alone, and one that would quietly end a loop.
+    for kind in (UnicodeDecodeError, StopIteration):
+        arguments = ("utf-8", b"a", 0, 1, "why") if kind is UnicodeDecodeError else ()
+        try:
+            raise kind(*arguments)  # type: ignore[arg-type]
+        except kind:
+            caught = ExceptionWrapper(sys.exc_info())
+        with pytest.raises(RuntimeError, match="^Caught .* in background."):
+            caught.reraise()
+
+
+def test_pinned_memory_by_its_inner_name() -> None:
+    from treadle.utils.data._utils.pin_memory import pin_memory
+
+    assert pin_memory({"x": ["a", b"b"]}) == {"x": ["a", b"b"]}
+    with pytest.raises(RuntimeError, match="^pin_memory: expected a device that copies"):
+        pin_memory([treadle.ones(1)], "meta")
+
+
+def test_operators_by_names_of_the_inside() -> None:
+    aten = treadle.ops.aten
+    x, w = treadle.arange(8.0).reshape(1, 2, 4), treadle.ones(1, 2, 3)
+    found = aten._convolution(
+        x, w, None, [1], [0], [1], False, [0], 1, False, False, True, True
+    )
+    assert found.tolist() == [[[18.0, 24.0]]]
+    assert aten._unsafe_view(x, [2, 4]).shape == (2, 4)
+    assert aten._is_all_true(treadle.tensor([True, False])).item() is False
+    same, mask = aten.native_dropout(x, 0.5, False)
+    assert treadle.equal(same, x) and mask.all()
 
 
 def test_arguments_of_attention() -> None:

@@ -7,6 +7,7 @@ import copy
 import gc
 import io
 import pickle
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -224,3 +225,10 @@ def test_devices_of_pytorch_are_objects() -> None:
     assert treadle.device("xpu:1").index == 1
     with pytest.raises(RuntimeError, match="expected a device that has memory, got mps"):
         treadle.zeros(2, device="mps")
+
+
+def test_the_size_of_a_storage_is_that_of_its_memory_too() -> None:
+    small, large = treadle.ones(1), treadle.ones(1001)
+    for kind in ("storage", "untyped_storage"):
+        sizes = [sys.getsizeof(getattr(x, kind)()) for x in (small, large)]
+        assert sizes[1] - sizes[0] == 4000 and sizes[0] > 4

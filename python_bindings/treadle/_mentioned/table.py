@@ -77,6 +77,7 @@ SAME_MODULES: Dict[str, str] = {
     "quantization": "ao.quantization",
     "sparse.semi_structured": "sparse",
     "utils.data._utils.fetch": "utils.data.fetch",
+    "utils.data._utils.pin_memory": "utils.data.pinning",
     "utils.data._utils.worker": "utils.data.worker",
 }
 

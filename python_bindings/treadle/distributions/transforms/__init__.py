@@ -16,6 +16,7 @@ from treadle.distributions.transforms.elementwise import (
     SigmoidTransform,
     SoftplusTransform,
     TanhTransform,
+    _clipped_sigmoid as _clipped_sigmoid,
 )
 from treadle.distributions.transforms.joined import CatTransform, StackTransform
 from treadle.distributions.transforms.transform import (

@@ -8,59 +8,21 @@ or the process has another parent, the worker ends at once, whatever the dataset
 from __future__ import annotations
 
 import os
-import pickle
 import queue
 import random
 import signal
 import sys
 import threading
-import traceback
 from typing import Any, Callable, List, Optional
 
 import treadle
+from treadle._exception_wrapper import ExceptionWrapper
 
 from . import transport
 from .fetch import make_fetcher
 from .worker_info import WorkerInfo, set_worker_info
 
 _LOOK_FOR_PARENT_EVERY = 0.5  # seconds
-
-
-class WorkerError:
-    """An exception of a worker on its way to the main process: its type, if that can travel, and
-    its traceback."""
-
-    def __init__(self, error: BaseException, where: str) -> None:
-        self.where = where
-        self.text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-        # What would end the process or, quietly, the loop over the batches travels as a
-        # RuntimeError.
-        plain = isinstance(error, Exception) and not isinstance(error, StopIteration)
-        self.kind: type = type(error) if plain else RuntimeError
-        try:
-            pickle.dumps(self.kind)
-        except Exception:
-            self.kind = RuntimeError
-
-    def reraise(self) -> None:
-        """Raise the same type of exception, whose message has the worker's traceback."""
-        message = f"Caught {self.kind.__name__} in {self.where}.\nOriginal {self.text}"
-        try:
-            error = _ReadableKeyError(message) if self.kind is KeyError else self.kind(message)
-        except Exception:
-            error = RuntimeError(message)
-        try:
-            raise error
-        finally:
-            # The exception holds this frame; the frame must not hold the exception.
-            del error
-
-
-class _ReadableKeyError(KeyError):
-    """A KeyError shows its message as repr would; a traceback is to keep its lines."""
-
-    def __str__(self) -> str:
-        return self.args[0]
 
 
 class WorkerJob:
@@ -149,8 +111,8 @@ class _Orders:
 
 
 def _serve(job: WorkerJob, connection: Any, orders: _Orders) -> None:
-    fetcher, where = None, f"DataLoader worker process {job.worker_id}"
-    failure: Optional[WorkerError] = None
+    fetcher, where = None, f"in DataLoader worker process {job.worker_id}"
+    failure: Optional[ExceptionWrapper] = None
     started = False
     while True:
         order = orders.get()
@@ -165,8 +127,8 @@ def _serve(job: WorkerJob, connection: Any, orders: _Orders) -> None:
                     job.init(job.worker_id)
                 started = True
                 fetcher = make_fetcher(job.dataset, job.batched, job.collate, job.drop_last)
-            except BaseException as error:
-                failure = WorkerError(error, where)
+            except BaseException:
+                failure = ExceptionWrapper(where=where)
             orders.done()
             continue
         answer: tuple = ("end", number, None)
@@ -175,11 +137,11 @@ def _serve(job: WorkerJob, connection: Any, orders: _Orders) -> None:
         else:
             try:
                 answer = ("batch", number, fetcher.fetch(value))
-            except StopIteration as stop:
+            except StopIteration:
                 if not hasattr(fetcher, "iterator"):
-                    answer = ("error", number, WorkerError(stop, where))
-            except BaseException as error:
-                answer = ("error", number, WorkerError(error, where))
+                    answer = ("error", number, ExceptionWrapper(where=where))
+            except BaseException:
+                answer = ("error", number, ExceptionWrapper(where=where))
         orders.done()  # before the answer, after which the order to end may come at once
         _answer(connection, answer, job.parent, where)
 
@@ -189,8 +151,8 @@ def _answer(connection: Any, answer: tuple, parent: int, where: str) -> None:
         transport.send(connection, answer, parent)
     except (BrokenPipeError, ConnectionResetError):
         raise
-    except Exception as error:  # the batch cannot be pickled
-        transport.send(connection, ("error", answer[1], WorkerError(error, where)), parent)
+    except Exception:  # the batch cannot be pickled
+        transport.send(connection, ("error", answer[1], ExceptionWrapper(where=where)), parent)
 
 
 def _generate_state(base_seed: int, worker_id: int) -> List[int]:

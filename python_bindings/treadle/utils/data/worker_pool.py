@@ -90,7 +90,7 @@ class WorkerPool:
         return number
 
     def result(self, number: int, timeout: float) -> tuple[str, Any]:
-        """Wait for a batch: ("batch", it), ("error", a WorkerError) or ("end", None)."""
+        """Wait for a batch: ("batch", it), ("error", an ExceptionWrapper) or ("end", None)."""
         while number not in self._arrived:
             self._take_in(timeout)
         self._under_way.discard(number)
