@@ -12,7 +12,7 @@ from uses import draw, main, settle, use
 def detect():
     model = settle(DetectionModel("yolov8n.yaml", ch=3, nc=3, verbose=False))
     model.train()
-    found = model(draw(1, 3, 64, 64))
+    found = model(draw(2, 3, 128, 128))
     parts = list(found.values()) if isinstance(found, dict) else list(found)
     flat = [p for p in parts if isinstance(p, torch.Tensor)] or [p for p in parts[0]]
     sum(p.square().mean() for p in flat if p.is_floating_point()).backward()

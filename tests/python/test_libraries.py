@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Iterator
 
 import pytest
+import treadle
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -63,3 +64,18 @@ def test_a_name_that_is_no_program(libraries: Any) -> None:
         libraries.programs_named(["timm", "numpy"], quick=False)
     assert libraries.programs_named(["timm", "kornia"], quick=False) == ["kornia", "timm"]
     assert "timm" in libraries.programs_named([], quick=True)
+
+
+@pytest.mark.slow
+def test_libraries_as_they_are_installed_have_the_numbers_of_pytorch(libraries: Any) -> None:
+    if sys.version_info < (3, 11):
+        with pytest.raises(Exception, match="libraries: expected Python 3.11 or newer"):
+            libraries.make_environment(quick=True)
+        return
+    names = ["einops", "safetensors", "timm", "torchmetrics", "transformers", "vit_pytorch"]
+    command = [str(libraries.make_environment(quick=True)), "-W", "ignore", "-m", "treadle.run"]
+    package = str(Path(treadle.__file__).parents[1])
+    found = libraries.run_all(command, package, names, 1, "treadle")
+    expected = json.loads(libraries.EXPECTED.read_text())
+    rows = [row for name in names for row in libraries.rows_of(name, found[name], expected)]
+    assert len(rows) > 20 and not [row for row in rows if row.fault]

@@ -1,0 +1,18 @@
+"""loralib: small changes of large layers."""
+
+import loralib
+from torch import nn
+from uses import descend, draw, main, settle, use
+
+
+@use("train what was added, merge it")
+def adapt():
+    model = settle(nn.Sequential(loralib.Linear(4, 6, r=2), nn.ReLU(), loralib.Linear(6, 2, r=2)))
+    loralib.mark_only_lora_as_trainable(model)
+    x = draw(5, 4)
+    losses = descend(model, lambda: model(x).square().mean())
+    return [losses, sorted(loralib.lora_state_dict(model)), model.eval()(x)]
+
+
+if __name__ == "__main__":
+    main("loralib")

@@ -1,0 +1,17 @@
+"""piq: measures of pictures."""
+
+import piq
+from uses import main, uniform, use
+
+
+@use("how alike two pictures are")
+def alike():
+    x, y = uniform(1, 3, 96, 96).requires_grad_(), uniform(1, 3, 96, 96)
+    loss = piq.SSIMLoss(data_range=1.0)(x, y)
+    loss.backward()
+    measures = (piq.psnr, piq.fsim, piq.vif_p, piq.gmsd, piq.haarpsi, piq.vsi, piq.mdsi)
+    return [loss, x.grad, *(measure(x.detach(), y) for measure in measures)]
+
+
+if __name__ == "__main__":
+    main("piq")
