@@ -258,6 +258,19 @@ def test_functions_of_distributions() -> None:
     assert 0 < ends[0] and ends[1] == 0.5 and ends[2] < 1
 
 
+def test_switches_of_a_compiler_keep_what_they_are_given() -> None:
+    module = treadle._C
+    for exchange in (module._jit_set_profiling_executor, module._jit_set_profiling_mode):
+        assert [exchange(False), exchange(True)] == [True, False]
+    for kind in ("cpu", "gpu"):
+        can_fuse = getattr(module, f"_jit_can_fuse_on_{kind}")
+        set_it = getattr(module, f"_jit_override_can_fuse_on_{kind}")
+        assert [can_fuse(), set_it(True), can_fuse(), set_it(False)] == [False, None, True, None]
+    assert module._jit_texpr_fuser_enabled() is False
+    module._jit_set_texpr_fuser_enabled(False)
+    assert module._jit_texpr_fuser_enabled() is False
+
+
 def test_an_exception_that_travels() -> None:
     from treadle._utils import ExceptionWrapper
 

@@ -11,6 +11,16 @@ from __future__ import annotations
 from typing import Any
 
 from treadle import Tensor
+from treadle._extension.compiler_switches import (
+    _jit_can_fuse_on_cpu,
+    _jit_can_fuse_on_gpu,
+    _jit_override_can_fuse_on_cpu,
+    _jit_override_can_fuse_on_gpu,
+    _jit_set_profiling_executor,
+    _jit_set_profiling_mode,
+    _jit_set_texpr_fuser_enabled,
+    _jit_texpr_fuser_enabled,
+)
 from treadle._extension.keys import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
 
 __all__ = [
@@ -22,6 +32,14 @@ __all__ = [
     "_are_functorch_transforms_active",
     "_get_accelerator",
     "_get_tracing_state",
+    "_jit_can_fuse_on_cpu",
+    "_jit_can_fuse_on_gpu",
+    "_jit_override_can_fuse_on_cpu",
+    "_jit_override_can_fuse_on_gpu",
+    "_jit_set_profiling_executor",
+    "_jit_set_profiling_mode",
+    "_jit_set_texpr_fuser_enabled",
+    "_jit_texpr_fuser_enabled",
     "_log_api_usage_metadata",
     "_log_api_usage_once",
 ]
