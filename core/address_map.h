@@ -1,5 +1,5 @@
-// AddressMap: what is known about things that are never freed, by their address. Finding takes no
-// lock, for the path of a call; an entry stays where it is.
+// AddressMap: values for things that are never freed, by their address. Finding takes no lock, for
+// the path of a call; a value stays where it is.
 //
 //   static auto* parsed = new AddressMap<FunctionSchema>;
 //   return parsed->ensure(&op, [&] { return parse_schema(op.info().schema); });

@@ -1,4 +1,4 @@
-// What is known by address: it stays in its place, and threads make it once.
+// Values by address stay in their place, and threads make each once.
 #include "core/address_map.h"
 
 #include <gtest/gtest.h>

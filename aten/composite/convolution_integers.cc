@@ -80,7 +80,7 @@ class IntegerConvolution {
     for (const int64_t size : t.sizes().slice(2)) positions *= size;
     return aten::reshape(t, {t.size(0), groups_, t.size(1) / groups_, positions});
   }
-  // What the element `at` of the kernel sees of `t`, of these sizes.
+  // The part of `t`, of these sizes, that the element `at` of the kernel sees.
   Tensor strided(Tensor t, const DimVector& at, IntList sizes) const {
     for (size_t d = 0; d < spatial_; ++d) {
       const int64_t step = shape::entry_of(stride_, d);

@@ -36,7 +36,7 @@ Tensor kept(const char* op, const Tensor& input, double p, bool channels) {
   return aten::bernoulli_(aten::empty(sizes, dtype, std::nullopt, input.device()), 1 - p);
 }
 
-// What the kept elements are multiplied by, and what is added to kept and to dropped ones.
+// The factor of the kept elements, and the numbers added to kept and to dropped ones.
 struct Alpha {
   double scale, kept_shift, dropped_shift;
   explicit Alpha(double p) {

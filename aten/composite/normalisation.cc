@@ -45,7 +45,7 @@ void floating_input(const char* op, const Tensor& input) {
                             ": expected input of a floating dtype, got ", input.dtype());
 }
 
-// What batch normalisation gives, and where it trained the statistics of the batch.
+// The results of batch normalisation; in training with the statistics of the batch.
 struct BatchNormalised {
   Tensor output, mean, var;
 };

@@ -35,7 +35,7 @@ namespace {
 constexpr const char* kOp = "segment_reduce";
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// What a segment without elements has, where nothing is said of it, and the word of scatter_reduce.
+// The value of a segment without elements, where no other is given, and scatter_reduce's word.
 struct Reduction {
   const char* word;
   double start;

@@ -171,8 +171,8 @@ PyObject* backward(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
       Object function = import_attribute("treadle.autograd", "backward");
       const auto or_none = [&](size_t i) { return call.object(i) ? call.object(i) : Py_None; };
       PyObject* all[] = {self, or_none(1), or_none(2), call.object(3) ? call.object(3) : Py_False,
-                         call.object(4)};
-      return Object(PyObject_Vectorcall(function.get(), all, 5, nullptr)).release();
+                         Py_None /* grad_variables */, call.object(4)};
+      return Object(PyObject_Vectorcall(function.get(), all, 6, nullptr)).release();
     }
     const Tensor root = call.tensor(0), gradient = call.tensor(1);
     const bool create_graph = call.boolean(3);

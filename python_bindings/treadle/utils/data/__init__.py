@@ -33,7 +33,7 @@ from .worker_info import get_worker_info
 
 # Pipes are seldom used.
 _PIPES = """DFIterDataPipe IterDataPipe MapDataPipe functional_datapipe
-guaranteed_datapipes_determinism""".split()
+guaranteed_datapipes_determinism DataChunk""".split()
 __getattr__ = _names.attributes_of(__name__, dict.fromkeys(_PIPES, "datapipes.datapipe"))
 
 __all__ = [
