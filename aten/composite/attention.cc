@@ -200,10 +200,9 @@ std::tuple<Tensor, Tensor> flash_attention_for_cpu(const Tensor& query, const Te
                                                    bool is_causal, const Tensor& attn_mask,
                                                    std::optional<double> scale) {
   const char* const op = "_scaled_dot_product_flash_attention_for_cpu";
-  check<ErrorKind::Runtime>(
-      query.dim() == 4 && key.dim() == 4 && value.dim() == 4, op,
-      ": expected query, key and value of 4 dimensions, got shapes ", query.sizes(), ", ",
-      key.sizes(), " and ", value.sizes());
+  check<ErrorKind::Runtime>(query.dim() == 4 && key.dim() == 4 && value.dim() == 4, op,
+                            ": expected query, key and value of 4 dimensions, got shapes ",
+                            query.sizes(), ", ", key.sizes(), " and ", value.sizes());
   const double factor =
       scale.value_or(1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, query.size(-1)))));
   Tensor mask = attn_mask;

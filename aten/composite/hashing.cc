@@ -17,8 +17,8 @@ namespace {
 Tensor folded(Tensor bits, int64_t dim) {
   for (int64_t size = bits.size(dim); size > 1; size = bits.size(dim)) {
     const int64_t half = size / 2;
-    Tensor over = aten::bitwise_xor(aten::narrow(bits, dim, 0, half),
-                                    aten::narrow(bits, dim, half, half));
+    Tensor over =
+        aten::bitwise_xor(aten::narrow(bits, dim, 0, half), aten::narrow(bits, dim, half, half));
     if (size % 2 != 0) over = aten::cat({over, aten::narrow(bits, dim, size - 1, 1)}, dim);
     bits = over;
   }
@@ -35,10 +35,10 @@ Tensor hash_tensor(const Tensor& self, IntList dim, bool keepdim, int64_t /*mode
   check<ErrorKind::Runtime>(self.numel() > 0 || !dim.empty(),
                             "hash_tensor: expected a dim for a tensor without elements, got none");
   const NoGrad no_grad;
-  Tensor bits = is_integral(self.dtype(), true)
-                    ? aten::to(self, ScalarType::Int64)
-                    : aten::view(aten::resolve_neg(aten::to(self, ScalarType::Float64)),
-                                 ScalarType::Int64);
+  Tensor bits =
+      is_integral(self.dtype(), true)
+          ? aten::to(self, ScalarType::Int64)
+          : aten::view(aten::resolve_neg(aten::to(self, ScalarType::Float64)), ScalarType::Int64);
   for (int64_t d : dims) bits = folded(bits, d);
   if (!keepdim) bits = aten::squeeze(bits, IntList(dims));
   return aten::view(bits, ScalarType::UInt64);

@@ -20,9 +20,8 @@ std::vector<Tensor> within(const char* op, const Tensor& self, TensorList indice
   std::vector<Tensor> result;
   for (size_t d = 0; d < indices.size(); ++d) {
     const int64_t size = self.sizes()[d];
-    result.push_back(indices[d].defined()
-                         ? aten::clamp(indices[d], Scalar(-size), Scalar(size - 1))
-                         : indices[d]);
+    result.push_back(indices[d].defined() ? aten::clamp(indices[d], Scalar(-size), Scalar(size - 1))
+                                          : indices[d]);
   }
   return result;
 }

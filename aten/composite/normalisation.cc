@@ -126,8 +126,7 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
 }
 
 std::tuple<Tensor, Tensor, Tensor> native_batch_norm(const Tensor& input, const Tensor& weight,
-                                                     const Tensor& bias,
-                                                     const Tensor& running_mean,
+                                                     const Tensor& bias, const Tensor& running_mean,
                                                      const Tensor& running_var, bool training,
                                                      double momentum, double eps) {
   const BatchNormalised result =
@@ -143,9 +142,11 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm(const Tensor& input, const 
           aten::to(aten::rsqrt(aten::add(result.var, Scalar(eps))), dtype)};
 }
 
-std::tuple<Tensor, Tensor, Tensor> native_batch_norm_legit(
-    const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
-    const Tensor& running_var, bool training, double momentum, double eps) {
+std::tuple<Tensor, Tensor, Tensor> native_batch_norm_legit(const Tensor& input,
+                                                           const Tensor& weight, const Tensor& bias,
+                                                           const Tensor& running_mean,
+                                                           const Tensor& running_var, bool training,
+                                                           double momentum, double eps) {
   return composite::native_batch_norm(input, weight, bias, running_mean, running_var, training,
                                       momentum, eps);
 }

@@ -94,10 +94,10 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor&
   for (const int64_t size : data.sizes().slice(0, outer)) rows *= size;
   for (const int64_t size : data.sizes().slice(outer + 1)) inner *= size;
   const int64_t size = data.size(d);
-  const Tensor offsets = given_offsets.defined()
-                             ? aten::to(aten::reshape(ends, {rows, ends.size(-1)}),
-                                        ScalarType::Int64)
-                             : offsets_from(lengths, rows, size, unsafe);
+  const Tensor offsets =
+      given_offsets.defined()
+          ? aten::to(aten::reshape(ends, {rows, ends.size(-1)}), ScalarType::Int64)
+          : offsets_from(lengths, rows, size, unsafe);
   const int64_t count = offsets.size(-1) - 1, segments = rows * count;
 
   // The segment of each element; one more for what lies outside.
@@ -109,25 +109,23 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor&
   const Tensor outside =
       aten::logical_or(aten::lt(place, Scalar(0)), aten::ge(place, Scalar(count)));
   const Tensor first = aten::mul(aten::unsqueeze(range(rows), 1), Scalar(count));
-  const Tensor segment =
-      aten::masked_fill(aten::add(place, first), outside, Scalar(segments));
-  const Tensor index =
-      aten::expand(aten::reshape(segment, {rows * size, 1}), {rows * size, inner});
+  const Tensor segment = aten::masked_fill(aten::add(place, first), outside, Scalar(segments));
+  const Tensor index = aten::expand(aten::reshape(segment, {rows * size, 1}), {rows * size, inner});
 
   const Reduction kind = reduction_of(reduce);
   const bool mean = reduce == "mean";
   const Tensor start = aten::full({segments + 1, inner}, initial.value_or(Scalar(kind.start)),
                                   data.dtype(), std::nullopt, data.device());
-  Tensor out = aten::scatter_reduce(start, 0, index, aten::reshape(data, {rows * size, inner}),
-                                    kind.word);
+  Tensor out =
+      aten::scatter_reduce(start, 0, index, aten::reshape(data, {rows * size, inner}), kind.word);
   if (mean) {
-    const Tensor none = aten::zeros({segments + 1, inner}, data.dtype(), std::nullopt,
-                                    data.device());
-    const Tensor one = aten::full({rows * size, inner}, Scalar(1), data.dtype(), std::nullopt,
-                                  data.device());
+    const Tensor none =
+        aten::zeros({segments + 1, inner}, data.dtype(), std::nullopt, data.device());
+    const Tensor one =
+        aten::full({rows * size, inner}, Scalar(1), data.dtype(), std::nullopt, data.device());
     const Tensor counts = aten::scatter_reduce(none, 0, index, one, "sum");
-    out = aten::div(out, initial ? aten::masked_fill(counts, aten::eq(counts, Scalar(0)), Scalar(1))
-                                 : counts);
+    out = aten::div(
+        out, initial ? aten::masked_fill(counts, aten::eq(counts, Scalar(0)), Scalar(1)) : counts);
   }
   DimVector sizes(data.sizes());
   sizes[outer] = count;

@@ -170,8 +170,12 @@ PyObject* backward(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
     if (call.has(4) && has_edges(call.object(4))) {
       Object function = import_attribute("treadle.autograd", "backward");
       const auto or_none = [&](size_t i) { return call.object(i) ? call.object(i) : Py_None; };
-      PyObject* all[] = {self, or_none(1), or_none(2), call.object(3) ? call.object(3) : Py_False,
-                         Py_None /* grad_variables */, call.object(4)};
+      PyObject* all[] = {self,
+                         or_none(1),
+                         or_none(2),
+                         call.object(3) ? call.object(3) : Py_False,
+                         Py_None /* grad_variables */,
+                         call.object(4)};
       return Object(PyObject_Vectorcall(function.get(), all, 6, nullptr)).release();
     }
     const Tensor root = call.tensor(0), gradient = call.tensor(1);

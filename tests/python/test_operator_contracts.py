@@ -70,7 +70,8 @@ def test_dropout_takes_what_it_does_not_drop() -> None:
         assert (function(z, 1.0, True) == 0).all()
     kept = F.dropout(treadle.ones(1000, dtype=treadle.complex64), 0.5, True)
     assert set(kept.tolist()) == {0j, 2 + 0j}
-    with pytest.raises(RuntimeError, match="dropout: expected input of a floating or complex dtype"):
+    said = "dropout: expected input of a floating or complex dtype"
+    with pytest.raises(RuntimeError, match=said):
         F.dropout(whole, 0.5, True)
 
 
@@ -133,8 +134,8 @@ def test_pieces_that_are_written() -> None:
     for dim, given, said in (
         (1, out, "unbind_copy: expected 3 tensors in out, got 2"),
         (0, [memory[:2], row],
-         "unbind_copy: expected an out of shape (3,), for it is a view and may not take in what lies "
-         "beside it, got (2,)"),
+         "unbind_copy: expected an out of shape (3,), for it is a view and may not take in what "
+         "lies beside it, got (2,)"),
         (0, [memory[:3], memory[2:5]],
          "unbind_copy: expected outs in memory of their own, got outs 0 and 1 that overlap"),
         (0, [row, treadle.empty(3, dtype=treadle.bool)],
@@ -155,9 +156,11 @@ def test_segments_that_do_not_fit() -> None:
         ({"lengths": treadle.tensor([1, 2])},
          "segment_reduce: expected lengths that sum to the size of the dimension, 4, got others; "
          "unsafe=True lets them"),
-        ({"lengths": treadle.tensor([5, -1])}, "segment_reduce: expected lengths >= 0, got one below"),
+        ({"lengths": treadle.tensor([5, -1])},
+         "segment_reduce: expected lengths >= 0, got one below"),
         ({"lengths": treadle.tensor([4.0])},
-         "segment_reduce: expected lengths or offsets of dtype int64 or int32, got treadle.float32"),
+         "segment_reduce: expected lengths or offsets of dtype int64 or int32, got "
+         "treadle.float32"),
         ({"lengths": treadle.tensor([[4]])},
          "segment_reduce: expected lengths or offsets with the sizes of data before axis and one "
          "more, got (1, 1) for data of shape (4,) and axis = 0"),
@@ -173,7 +176,8 @@ def test_chunks_of_tensors_that_do_not_fit() -> None:
         ([], 0, "expected a non-empty list of tensors, got an empty one"),
         ([a, b], -1, "expected dim >= 0 for tensors that differ in their dimensions, got dim = -1"),
         ([a, b], 1, "expected a dim that every tensor has, got dim = 1 for shape (4,)"),
-        ([a, a[:1]], 1, "expected tensors with the same sizes before dim, got shapes (2, 3) and (1, 3)"),
+        ([a, a[:1]], 1,
+         "expected tensors with the same sizes before dim, got shapes (2, 3) and (1, 3)"),
         ([b[:0]], 0, "expected tensors with elements, got shape (0,)"),
     ):  # fmt: skip
         with pytest.raises(RuntimeError) as info:
