@@ -61,8 +61,8 @@ def _restored(storage: Any, location: str) -> Any:
 
 
 def location_tag(storage: Any) -> str:
-    """What a file says of where a storage is: "cpu", "cuda:0". RuntimeError where no package knows
-    it."""
+    """The place of a storage as a file names it: "cpu", "cuda:0". RuntimeError where no package
+    knows it."""
     for _, tagger, _ in _packages:
         found = tagger(storage)
         if found:

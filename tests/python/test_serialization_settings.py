@@ -1,4 +1,4 @@
-"""What a program sets for saving and loading: places of storages, byte order, alignment, and files
+"""Settings for saving and loading: places of storages, byte order, alignment, and files
 without the elements."""
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def replace_target_nodes_with(
 
 
 def get_tensor_meta(node: Node) -> TensorMetadata:
-    """What ShapeProp found of the node. RuntimeError where it has not run."""
+    """The shape and dtype that ShapeProp found. RuntimeError where it has not run."""
     found = node.meta.get("tensor_meta")
     if not found:
         raise RuntimeError(

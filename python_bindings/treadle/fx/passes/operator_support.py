@@ -75,7 +75,7 @@ class FunctionalOperatorSupport(OperatorSupportBase):
         self._is_node_supported = is_node_supported
 
     def is_node_supported(self, submodules: Mapping[str, nn.Module], node: Node) -> bool:
-        """What the function says."""
+        """The answer of the function."""
         return self._is_node_supported(submodules, node)
 
 

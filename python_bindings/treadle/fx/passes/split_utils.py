@@ -20,7 +20,7 @@ from treadle.fx.passes.utils.common import HolderModule, lift_subgraph_as_module
 
 
 def getattr_recursive(obj: Any, name: str) -> Any:
-    """What stands at a path; None where there is nothing."""
+    """The attribute at a path; None where there is nothing."""
     for part in name.split("."):
         if not hasattr(obj, part):
             return None
@@ -95,7 +95,7 @@ def split_by_tags(
 def _inside(
     node: Node, part: Component, part_of: Dict[Node, Component], values: Dict[Node, Node]
 ) -> Node:
-    """What stands in a part for a node of the whole graph."""
+    """The node of a part for a node of the whole graph."""
     if part_of.get(node) is part:
         return values[node]
     if node.op == "get_attr":

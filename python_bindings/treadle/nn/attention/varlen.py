@@ -16,7 +16,7 @@ __all__ = ["AuxRequest", "varlen_attn", "varlen_attn_out"]
 
 
 class AuxRequest(NamedTuple):
-    """What varlen_attn() returns beside its result: `lse`, the logarithm of the sum of the
+    """The request for a second result of varlen_attn(): `lse`, the logarithm of the sum of the
     exponentials of the scores, (heads, tokens) in float32."""
 
     lse: bool = False

@@ -1,4 +1,4 @@
-"""What old programs give to a DataLoader as `worker_init_fn`."""
+"""The function that old programs give to a DataLoader as `worker_init_fn`."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def _pipes_in(value: Any) -> Iterator[Any]:
     elif isinstance(value, dict):
         yield from _pipes_in(list(value.values()))
     elif hasattr(value, "main_datapipe"):
-        # What the children of a fork have in common.
+        # The children of a fork have it in common.
         yield from _pipes_in(value.main_datapipe)
 
 

@@ -1,4 +1,4 @@
-"""What `treadle.save` and `treadle.load` do where a program does not say it.
+"""Settings of `treadle.save` and `treadle.load` for programs that do not give them.
 
     treadle.utils.serialization.config.load.mmap = True
     treadle.utils.serialization.config.save.storage_alignment = 4096

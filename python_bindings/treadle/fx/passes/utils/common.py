@@ -1,4 +1,4 @@
-"""What passes do with parts of graphs: make a module of one, compare two."""
+"""Parts of graphs: a module made of one, two compared."""
 
 from __future__ import annotations
 

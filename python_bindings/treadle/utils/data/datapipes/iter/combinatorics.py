@@ -77,7 +77,7 @@ class ShufflerIterDataPipe(IterDataPipe):
 
 
 class SamplerIterDataPipe(IterDataPipe):
-    """What a sampler makes of the pipe as its source, which must have a length."""
+    """The elements of a sampler over the pipe, which must have a length."""
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from ..datapipe import IterDataPipe, functional_datapipe
 
 
 class SHARDING_PRIORITIES(enum.IntEnum):  # noqa: N801  PyTorch's name
-    """What takes parts, outermost first: processes, then workers in each; or one thing alone."""
+    """The takers of parts, outermost first: processes, then workers in each; or one thing alone."""
 
     DEFAULT = 1
     DISTRIBUTED = 2
