@@ -306,6 +306,51 @@ std::string no_signature_text(const Function& function, const Arguments& argumen
   throw Error(ErrorKind::Type, treadle::detail::LateText(write));
 }
 
+// Old programs give numbers that are keywords now by position, before the tensors that they go
+// with: x.add_(2, y) and add(x, 2, y) for alpha = 2, x.addmm(beta, alpha, a, b) and
+// addmm(beta, x, alpha, a, b). Whether the call is such a one.
+bool fits_older_order(const Signature& signature, PyObject* const* names,
+                      const Arguments& arguments, PyObject** slots) {
+  constexpr size_t kMost = 8;
+  PyObject *values[kMost], *keywords[kMost];
+  size_t tensors = 0, numbers = 0;
+  const Py_ssize_t named = arguments.names ? PyTuple_GET_SIZE(arguments.names) : 0;
+  if (static_cast<size_t>(arguments.count + named) > kMost) return false;
+  for (Py_ssize_t i = 0; i < arguments.count; ++i) {
+    PyObject* const value = arguments.values[i];
+    if (!is_tensor(value) && !is_number(value)) return false;
+    if (is_tensor(value)) values[tensors++] = value;
+  }
+  size_t possible = 0;
+  for (int p = signature.positional; p < signature.count; ++p) {
+    if (signature.params[p].kind == Kind::Number && possible < kMost)
+      keywords[possible++] = names[p];
+  }
+  size_t next = tensors;
+  for (Py_ssize_t i = 0; i < arguments.count; ++i) {
+    if (is_tensor(arguments.values[i])) continue;
+    const size_t place = arguments.object ? numbers : possible == 1 ? 1 : 2 * numbers;
+    if (numbers == possible || static_cast<size_t>(i) != place) return false;
+    ++numbers;
+    values[next++] = arguments.values[i];
+  }
+  if (numbers == 0) return false;
+  Object all_names(PyTuple_New(static_cast<Py_ssize_t>(numbers) + named));
+  if (!all_names.get()) throw PythonError{};
+  for (Py_ssize_t k = 0; k < static_cast<Py_ssize_t>(numbers) + named; ++k) {
+    const Py_ssize_t given = k - static_cast<Py_ssize_t>(numbers);
+    PyObject* const name = given < 0 ? keywords[k] : PyTuple_GET_ITEM(arguments.names, given);
+    if (given >= 0) values[next++] = arguments.values[arguments.count + given];
+    Py_INCREF(name);
+    PyTuple_SET_ITEM(all_names.get(), k, name);
+  }
+  const Arguments reordered{arguments.object, values, static_cast<Py_ssize_t>(tensors),
+                            all_names.get()};
+  const bool fits = match(signature, names, reordered, slots, false).what == Mismatch::None;
+  arguments.overriding_class = arguments.overriding_class || reordered.overriding_class;
+  return fits;
+}
+
 bool any_tensor(const Arguments& arguments) {
   if (arguments.object) return true;
   const Py_ssize_t n = arguments.count + (arguments.names ? PyTuple_GET_SIZE(arguments.names) : 0);
@@ -339,6 +384,15 @@ int parse(Function& function, const Arguments& arguments, PyObject** slots) {
       }
       at += signature.count;
     }
+  }
+  size_t at = 0;
+  for (int s = 0; s < function.count; ++s) {
+    const Signature& signature = function.signatures[s];
+    if (fits_older_order(signature, function.names + at, arguments, slots)) {
+      const bool overridden = arguments.overriding_class || any_override_mode();
+      return overridden && take_over(function, arguments, slots) ? kOverridden : s;
+    }
+    at += signature.count;
   }
   // No tensors, but objects that stand for them.
   if (take_over(function, arguments, slots)) return kOverridden;

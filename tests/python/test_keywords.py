@@ -85,3 +85,19 @@ def test_names_of_loading_data():
     assert dataloader.get_worker_info is treadle.utils.data.get_worker_info
     with pytest.warns(UserWarning, match="^worker_init_fn of backward_compatibility is deprecated"):
         backward_compatibility.worker_init_fn(0)
+
+
+def test_numbers_that_old_programs_give_by_position() -> None:
+    x, y = treadle.tensor([1.0, 2.0]), treadle.tensor([3.0, 4.0])
+    assert x.clone().add_(2, y).tolist() == treadle.add(x, 2, y).tolist() == [7, 10]
+    assert x.sub(2, y).tolist() == [-5, -6]
+    assert x.clone().addcmul_(2.0, y, y).tolist() == [19, 34]
+    assert treadle.addcdiv(x, 3, y, y).tolist() == [4, 5]
+    assert treadle.add(x, 2, y, out=treadle.empty(2)).tolist() == [7, 10]
+    m = treadle.eye(2)
+    assert m.addmm(2, 3, m, m).tolist() == treadle.addmm(2, m, 3, m, m).tolist() == [[5, 0], [0, 5]]
+    assert m.addmm(2, m, m).tolist() == treadle.addmm(2, m, m, m).tolist() == [[3, 0], [0, 3]]
+    assert x.addmv(2, 3, m, y).tolist() == [11, 16]
+    for call in (lambda: x.add(y, 2, y), lambda: treadle.addmm(m, 2, m, m), lambda: x.mul(2, y)):
+        with pytest.raises(TypeError, match="expected"):
+            call()
