@@ -346,10 +346,10 @@ def const_data_ptr(self: Tensor) -> int:
 
 
 def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
-    """What a module keeps for `self`, a parameter or buffer, when `other` is loaded for it: a new
-    tensor. With `assign` it lies in the memory of `other`, otherwise in that of `self`, to which
-    the elements are copied. RuntimeError for the latter where `self` is a leaf that requires grad,
-    outside of no_grad()."""
+    """The tensor that a module keeps for `self`, a parameter or buffer, when `other` is loaded for
+    it: a new one. With `assign` it lies in the memory of `other`, otherwise in that of `self`, to
+    which the elements are copied. RuntimeError for the latter where `self` is a leaf that requires
+    grad, outside of no_grad()."""
     return other.detach() if assign else self.copy_(other).detach()
 
 

@@ -55,7 +55,7 @@ def _binding(id: str, function: Callable[..., Any], method: bool) -> Binding:
     name = id.rsplit(".", 1)[1]
     # __iadd__ is __add__ in place; __int__ has no __nt__.
     in_place = name.startswith("__i") and hasattr(treadle.Tensor, "__" + name[3:])
-    in_place |= name in ("__setitem__", "__delitem__")
+    in_place |= name in ("__setitem__", "__delitem__", "module_load")
     in_place |= name.endswith("_") and not name.endswith("__")
     writes = method and in_place
     args = [_argument("self", "Tensor", writes, False)] if method else []

@@ -101,7 +101,8 @@ def calls_of(op: Operator) -> Iterator[tuple[Callable[[], Any], str]]:
         args = map_arrays(sample.args, lambda a: to_tensor(a, dtype))
         kwargs = {k: map_arrays(v, lambda a: to_tensor(a, dtype)) for k, v in sample.kwargs.items()}
         given = [t for t in tensors([*args, *kwargs.values()]) if t.is_floating_point()]
-        if not op.name.endswith("_"):
+        # An operator that only writes returns nothing that could have a gradient.
+        if not op.name.endswith("_") and op.json["returns"]:
             for t in given:
                 t.requires_grad_()
 
