@@ -37,7 +37,7 @@ def _device_at(location: str) -> Any:
 class Placement:
     """Where storages go, by the place that the file says they were in."""
 
-    # What a program registered for the places of storages: see _checkpoint_places.
+    # The places of storages that a program registered: see _checkpoint_places.
     restore: Optional[Callable[[Tensor, str], Tensor]] = None
 
     def __init__(self, map_location: MapLocation) -> None:

@@ -49,7 +49,7 @@ def _convolution_backward(
     left_out = grad_output.new_empty(0)
     grad_input = grad_weight = grad_bias = left_out
     if output_mask[0]:
-        # What strides step over at the end of the input has gradients, too.
+        # Elements at the end of the input that strides step over have gradients, too.
         rest = [0] * count
         if not transposed:
             rest = [

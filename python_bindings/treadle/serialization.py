@@ -357,7 +357,7 @@ def set_default_load_endianness(endianness: Optional[LoadEndianness]) -> None:
 
 
 def get_crc32_options() -> bool:
-    """What set_crc32_options() was given."""
+    """The switch of set_crc32_options(), on at first."""
     return config.save.compute_crc32
 
 

@@ -27,7 +27,7 @@ class DeviceType(enum.Enum):
 
 
 class Kernel(NamedTuple):
-    """What an event ran on a device, and for how long."""
+    """A kernel that an event ran on a device, and its duration."""
 
     name: str
     device: int

@@ -114,7 +114,7 @@ def StreamContext(stream: Optional[Stream]) -> Iterator[None]:  # noqa: N802
 
 stream = StreamContext
 
-# What the system calls features, by their names here where those are others.
+# Names of features as the system gives them, and as they are here where those differ.
 _FLAGS = {
     "avx512_bf16": "avx512_bf16", "avx512_bitalg": "avx512_bitalg", "avx512_bw": "avx512bw",
     "avx512_cd": "avx512cd", "avx512_dq": "avx512dq", "avx512_f": "avx512f",
@@ -131,7 +131,7 @@ _SAME_FLAGS = (
 
 @functools.lru_cache(maxsize=None)
 def get_capabilities() -> Mapping[str, Any]:
-    """What the processor can do, as the system says it: `architecture`, `cpu_name`,
+    """Features of the processor, as the system gives them: `architecture`, `cpu_name`,
     `num_logical_cores`, and on x86 whether it has each feature, `avx2` and so on."""
     machine = platform.machine()
     lines = _lines_of_system()

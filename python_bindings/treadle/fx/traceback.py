@@ -88,7 +88,7 @@ class NodeSource:
     one. Passes put it into `meta["from_node"]`."""
 
     class NodeInfo(NamedTuple):
-        """What is kept of a node."""
+        """The record of a node."""
 
         name: str
         target: str
@@ -111,7 +111,7 @@ class NodeSource:
 
     @property
     def target(self) -> str:
-        """What it calls, as text."""
+        """The name of its target."""
         return self.node_info.target if self.node_info else ""
 
     @property

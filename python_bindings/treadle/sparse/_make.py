@@ -181,7 +181,7 @@ class check_sparse_tensor_invariants:  # noqa: N801  a switch that is also a con
 
     @classmethod
     def is_enabled(cls) -> bool:
-        """What was set last."""
+        """The value that was set last."""
         return check_sparse_tensor_invariants._enabled
 
     @classmethod

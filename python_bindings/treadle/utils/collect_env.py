@@ -83,12 +83,12 @@ def get_linux_pkg_version(run_lambda: Any, pkg_name: str) -> str:
 
 
 def get_lsb_version(run_lambda: Any) -> Optional[str]:
-    """What lsb_release calls the system."""
+    """The name of the system from lsb_release."""
     return run_and_parse_first_match(run_lambda, "lsb_release -a", r"Description:\t(.*)")
 
 
 def check_release_file(run_lambda: Any) -> Optional[str]:
-    """What /etc/os-release calls the system."""
+    """The name of the system from /etc/os-release."""
     path = ["cat", "/etc/os-release"]
     return run_and_parse_first_match(run_lambda, path, r'PRETTY_NAME="(.*)"')
 

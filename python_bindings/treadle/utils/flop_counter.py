@@ -6,9 +6,9 @@ module, forward and backward.
     counter.get_total_flops()       # a multiplication and an addition are two
     print(counter.get_table())      # by module and operator
 
-What runs is recorded as treadle.profiler does it, so that a backward pass and what operators are
-made of count, too; each recorded call of an operator in `flop_registry` is given to its formula.
-Between the calls are marks: which modules run from there on.
+Calls are recorded as treadle.profiler does it, so that a backward pass and the parts of operators
+count, too; each recorded call of an operator in `flop_registry` is given to its formula. Marks
+between the calls say which modules run from there on.
 """
 
 from __future__ import annotations
