@@ -277,7 +277,8 @@ void resolve(const Operator& op, Stack& stack) { ResolvedCall(op, stack).run(); 
 
 [[maybe_unused]] const Registration registered = [] {
   Dispatcher::instance().register_layer_fallback(
-      Layer::Resolve, &resolve, {KernelSource::Fallback, __FILE__, __LINE__, "resolve"}, true);
+      Layer::Resolve, &resolve, {KernelSource::Fallback, __FILE__, __LINE__, "resolve"},
+      Dispatcher::Wraps::Kernels);
   return Registration();
 }();
 

@@ -48,6 +48,9 @@ bool is_laid_out(const Tensor& grad, const Tensor& t) {
 // The first gradient of `t`: what came, where nobody else has it and it lies in memory as `t` does,
 // else a copy that does. So `t.grad.view(-1)` works where `t.view(-1)` does.
 Tensor as_gradient_of(const Tensor& t, Tensor& grad) {
+  // Of what its class takes over, memory says nothing.
+  if (grad.layers() & layer_bit(Layer::Dispatch)) [[unlikely]]
+    return aten::clone(grad);
   if (is_laid_out(grad, t)) {
     // Optimisers look at the memory of gradients: what is conjugated when it is read is copied.
     const bool is_lazy = grad.impl()->is_conj() || grad.impl()->is_neg();
@@ -105,7 +108,10 @@ NodePtr grad_accumulator(const Tensor& leaf) {
 
 void accumulate_into(const Tensor& t, Tensor grad) {
   AutogradMeta& meta = ensure_meta(t);
-  const std::lock_guard adding(adding_to(t));
+  std::unique_lock adding(adding_to(t), std::defer_lock);
+  // Python code may not run under a lock of C++: what takes over additions goes without it.
+  if (!grad.is_taken_over() && !grad_of(t).is_taken_over()) [[likely]]
+    adding.lock();
   for (;;) {
     const Tensor before = grad_of(t);
     if (!before.defined()) {

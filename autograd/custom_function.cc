@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "autograd/alias.h"
 #include "autograd/record.h"
 #include "autograd/view.h"
 #include "autograd/visit.h"
@@ -97,9 +98,7 @@ std::vector<Tensor> finish_function(FunctionNode* node, TensorList inputs,
         node->add_undefined_input();
       // An argument passed through without its gradient must not keep its history.
       const bool cut = recorded && is_input && !is_dirty && output.requires_grad();
-      results.push_back(cut ? alias_with_geometry(output, output.sizes(), output.strides(),
-                                                  output.storage_offset())
-                            : output);
+      results.push_back(cut ? alias_without_history(output) : output);
       continue;
     }
     // Given back twice, a tensor has the gradient of the last place alone.
@@ -112,10 +111,7 @@ std::vector<Tensor> finish_function(FunctionNode* node, TensorList inputs,
           ": a view can be modified in place only by a Function with one output");
       rebase_history(output, owner, edge_of(*node, output));
     } else if (is_input) {
-      output = as_view(
-          output,
-          alias_with_geometry(output, output.sizes(), output.strides(), output.storage_offset()),
-          ViewCreation::CustomFunction);
+      output = as_view(output, alias_without_history(output), ViewCreation::CustomFunction);
       set_history(output, owner);
     } else {
       if (ViewMeta* view = view_of(output)) {

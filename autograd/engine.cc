@@ -5,6 +5,7 @@
 
 #include "aten/ops/add.h"
 #include "aten/ops/fill_.h"
+#include "aten/ops/ones_like.h"
 #include "autograd/accumulate_grad.h"
 #include "autograd/anomaly.h"
 #include "autograd/formulas_shape.h"
@@ -28,7 +29,8 @@ class BackwardScope {
         wanted_(Node::wanted_edges()),
         giving_away_(Node::giving_away()),
         task_(current_task) {
-    layer_state().excluded = 0;
+    // Who has switched Layer::Dispatch off means what is called from here as well.
+    layer_state().excluded &= layer_bit(Layer::Dispatch);
     autograd_mode() = {.grad = create_graph, .inference = false};
     Node::wanted_edges() = nullptr;
     Node::giving_away() = nullptr;
@@ -193,6 +195,8 @@ void run_node(GraphTask& task, ReadyQueue& ready, uint32_t index) {
 }
 
 Tensor ones_like(const Tensor& t) {
+  if (t.is_taken_over()) [[unlikely]]
+    return aten::ones_like(t);
   Tensor ones = empty_tensor(t.sizes(), t.dtype(), t.device());
   aten::fill_(ones, 1);
   return ones;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "autograd/alias.h"
 #include "autograd/saved_visitor.h"
 #include "autograd/visit.h"
 
@@ -42,14 +43,6 @@ void SavedTensorHooksScope::pop() {
   saved_tensor_hooks().pop_back();
   SavedTensor::any_hooks_ = !saved_tensor_hooks().empty();
 }
-
-namespace {
-
-Tensor alias_without_history(const Tensor& t) {
-  return alias_with_geometry(t, t.sizes(), t.strides(), t.storage_offset());
-}
-
-}  // namespace
 
 void SavedTensor::save_slowly(const Tensor& t, bool is_output, uint32_t output_nr) {
   check<ErrorKind::Runtime>(!t.impl()->is_inference(),

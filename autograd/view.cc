@@ -11,6 +11,7 @@
 #include "aten/ops/copy_.h"
 #include "aten/ops/fill_.h"
 #include "aten/ops/neg.h"
+#include "autograd/alias.h"
 #include "autograd/visit.h"
 
 namespace treadle::autograd {
@@ -178,8 +179,7 @@ ViewCreation mode_of_creation() {
 
 Tensor as_view(const Tensor& self, Tensor view, ViewCreation creation) {
   // A view operator that had nothing to do.
-  if (view.is_same(self))
-    view = alias_with_geometry(self, self.sizes(), self.strides(), self.storage_offset());
+  if (view.is_same(self)) view = alias_without_history(self);
   if (self.impl()->is_inference()) return view;
   if (creation == ViewCreation::Normal) creation = mode_of_creation();
   Tensor base = self;

@@ -174,6 +174,19 @@ def _is_differentiable(e: Entry) -> bool:
     return any(r.type.base == "Tensor" for r in e.returns)
 
 
+def seen(e: Entry) -> str:
+    """Which calls layers below autograd see, as C++'s `Seen` has it."""
+    linked = cpp.linked_kernel(e)
+    if linked is None or linked[0] != "composite" or (e.derivative and e.derivative.formulas):
+        return "Always"
+    if "whole" not in e.tags and not e.foreach_of:
+        return "Never"
+    # Lists of results, and lists that are written, take part in differentiation as well.
+    written = any(a.type.base == "Tensor" and a.type.writes for a in e.args)
+    plain = "differentiable_none" in e.tags or not (_is_differentiable(e) or written)
+    return "Always" if plain else "Unrecorded"
+
+
 @dataclass(frozen=True)
 class _Tables:
     """What a node needs to know of the whole model."""

@@ -69,6 +69,7 @@ def environment() -> jinja2.Environment:
         keep_trailing_newline=True,
     )
     env.filters["c_string"] = c_string
+    env.filters["seen"] = autograd_filters.seen
     for name, value in (vars(cpp) | vars(checks)).items():
         if callable(value) and not name.startswith("_"):
             env.filters[name] = value

@@ -42,9 +42,13 @@ using RowKey = std::tuple<KernelTable*, DeviceType, Layout>;
 struct LayerFallback {
   BoxedKernel kernel = nullptr;
   const KernelPlace* place = nullptr;
-  bool kernels_only = false;
+  Dispatcher::Wraps which = Dispatcher::Wraps::All;
 
-  bool wraps(const Operator& op) const { return kernel && !(kernels_only && op.info().data_free); }
+  bool wraps(const Operator& op) const {
+    if (!kernel) return false;
+    if (which == Dispatcher::Wraps::Seen) return op.info().seen != Seen::Never;
+    return which == Dispatcher::Wraps::All || !op.info().data_free;
+  }
 };
 
 // "aten/cpu/gather.cc:12"; what is no file has no line.
@@ -309,7 +313,7 @@ BoxedKernel Dispatcher::device_fallback(DeviceType device) const {
 }
 
 void Dispatcher::register_layer_fallback(Layer layer, BoxedKernel kernel, KernelPlace place,
-                                         bool kernels_only) {
+                                         Wraps wraps) {
   const std::lock_guard lock(state_->mutex);
   LayerFallback& fallback = state_->layer_fallbacks[static_cast<size_t>(layer)];
   if (fallback.kernel) {
@@ -318,7 +322,7 @@ void Dispatcher::register_layer_fallback(Layer layer, BoxedKernel kernel, Kernel
                              place_text(*fallback.place));
   }
   place.source = KernelSource::Fallback;
-  fallback = {kernel, state_->keep(place), kernels_only};
+  fallback = {kernel, state_->keep(place), wraps};
   for (Operator* op : state_->sorted) {
     if (fallback.wraps(*op)) op->set_layer(layer, nullptr, kernel, *fallback.place);
   }

@@ -45,10 +45,11 @@ class Dispatcher {
   // For every operator without a kernel of the device's own.
   void register_device_fallback(DeviceType device, BoxedKernel kernel, KernelPlace place);
   void deregister_device_fallback(DeviceType device);
-  // Wraps every operator's call on a layer, or that of each which has kernels: not views, nor what
-  // is made of others.
+  // Wraps the calls of operators on a layer: of all; of those which layers below autograd see
+  // (OperatorInfo::seen); of those which have kernels: not views, nor what is made of others.
+  enum class Wraps : uint8_t { All, Seen, Kernels };
   void register_layer_fallback(Layer layer, BoxedKernel kernel, KernelPlace place,
-                               bool kernels_only = false);
+                               Wraps wraps = Wraps::All);
 
   // Text: one line per cell: "aten::add.Tensor  cpu strided float32  generated
   // native_functions.yaml:12".

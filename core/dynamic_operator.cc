@@ -420,6 +420,13 @@ void DynamicOperator::fail_without_kernel(Device device) const {
 }
 
 void DynamicOperator::call_kernel(Stack& stack) const {
+  if (active_layers(layers_in(stack)) & layer_bit(Layer::Dispatch))
+    layer_boxed(Layer::Dispatch)(*this, stack);
+  else
+    run_kernel(stack);
+}
+
+void DynamicOperator::run_kernel(Stack& stack) const {
   const Device device = device_of(stack);
   const ScalarType dtype = dtype_of(stack);
   const std::vector<Tensor> written = written_tensors(stack);
@@ -465,7 +472,7 @@ void DynamicOperator::call(const Operator& op, Stack& stack) {
     tensors |= layer_bit(Layer::Autograd);
   const LayerMask active = self.active_layers(tensors);
   if (!active) {
-    self.call_kernel(stack);
+    self.run_kernel(stack);
     return;
   }
   self.layer_boxed(static_cast<Layer>(std::countr_zero(active)))(op, stack);

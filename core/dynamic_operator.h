@@ -57,10 +57,12 @@ class DynamicOperator final : public Operator {
 
   // Whether the call with this stack goes to a composite kernel.
   bool is_composite(const Stack& stack) const;
-  // Below all layers: calls the kernel for the arguments on the stack, whose results take their
-  // place. NotImplementedError where there is none, RuntimeError for results that the schema does
-  // not have.
+  // Below autograd: calls the kernel for the arguments on the stack, whose results take their
+  // place, or what takes it over on Layer::Dispatch. NotImplementedError where there is none,
+  // RuntimeError for results that the schema does not have.
   void call_kernel(Stack& stack) const;
+  // The same below all layers.
+  void run_kernel(Stack& stack) const;
   // The device whose kernel a call with these arguments takes: the first tensor's that is not on
   // the CPU; without tensors an argument's of type Device.
   static Device device_of(const Stack& stack);

@@ -20,6 +20,8 @@ std::string_view name_of(Layer layer) {
       return "functional";
     case Layer::Autograd:
       return "autograd";
+    case Layer::Dispatch:
+      return "dispatch";
     case Layer::Resolve:
       return "resolve";
   }

@@ -20,9 +20,12 @@ enum class Layer : uint8_t {
   Autocast = 2,
   Functional = 3,
   Autograd = 4,
+  // Python code that takes over operators: modes of this thread, and classes of tensors
+  // (python_bindings/csrc/dispatch_modes.h).
+  Dispatch = 5,
   // Tensors whose bytes kernels would misread: conjugated or negated lazily, or of a type that only
   // stores. Kernels are given others in their place (aten/resolve.cc).
-  Resolve = 5
+  Resolve = 6
 };
 inline constexpr int kNumLayers = 8;
 using LayerMask = uint8_t;

@@ -88,6 +88,10 @@ enum class Form : uint8_t { Functional, InPlace, Out };
 enum class OperatorKind : uint8_t { Pointwise, Reduce, Kernel, Returns, View, Composite, Mutating };
 std::string_view name_of(OperatorKind kind);
 
+// Which calls layers below autograd see: always that of the operator; those of what it is made of
+// where autograd records them, else that of the operator; always those of what it is made of.
+enum class Seen : uint8_t { Always, Unrecorded, Never };
+
 // Constant data about one form of an operator, from the model.
 struct OperatorInfo {
   const char* name;       // "aten::add_.Tensor"
@@ -108,6 +112,9 @@ struct OperatorInfo {
   // Names of arguments whose elements the operator moves without a look at them, "self src": these
   // may be of a type that only stores.
   const char* moves;
+  Seen seen = Seen::Always;
+  // Calls what the operator is made of, with all layers; null unless it is seen where unrecorded.
+  BoxedKernel parts = nullptr;
 
   int line() const { return *line_place; }
 };

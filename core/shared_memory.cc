@@ -143,6 +143,9 @@ Storage new_shared(size_t nbytes) {
 void share_memory(const Storage& storage) {
   check<ErrorKind::Runtime>(storage->device().is_cpu(), "expected memory on the cpu to share, got ",
                             storage->device());
+  check<ErrorKind::Runtime>(storage->has_memory(),
+                            "expected memory on the cpu to share, got a storage without memory, of "
+                            "a tensor that stands for others");
   Table& t = table();
   const std::lock_guard lock(t.mutex);  // two threads do not both move it
   if (t.segments.count(storage.get())) return;

@@ -63,6 +63,13 @@ StorageImpl::StorageImpl(void* data, size_t nbytes, Device device, std::function
   if (release) release_ = new std::function<void()>(std::move(release));
 }
 
+IntrusivePtr<StorageImpl> StorageImpl::without_memory(size_t nbytes, Device device) {
+  auto storage = make_intrusive<StorageImpl>(nullptr, nbytes, device, nullptr);
+  storage->has_memory_ = false;
+  storage->has_shrunk_.store(true, std::memory_order_relaxed);
+  return storage;
+}
+
 StorageImpl::~StorageImpl() {
   if (allocator_) {
     if (data_) allocator_->deallocate(data_, nbytes_, device_);
@@ -95,6 +102,7 @@ void StorageImpl::let_go(Holder who) noexcept {
 
 std::string StorageImpl::what_holds_it() const {
   if (device_.is_meta()) return {};
+  if (!has_memory()) return "one without memory, of a tensor that stands for others";
   if (is_listed()) return "one in memory that processes share";
   if (!owns_memory()) return "one over memory of another owner";
   const uint64_t holders = holders_.load(std::memory_order_acquire) & ~kChanging;

@@ -23,6 +23,9 @@ class StorageImpl final : public RefCounted {
   StorageImpl(void* data, size_t nbytes, Device device, std::function<void()> release,
               bool writable = true);
   ~StorageImpl() override;
+  // A size and no bytes, on any device: of a tensor that stands for others. Reading data() is up to
+  // those who ask has_memory() first, as TensorImpl::data() does.
+  static IntrusivePtr<StorageImpl> without_memory(size_t nbytes, Device device);
 
   void* data() const noexcept { return data_; }
   size_t nbytes() const noexcept { return nbytes_; }
@@ -34,6 +37,9 @@ class StorageImpl final : public RefCounted {
   void resize(size_t nbytes);
   // Whether the storage was ever made smaller: tensors may reach past its end since.
   bool has_shrunk() const noexcept { return has_shrunk_.load(std::memory_order_relaxed); }
+  // False for what without_memory() made. Such a storage counts as one that has shrunk, so that
+  // whoever asks for a tensor's bytes comes to the check of it.
+  bool has_memory() const noexcept { return has_memory_; }
   // Puts other memory, to which the caller has copied the bytes, in place of the storage's, for all
   // tensors on it; `release` as above. Returns what frees the memory that it had.
   std::function<void()> replace_memory(void* data, std::function<void()> release);
@@ -66,6 +72,7 @@ class StorageImpl final : public RefCounted {
   std::atomic<uint32_t> version_{0};
   Device device_;
   bool writable_ = true;
+  bool has_memory_ = true;
 };
 using Storage = IntrusivePtr<StorageImpl>;
 

@@ -135,11 +135,17 @@ void TensorImpl::destroy() {
 }
 
 bool TensorImpl::is_inside() const {
-  return numel_ == 0 ||
+  if (numel_ == 0) return true;
+  return storage_->has_memory() &&
          stays_inside(sizes_, strides_, offset_, numel_, elements_in(*storage_, item_size(dtype_)));
 }
 
 void TensorImpl::require_inside() const {
+  check<ErrorKind::Runtime>(
+      numel_ == 0 || storage_->has_memory(),
+      "expected a tensor with elements in memory, got one of sizes = ", sizes(),
+      " that stands for others and has none: its class answers operators "
+      "by __torch_dispatch__");
   check<ErrorKind::Runtime>(is_inside(),
                             "expected a tensor whose elements are in its storage, got one of sizes "
                             "= ",

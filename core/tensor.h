@@ -175,6 +175,11 @@ class Tensor {
   Device device() const { return impl_->device(); }
   Layout layout() const { return impl_->layout(); }
   LayerMask layers() const { return impl_ ? impl_->layers() : LayerMask{0}; }
+  // Whether Python code takes over operators on the tensor now: a mode, or its class.
+  bool is_taken_over() const {
+    const LayerState& state = layer_state();
+    return (layers() | state.included) & ~state.excluded & layer_bit(Layer::Dispatch);
+  }
   bool is_cpu() const { return device().is_cpu(); }
   bool is_meta() const { return device().is_meta(); }
   bool is_contiguous() const { return impl_->is_contiguous(); }

@@ -100,6 +100,11 @@ void check_completeness(const Operator& op, Diagnostics& diagnostics) {
         "write the row, as in 'dtypes: {all: [bool, real]}', or 'dtypes: {all: any}' where every "
         "dtype is fine");
   }
+  if (op.kind != Kind::Composite &&
+      std::find(op.tags.begin(), op.tags.end(), "whole") != op.tags.end()) {
+    report("is tagged 'whole' and is not made of other operators",
+           "remove the tag: layers see the call of such an operator anyway");
+  }
   const Names checked = checked_names(op);
   const Names limited = limited_names(op);
   for (const Argument& argument : op.schema.arguments) {

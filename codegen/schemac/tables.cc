@@ -47,7 +47,8 @@ std::span<const std::string> known_tags() {
                               "random",
                               "no_python",
                               "internal",
-                              "differentiable_none"};
+                              "differentiable_none",
+                              "whole"};
   return words;
 }
 

@@ -1,4 +1,5 @@
 // What Tensor has for autograd: grad, grad_fn, requires_grad, backward(), hooks, data.
+#include "autograd/alias.h"
 #include "autograd/engine.h"
 #include "autograd/meta.h"
 #include "core/quiescence.h"
@@ -93,7 +94,7 @@ PyObject* get_base(PyObject* self, void*) {
 PyObject* get_data(PyObject* self, void*) {
   return guarded([&] {
     const Tensor& t = unwrap(self);
-    Tensor alias = alias_with_geometry(t, t.sizes(), t.strides(), t.storage_offset());
+    Tensor alias = autograd::alias_without_history(t);
     alias.impl()->detach_version();
     return wrap(std::move(alias));
   });

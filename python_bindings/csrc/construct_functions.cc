@@ -1,10 +1,12 @@
 // The functions that make tensors from Python data, tensor(), as_tensor(), from_numpy() and so on,
 // and the class's own constructor: Tensor(2, 3), Tensor([1, 2]).
-#include "aten/ops/detach.h"
+#include "aten/shape/views.h"
+#include "autograd/alias.h"
 #include "autograd/meta.h"
 #include "python_bindings/csrc/arg_parser.h"
 #include "python_bindings/csrc/binding.h"
 #include "python_bindings/csrc/construct.h"
+#include "python_bindings/csrc/dispatch_modes.h"
 #include "python_bindings/csrc/dlpack.h"
 #include "python_bindings/csrc/methods.h"
 #include "python_bindings/csrc/numpy_exchange.h"
@@ -137,22 +139,154 @@ const Signature subclass_signature[] = {{subclass_params, 3, 3, -1, true}};
 Function subclass_function = {"_make_subclass", subclass_signature, 1};
 
 // A tensor that has no object yet, over the same elements.
-Tensor fresh_alias(const Tensor& t) {
-  return alias_with_geometry(t, t.sizes(), t.strides(), t.storage_offset());
+Tensor fresh_alias(const Tensor& t) { return autograd::alias_without_history(t); }
+
+PyTypeObject* subclass_of_tensor(const char* op, PyObject* cls) {
+  const bool fits =
+      PyType_Check(cls) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), tensor_type);
+  check<ErrorKind::Type>(
+      fits, op, ": expected cls to be a subclass of Tensor, got ",
+      PyType_Check(cls) ? reinterpret_cast<PyTypeObject*>(cls)->tp_name : type_text(cls));
+  return reinterpret_cast<PyTypeObject*>(cls);
+}
+
+// Of a tensor that a class of its own answers for, the alias is of that class already.
+PyObject* as_object_of(const char* op, PyTypeObject* type, const Tensor& t) {
+  if (!t.impl()->python().object()) return wrap_as(type, t);
+  Object object(wrap(t));
+  check<ErrorKind::Runtime>(PyType_IsSubtype(Py_TYPE(object.get()), type), op,
+                            ": expected data that can be a ", type->tp_name,
+                            ", got one whose class answers for it with a ",
+                            Py_TYPE(object.get())->tp_name);
+  return object.release();
 }
 
 PyObject* make_subclass(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
     Call<3> call(subclass_function, nullptr, arguments, count, names);
-    PyObject* cls = call.object(0);
-    const bool fits =
-        PyType_Check(cls) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), tensor_type);
-    check<ErrorKind::Type>(fits, "_make_subclass: expected cls to be a subclass of Tensor, got ",
-                           type_text(cls));
+    PyTypeObject* type = subclass_of_tensor("_make_subclass", call.object(0));
     const Tensor data = fresh_alias(call.tensor(1));
     if (call.boolean(2)) autograd::set_requires_grad(data, true);
-    return wrap_as(reinterpret_cast<PyTypeObject*>(cls), data);
+    return as_object_of("_make_subclass", type, data);
   });
+}
+
+const Param wrapper_params[] = {
+    {"cls", Kind::Any},
+    {"size", Kind::IntList},
+    {"strides", Kind::IntList, kOptional | kKeyword, 0, "None"},
+    {"storage_offset", Kind::Int, kOptional | kKeyword, 0, "None"},
+    {"memory_format", Kind::MemoryFormat, kOptional | kKeyword, 0, "None"},
+    {"dtype", Kind::Dtype, kOptional | kKeyword, 0, "None"},
+    {"layout", Kind::Layout, kOptional | kKeyword, 0, "strided"},
+    {"device", Kind::Device, kOptional | kKeyword, 0, "None"},
+    {"pin_memory", Kind::Bool, kDefault | kKeyword, 0, "False"},
+    {"requires_grad", Kind::Bool, kDefault | kKeyword, 0, "False"},
+    {"dispatch_sizes_strides_policy", Kind::Str, kOptional | kKeyword, 0, "None"},
+    {"dispatch_device", Kind::Bool, kDefault | kKeyword, 0, "False"},
+    {"dispatch_layout", Kind::Bool, kDefault | kKeyword, 0, "False"},
+    {"_extra_dispatch_keys", Kind::Any, kOptional | kKeyword, 0, "None"},
+    {"storage_size", Kind::Int, kOptional | kKeyword, 0, "None"},
+};
+const Signature wrapper_signature[] = {{wrapper_params, 15, 2, -1, true}};
+Function wrapper_function = {"_make_wrapper_subclass", wrapper_signature, 1};
+
+// The arguments that ask for what a tensor without memory cannot have here.
+void refuse_of_wrapper(const char* op, const Call<15>& call) {
+  const Layout layout = call.maybe_layout(6).value_or(Layout::Strided);
+  check<ErrorKind::NotImplemented>(layout == Layout::Strided, op,
+                                   ": expected layout = strided, as sparse tensors are no tensors "
+                                   "of one memory, got ",
+                                   layout);
+  check<ErrorKind::Runtime>(!call.boolean(8), op,
+                            ": expected pin_memory = False, as there is no memory, got True");
+  check<ErrorKind::NotImplemented>(
+      !call.has(10), op,
+      ": expected dispatch_sizes_strides_policy = None, as sizes and strides are those that are "
+      "given here, got ",
+      call.has(10) ? utf8(call.object(10)) : "");
+  check<ErrorKind::NotImplemented>(
+      !call.boolean(11) && !call.boolean(12), op, ": expected ",
+      call.boolean(11) ? "dispatch_device" : "dispatch_layout",
+      " = False, as device and layout are those that are given here, got True");
+  check<ErrorKind::NotImplemented>(!call.has(13), op,
+                                   ": expected _extra_dispatch_keys = None, as layers of a tensor "
+                                   "follow from what it is, got ",
+                                   call.has(13) ? type_text(call.object(13)) : "");
+}
+
+DimVector strides_of_wrapper(const char* op, const Call<15>& call, const DimVector& sizes) {
+  if (!call.has(2)) {
+    const MemoryFormat format = call.maybe_memory_format(4).value_or(MemoryFormat::Contiguous);
+    return format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve
+               ? contiguous_strides(sizes)
+               : shape::strides_in_format(op, sizes, format);
+  }
+  const DimVector strides = call.ints(2);
+  check<ErrorKind::Value>(!call.has(4), op, ": expected strides or memory_format, got both");
+  check<ErrorKind::Runtime>(strides.size() == sizes.size(), op,
+                            ": expected as many strides as sizes, got size = ", IntList(sizes),
+                            " and strides = ", IntList(strides));
+  for (const int64_t stride : strides) {
+    check<ErrorKind::Runtime>(stride >= 0, op,
+                              ": expected strides >= 0, got strides = ", IntList(strides));
+  }
+  return strides;
+}
+
+// How many bytes a geometry reaches from the start of its storage.
+int64_t bytes_reached(const char* op, IntList sizes, IntList strides, int64_t offset,
+                      int64_t item) {
+  int64_t last = offset, bytes = 0;
+  bool fits = true;
+  if (checked_numel(sizes, item) == 0) return 0;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    int64_t span;
+    fits = fits && !__builtin_mul_overflow(sizes[d] - 1, strides[d], &span) &&
+           !__builtin_add_overflow(last, span, &last);
+  }
+  fits = fits && !__builtin_add_overflow(last, int64_t{1}, &last) &&
+         !__builtin_mul_overflow(last, item, &bytes);
+  check<ErrorKind::Runtime>(fits, op,
+                            ": expected a geometry whose bytes can be counted in 63 bits, got "
+                            "size = ",
+                            sizes, ", strides = ", strides, ", storage_offset = ", offset);
+  return bytes;
+}
+
+PyObject* make_wrapper_subclass(PyObject*, PyObject* const* arguments, Py_ssize_t count,
+                                PyObject* names) {
+  static constexpr const char* op = "_make_wrapper_subclass";
+  return guarded(
+      [&] {
+        Call<15> call(wrapper_function, nullptr, arguments, count, names);
+        if (call.overridden()) return call.result();
+        PyTypeObject* type = subclass_of_tensor(op, call.object(0));
+        check<ErrorKind::Type>(
+            class_dispatches(type), op,
+            ": expected a class with __torch_dispatch__, which answers for its tensors, got ",
+            type->tp_name);
+        refuse_of_wrapper(op, call);
+        const DimVector sizes = call.ints(1);
+        const ScalarType dtype = call.maybe_dtype(5).value_or(default_dtype());
+        const Device device = call.device_of_new(7).value_or(kCPU);
+        const int64_t item = item_size(dtype);
+        checked_numel(sizes, item);
+        const DimVector strides = strides_of_wrapper(op, call, sizes);
+        const int64_t offset = call.maybe_integer(3).value_or(0);
+        check<ErrorKind::Runtime>(offset >= 0, op, ": expected storage_offset >= 0, got ", offset);
+        const int64_t bytes =
+            call.maybe_integer(14).value_or(bytes_reached(op, sizes, strides, offset, item));
+        check<ErrorKind::Runtime>(bytes >= 0, op, ": expected storage_size >= 0, got ", bytes);
+        Storage storage = device.is_meta()
+                              ? make_intrusive<StorageImpl>(static_cast<size_t>(bytes), device)
+                              : StorageImpl::without_memory(static_cast<size_t>(bytes), device);
+        const Tensor made(
+            make_intrusive<TensorImpl>(std::move(storage), dtype, sizes, strides, offset));
+        if (call.boolean(9)) autograd::set_requires_grad(made, true);
+        return wrap_as(type, made);
+      },
+      op);
 }
 
 const Param new_tensor_params[] = {
@@ -255,6 +389,16 @@ void add_construct_methods(std::vector<PyMethodDef>& methods) {
                      fast_method("_make_subclass", &make_subclass,
                                  "_make_subclass(cls, data, requires_grad=False)\n--\n\nAn object "
                                  "of a subclass over the elements of `data`.",
+                                 METH_STATIC),
+                     fast_method("_make_wrapper_subclass", &make_wrapper_subclass,
+                                 "_make_wrapper_subclass(cls, size, *, strides=None, "
+                                 "storage_offset=None, memory_format=None, dtype=None, "
+                                 "layout=strided, device=None, pin_memory=False, "
+                                 "requires_grad=False, dispatch_sizes_strides_policy=None, "
+                                 "dispatch_device=False, dispatch_layout=False, "
+                                 "_extra_dispatch_keys=None, storage_size=None)\n--\n\nA tensor "
+                                 "of a class with __torch_dispatch__ that has a geometry and no "
+                                 "memory: the class answers for it.",
                                  METH_STATIC),
                      fast_method("new_tensor", &new_tensor,
                                  "new_tensor($self, data, *, dtype=None, device=None, "

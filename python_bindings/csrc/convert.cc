@@ -3,6 +3,7 @@
 
 #include "aten/backend/device_copy.h"
 #include "aten/composite/named_errors.h"
+#include "aten/ops/_local_scalar_dense.h"
 #include "aten/resolve.h"
 #include "python_bindings/csrc/binding.h"
 #include "python_bindings/csrc/numpy_exchange.h"
@@ -148,6 +149,10 @@ Scalar to_scalar(const char* op, PyObject* o) {
 
 Scalar element(const char* op, const Tensor& t) {
   check<ErrorKind::Runtime>(t.numel() == 1, op, ": expected a tensor with one element, got ", t);
+  if (t.is_taken_over()) [[unlikely]] {
+    const ExcludeLayers below(Layer::Autograd);
+    return aten::_local_scalar_dense(t);
+  }
   check<ErrorKind::NotImplemented>(!t.is_meta(), op,
                                    ": expected a tensor with data, got one on the meta device");
   const Tensor here = readable(t.is_cpu() ? t : run([&] { return on_cpu(t); }, t));

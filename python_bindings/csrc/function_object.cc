@@ -7,6 +7,7 @@
 
 #include <vector>
 
+#include "autograd/alias.h"
 #include "autograd/visit.h"
 #include "python_bindings/csrc/binding.h"
 #include "python_bindings/csrc/methods.h"
@@ -257,7 +258,7 @@ PyObject* undifferentiable(PyObject*, PyObject* const* arguments, Py_ssize_t cou
     check_internal(count == 2 && is_tensor(arguments[0]),
                    "_undifferentiable takes a tensor and a name");
     const Tensor& t = unwrap(arguments[0]);
-    const Tensor result = alias_with_geometry(t, t.sizes(), t.strides(), t.storage_offset());
+    const Tensor result = autograd::alias_without_history(t);
     autograd::set_history(result, make_intrusive<OnceNode>(std::string(utf8(arguments[1]))));
     return wrap(result);
   });

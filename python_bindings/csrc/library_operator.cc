@@ -236,8 +236,9 @@ Object LibraryOperator::run(PythonKernel& kernel, Slots slots) const {
 }
 
 Object LibraryOperator::call_kernel(Slots slots) {
-  PythonKernel* kernel = python_kernel(subject_of(slots).device.type);
-  if (kernel) [[likely]]
+  const Subject subject = subject_of(slots);
+  PythonKernel* kernel = python_kernel(subject.device.type);
+  if (kernel && !(op_.active_layers(subject.layers) & layer_bit(Layer::Dispatch))) [[likely]]
     return run(*kernel, slots);
   Stack stack = to_stack(slots);
   dynamic_->call_kernel(stack);
@@ -298,6 +299,73 @@ void LibraryOperator::results_to_stack(const Object& result, Stack& stack) const
         n == 1 ? result.get() : PySequence_Fast_GET_ITEM(result.get(), static_cast<Py_ssize_t>(i));
     stack.push_back(to_value(name(), schema_.returns[i].type, item));
   }
+}
+
+// ---- calls that Python takes over
+
+PyObject* LibraryOperator::overload() {
+  if (!overload_) {
+    const Object find = import_attribute("treadle._ops", "overload_named");
+    overload_ = Object(PyObject_CallOneArg(find.get(), unicode(op_.info().name).get()));
+  }
+  return overload_.get();
+}
+
+LibraryOperator::PythonCall LibraryOperator::python_call(const Stack& arguments) const {
+  check_internal(arguments.size() == arguments_.size(), "a call with too many arguments");
+  std::vector<Object> objects;
+  std::vector<PyObject*> slots;
+  for (const Value& v : arguments) {
+    const bool number = v.is<Tensor>() && v.as<Tensor>().impl()->is_wrapped_number();
+    objects.push_back(number ? Object(wrap(element(name(), v.as<Tensor>()))) : to_python(v));
+    slots.push_back(objects.back().get());
+  }
+  leave_out_defaults(slots.data());
+  size_t count = positional();
+  while (count > 0 && !slots[count - 1]) --count;
+  PythonCall call{Object(PyTuple_New(static_cast<Py_ssize_t>(count))), Object(PyDict_New())};
+  for (size_t i = 0; i < count; ++i)
+    PyTuple_SET_ITEM(call.args.get(), static_cast<Py_ssize_t>(i), new_ref(objects[i].get()));
+  for (size_t i = positional(); i < slots.size(); ++i) {
+    if (slots[i]) checked(PyDict_SetItemString(call.kwargs.get(), params_[i].name, slots[i]));
+  }
+  return call;
+}
+
+Stack LibraryOperator::results_of(PyObject* result, const Stack& arguments, const char* who) const {
+  const size_t n = schema_.returns.size();
+  const auto wrong = [&](const auto& expected, const auto&... got) {
+    fail<ErrorKind::Runtime>(name(), ": expected __torch_dispatch__ of ", who, " to return ",
+                             expected, ", got ", got..., "\n  ", op_.info().schema);
+  };
+  size_t written = 0;
+  const auto next_written = [&] {
+    while (!arguments_[written].written) ++written;
+    return arguments[written++];
+  };
+  const bool list = PyTuple_Check(result) || PyList_Check(result);
+  const size_t count = list ? static_cast<size_t>(PySequence_Fast_GET_SIZE(result)) : 1;
+  Stack results;
+  for (size_t i = 0; i < n; ++i) {
+    const schema::Type& type = schema_.returns[i].type;
+    if (type.writes()) {
+      results.push_back(next_written());
+      continue;
+    }
+    if (n > 1 && !list) wrong(str("a tuple of ", n, " results"), type_text(result));
+    if (n > 1 && count != n) wrong(str("a tuple of ", n, " results"), count);
+    PyObject* item = n == 1 ? result : PySequence_Fast_GET_ITEM(result, static_cast<Py_ssize_t>(i));
+    // Of several tensors some may not be there: gradients that nobody asked for.
+    const bool absent = n > 1 && item == Py_None && type.is_tensor() && !type.list;
+    if (!absent && !fits_result(type, item)) {
+      if (n == 1)
+        wrong(schema::print(type), type_text(item));
+      else
+        wrong(schema::print(type), type_text(item), " as result ", i);
+    }
+    results.push_back(to_value(name(), type, item));
+  }
+  return results;
 }
 
 // ---- kernels in Python
@@ -459,6 +527,7 @@ const char* LibraryOperator::autograd_kind() const {
 
 void LibraryOperator::undefine() {
   dynamic_->undefine();
+  overload_ = Object();
   for (int d = 0; d < kMaxDeviceTypes; ++d) clear_kernel(static_cast<DeviceType>(d));
   clear_default_kernel();
   clear_layer_function(Layer::Autograd);

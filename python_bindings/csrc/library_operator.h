@@ -66,6 +66,8 @@ class LibraryOperator {
   void set_results_apart() { results_apart_ = true; }
   void set_object(PyObject* object) { function_.object = object; }
   PyObject* object() const { return function_.object; }
+  // The member of treadle.ops for the operator.
+  PyObject* overload();
   // Takes everything back and frees the name.
   void undefine();
 
@@ -74,6 +76,15 @@ class LibraryOperator {
   Object invoke(PyObject* function, Slots slots) const;
   Stack to_stack(Slots slots) const;
   Object from_stack(const Stack& results) const;
+  // The arguments on the stack as a call in Python gives them: those that are as the schema has
+  // them at the end, and by name, are left out; a number that stands for a tensor is one again.
+  struct PythonCall {
+    Object args, kwargs;
+  };
+  PythonCall python_call(const Stack& arguments) const;
+  // What __torch_dispatch__ of `who` returned, as results. Arguments that the operator writes are
+  // returned themselves. RuntimeError for what the schema does not have.
+  Stack results_of(PyObject* result, const Stack& arguments, const char* who) const;
   // Calls `f` with slots made of the values on the stack, and puts what it returns in their place.
   template <class F>
   void with_objects(Stack& stack, F&& f) const {
@@ -135,6 +146,7 @@ class LibraryOperator {
   bool composite_ = false, no_autograd_ = false, has_formula_ = false;
   Object backward_, setup_context_;
   std::string node_name_;
+  Object overload_;
 };
 
 // The overloads of one name: a call goes to the first that fits.

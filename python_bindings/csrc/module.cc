@@ -46,6 +46,7 @@ PyObject* init() {
     init_autocast(module.get());
     init_dispatcher(module.get());
     init_overrides(module.get());
+    init_dispatch_modes(module.get());
     init_overridable_functions(module.get());
     init_profiler(module.get());
     init_backends(module.get());

@@ -20,6 +20,7 @@ void init_settings(PyObject* module);               // settings.cc
 void init_autocast(PyObject* module);               // autocast.cc
 void init_dispatcher(PyObject* module);             // dispatcher_questions.cc
 void init_overrides(PyObject* module);              // overrides.cc
+void init_dispatch_modes(PyObject* module);         // dispatch_modes.cc
 void init_overridable_functions(PyObject* module);  // overridable_function.cc
 void init_profiler(PyObject* module);               // profiler.cc
 void init_backends(PyObject* module);               // backends.cc

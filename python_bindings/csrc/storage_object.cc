@@ -43,6 +43,12 @@ void deallocate(PyObject* self) {
   Py_DECREF(type);
 }
 
+void require_memory(const Storage& storage) {
+  check<ErrorKind::Runtime>(storage->has_memory(),
+                            "storage: expected a storage with memory, got that of a tensor that "
+                            "stands for others and has none");
+}
+
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   return guarded([&] {
     const Storage& storage = storage_of(self);
@@ -52,6 +58,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
       PyErr_SetString(PyExc_BufferError, "storage: expected a storage on the cpu");
       throw PythonError{};
     }
+    require_memory(storage);
     storage->hold(Holder::Buffer);
     void* data = storage->nbytes() ? storage->data() : &nothing;
     const int result = PyBuffer_FillInfo(
@@ -63,7 +70,10 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
 void release_buffer(PyObject* self, Py_buffer*) { storage_of(self)->let_go(Holder::Buffer); }
 
 PyObject* data_ptr(PyObject* self, PyObject*) {
-  return PyLong_FromVoidPtr(storage_of(self)->data());
+  return guarded([&] {
+    require_memory(storage_of(self));
+    return PyLong_FromVoidPtr(storage_of(self)->data());
+  });
 }
 PyObject* nbytes(PyObject* self, PyObject*) {
   return PyLong_FromSize_t(storage_of(self)->nbytes());

@@ -18,6 +18,7 @@
 
 #include "python_bindings/csrc/binding.h"
 #include "python_bindings/csrc/collector.h"
+#include "python_bindings/csrc/dispatch_modes.h"
 #include "python_bindings/csrc/overrides.h"
 
 namespace treadle::python {
@@ -136,6 +137,7 @@ bool release_owned(TensorImpl& impl) {
       object->tensor = Tensor(make_intrusive<TensorImpl>(impl.storage(), impl.dtype(), impl.sizes(),
                                                          impl.strides(), impl.storage_offset()));
       object->tensor.impl()->set_lazy(impl.is_conj(), impl.is_neg());
+      object->tensor.impl()->set_layer(Layer::Dispatch, impl.layers() & layer_bit(Layer::Dispatch));
       object->tensor.impl()->python().set(object, false);
     }
     forget_finalized(reinterpret_cast<PyObject*>(object));
@@ -261,6 +263,10 @@ PyObject* wrap(Tensor tensor) {
 PyObject* wrap_as(PyTypeObject* type, Tensor tensor) {
   check_internal(tensor.impl()->python().object() == nullptr,
                  "a tensor that has a Python object was given another");
+  if (class_dispatches(type)) {
+    add_dispatch_layer();
+    tensor.impl()->set_layer(Layer::Dispatch, true);
+  }
   return attach(allocate(type), std::move(tensor));
 }
 

@@ -1,0 +1,15 @@
+#include "autograd/alias.h"
+
+#include "aten/ops/detach.h"
+
+namespace treadle::autograd {
+
+Tensor alias_without_history(const Tensor& t) {
+  if (t.layers() & layer_bit(Layer::Dispatch) && t.is_taken_over()) [[unlikely]] {
+    const ExcludeLayers below(Layer::Autograd);
+    return aten::detach(t);
+  }
+  return alias_with_geometry(t, t.sizes(), t.strides(), t.storage_offset());
+}
+
+}  // namespace treadle::autograd
