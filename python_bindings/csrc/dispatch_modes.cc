@@ -73,6 +73,32 @@ PyObject* call_below(PyObject*, PyObject* positional, PyObject* named) {
   });
 }
 
+// _is_wrapper(tensor): whether it is of a class that answers for it, and has no memory of its own.
+PyObject* is_wrapper(PyObject*, PyObject* tensor) {
+  return guarded([&] {
+    if (!is_tensor(tensor)) return to_bool(false);
+    const Tensor& t = unwrap(tensor);
+    return to_bool((t.layers() & layer_bit(Layer::Dispatch)) &&
+                   (t.is_meta() || !t.storage()->has_memory()));
+  });
+}
+
+// _share_storage(tensor, other): puts the storage of another wrapper, and so its count of changes,
+// in place of a wrapper's own.
+PyObject* share_storage(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  return guarded([&] {
+    check_internal(count == 2 && is_tensor(arguments[0]) && is_tensor(arguments[1]),
+                   "_share_storage takes two tensors");
+    const Tensor &t = unwrap(arguments[0]), &other = unwrap(arguments[1]);
+    check<ErrorKind::Runtime>(t.device() == other.device(),
+                              "expected a view on the device of what it is a view of, ",
+                              other.device(), ", got one on ", t.device());
+    t.impl()->set_storage(other.storage(), t.dtype());
+    t.impl()->share_version_of(*other.impl());
+    return none();
+  });
+}
+
 // A block in which neither modes nor classes take over operators. It begins when the object is
 // made, as some programs keep the object in place of a `with`.
 class DispatchOff {
@@ -124,6 +150,9 @@ void init_dispatch_modes(PyObject* module) {
        "Closes the innermost mode over operators, and returns it."},
       {"_len_torch_dispatch_stack", count_modes, METH_NOARGS, "How many modes are open."},
       {"_get_dispatch_stack_at", mode_at, METH_O, "An open mode, the outermost first."},
+      {"_is_wrapper", is_wrapper, METH_O, nullptr},
+      {"_share_storage", reinterpret_cast<PyCFunction>(slot(&share_storage)), METH_FASTCALL,
+       nullptr},
       {},
   };
   checked(PyModule_AddFunctions(module, functions));

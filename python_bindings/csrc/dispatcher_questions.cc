@@ -77,6 +77,7 @@ py::dict describe(const std::string& name) {
   d["expression"] = info.expression;
   d["kernel_signature"] = info.kernel_signature;
   d["layers"] = layers(op);
+  d["is_seen"] = info.seen != Seen::Never;
   d["cells"] = cells(op);
   return d;
 }

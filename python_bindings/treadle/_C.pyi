@@ -116,6 +116,26 @@ class Tensor(TensorOperators):
     def __init__(self, *args: Any, device: Any = None) -> None: ...
     @staticmethod
     def _make_subclass(cls: type, data: Tensor, requires_grad: bool = False) -> Any: ...
+    @staticmethod
+    def _make_wrapper_subclass(
+        cls: type,
+        size: Any,
+        *,
+        strides: Any = None,
+        storage_offset: Optional[int] = None,
+        memory_format: Optional[memory_format] = None,
+        dtype: Optional[dtype] = None,
+        layout: Any = None,
+        device: Any = None,
+        pin_memory: bool = False,
+        requires_grad: bool = False,
+        dispatch_sizes_strides_policy: Optional[str] = None,
+        dispatch_device: bool = False,
+        dispatch_layout: bool = False,
+        _extra_dispatch_keys: Any = None,
+        storage_size: Optional[int] = None,
+    ) -> Any: ...
+    __torch_dispatch__: Callable[..., Any]
     def as_subclass(self, cls: type) -> Any: ...
     @classmethod
     def __torch_function__(

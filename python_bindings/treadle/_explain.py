@@ -48,6 +48,11 @@ def _entries() -> Mapping[str, Operator]:
     return found
 
 
+def entry_of(name: str) -> Optional[Operator]:
+    """The entry of an operator by its full name, "aten::add_.Tensor"; None for one without."""
+    return _entries().get(name)
+
+
 def _full_name(entry: Operator, form: Mapping[str, Any]) -> str:
     overload = f".{form['overload']}" if form["overload"] else ""
     return f"{entry['namespace']}::{form['name']}{overload}"

@@ -9,6 +9,7 @@ Namespaces, names and overloads are made when they are first asked for.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import types
 from typing import Any, Dict, Iterator, List, Optional, Set
@@ -18,6 +19,12 @@ from treadle._schema import FunctionSchema, schema_of
 
 # Tags given to operators where they were defined, by full name.
 tags_of: Dict[str, List[Any]] = {}
+
+
+@functools.lru_cache(maxsize=None)
+def _is_never_seen(name: str) -> bool:
+    """Whether modes see what an operator of the library is made of, and never its own calls."""
+    return not _C._describe_operator(name)["is_seen"]
 
 
 def _restore(name: str) -> "OpOverload":
@@ -63,6 +70,11 @@ class OpOverload(_C._OperatorCall):
     def name(self) -> str:
         """The full name: "aten::add.Tensor"."""
         return self._name
+
+    def decompose(self, *args: Any, **kwargs: Any) -> Any:
+        """The result, by way of what the operator is made of; NotImplemented for one that modes over
+        operators see themselves."""
+        return self(*args, **kwargs) if _is_never_seen(self._name) else NotImplemented
 
     def has_kernel_for_dispatch_key(self, key: Any) -> bool:
         """Whether the device that the key names has a kernel."""

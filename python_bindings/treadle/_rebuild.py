@@ -165,6 +165,30 @@ def rebuild_without_memory(
     return of_class(cls, _rebuild_meta_tensor_no_storage(dtype, size, stride, False), requires_grad)
 
 
+def _rebuild_wrapper_subclass(
+    cls: type,
+    dtype: treadle.dtype,
+    size: tuple,
+    stride: tuple,
+    storage_offset: int,
+    layout: Any,
+    device: Any,
+    requires_grad: bool,
+) -> treadle.Tensor:
+    """The inverse of `reduce_tensor` for a tensor that stands for others, which are its
+    attributes."""
+    return treadle.Tensor._make_wrapper_subclass(
+        cls,
+        size,
+        strides=stride,
+        storage_offset=storage_offset,
+        dtype=dtype,
+        layout=layout,
+        device=device,
+        requires_grad=requires_grad,
+    )
+
+
 def tensor_bytes(tensor: treadle.Tensor) -> memoryview:
     """The elements of `tensor` in row-major order, as bytes; shares its memory where that is
     possible."""
@@ -194,6 +218,12 @@ def reduce_tensor(tensor: treadle.Tensor) -> tuple:
     A result that requires a gradient comes back as a leaf that does, and on its device, which must
     be there then.
     """
+    if _C._is_wrapper(tensor):
+        arguments = (tensor.dtype, tuple(tensor.size()), tensor.stride(), tensor.storage_offset())
+        place = (tensor.layout, tensor.device, tensor.requires_grad)
+        return with_attributes(
+            tensor, _rebuild_wrapper_subclass, (type(tensor), *arguments, *place)
+        )
     if tensor.device.type == "meta":
         geometry = (tuple(tensor.shape), tensor.stride(), tensor.requires_grad)
         return with_attributes(
@@ -241,7 +271,10 @@ def deepcopy_tensor(tensor: treadle.Tensor, memo: dict) -> treadle.Tensor:
             "deepcopy: expected a tensor made by the user (a leaf of the autograd graph), got the "
             "result of an operation that requires grad; call detach() first"
         )
-    copied = of_class(type(tensor), _over_copied_memory(tensor, memo), tensor.requires_grad)
+    if _C._is_wrapper(tensor):
+        copied = _cloned_wrapper(tensor)
+    else:
+        copied = of_class(type(tensor), _over_copied_memory(tensor, memo), tensor.requires_grad)
     memo[id(tensor)] = copied
     # An object that is made anew each time it is asked for, as a gradient is, lives as long as its
     # number in the memo does.
@@ -254,6 +287,18 @@ def deepcopy_tensor(tensor: treadle.Tensor, memo: dict) -> treadle.Tensor:
     for name, value in _slots(tensor).items():
         setattr(copied, name, copy.deepcopy(value, memo))
     return copied
+
+
+def _cloned_wrapper(tensor: treadle.Tensor) -> treadle.Tensor:
+    """What the class of a tensor that stands for others makes of clone()."""
+    with treadle.no_grad():
+        copied = tensor.clone()
+    if type(copied) is not type(tensor):
+        raise RuntimeError(
+            f"deepcopy: expected clone() of a {type(tensor).__name__} to return one, got "
+            f"{type(copied).__name__}"
+        )
+    return copied.requires_grad_(tensor.requires_grad)
 
 
 def deepcopy_storage(storage: treadle.UntypedStorage, memo: dict) -> treadle.UntypedStorage:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import enum
-from typing import List
+import functools
+from typing import List, Tuple
 
 from treadle import _C
 
 
 class Tag(enum.Enum):
-    """What can be said of an operator. Of Treadle's own only `pointwise` is said."""
+    """What can be said of an operator. Of Treadle's own is said whether it is pointwise, random, changes
+    the geometry of its argument, or has results that depend on values."""
 
     core = 0
     cudagraph_unsafe = 1
@@ -32,6 +34,21 @@ class Tag(enum.Enum):
         return f"Tag.{self.name}"
 
 
+# Words of entries that are other words here.
+_WORDS = {"random": "nondeterministic_seeded"}
+
+
+@functools.lru_cache(maxsize=None)
+def _tags_of(name: str) -> Tuple[Tag, ...]:
+    from treadle._explain import entry_of
+
+    if _C._describe_operator(name)["kind"] == "pointwise":
+        return (Tag.pointwise,)
+    entry = entry_of(name)
+    words = [_WORDS.get(word, word) for word in entry["tags"]] if entry else []
+    return tuple(Tag[word] for word in words if word in Tag.__members__)
+
+
 def tags_of_generated(name: str) -> List[Tag]:
     """The tags of an operator of the library's own."""
-    return [Tag.pointwise] if _C._describe_operator(name)["kind"] == "pointwise" else []
+    return list(_tags_of(name))

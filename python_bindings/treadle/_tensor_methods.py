@@ -353,19 +353,15 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
     return other.detach() if assign else self.copy_(other).detach()
 
 
-_no_dispatch = "_disabled_torch_dispatch_impl"
-
-
 def _init_subclass(cls: Any, **kwargs: Any) -> None:
-    """Warn of a method that PyTorch would call and that is never called here."""
+    """A class that takes over operators says of which class their results are, and is not asked for
+    functions unless it says so."""
     super(Tensor, cls).__init_subclass__(**kwargs)
-    method = cls.__dict__.get("__torch_dispatch__")
-    if method is not None and getattr(method, "__name__", "") != _no_dispatch:
-        warnings.warn(
-            f"{cls.__name__}.__torch_dispatch__ is never called: operators ask __torch_function__ "
-            "alone",
-            stacklevel=2,
-        )
+    if cls.__torch_dispatch__ is _C._disabled_torch_dispatch_impl:
+        return
+    owner = next(base for base in cls.__mro__ if "__torch_function__" in vars(base))
+    if owner is Tensor:
+        cls.__torch_function__ = _C._disabled_torch_function_impl
 
 
 def install() -> None:

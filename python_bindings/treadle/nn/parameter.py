@@ -16,22 +16,41 @@ from treadle import _C, Tensor, _names
 
 
 class _ParameterMeta(type):
-    """A tensor of a class of its own can be a parameter too, and stay of that class."""
+    """A tensor of a class of its own can be a parameter or buffer too, and stay of that class."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         if super().__instancecheck__(instance):
             return True
-        return (
-            cls is Parameter
-            and isinstance(instance, Tensor)
-            and getattr(instance, "_is_param", False)
+        mark = "_is_param" if cls is Parameter else "_is_buffer" if cls is Buffer else ""
+        return bool(mark) and isinstance(instance, Tensor) and getattr(instance, mark, False)
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether tensors of the class do what others do."""
+    if kind is Tensor:
+        return True
+    return (
+        kind.__torch_function__ is _C._disabled_torch_function_impl
+        and kind.__torch_dispatch__ is _C._disabled_torch_dispatch_impl
+    )
+
+
+def _kept(cls: type, data: Tensor) -> Any:
+    """The tensor without history, of its class."""
+    kept = data.detach()
+    if type(kept) is not type(data):
+        raise RuntimeError(
+            f"{cls.__name__}: expected detach() of a {type(data).__name__} to return one, got "
+            f"{type(kept).__name__}"
         )
+    return kept
 
 
 class Parameter(Tensor, metaclass=_ParameterMeta):
     """A tensor to be trained: a leaf that requires grad unless told otherwise.
 
-    A tensor of a subclass with a __torch_function__ stays of its class, and is marked as parameter.
+    A tensor of a subclass with a __torch_function__ or __torch_dispatch__ stays of its class, and is
+    marked as parameter.
     """
 
     __torch_function__ = _C._disabled_torch_function_impl
@@ -41,15 +60,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             data = treadle.empty((0,))
         if not isinstance(data, Tensor):
             raise TypeError(f"Parameter: expected data to be a Tensor, got {type(data).__name__}")
-        kind = type(data)
-        if kind is Tensor or kind.__torch_function__ is _C._disabled_torch_function_impl:
+        if _is_plain(type(data)):
             return Tensor._make_subclass(cls, data.detach(), requires_grad)
-        kept = data.detach().requires_grad_(requires_grad)
-        if type(kept) is not kind:
-            raise RuntimeError(
-                f"Parameter: expected detach() of a {kind.__name__} to return one, got "
-                f"{type(kept).__name__}"
-            )
+        kept = _kept(cls, data).requires_grad_(requires_grad)
         kept._is_param = True
         return kept
 
@@ -62,9 +75,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return "Parameter containing:\n" + tensor_repr(self)
 
 
-class Buffer(Tensor):
+class Buffer(Tensor, metaclass=_ParameterMeta):
     """A tensor that a Module keeps as state when it is assigned to an attribute, without training
-    it."""
+    it. One of a subclass with a __torch_dispatch__ stays of its class, and is marked as buffer."""
 
     __torch_function__ = _C._disabled_torch_function_impl
 
@@ -73,7 +86,11 @@ class Buffer(Tensor):
             data = treadle.empty((0,))
         if not isinstance(data, Tensor):
             raise TypeError(f"Buffer: expected data to be a Tensor, got {type(data).__name__}")
-        buffer = Tensor._make_subclass(cls, data.detach(), data.requires_grad)
+        if type(data).__torch_dispatch__ is _C._disabled_torch_dispatch_impl:
+            buffer = Tensor._make_subclass(cls, data.detach(), data.requires_grad)
+        else:
+            buffer = _kept(cls, data).requires_grad_(data.requires_grad)
+            buffer._is_buffer = True
         buffer.persistent = persistent
         return buffer
 
