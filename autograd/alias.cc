@@ -1,3 +1,4 @@
+// Which alias a tensor has: a plain one, or that of its class.
 #include "autograd/alias.h"
 
 #include "aten/ops/detach.h"

@@ -72,8 +72,8 @@ class OpOverload(_C._OperatorCall):
         return self._name
 
     def decompose(self, *args: Any, **kwargs: Any) -> Any:
-        """The result, by way of what the operator is made of; NotImplemented for one that modes over
-        operators see themselves."""
+        """The result, by way of what the operator is made of; NotImplemented for one whose own calls
+        modes over operators see."""
         return self(*args, **kwargs) if _is_never_seen(self._name) else NotImplemented
 
     def has_kernel_for_dispatch_key(self, key: Any) -> bool:

@@ -220,14 +220,16 @@ def _grad_suffix(tensor: Tensor) -> list[str]:
 def tensor_repr(tensor: Tensor) -> str:
     """The text that `repr(tensor)` gives."""
     kind = type(tensor)
+    is_wrapper = _C._is_wrapper(tensor)
     is_plain = kind is Tensor or kind.__torch_function__ is _C._disabled_torch_function_impl
+    is_plain = is_plain and kind.__torch_dispatch__ is _C._disabled_torch_dispatch_impl
     prefix = "tensor(" if is_plain else f"{kind.__name__}("
     indent = len(prefix)
-    plain = tensor.detach()
+    plain = tensor if is_wrapper else tensor.detach()
     suffixes = []
     if plain.device.type != "cpu":
         suffixes.append(f"device='{plain.device}'")
-    if plain.device.type == "meta":
+    if is_wrapper or plain.device.type == "meta":
         suffixes.append(f"size={tuple(plain.shape)}")
         if plain.dtype != treadle.get_default_dtype():
             suffixes.append(f"dtype={plain.dtype}")

@@ -134,7 +134,8 @@ _NOT_OVERRIDABLE = frozenset(
     """
     __class__ __delattr__ __delitem__ __dict__ __dir__ __getattribute__ __getstate__ __hash__
     __init__ __init_subclass__ __iter__ __new__ __setattr__ __sizeof__ __str__ __subclasshook__
-    __torch_dispatch__ __torch_function__ _make_subclass _make_wrapper_subclass as_subclass new_tensor
+    __torch_dispatch__ __torch_function__ _make_subclass _make_wrapper_subclass as_subclass
+    new_tensor
     """.split()
 )
 

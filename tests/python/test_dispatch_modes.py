@@ -147,7 +147,7 @@ def test_decompose() -> None:
 
 
 def test_recorded_calls_are_seen_by_what_has_a_derivative() -> None:
-    """Autograd is above modes: what is made of others, whose derivatives it has, is seen as these."""
+    """Autograd is above modes: what is made of others, whose derivatives it has, is these."""
     a = treadle.ones(2, 2, requires_grad=True)
     assert "aten.exp.default" in seen(lambda: a.exp())
     assert "aten.cat.default" not in seen(lambda: treadle.cat([a, a]))

@@ -1,5 +1,5 @@
-"""Every operator with samples gives what it gives without a mode: under one that lets calls through,
-and on tensors of a class that stands for others.
+"""Every operator with samples gives what it gives without a mode: under one that lets calls
+through, and on tensors of a class that stands for others.
 """
 
 from __future__ import annotations

@@ -220,19 +220,6 @@ def test_vmap_says_once_that_a_rule_is_not_called() -> None:
     ]
 
 
-def test_a_class_with_torch_dispatch_is_warned_of() -> None:
-    def define(method: Any) -> type:
-        return type("Dispatching", (treadle.Tensor,), {"__torch_dispatch__": method})
-
-    with pytest.warns(UserWarning) as warned:
-        made = define(classmethod(lambda cls, *args: None))
-        type("Below", (made,), {})
-    assert [str(w.message) for w in warned] == [
-        "Dispatching.__torch_dispatch__ is never called: operators ask __torch_function__ alone"
-    ]
-    assert warned[0].filename == __file__
-
-
 def test_randomness_of_jacfwd() -> None:
     def noisy(x: Any) -> Any:
         return x * treadle.rand(())

@@ -1,7 +1,11 @@
-"""Selective checkpointing: what the first run puts by and the second takes out."""
+"""Selective checkpointing: what the first run puts by and the second takes out, and what of a
+function runs twice.
+"""
 
 from __future__ import annotations
 
+import functools
+from collections import Counter as Counts
 from collections import defaultdict, deque
 from typing import Any, List
 
@@ -9,13 +13,17 @@ import pytest
 
 import treadle
 from treadle.utils import _selective_checkpoint as selective
+from treadle.utils._python_dispatch import TorchDispatchMode
 from treadle.utils.checkpoint import (
     CheckpointPolicy,
     SelectiveCheckpointContext,
+    checkpoint,
     create_selective_checkpoint_contexts,
     get_device_states,
     set_device_states,
 )
+
+aten = treadle.ops.aten
 
 
 class Counted:
@@ -81,3 +89,120 @@ def test_lists_and_what_is_none() -> None:
 def test_states_of_devices() -> None:
     assert get_device_states(treadle.ones(2), {"x": [treadle.ones(1, device="meta")]}) == ([], [])
     set_device_states([], [])
+
+
+# ---- checkpoints ----
+
+
+class Recording(TorchDispatchMode):
+    """Counts the operators that reach kernels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: Any = Counts()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.calls[func] += 1
+        return func(*args, **(kwargs or {}))
+
+
+def block(x: Any, w: Any) -> Any:
+    return ((x @ w).sin() @ w).exp().sum()
+
+
+def gradients(policy: Any, function: Any = block, **options: Any) -> Any:
+    """Gradients by way of a checkpoint, and how often each operator ran."""
+    treadle.manual_seed(0)
+    x = treadle.randn(4, 4, dtype=treadle.float64, requires_grad=True)
+    w = treadle.randn(4, 4, dtype=treadle.float64, requires_grad=True)
+    contexts = functools.partial(create_selective_checkpoint_contexts, policy, **options)
+    with Recording() as mode:
+        checkpoint(function, x, w, use_reentrant=False, context_fn=contexts).backward()
+    return (x.grad, w.grad), mode.calls
+
+
+def plain_gradients(function: Any = block) -> Any:
+    treadle.manual_seed(0)
+    x = treadle.randn(4, 4, dtype=treadle.float64, requires_grad=True)
+    w = treadle.randn(4, 4, dtype=treadle.float64, requires_grad=True)
+    function(x, w).backward()
+    return x.grad, w.grad
+
+
+def equal(found: Any, expected: Any) -> bool:
+    return all(treadle.equal(a, b) for a, b in zip(found, expected))
+
+
+MM, SIN, EXP = aten.mm.default, aten.sin.default, aten.exp.default
+
+
+def test_operators_of_the_list_run_once() -> None:
+    found, calls = gradients([MM])
+    assert equal(found, plain_gradients())
+    # Two forward and four backward; without the list the second run would add two.
+    assert (calls[MM], calls[SIN]) == (6, 2)
+    found, calls = gradients([])
+    assert equal(found, plain_gradients())
+    assert (calls[MM], calls[SIN]) == (8, 2)
+    found, calls = gradients([SIN, EXP])
+    assert equal(found, plain_gradients())
+    assert (calls[MM], calls[SIN], calls[EXP]) == (8, 1, 1)
+
+
+def test_a_policy_sees_both_runs() -> None:
+    seen: List[Any] = []
+
+    def policy(ctx: SelectiveCheckpointContext, op: Any, *args: Any, **kwargs: Any) -> Any:
+        seen.append((ctx.is_recompute, op, ctx.op_output is None))
+        return CheckpointPolicy.MUST_SAVE if op is MM else CheckpointPolicy.PREFER_RECOMPUTE
+
+    found, calls = gradients(policy)
+    assert equal(found, plain_gradients()) and calls[MM] == 6
+    assert (False, MM, False) in seen and (False, SIN, False) in seen
+
+
+def test_results_kept_on_the_cpu() -> None:
+    policy = lambda ctx, op, *a, **k: CheckpointPolicy.MUST_CPU_OFFLOAD  # noqa: E731
+    found, _ = gradients(policy)
+    assert equal(found, plain_gradients())
+
+
+def test_random_operators_and_views() -> None:
+    def function(x: Any, w: Any) -> Any:
+        y = treadle.nn.functional.dropout(x, 0.5).t() @ w
+        return sum((part * 2).sum() for part in y.split(2))
+
+    expected = plain_gradients(function)
+    for policy in ([], [MM], lambda ctx, op, *a, **k: True):
+        found, _ = gradients(policy, function)
+        assert equal(found, expected)
+
+
+def test_a_result_that_was_changed_in_between() -> None:
+    def function(x: Any, w: Any) -> Any:
+        y = x @ w
+        y.mul_(2)
+        return y.sum()
+
+    expected = plain_gradients(function)
+    found, _ = gradients([], function)
+    assert equal(found, expected)
+    with pytest.raises(RuntimeError, match="expected results that were put by to stay as they"):
+        gradients([MM], function)
+
+
+def test_memory_of_what_is_not_kept() -> None:
+    def held(policy: Any) -> int:
+        x = treadle.randn(256, 256, requires_grad=True)
+        contexts = functools.partial(create_selective_checkpoint_contexts, policy)
+        before = treadle._C._memory_stats()["current_bytes"]
+        y = checkpoint(
+            lambda x: (x @ x).sin().exp().sum(), x, use_reentrant=False, context_fn=contexts
+        )
+        bytes_held = treadle._C._memory_stats()["current_bytes"] - before
+        y.backward()
+        return bytes_held
+
+    matrix = 256 * 256 * 4
+    assert held([]) < matrix // 2 < held([MM]) < 2 * matrix
+    assert held([MM, SIN]) > 1.5 * matrix

@@ -49,8 +49,8 @@ def _kept(cls: type, data: Tensor) -> Any:
 class Parameter(Tensor, metaclass=_ParameterMeta):
     """A tensor to be trained: a leaf that requires grad unless told otherwise.
 
-    A tensor of a subclass with a __torch_function__ or __torch_dispatch__ stays of its class, and is
-    marked as parameter.
+    A tensor of a subclass with a __torch_function__ or __torch_dispatch__ stays of its class, and
+    is marked as parameter.
     """
 
     __torch_function__ = _C._disabled_torch_function_impl

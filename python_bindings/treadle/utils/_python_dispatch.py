@@ -44,7 +44,7 @@ _entered = _Entered()
 
 class TorchDispatchMode:
     """A block in which __torch_dispatch__(func, types, args, kwargs) of this object is given every
-    operator that this thread runs, in place of its kernel; what it returns is the operator's result.
+    operator that this thread runs, in place of its kernel; what it returns is the result.
 
     `func` is a member of treadle.ops, `types` holds the classes among the arguments that take over
     operators themselves, and func(*args, **kwargs) calls the operator as if this block had ended.

@@ -15,7 +15,8 @@ from collections import defaultdict, deque
 from typing import Any, Callable, ContextManager, Deque, Dict, List, Tuple, Union
 
 from treadle import _C
-from treadle._ops import OpOverload
+from treadle._ops import OpOverload, ops
+from treadle.utils._python_dispatch import TorchDispatchMode
 from treadle.utils._pytree import tree_map_only
 
 Tensor = _C.Tensor
@@ -49,7 +50,7 @@ Policy = Callable[..., Union[CheckpointPolicy, bool]]
 Storage = Dict[Any, Deque[Any]]
 
 # Operators whose results are always the second run's own: they compute nothing.
-SAC_IGNORED_OPS: set = set()
+SAC_IGNORED_OPS: set = {ops.aten.detach.default}
 
 
 class _Kept:
@@ -124,8 +125,6 @@ def create_selective_checkpoint_contexts(
     TypeError for neither a list nor a function.
     """
     policy = _policy_of(policy_fn_or_list)
-    from treadle.utils._python_dispatch import TorchDispatchMode
-
     storage: Storage = defaultdict(deque)
 
     class Caching(TorchDispatchMode):
