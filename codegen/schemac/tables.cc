@@ -48,7 +48,8 @@ std::span<const std::string> known_tags() {
                               "no_python",
                               "internal",
                               "differentiable_none",
-                              "whole"};
+                              "whole",
+                              "as_tensor"};
   return words;
 }
 

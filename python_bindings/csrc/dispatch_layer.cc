@@ -69,13 +69,16 @@ class TakenCall {
       PyTuple_SET_ITEM(types.get(), static_cast<Py_ssize_t>(i),
                        new_ref(reinterpret_cast<PyObject*>(Py_TYPE(asked[i].get()))));
     }
-    const LibraryOperator::PythonCall call = op_.python_call(stack_);
+    const LibraryOperator::Shown& shown = op_.shown();
+    const LibraryOperator::PythonCall call =
+        shown.op->python_call(shown.op->arguments_of(op_, stack_));
     std::string refused;
     const auto answers = [&](PyObject* who) {
       const Object method(PyObject_GetAttrString(who, "__torch_dispatch__"));
       const InHandler in_handler;
-      const Object result(PyObject_CallFunctionObjArgs(
-          method.get(), op_.overload(), types.get(), call.args.get(), call.kwargs.get(), nullptr));
+      const Object result(PyObject_CallFunctionObjArgs(method.get(), shown.overload.get(),
+                                                       types.get(), call.args.get(),
+                                                       call.kwargs.get(), nullptr));
       if (result.get() == Py_NotImplemented) {
         refused += str(refused.empty() ? "" : ", ", Py_TYPE(who)->tp_name);
         return false;

@@ -303,16 +303,33 @@ void LibraryOperator::results_to_stack(const Object& result, Stack& stack) const
 
 // ---- calls that Python takes over
 
-PyObject* LibraryOperator::overload() {
-  if (!overload_) {
-    const Object find = import_attribute("treadle._ops", "overload_named");
-    overload_ = Object(PyObject_CallOneArg(find.get(), unicode(op_.info().name).get()));
+const LibraryOperator::Shown& LibraryOperator::shown() {
+  if (!shown_.op) {
+    const Object find = import_attribute("treadle._ops", "overload_shown");
+    Object overload(PyObject_CallOneArg(find.get(), unicode(op_.info().name).get()));
+    LibraryOperator& op = named(std::string(utf8(attribute(overload.get(), "_name").get())));
+    shown_ = {&op, std::move(overload)};
   }
-  return overload_.get();
+  return shown_;
+}
+
+Stack LibraryOperator::arguments_of(const LibraryOperator& other, const Stack& arguments) const {
+  if (&other == this) return arguments;
+  Stack own;
+  for (size_t i = 0; i < arguments_.size(); ++i) {
+    const auto& theirs = other.schema_.arguments;
+    const auto same = std::find_if(theirs.begin(), theirs.end(), [&](const schema::Argument& a) {
+      return a.name == schema_.arguments[i].name;
+    });
+    own.push_back(same == theirs.end() ? arguments_[i].default_value
+                                       : arguments[static_cast<size_t>(same - theirs.begin())]);
+  }
+  return own;
 }
 
 LibraryOperator::PythonCall LibraryOperator::python_call(const Stack& arguments) const {
   check_internal(arguments.size() == arguments_.size(), "a call with too many arguments");
+  const ExcludeLayers below(Layer::Dispatch);  // what is read here is nobody's to see
   std::vector<Object> objects;
   std::vector<PyObject*> slots;
   for (const Value& v : arguments) {
@@ -527,7 +544,7 @@ const char* LibraryOperator::autograd_kind() const {
 
 void LibraryOperator::undefine() {
   dynamic_->undefine();
-  overload_ = Object();
+  shown_ = {};
   for (int d = 0; d < kMaxDeviceTypes; ++d) clear_kernel(static_cast<DeviceType>(d));
   clear_default_kernel();
   clear_layer_function(Layer::Autograd);

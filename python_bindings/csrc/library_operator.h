@@ -66,8 +66,13 @@ class LibraryOperator {
   void set_results_apart() { results_apart_ = true; }
   void set_object(PyObject* object) { function_.object = object; }
   PyObject* object() const { return function_.object; }
-  // The member of treadle.ops for the operator.
-  PyObject* overload();
+  // The operator that modes are told of in place of this one, which for most is this one, and the
+  // member of treadle.ops for it.
+  struct Shown {
+    LibraryOperator* op = nullptr;
+    Object overload;
+  };
+  const Shown& shown();
   // Takes everything back and frees the name.
   void undefine();
 
@@ -82,6 +87,8 @@ class LibraryOperator {
     Object args, kwargs;
   };
   PythonCall python_call(const Stack& arguments) const;
+  // The arguments of `other`, which takes the same by the same names, on the stack of this one.
+  Stack arguments_of(const LibraryOperator& other, const Stack& arguments) const;
   // What __torch_dispatch__ of `who` returned, as results. Arguments that the operator writes are
   // returned themselves. RuntimeError for what the schema does not have.
   Stack results_of(PyObject* result, const Stack& arguments, const char* who) const;
@@ -146,7 +153,7 @@ class LibraryOperator {
   bool composite_ = false, no_autograd_ = false, has_formula_ = false;
   Object backward_, setup_context_;
   std::string node_name_;
-  Object overload_;
+  Shown shown_;
 };
 
 // The overloads of one name: a call goes to the first that fits.

@@ -72,7 +72,7 @@ class OpOverload(_C._OperatorCall):
         return self._name
 
     def decompose(self, *args: Any, **kwargs: Any) -> Any:
-        """The result, by way of what the operator is made of; NotImplemented for one whose own calls
+        """The result, by way of what the operator is made of; NotImplemented for one whose calls
         modes over operators see."""
         return self(*args, **kwargs) if _is_never_seen(self._name) else NotImplemented
 
@@ -288,6 +288,20 @@ def overload_named(full_name: str) -> OpOverload:
     """The overload of "my_ns::name.overload"; AttributeError for an unknown one."""
     name, _, overload = full_name.partition(".")
     return getattr(packet_named(name), overload or "default")
+
+
+def overload_shown(full_name: str) -> OpOverload:
+    """The overload that modes are told of for the operator of a full name: that for tensors, with
+    the number in the tensor's place, where the entry of one with a number is `as_tensor`."""
+    from treadle._explain import entry_of
+
+    name, _, overload = full_name.partition(".")
+    entry = entry_of(full_name) if overload.startswith("Scalar") else None
+    if entry is None or entry["foreach_of"] or "as_tensor" not in entry["tags"]:
+        return overload_named(full_name)
+    packet = packet_named(name)
+    with_tensor = overload.replace("Scalar", "Tensor", 1)
+    return getattr(packet, with_tensor if with_tensor in packet.overloads() else "default")
 
 
 def find_overload(op: Any) -> Optional[str]:
