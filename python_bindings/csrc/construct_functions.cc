@@ -178,7 +178,7 @@ const Param wrapper_params[] = {
     {"storage_offset", Kind::Int, kOptional | kKeyword, 0, "None"},
     {"memory_format", Kind::MemoryFormat, kOptional | kKeyword, 0, "None"},
     {"dtype", Kind::Dtype, kOptional | kKeyword, 0, "None"},
-    {"layout", Kind::Layout, kOptional | kKeyword, 0, "strided"},
+    {"layout", Kind::Any, kOptional | kKeyword, 0, "strided"},
     {"device", Kind::Device, kOptional | kKeyword, 0, "None"},
     {"pin_memory", Kind::Bool, kDefault | kKeyword, 0, "False"},
     {"requires_grad", Kind::Bool, kDefault | kKeyword, 0, "False"},
@@ -193,11 +193,13 @@ Function wrapper_function = {"_make_wrapper_subclass", wrapper_signature, 1};
 
 // The arguments that ask for what a tensor without memory cannot have here.
 void refuse_of_wrapper(const char* op, const Call<15>& call) {
-  const Layout layout = call.maybe_layout(6).value_or(Layout::Strided);
-  check<ErrorKind::NotImplemented>(layout == Layout::Strided, op,
-                                   ": expected layout = strided, as sparse tensors are no tensors "
-                                   "of one memory, got ",
-                                   layout);
+  PyObject* layout = call.object(6);
+  const bool strided =
+      !call.has(6) || (Py_IS_TYPE(layout, layout_type) && call.layout(6) == Layout::Strided);
+  check<ErrorKind::NotImplemented>(
+      strided, op,
+      ": expected layout = strided, as sparse tensors are no tensors of one memory, got ",
+      strided ? "" : utf8(Object(PyObject_Str(layout)).get()));
   check<ErrorKind::Runtime>(!call.boolean(8), op,
                             ": expected pin_memory = False, as there is no memory, got True");
   check<ErrorKind::NotImplemented>(

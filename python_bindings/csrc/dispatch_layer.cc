@@ -54,8 +54,12 @@ class InHandler {
 
 class TakenCall {
  public:
-  TakenCall(const Operator& op, Stack& stack, bool recorded)
-      : op_(LibraryOperator::of(const_cast<Operator&>(op))), stack_(stack), recorded_(recorded) {}
+  // `below` says whether autograd has been passed.
+  TakenCall(const Operator& op, Stack& stack, bool below)
+      : op_(LibraryOperator::of(const_cast<Operator&>(op))),
+        stack_(stack),
+        below_(below),
+        recorded_(below && grad_enabled() && !inference_enabled()) {}
 
   // False where nobody is to be asked.
   bool run() {
@@ -70,8 +74,8 @@ class TakenCall {
                        new_ref(reinterpret_cast<PyObject*>(Py_TYPE(asked[i].get()))));
     }
     const LibraryOperator::Shown& shown = op_.shown();
-    const LibraryOperator::PythonCall call =
-        shown.op->python_call(shown.op->arguments_of(op_, stack_));
+    const Stack arguments = shown.op->arguments_of(op_, stack_);
+    const LibraryOperator::PythonCall call = shown.op->python_call(arguments);
     std::string refused;
     const auto answers = [&](PyObject* who) {
       const Object method(PyObject_GetAttrString(who, "__torch_dispatch__"));
@@ -83,7 +87,8 @@ class TakenCall {
         refused += str(refused.empty() ? "" : ", ", Py_TYPE(who)->tp_name);
         return false;
       }
-      take(result.get(), Py_TYPE(who)->tp_name);
+      const char* const name = Py_TYPE(who)->tp_name;
+      take(shown.op->results_of(result.get(), arguments, name), name);
       return true;
     };
     if (!dispatch_modes().empty()) {
@@ -112,8 +117,7 @@ class TakenCall {
     asked.insert(place, std::move(tensor));
   }
 
-  void take(PyObject* result, const char* who) {
-    Stack results = op_.results_of(result, stack_, who);
+  void take(Stack results, const char* who) {
     for (size_t i = 0; i < results.size(); ++i) {
       if (op_.schema().returns[i].type.writes()) continue;
       settle(results[i], op_.schema().returns[i].type, who);
@@ -129,7 +133,7 @@ class TakenCall {
       // Views that a kernel makes are marked as such by autograd, as those of list are by who
       // called. Here they may be of what is made of others.
       const Operator& op = op_.op();
-      if (is_view && !recorded_ && op.info().seen == Seen::Unrecorded) t = viewed(std::move(t));
+      if (is_view && !below_ && op.info().seen == Seen::Unrecorded) t = viewed(std::move(t));
       value = std::move(t);
     } else if (value.is<Value::Tensors>()) {
       Value::Tensors list = value.as<Value::Tensors>();
@@ -165,7 +169,7 @@ class TakenCall {
 
   LibraryOperator& op_;
   Stack& stack_;
-  const bool recorded_;
+  const bool below_, recorded_;
 };
 
 bool needs_recording(const Stack& stack) {
@@ -175,14 +179,13 @@ bool needs_recording(const Stack& stack) {
 }
 
 void call_python(const Operator& op, Stack& stack) {
-  // Autograd has seen the call, or is off.
-  const bool recorded = layer_state().excluded & layer_bit(Layer::Autograd);
+  const bool below = layer_state().excluded & layer_bit(Layer::Autograd);
   if (const DynamicOperator* dynamic = DynamicOperator::of(op)) {
     if (dynamic->is_composite(stack)) {
       dynamic->run_kernel(stack);
       return;
     }
-  } else if (op.info().seen == Seen::Unrecorded && !recorded && needs_recording(stack)) {
+  } else if (op.info().seen == Seen::Unrecorded && !below && needs_recording(stack)) {
     op.info().parts(op, stack);
     return;
   }
@@ -193,7 +196,7 @@ void call_python(const Operator& op, Stack& stack) {
       if (!schema.arguments[i].type.writes()) continue;
       each_tensor({stack[i]}, [&](const Tensor& t) { written.emplace_back(t, t.version()); });
     }
-    return TakenCall(op, stack, recorded).run();
+    return TakenCall(op, stack, below).run();
   });
   if (!taken) {
     const ExcludeLayers below(Layer::Dispatch);

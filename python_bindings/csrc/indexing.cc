@@ -79,7 +79,8 @@ int64_t dims_used(PyObject* item, const Tensor& tensor) {
 // recorded, and no layer but autograd takes the calls.
 bool are_mere_views(const Tensor& self) {
   const LayerState& layers = layer_state();
-  return layers.included == 0 && layers.excluded == 0 && !autograd::records(self);
+  return layers.included == 0 && layers.excluded == 0 &&
+         !(self.layers() & layer_bit(Layer::Dispatch)) && !autograd::records(self);
 }
 
 // What becomes of the view: autograd has to know whose it is where somebody may keep it, or

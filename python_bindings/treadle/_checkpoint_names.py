@@ -190,7 +190,12 @@ _rebuild_tensor_v3 = _over_a_storage(_rebuild._rebuild_tensor_v3)
 
 
 def _rebuild_from_type_v2(function: Any, cls: Any, args: Any, state: Any) -> Tensor:
-    known = (_rebuild_tensor_v2, _rebuild_tensor_v3, _rebuild._rebuild_parameter)
+    known = (
+        _rebuild_tensor_v2,
+        _rebuild_tensor_v3,
+        _rebuild._rebuild_parameter,
+        _rebuild._rebuild_wrapper_subclass,
+    )
     expect(any(function is f for f in known), "expected a tensor to be rebuilt")
     expect(isinstance(cls, type) and issubclass(cls, Tensor), "expected a class of tensors")
     expect(type(args) is tuple, "expected a tuple of arguments")
@@ -225,6 +230,7 @@ def _standard() -> dict[str, Entry]:
         "torch._utils._rebuild_meta_tensor_no_storage": _plain(
             _rebuild._rebuild_meta_tensor_no_storage
         ),
+        "torch._utils._rebuild_wrapper_subclass": _plain(_rebuild._rebuild_wrapper_subclass),
         "torch._tensor._rebuild_from_type_v2": _plain(_rebuild_from_type_v2, 3),
         "torch.serialization._get_layout": _plain(_get_layout),
         "torch.Size": Entry(treadle.Size, call=_make_size),
@@ -271,7 +277,6 @@ _user_entries: dict[str, tuple[Any, Entry]] = {}
 _MISSING = {
     "torch._utils._rebuild_qtensor": "a quantized tensor, which does not exist here",
     "torch._utils._rebuild_nested_tensor": "a nested tensor, which does not exist here",
-    "torch._utils._rebuild_wrapper_subclass": "a tensor subclass without memory of its own",
     "torch._utils._rebuild_device_tensor_from_numpy": "a tensor of a device without storages",
     "torch._utils._rebuild_device_tensor_from_cpu_tensor": "a tensor of a device without storages",
     **{

@@ -15,10 +15,10 @@ from collections import OrderedDict
 from typing import Any, Iterator
 
 import treadle
-from treadle import Tensor, _names
+from treadle import _C, Tensor, _names
 from treadle._checkpoint_paths import PACKAGE_IN_FILES, path_in_files
 from treadle._checkpoint_storages import Placement, location_of
-from treadle._rebuild import lazy_bits
+from treadle._rebuild import lazy_bits, reduce_tensor
 from treadle._storage_types import STORAGE_NAMES, UNTYPED_NAME
 from treadle._untyped_storage import typed_storages
 
@@ -52,6 +52,7 @@ _GLOBALS = {
         ("torch._utils", "_rebuild_parameter_with_state"),
         ("torch._utils", "_rebuild_meta_tensor_no_storage"),
         ("torch._utils", "_rebuild_sparse_tensor"),
+        ("torch._utils", "_rebuild_wrapper_subclass"),
         ("torch._tensor", "_rebuild_from_type_v2"),
         ("torch.serialization", "_get_layout"),
         ("torch", "Size"),
@@ -128,6 +129,10 @@ class CheckpointPickler(pickle._Pickler):
         if not issubclass(type(tensor), Tensor):  # a sparse one
             return _GLOBALS["_rebuild_sparse_tensor"], tensor.__reduce_ex__(2)[1]
         cls, state = type(tensor), dict(getattr(tensor, "__dict__", None) or {})
+        if _C._is_wrapper(tensor) and _is_plain(cls):
+            _, arguments, *rest = reduce_tensor(tensor)
+            made = (_GLOBALS["_rebuild_wrapper_subclass"], cls, arguments, rest[0] if rest else {})
+            return _GLOBALS["_rebuild_from_type_v2"], made
         if cls is treadle.nn.Parameter:
             arguments = (tensor.data, bool(tensor.requires_grad), OrderedDict())
             if state:

@@ -12,6 +12,7 @@ import copyreg
 from typing import Any, Callable, Optional
 
 import treadle
+from treadle import _C
 
 # More than any tensor here has; bounds what a file can make the checks below do.
 _MOST_DIMENSIONS = 64

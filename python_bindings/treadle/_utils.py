@@ -20,6 +20,7 @@ from treadle._rebuild import (
     _rebuild_tensor,
     _rebuild_tensor_v2,
     _rebuild_tensor_v3,
+    _rebuild_wrapper_subclass,
 )
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "_rebuild_tensor",
     "_rebuild_tensor_v2",
     "_rebuild_tensor_v3",
+    "_rebuild_wrapper_subclass",
     "_reorder_tensors_as",
     "_take_tensors",
     "_unflatten_dense_tensors",

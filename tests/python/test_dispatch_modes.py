@@ -74,7 +74,8 @@ NAMES = {
     "F.linear(a, a)": ["aten.t.default", "aten.mm.default"],
     "a[0]": ["aten.select.int"],
     "a[:, 1:]": ["aten.slice.Tensor"],
-    "a[a > 0]": ["aten.gt.Scalar", "aten.index.Tensor"],
+    "a // 2": ["aten.floor_divide.default"],
+    "2 - a": ["aten.sub.Tensor"],
     "a.t()": ["aten.t.default"],
     "a.view(4)": ["aten.view.default"],
     "a.reshape(4)": ["aten.view.default"],
@@ -260,15 +261,17 @@ def test_autocast_is_above() -> None:
 
 
 def test_views_made_under_a_mode_are_views() -> None:
-    for make in (lambda x: x.t(), lambda x: x[0], lambda x: x.unbind()[0], lambda x: x.view(4)):
-        base = treadle.zeros(2, 2)
-        w = treadle.ones((), requires_grad=True)
+    for make in (lambda x: x.t(), lambda x: x[0], lambda x: x.view(4)):
+        base, w = treadle.ones(2, 2), treadle.ones((), requires_grad=True)
         with Recording():
             view = make(base)
             assert view._base is base
-        if make(base).grad_fn is None and not isinstance(base.unbind(), list):
             view.mul_(w)
-            assert base.requires_grad
+        assert base.requires_grad
+        base.sum().backward()
+        assert w.grad.item() == view.numel()
+    with Recording():
+        assert all(part._base is w for w in [treadle.ones(2)] for part in w.unbind())
 
 
 def test_storages_of_views_are_shared() -> None:
@@ -461,9 +464,7 @@ def test_errors_of_handlers_are_theirs() -> None:
 
     x = treadle.ones(2, requires_grad=True)
     y = x.exp().sum()
-    for call in (lambda: treadle.ones(1), lambda: x * 2, lambda: y.backward(), lambda: x.tolist()):
-        if call is not None and "tolist" in call.__code__.co_names:
-            continue
+    for call in (lambda: treadle.ones(1), lambda: x * 2, lambda: y.backward()):
         with pytest.raises(Own) as caught:
             with Answering(fail):
                 call()
@@ -522,9 +523,10 @@ CALLS: dict = {
 @pytest.mark.parametrize("case", WRONG)
 def test_results_that_the_schema_does_not_have(case: str) -> None:
     answer, message = WRONG[case]
+    x = treadle.ones(2)
     with pytest.raises(RuntimeError) as caught:
         with Answering(lambda func, *args, **kwargs: answer):
-            CALLS[case](treadle.ones(2))
+            CALLS[case](x)
     assert str(caught.value) == message
 
 
@@ -590,8 +592,7 @@ def test_operators_that_write_return_what_they_wrote() -> None:
     for answer in (None, treadle.zeros(2), 3):
         with Answering(lambda func, *args, **kwargs: answer):
             assert x.add_(1) is x
-            out = treadle._C._DisableTorchDispatch and x
-            assert treadle.add(x, x, out=out) is out
+            assert treadle.add(x, x, out=x) is x
     assert x.tolist() == [1, 1]
 
 

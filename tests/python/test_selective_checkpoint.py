@@ -173,7 +173,7 @@ def test_random_operators_and_views() -> None:
         return sum((part * 2).sum() for part in y.split(2))
 
     expected = plain_gradients(function)
-    for policy in ([], [MM], lambda ctx, op, *a, **k: True):
+    for policy in ([], [MM], [aten.split.Tensor, aten.t.default]):
         found, _ = gradients(policy, function)
         assert equal(found, expected)
 
@@ -182,7 +182,7 @@ def test_a_result_that_was_changed_in_between() -> None:
     def function(x: Any, w: Any) -> Any:
         y = x @ w
         y.mul_(2)
-        return y.sum()
+        return y.exp().sum()
 
     expected = plain_gradients(function)
     found, _ = gradients([], function)
