@@ -16,8 +16,8 @@ void require_defined(const char* op, const char* argument, TensorList list) {
 }
 
 void require_length(const char* op, const char* argument, IntList list, size_t length) {
-  check<ErrorKind::Value>(list.size() == length, op, ": expected ", argument, " to have ", length,
-                          length == 1 ? " entry" : " entries", ", got ", list);
+  check<ErrorKind::Runtime>(list.size() == length, op, ": expected ", argument, " to have ", length,
+                            length == 1 ? " entry" : " entries", ", got ", list);
 }
 
 void wrong_dtype(const char* op, const char* subject, const char* dtypes, ScalarType got) {

@@ -131,6 +131,10 @@ class ResolvedCall {
   // Elements are moved as they are where the operator but moves them, and all are of one type.
   bool can_move() const {
     bool fits = op_.info().moves && *op_.info().moves;
+    for (size_t i = 0; i < schema_.arguments.size(); ++i) {
+      const Value& v = stack_[first_ + i];
+      if (v.is<bool>() && v.as<bool>() && schema_.arguments[i].name == "accumulate") fits = false;
+    }
     each_tensor([&](size_t i, const Tensor& t) {
       const bool moved =
           moves(op_, schema_.arguments[i].name) || schema_.arguments[i].type.writes();

@@ -177,7 +177,9 @@ Tensor eigh_backward(TensorList grads, const Tensor& a, const Tensor& values, co
   require_no_phase("linalg.eigh", diagonal(products));
   Tensor inner = divided_off_diagonal(products, differences(l));
   if (g_values.defined()) inner = aten::add(inner, aten::diag_embed(g_values));
-  return aten::matmul(v, aten::matmul(inner, vh));
+  // A Hermitian matrix moves to a Hermitian one: the other part of the gradient has no meaning.
+  const Tensor whole = aten::matmul(v, aten::matmul(inner, vh));
+  return aten::mul(aten::add(whole, aten::adjoint(whole)), Scalar(0.5));
 }
 
 Tensor eig_backward(TensorList grads, const Tensor& a, const Tensor& values, const Tensor& vectors,
@@ -205,12 +207,13 @@ Tensor eig_backward(TensorList grads, const Tensor& a, const Tensor& values, con
 Tensor svd_backward(TensorList grads, const Tensor& a, const Tensor& left, const Tensor& values,
                     const Tensor& right, bool full_matrices, bool compute_uv) {
   const Tensor& gs = grads[1];
-  const Tensor gu = compute_uv ? grads[0] : Tensor(), gvh = compute_uv ? grads[2] : Tensor();
+  Tensor gu = compute_uv ? grads[0] : Tensor(), gvh = compute_uv ? grads[2] : Tensor();
   const int64_t m = a.size(-2), n = a.size(-1), k = std::min(m, n);
-  check<ErrorKind::Runtime>(!full_matrices || m == n || (!gu.defined() && !gvh.defined()),
-                            "linalg.svd: expected full_matrices = False where a gradient of the "
-                            "vectors of a matrix that is not square is needed, got shape ",
-                            a.sizes());
+  // Vectors without a singular value are any that complete the others: they say nothing of `a`.
+  if (full_matrices && m != n) {
+    if (gu.defined()) gu = aten::narrow(gu, -1, 0, k);
+    if (gvh.defined()) gvh = aten::narrow(gvh, -2, 0, k);
+  }
   Tensor u = left, s = values, vh = right;
   if (!compute_uv) {
     std::tie(u, s, vh) = aten::linalg_svd(a, false);

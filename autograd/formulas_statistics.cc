@@ -113,13 +113,14 @@ Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, const Tenso
   for (int64_t n = 1; n < size; n *= 2) {
     const auto first = [&](const Tensor& t) { return aten::narrow(t, dim, 0, size - n); };
     const auto second = [&](const Tensor& t) { return aten::narrow(t, dim, n, size - n); };
-    const Tensor factor = aten::exp(
-        aten::masked_fill(aten::sub(first(result), second(result)), first(infinite), -kInf));
+    const Tensor factor = aten::conj(aten::exp(
+        aten::masked_fill(aten::sub(first(result), second(result)), first(infinite), -kInf)));
     const Tensor joined = aten::add(first(sums), aten::mul(factor, second(sums)));
     sums = aten::cat({joined, aten::narrow(sums, dim, size - n, n)}, dim);
   }
   const Tensor empty = aten::eq(result, -kInf);
-  return aten::mul(aten::exp(aten::masked_fill(aten::sub(self, result), empty, -kInf)), sums);
+  const Tensor shares = aten::exp(aten::masked_fill(aten::sub(self, result), empty, -kInf));
+  return aten::mul(aten::conj(shares), sums);
 }
 
 Tensor var_backward(const Tensor& grad, const Tensor& self, OptionalIntList dims,

@@ -36,8 +36,8 @@ Tensor random_slopes(const char* op, const Tensor& self, double lower, double up
 }
 
 void slope_range(const char* op, double lower, double upper) {
-  check<ErrorKind::Value>(lower <= upper, op, ": expected lower <= upper, got ", lower, " and ",
-                          upper);
+  check<ErrorKind::Runtime>(lower <= upper, op, ": expected lower <= upper, got ", lower, " and ",
+                            upper);
 }
 
 }  // namespace

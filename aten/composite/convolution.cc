@@ -53,7 +53,7 @@ Tensor padded(const char* op, const Tensor& input, const Tensor& weight, const T
   if (padding == "valid" || !fits)
     return plain(op, input, weight, bias, stride, none, dilation, groups);
   for (const int64_t s : stride) {
-    check<ErrorKind::Value>(
+    check<ErrorKind::Runtime>(
         s == 1, op, ": expected a stride of 1 with padding \"same\", got stride = ", stride);
   }
   DimVector half(spatial), sides(2 * spatial);

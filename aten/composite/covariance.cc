@@ -51,12 +51,11 @@ Tensor cov(const Tensor& self, int64_t correction, const Tensor& fweights, const
   check_weights("aweights", aweights, self, false);
   Tensor rows = self.dim() == 2 ? self : aten::reshape(self, {1, -1});
   if (is_integral(rows.dtype(), true)) rows = aten::to(rows, default_dtype());
-  const ScalarType real = to_real(rows.dtype());
-
-  Tensor weights;  // (1, observations)
-  if (fweights.defined()) weights = aten::reshape(aten::to(fweights, real), {1, -1});
+  Tensor weights;  // (1, observations), in the dtype that both have together
+  if (fweights.defined()) weights = aten::reshape(fweights, {1, -1});
+  Tensor own;
   if (aweights.defined()) {
-    const Tensor own = aten::reshape(aten::to(aweights, real), {1, -1});
+    own = aten::reshape(aweights, {1, -1});
     weights = weights.defined() ? aten::mul(weights, own) : own;
   }
   Tensor mean, divisor;
@@ -67,11 +66,7 @@ Tensor cov(const Tensor& self, int64_t correction, const Tensor& fweights, const
     mean = aten::div(total(aten::mul(rows, weights), 1), sum);
     // Weights of importance count as fewer observations the more they differ.
     const Tensor lost =
-        aweights.defined()
-            ? aten::div(
-                  aten::sum(aten::mul(weights, aten::reshape(aten::to(aweights, real), {1, -1}))),
-                  sum)
-            : Tensor();
+        own.defined() ? aten::div(aten::sum(aten::mul(weights, own)), sum) : Tensor();
     divisor = lost.defined() ? aten::sub(sum, aten::mul(lost, Scalar(correction)))
                              : aten::sub(sum, Scalar(correction));
   } else {

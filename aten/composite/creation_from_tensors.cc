@@ -85,10 +85,15 @@ Tensor empty_permuted(IntList size, IntList physical_layout, OptDtype dtype, Opt
   const FactoryOptions options("empty_permuted", dtype, layout, device, pin_memory,
                                default_dtype());
   const int64_t rank = static_cast<int64_t>(size.size());
-  const DimVector order = wrap_dims("empty_permuted", physical_layout, rank, false);
-  check<ErrorKind::Runtime>(order.size() == size.size(),
+  check<ErrorKind::Runtime>(physical_layout.size() == size.size(),
                             "empty_permuted: expected a place for each of ", rank,
                             " dimensions, got physical_layout = ", physical_layout);
+  for (const int64_t d : physical_layout) {
+    check<ErrorKind::Runtime>(d >= 0 && d < rank,
+                              "empty_permuted: expected physical_layout with entries in [0, ", rank,
+                              "), got physical_layout = ", physical_layout);
+  }
+  const DimVector order = wrap_dims("empty_permuted", physical_layout, rank, false);
   DimVector physical, back(size.size());
   for (size_t i = 0; i < order.size(); ++i) {
     physical.push_back(size[order[i]]);

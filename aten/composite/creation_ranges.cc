@@ -207,10 +207,12 @@ std::vector<Tensor> meshgrid(TensorList tensors, std::string_view indexing) {
 }
 
 Tensor complex(const Tensor& real, const Tensor& imag) {
-  check<ErrorKind::Runtime>(real.dtype() == imag.dtype() && (real.dtype() == ScalarType::Float32 ||
-                                                             real.dtype() == ScalarType::Float64),
-                            "complex: expected two float32 or two float64 tensors, got ",
-                            real.dtype(), " and ", imag.dtype());
+  check<ErrorKind::NotImplemented>(
+      is_floating(imag.dtype()) && imag.dtype() != ScalarType::BFloat16,
+      "complex: expected imag of a dtype in (float16, float32, float64), got ", imag.dtype());
+  check<ErrorKind::Runtime>(real.dtype() == imag.dtype(),
+                            "complex: expected real and imag of one dtype, got ", real.dtype(),
+                            " and ", imag.dtype());
   const DimVector sizes = shape::broadcast_sizes("complex", real.sizes(), imag.sizes());
   const Tensor parts[] = {aten::expand(real, sizes), aten::expand(imag, sizes)};
   return aten::view_as_complex(aten::stack(TensorList(parts, 2), -1));

@@ -19,6 +19,7 @@
 #include "aten/ops/reshape.h"
 #include "aten/ops/squeeze.h"
 #include "aten/ops/sum.h"
+#include "aten/ops/to.h"
 #include "core/error.h"
 
 namespace treadle::composite {
@@ -167,7 +168,7 @@ void check_sizes(const std::vector<Operand>& operands) {
 
 // Sums the dimensions whose label `keep` refuses.
 template <class Keep>
-Operand summed(Operand x, std::optional<ScalarType> dtype, Keep&& keep) {
+Operand summed(Operand x, Keep&& keep) {
   DimVector gone;
   Labels rest;
   for (size_t d = 0; d < x.labels.size(); ++d) {
@@ -177,7 +178,7 @@ Operand summed(Operand x, std::optional<ScalarType> dtype, Keep&& keep) {
       gone.push_back(static_cast<int64_t>(d));
   }
   if (gone.empty()) return x;
-  return {aten::sum(x.tensor, OptionalIntList(gone), false, dtype), rest};
+  return {aten::sum(x.tensor, OptionalIntList(gone), false), rest};
 }
 
 // Drops dimensions of size 1 that broadcast against a larger one of `other`.
@@ -211,8 +212,12 @@ template <class Needed>
 Operand contracted(Operand x, Operand y, Needed&& needed) {
   x = without_broadcast(x, y);
   y = without_broadcast(y, x);
-  x = summed(x, x.tensor.dtype(), [&](Label l) { return needed(l) || contains(y.labels, l); });
-  y = summed(y, y.tensor.dtype(), [&](Label l) { return needed(l) || contains(x.labels, l); });
+  x = summed(x, [&](Label l) { return needed(l) || contains(y.labels, l); });
+  y = summed(y, [&](Label l) { return needed(l) || contains(x.labels, l); });
+  // The sum of integers is wider than they are.
+  const ScalarType common = promote_types(x.tensor.dtype(), y.tensor.dtype());
+  x.tensor = aten::to(x.tensor, common);
+  y.tensor = aten::to(y.tensor, common);
   Labels batch, left, right, inner;
   for (const Label l : x.labels)
     (!contains(y.labels, l) ? left : needed(l) ? batch : inner).push_back(l);
@@ -287,8 +292,7 @@ Tensor einsum(std::string_view text, TensorList tensors, OptionalIntList path) {
     Operand product = contracted(first, second, needed);
     operands.insert(path ? operands.end() : operands.begin(), std::move(product));
   }
-  const Operand last =
-      summed(operands[0], std::nullopt, [&](Label l) { return contains(equation.output, l); });
+  const Operand last = summed(operands[0], [&](Label l) { return contains(equation.output, l); });
   return in_order(last, equation.output);
 }
 

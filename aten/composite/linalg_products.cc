@@ -141,7 +141,11 @@ Tensor linalg_diagonal(const Tensor& a, int64_t offset, int64_t dim1, int64_t di
 
 Tensor trace(const Tensor& self) { return aten::sum(aten::diagonal(self, 0, 0, 1)); }
 
-Tensor matrix_exp(const Tensor& self) { return aten::linalg_matrix_exp(self); }
+Tensor matrix_exp(const Tensor& self) {
+  const bool narrow = is_floating(self.dtype()) && item_size(self.dtype()) == 2;
+  if (!narrow) return aten::linalg_matrix_exp(self);
+  return aten::to(aten::linalg_matrix_exp(aten::to(self, ScalarType::Float32)), self.dtype());
+}
 
 Tensor linalg_matrix_power(const Tensor& self, int64_t n) {
   shape::require_square("linalg.matrix_power", self);

@@ -50,9 +50,9 @@ Tensor sum_last(const Tensor& x, bool keepdim = false) {
   return aten::sum(x, IntList(last, 1), keepdim);
 }
 
-// Scores (N, C) or (C), and integer targets with the same leading dimension.
+// Scores (N, C) or (C), and integer targets with the same leading dimension. A number is one score.
 void class_scores(const char* op, const Tensor& self) {
-  check<ErrorKind::Runtime>((self.dim() == 1 || self.dim() == 2) && self.numel() > 0, op,
+  check<ErrorKind::Runtime>(self.dim() <= 2 && self.numel() > 0, op,
                             ": expected input of shape (N, C) or (C,) with elements, got ",
                             self.sizes());
 }
@@ -139,7 +139,8 @@ Tensor multi_margin_loss(const Tensor& self, const Tensor& target, const Scalar&
   class_scores(kOp, self);
   const double power = p.checked_to<double>(kOp);
   check<ErrorKind::Value>(power == 1 || power == 2, kOp, ": expected p = 1 or 2, got p = ", power);
-  const int64_t classes = self.size(-1), samples = self.dim() == 1 ? 1 : self.size(0);
+  const bool is_one = self.dim() < 2;
+  const int64_t samples = is_one ? 1 : self.size(0), classes = self.numel() / samples;
   check<ErrorKind::Runtime>(
       target.dtype() == ScalarType::Int64 && target.numel() == samples && target.dim() <= 1, kOp,
       ": expected int64 target with ", samples, " classes, got ", target);
@@ -160,7 +161,7 @@ Tensor multi_margin_loss(const Tensor& self, const Tensor& target, const Scalar&
       label, aten::arange(Scalar(classes), ScalarType::Int64, std::nullopt, self.device()));
   loss = aten::div(sum_last(aten::masked_fill(loss, is_label, Scalar(0))),
                    Scalar(static_cast<double>(classes)));
-  return reduced(kOp, self.dim() == 1 && reduction == kNone ? aten::reshape(loss, IntList()) : loss,
+  return reduced(kOp, is_one && reduction == kNone ? aten::reshape(loss, IntList()) : loss,
                  reduction);
 }
 
@@ -171,6 +172,9 @@ Tensor multilabel_margin_loss(const Tensor& self, const Tensor& target, int64_t 
   check<ErrorKind::Runtime>(target.dtype() == ScalarType::Int64 && target.sizes() == self.sizes(),
                             kOp, ": expected int64 target of the input's shape ", self.sizes(),
                             ", got ", target);
+  if (self.dim() == 0)
+    return composite::multilabel_margin_loss(aten::reshape(self, {1}), aten::reshape(target, {1}),
+                                             reduction);
   const int64_t classes = self.size(-1);
   const Tensor listed =
       aten::cumprod(aten::to(aten::ne(target, Scalar(-1)), ScalarType::Int64), -1);

@@ -3,10 +3,15 @@
 #include <limits>
 #include <numbers>
 
+#include "aten/composite/renamed_errors.h"
+#include "aten/iterator/promotion.h"
 #include "aten/ops/_conj.h"
 #include "aten/ops/_gelu.h"
 #include "aten/ops/_gelu_tanh.h"
+#include "aten/ops/_logaddexp.h"
 #include "aten/ops/_nan_to_num.h"
+#include "aten/ops/_nextafter.h"
+#include "aten/ops/_nextafter_of_narrow.h"
 #include "aten/ops/_trunc_divide.h"
 #include "aten/ops/abs.h"
 #include "aten/ops/add.h"
@@ -25,6 +30,7 @@
 #include "aten/ops/elu.h"
 #include "aten/ops/eq.h"
 #include "aten/ops/equal.h"
+#include "aten/ops/exp.h"
 #include "aten/ops/float_power.h"
 #include "aten/ops/floor_divide.h"
 #include "aten/ops/gelu.h"
@@ -39,7 +45,9 @@
 #include "aten/ops/item.h"
 #include "aten/ops/le.h"
 #include "aten/ops/log.h"
+#include "aten/ops/log1p.h"
 #include "aten/ops/log_sigmoid.h"
+#include "aten/ops/logaddexp.h"
 #include "aten/ops/logical_and.h"
 #include "aten/ops/logical_or.h"
 #include "aten/ops/logit.h"
@@ -49,9 +57,11 @@
 #include "aten/ops/mul.h"
 #include "aten/ops/nan_to_num.h"
 #include "aten/ops/neg.h"
+#include "aten/ops/nextafter.h"
 #include "aten/ops/positive.h"
 #include "aten/ops/pow.h"
 #include "aten/ops/rad2deg.h"
+#include "aten/ops/real.h"
 #include "aten/ops/relu6.h"
 #include "aten/ops/resolve_conj.h"
 #include "aten/ops/rsub.h"
@@ -111,6 +121,7 @@ Scalar as_element_of(const char* op, ScalarType dtype, const Scalar& value) {
                                 value.is_complex() || value.equal(std::floor(value.to<double>())),
                             op, ": expected an integer value for a tensor of dtype ",
                             name_of(dtype), ", got ", value);
+  if (is_stored(dtype)) return value;  // rounded where the element is written
   Scalar element;
   visit_type(AllTypes(), dtype, [&]<class T>() { element = Scalar(value.checked_to<T>(op)); });
   return element;
@@ -149,6 +160,34 @@ Tensor float_power(const Tensor& self, const Scalar& exponent) {
                    exponent);
 }
 
+// Elements of 16 bits are computed in float32, whose steps are a power of two smaller; those of
+// float16's numbers below its normal ones are of one size.
+Tensor nextafter(const Tensor& self, const Tensor& other) {
+  Promotion promotion;
+  promotion.add(self);
+  promotion.add(other);
+  const ScalarType dtype = promotion.result();
+  if (dtype == ScalarType::Float16 || dtype == ScalarType::BFloat16) {
+    const bool half = dtype == ScalarType::Float16;
+    return aten::_nextafter_of_narrow(self, other, half ? 0x1p13 : 0x1p16,
+                                      half ? 0x1p-24 : 0x1p-133, largest(dtype));
+  }
+  return renamed("nextafter", "_nextafter", [&] { return aten::_nextafter(self, other); });
+}
+
+// Of complex numbers the factor of the larger one is taken out. Equal infinities have no
+// difference.
+Tensor logaddexp(const Tensor& self, const Tensor& other) {
+  if (!self.is_complex() && !other.is_complex())
+    return renamed("logaddexp", "_logaddexp", [&] { return aten::_logaddexp(self, other); });
+  const Tensor x = aten::real(self), y = aten::real(other);
+  const Tensor below = aten::lt(x, y);
+  const Tensor low = aten::where(below, self, other), high = aten::where(below, other, self);
+  const Tensor same = aten::logical_and(aten::eq(x, y), aten::isinf(x));
+  const Tensor rest = aten::masked_fill(aten::sub(low, high), same, Scalar(0));
+  return aten::add(high, aten::log1p(aten::exp(rest)));
+}
+
 Tensor conj(const Tensor& self) { return self.is_complex() ? aten::_conj(self) : self; }
 Tensor positive(const Tensor& self) { return self; }
 Tensor deg2rad(const Tensor& self) { return aten::mul(self, Scalar(std::numbers::pi / 180)); }
@@ -181,6 +220,8 @@ Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) 
   check<ErrorKind::Runtime>(value.dim() == 0,
                             "masked_fill: expected a value with 0 dimensions, got shape ",
                             value.sizes());
+  if (value.is_complex() && !self.is_complex())
+    return composite::masked_fill(self, mask, aten::item(value));  // checked to be a real number
   return aten::where(mask, aten::to(value, self.dtype()), self);
 }
 

@@ -56,11 +56,11 @@ Tensor roll(const Tensor& self, IntList shifts, IntList dims) {
   check<ErrorKind::Runtime>(shifts.size() == dims.size(),
                             "roll: expected as many shifts as dims, got shifts = ", shifts,
                             ", dims = ", dims);
+  check<ErrorKind::Index>(self.dim() > 0,
+                          "roll: expected at least one dimension with dims, got a 0-dim tensor");
   Tensor result = self;
-  for (size_t i = 0; i < dims.size(); ++i) {
-    const int64_t dim = wrap_dim("roll", dims[i], self.dim());
-    if (self.dim() > 0) result = roll_one(result, shifts[i], dim);
-  }
+  for (size_t i = 0; i < dims.size(); ++i)
+    result = roll_one(result, shifts[i], wrap_dim("roll", dims[i], self.dim()));
   return result.is_same(self) ? aten::clone(self) : result;
 }
 

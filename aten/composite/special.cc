@@ -79,8 +79,11 @@ Tensor isreal(const Tensor& self) {
 
 Tensor ldexp(const Tensor& self, const Tensor& other) {
   const bool truth = other.dtype() == ScalarType::Bool;  // which has no powers
-  return aten::mul(self,
-                   aten::pow(Scalar(2.0), truth ? aten::to(other, ScalarType::UInt8) : other));
+  const Tensor product =
+      aten::mul(self, aten::pow(Scalar(2.0), truth ? aten::to(other, ScalarType::UInt8) : other));
+  // Powers that are integers are of no dtype of their own.
+  const bool own = is_floating(self.dtype()) && is_integral(other.dtype(), true);
+  return own ? aten::to(product, self.dtype()) : product;
 }
 
 Tensor float_power(const Scalar& self, const Tensor& exponent) {

@@ -270,9 +270,10 @@ Tensor view_as_real(const Tensor& self) {
 }
 
 Tensor view_as_complex(const Tensor& self) {
+  const bool half = self.dtype() == ScalarType::Float16;
   check<ErrorKind::Runtime>(
-      self.dtype() == ScalarType::Float32 || self.dtype() == ScalarType::Float64,
-      "view_as_complex: expected a float32 or float64 tensor, got ", self.dtype());
+      half || self.dtype() == ScalarType::Float32 || self.dtype() == ScalarType::Float64,
+      "view_as_complex: expected a float16, float32 or float64 tensor, got ", self.dtype());
   check<ErrorKind::Runtime>(
       self.dim() > 0 && self.sizes().back() == 2,
       "view_as_complex: expected a last dimension of size 2, got sizes = ", self.sizes());
@@ -288,9 +289,9 @@ Tensor view_as_complex(const Tensor& self) {
                             "view_as_complex: expected a last stride of 1 and an even offset and "
                             "other strides, got strides = ",
                             self.strides(), ", offset = ", self.storage_offset());
-  return with_bits(
-      alias_as(self, to_complex(self.dtype()), sizes, strides, self.storage_offset() / 2), false,
-      self.impl()->is_neg());
+  return with_bits(alias_as(self, half ? ScalarType::Complex32 : to_complex(self.dtype()), sizes,
+                            strides, self.storage_offset() / 2),
+                   false, self.impl()->is_neg());
 }
 
 }  // namespace treadle::views

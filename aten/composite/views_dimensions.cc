@@ -127,6 +127,7 @@ Tensor sum_to_size(const Tensor& self, IntList size) {
   }
   check<ErrorKind::Runtime>(fits, "sum_to_size: expected a size that expands to shape ",
                             self.sizes(), ", got size = ", size);
+  if (size.empty()) return aten::sum(self);  // of a number, too, as sums of integers are int64
   return dims.empty() ? self : aten::reshape(aten::sum(self, OptionalIntList(dims), true), size);
 }
 

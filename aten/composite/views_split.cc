@@ -100,7 +100,9 @@ std::vector<Tensor> tensor_split(const Tensor& self, int64_t sections, int64_t d
 }
 
 std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
-  const int64_t d = split_dim("unbind", self, dim);
+  check<ErrorKind::Index>(self.dim() > 0,
+                          "unbind: expected at least one dimension, got a 0-dim tensor");
+  const int64_t d = wrap_dim("unbind", dim, self.dim());
   std::vector<Tensor> slices;
   slices.reserve(static_cast<size_t>(self.sizes()[d]));
   for (int64_t i = 0; i < self.sizes()[d]; ++i) slices.push_back(aten::select(self, d, i));

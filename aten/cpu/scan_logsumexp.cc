@@ -5,9 +5,12 @@
 // relative to it, so that nothing overflows and each step costs one
 // exponential.
 #include <cmath>
+#include <complex>
 #include <limits>
+#include <type_traits>
 
 #include "aten/cpu/dim_slices.h"
+#include "aten/cpu/simd/complex_math.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/logcumsumexp.h"
 
@@ -31,6 +34,22 @@ struct LogSum {
   double value() const { return std::isfinite(largest) ? largest + std::log(sum) : largest; }
 };
 
+// Of complex numbers the running logarithm itself is kept: by how many turns it differs depends on
+// the order of the additions.
+struct ComplexLogSum {
+  using Complex = simd::Cplx<double>;
+  Complex all{-std::numeric_limits<double>::infinity(), 0};
+
+  void add(std::complex<double> z) {
+    const Complex x{z.real(), z.imag()};
+    const bool below = x.re < all.re;
+    const Complex low = below ? x : all, high = below ? all : x;
+    const bool same = low.re == high.re && std::isinf(low.re);  // which would subtract to NaN
+    all = high + simd::log1p(simd::exp(same ? Complex{0, 0} : low - high));
+  }
+  std::complex<double> value() const { return {all.re, all.im}; }
+};
+
 template <class T>
 void logcumsumexp_cpu(const Tensor& self, int64_t dim, const Tensor& out) {
   if (out.numel() == 0) return;
@@ -39,11 +58,12 @@ void logcumsumexp_cpu(const Tensor& self, int64_t dim, const Tensor& out) {
   const T* const from = input.data_as<T>();
   T* const to = out.data_as<T>();
   for_each_column_block(s, [&](int64_t o, int64_t column, int64_t columns) {
-    LogSum running[kColumns];
+    using Wide = std::conditional_t<is_complex_type<T>, std::complex<double>, double>;
+    std::conditional_t<is_complex_type<T>, ComplexLogSum, LogSum> running[kColumns];
     for (int64_t j = 0; j < s.size; ++j) {
       const int64_t row = (o * s.size + j) * s.inner + column;
       for (int64_t k = 0; k < columns; ++k) {
-        running[k].add(static_cast<double>(static_cast<compute_type<T>>(from[row + k])));
+        running[k].add(static_cast<Wide>(static_cast<compute_type<T>>(from[row + k])));
         to[row + k] = static_cast<T>(static_cast<compute_type<T>>(running[k].value()));
       }
     }

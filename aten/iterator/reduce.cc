@@ -81,8 +81,9 @@ Plan make_plan(const ReduceOp& op, const Tensor& self, OptionalIntList dims, boo
     no_kernel(*op.op, device, Layout::Strided, plan.cell);
   }
   if (plan.reduced == 0 && !op.has_identity && checked_numel(plan.sizes) > 0) {
-    fail<ErrorKind::Index>(op.name, ": expected a non-empty dimension to reduce, got shape ",
-                           sizes);
+    const std::string text = str(": expected a non-empty dimension to reduce, got shape ", sizes);
+    if (!dims || dims->empty()) fail<ErrorKind::Runtime>(op.name, text);
+    fail<ErrorKind::Index>(op.name, text);
   }
   return plan;
 }

@@ -4,9 +4,9 @@
 namespace treadle::shape {
 namespace {
 
+template <ErrorKind kind>
 void check_not_empty(const char* op, TensorList tensors) {
-  check<ErrorKind::Runtime>(!tensors.empty(), op,
-                            ": expected a non-empty list of tensors, got an empty one");
+  check<kind>(!tensors.empty(), op, ": expected a non-empty list of tensors, got an empty one");
 }
 
 // Dtype and device that all tensors share or promote to.
@@ -22,7 +22,7 @@ TensorSpec common_spec(const char* op, TensorList tensors) {
 }  // namespace
 
 TensorSpec cat(const char* op, TensorList tensors, int64_t dim) {
-  check_not_empty(op, tensors);
+  check_not_empty<ErrorKind::Value>(op, tensors);
   TensorSpec spec = common_spec(op, tensors);
   const Tensor* first = nullptr;
   int64_t total = 0;
@@ -59,7 +59,7 @@ TensorSpec cat(const char* op, TensorList tensors, int64_t dim) {
 }
 
 TensorSpec stack(const char* op, TensorList tensors, int64_t dim) {
-  check_not_empty(op, tensors);
+  check_not_empty<ErrorKind::Runtime>(op, tensors);
   TensorSpec spec = common_spec(op, tensors);
   spec.sizes = tensors[0].sizes();
   for (size_t i = 1; i < tensors.size(); ++i) {

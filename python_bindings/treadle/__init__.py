@@ -21,6 +21,7 @@ from treadle import _C
 from treadle import _array_object as _array_object
 from treadle import _names
 from treadle._C import *  # noqa: F401,F403  the operators and types
+from treadle._batch_norm_out import native_batch_norm
 from treadle._default_device import install as _install_default_device
 from treadle._default_device import set_default_device
 from treadle._dtypes import finfo, iinfo
@@ -153,6 +154,8 @@ _LAZY = {
     **dict.fromkeys(("Event", "Stream"), "treadle.backends._streams"),
     "compile": "treadle._compile",
     "Future": "treadle.futures",
+    "_native_batch_norm_legit": "treadle._batch_norm_out",
+    "_scaled_mm": "treadle._scaled_products",
     "_convert_indices_from_coo_to_csr": "treadle._older_functions",
     "_convert_indices_from_csr_to_coo": "treadle._older_functions",
     "_shape_as_tensor": "treadle._older_functions",

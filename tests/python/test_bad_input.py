@@ -77,7 +77,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str | tuple[str, ...]
     ),
     "empty list of tensors": (
         lambda: treadle.cat([]),
-        RuntimeError,
+        ValueError,
         "cat: expected a non-empty list of tensors, got an empty one",
     ),
     "maximum of nothing": (lambda: ones(0).max(), RuntimeError, ("max", "expected")),
@@ -131,7 +131,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str | tuple[str, ...]
     ),
     "list of the wrong length": (
         lambda: treadle.conv2d(ones(1, 1, 4, 4), ones(1, 1, 2, 2), stride=(1, 1, 1)),
-        ValueError,
+        RuntimeError,
         "conv2d: expected stride to have 2 entries, got (1, 1, 1)",
     ),
     "a condition on the tensor": (

@@ -175,12 +175,12 @@ GOLDENS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     ),
     "list of another length": (
         lambda: treadle.conv2d(ones(1, 1, 4, 4), ones(1, 1, 2, 2), stride=(1, 1, 1)),
-        ValueError,
+        RuntimeError,
         "conv2d: expected stride to have 2 entries, got (1, 1, 1)",
     ),
     "empty list": (
         lambda: treadle.cat([]),
-        RuntimeError,
+        ValueError,
         "cat: expected a non-empty list of tensors, got an empty one",
     ),
     "list with a stranger": (

@@ -109,7 +109,7 @@ def test_settings_of_one_entry_or_of_one_for_each_dimension():
     for settings in ({"stride": many}, {"dilation": many}):
         for padding in (0, "same", "valid"):
             with pytest.raises(
-                ValueError, match="conv2d: expected (stride|dilation) to have 2 entries"
+                RuntimeError, match="conv2d: expected (stride|dilation) to have 2 entries"
             ):
                 F.conv2d(x, w, padding=padding, **settings)
 

@@ -49,6 +49,11 @@ def test_windows(sizes: tuple, kernel: tuple, output: tuple) -> None:
     assert planes.gather(2, indices.flatten(2)).equal(values.flatten(2))
 
 
+def test_no_images() -> None:
+    found = F.fractional_max_pool3d(treadle.ones(0, 1, 4, 5, 4), (2, 2, 1), output_size=2)
+    assert found.shape == (0, 1, 2, 2, 2)
+
+
 def test_layer_and_gradient() -> None:
     samples = treadle.tensor(RNG.random((1, 2, 2)))
     layer = nn.FractionalMaxPool2d(2, output_ratio=0.5, _random_samples=samples)

@@ -39,6 +39,31 @@ def test_native_batch_norm() -> None:
     assert [t.numel() for t in out] == [60, 0, 0]
 
 
+@pytest.mark.parametrize("name", ["native_batch_norm", "_native_batch_norm_legit"])
+def test_native_batch_norm_writes_to_what_it_is_given(name: str) -> None:
+    operator = getattr(treadle, name)
+    means = [treadle.zeros(3), treadle.ones(3), treadle.zeros(3), treadle.ones(3)]
+    wanted = operator(X, None, None, *means[:2], True, 0.1, 1e-5)
+    out = (treadle.empty(0), treadle.empty(3), treadle.empty(3, dtype=treadle.float64))
+    assert operator(X, None, None, *means[2:], True, 0.1, 1e-5, out=out) is out
+    assert all(treadle.equal(t.to(w.dtype), w) for t, w in zip(out, wanted))
+    assert treadle.equal(means[0], means[2]) and treadle.equal(means[1], means[3])
+
+
+def test_native_batch_norm_that_cannot_write_learns_nothing() -> None:
+    mean, var = treadle.zeros(3), treadle.ones(3)
+    out = (treadle.empty(4, 3, 5), treadle.empty(3), treadle.empty(3, dtype=treadle.int64))
+    with pytest.raises(RuntimeError, match="expected out of a dtype that float32 can be cast to"):
+        treadle.native_batch_norm(X, None, None, mean, var, True, 0.1, 1e-5, out=out)
+    assert not mean.any() and (var == 1).all()
+    with pytest.raises(TypeError) as error:
+        treadle.native_batch_norm(X, None, None, mean, var, True, 0.1, 1e-5, out=list(out[:2]))
+    assert str(error.value) == "native_batch_norm: expected out of three tensors, got 2"
+    outs = (mean, var, treadle.empty(0))
+    made = treadle._native_batch_norm_legit(X, None, None, True, 0.1, 1e-5, out=outs)
+    assert made[0] is mean and mean.shape == X.shape
+
+
 def test_convolution_over_time() -> None:
     weight, bias = treadle.randn(3, 5, 2), treadle.randn(2)
     expected = treadle.conv1d(X.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=1)

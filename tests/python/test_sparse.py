@@ -540,3 +540,14 @@ def test_a_file_may_not_have_entries_outside() -> None:
     file.seek(0)
     with pytest.raises(Exception, match="from 0 to 1, got 5"):
         treadle.load(file)
+
+
+def test_a_sparse_tensor_begins_a_backward_pass() -> None:
+    dense = treadle.tensor([[1.0, 0.0], [0.0, 2.0]], requires_grad=True)
+    weights = treadle.tensor([[3.0, 4.0], [5.0, 6.0]])
+    kept = treadle.tensor([[3.0, 0.0], [0.0, 6.0]])
+    for given in (weights, weights.to_sparse()):
+        (found,) = treadle.autograd.grad(dense.to_sparse(), dense, given)
+        assert treadle.equal(found, kept)
+    treadle.autograd.backward([dense.to_sparse()], [weights])
+    assert dense.grad is not None and treadle.equal(dense.grad, kept)

@@ -23,7 +23,8 @@ TensorOrTensors = Union[_C.Tensor, GradientEdge, Sequence[Union[_C.Tensor, Gradi
 def _as_tuple(tensors: Optional[TensorOrTensors]) -> Tuple[Any, ...]:
     if tensors is None:
         return ()
-    return (tensors,) if isinstance(tensors, (_C.Tensor, GradientEdge)) else tuple(tensors)
+    single = isinstance(tensors, (_C.Tensor, GradientEdge)) or getattr(tensors, "is_sparse", False)
+    return (tensors,) if single else tuple(tensors)
 
 
 def _gradients_for(op: str, tensors: Tuple[Any, ...], gradients: Any) -> Tuple[Any, ...]:
@@ -35,6 +36,24 @@ def _gradients_for(op: str, tensors: Tuple[Any, ...], gradients: Any) -> Tuple[A
             f"{op}: expected {len(tensors)} gradients, one for each tensor, got {len(given)}"
         )
     return given
+
+
+def _values_for_sparse(
+    roots: Tuple[Any, ...], starts: Tuple[Any, ...]
+) -> Tuple[Tuple[Any, ...], Tuple[Any, ...]]:
+    """The roots, of sparse tensors what they hold, which alone is in the graph; and its gradient.
+    That of a sparse tensor may be dense or sparse."""
+    if not any(getattr(root, "is_sparse", False) for root in roots):
+        return roots, starts
+    pairs = []
+    for root, start in zip(roots, starts):
+        if getattr(root, "is_sparse", False):
+            if start is not None:
+                whole = start.to_dense() if start.is_sparse else start
+                start = whole[tuple(root._i)]
+            root = root._v
+        pairs.append((root, start))
+    return tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
 
 
 def backward(
@@ -64,7 +83,7 @@ def backward(
     if inputs is not None and not wanted:
         raise RuntimeError("backward: expected at least one tensor in inputs, got none")
     retain = create_graph if retain_graph is None else retain_graph
-    starts = _gradients_for("backward", roots, grad_tensors)
+    roots, starts = _values_for_sparse(roots, _gradients_for("backward", roots, grad_tensors))
     if _edge.any_edge(roots, wanted):
         _edge.run("backward", roots, starts, wanted, retain, create_graph, True)
     else:
@@ -100,7 +119,7 @@ def grad(
         raise ValueError(
             "grad: expected allow_unused = True or None beside materialize_grads, got False"
         )
-    starts = _gradients_for("grad", roots, grad_outputs)
+    roots, starts = _values_for_sparse(roots, _gradients_for("grad", roots, grad_outputs))
     if _edge.any_edge(roots, wanted):
         found = _edge.run("grad", roots, starts, wanted, retain, create_graph, False)
         if not unused and any(g is None for g in found):

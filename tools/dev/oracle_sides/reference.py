@@ -18,6 +18,7 @@ from typing import Any, Iterator
 import torch
 from parts import Case, parts_of
 from plain import Name, NotCarried, encode, encode_function, failure
+from torch.nn.modules.lazy import LazyModuleMixin
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.common_modules import module_db
 from torch.testing._internal.common_optimizers import optim_db
@@ -25,6 +26,8 @@ from torch.testing._internal.common_utils import freeze_rng_state
 
 # Derivatives of both orders are taken in the wide dtypes; of the narrow ones they say little more.
 _ORDERS = {torch.float64: 2, torch.complex128: 2, torch.float32: 1, torch.complex64: 1}
+# They write beside an `out` of other strides, which ends the process sooner or later.
+_WRITE_BESIDE = ("linalg.lu", "lu_unpack", "tril", "triu")
 
 
 def _title(info: Any) -> str:
@@ -109,6 +112,8 @@ def _module_cases(name: str, dtype: Any, most: int) -> Iterator[Case | None]:
             try:
                 made = one.constructor_input
                 module = info.module_cls(*made.args, **made.kwargs).to(dtype)
+                if isinstance(module, LazyModuleMixin):  # its parameters get their shapes
+                    module(*one.forward_input.args, **one.forward_input.kwargs)
                 state = {k: encode(torch, v.detach()) for k, v in module.state_dict().items()}
                 # The dtype of what it makes is that of what it was given to make.
                 wide = {"dtype": dtype} if "dtype" in made.kwargs else {}
@@ -167,6 +172,8 @@ def run(request: dict[str, Any]) -> dict[str, int]:
                 continue
             results = {}
             for name, part in parts_of(torch, case):
+                if name == "out of other strides" and case.operator in _WRITE_BESIDE:
+                    continue
                 try:
                     with freeze_rng_state():
                         results[name] = encode(torch, part())

@@ -24,7 +24,12 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """The rows of `weight` that the integers of `input` name."""
+    """The rows of `weight` that the integers of `input` name. RuntimeError where `weight` is no
+    matrix."""
+    if weight.dim() != 2:
+        raise RuntimeError(
+            f"embedding: expected a weight of two dimensions, got shape {tuple(weight.shape)}"
+        )
     rows = weight.shape[0]
     if padding_idx is None:
         padding_idx = -1

@@ -3,6 +3,7 @@ any factor. Graham (2014)."""
 
 from __future__ import annotations
 
+import math
 from typing import Any, Optional
 
 import treadle
@@ -68,7 +69,7 @@ def _pool(
             view = [*batch, *[1] * (2 * dims)]
             view[2 + d], view[2 + dims + d] = output[d], kernel[d]
             flat = flat * sizes[d] + at.reshape(view)
-        flat = flat.reshape(*batch, *output, -1).to(x.device)
+        flat = flat.reshape(*batch, *output, math.prod(kernel)).to(x.device)
     found = x.flatten(2).gather(2, flat.flatten(2)).reshape(flat.shape)
     values, places = found.max(-1)
     indices = flat.gather(-1, places.unsqueeze(-1)).squeeze(-1)

@@ -3,6 +3,7 @@ hard curves, and the gated linear unit."""
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import treadle
@@ -34,9 +35,13 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
-    """x limited to [min_val, max_val]."""
+    """x limited to [min_val, max_val], which are cut to integers, of uint8 to none below 0, for a
+    tensor of integers. ValueError where min_val > max_val."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
+    if not (input.is_floating_point() or input.is_complex()):
+        least = 0 if input.dtype == treadle.uint8 else -math.inf
+        min_val, max_val = max(int(min_val), least), max(int(max_val), least)
     operator = ops.hardtanh_ if inplace else ops.hardtanh
     return operator(input, min_val, max_val)
 

@@ -88,6 +88,46 @@ def float_power_scalar(make: Maker) -> Iterator[Sample]:
     yield Sample(make((3, 4), 0.3, 2), 2.5, expect=_power, loose=4)
 
 
+def logaddexp(a: Any, b: Any) -> Any:
+    """log(exp(a) + exp(b)), of complex numbers with the larger factor taken out."""
+    if not np.iscomplexobj(a) and not np.iscomplexobj(b):
+        return np.logaddexp(a, b)
+    low, high = np.where(a.real < b.real, a, b), np.where(a.real < b.real, b, a)
+    return high + np.log1p(np.exp(low - high))
+
+
+def _pairs(low: float, high: float, expect: Any, **options: Any) -> Any:
+    def make_samples(make: Maker) -> Iterator[Sample]:
+        if not (make.is_floating or make.is_complex):
+            return
+        for a, b in [((3, 4), (4,)), ((), ()), ((0, 2), (2,)), ((67,), (67,))]:
+            yield Sample(make(a, low, high), make(b, low, high), expect=expect, **options)
+
+    return make_samples
+
+
+samples("logaddexp")(_pairs(-2, 2, logaddexp, loose=2))
+
+
+def _next(a: Any, b: Any) -> Any:
+    return np.nextafter(*np.broadcast_arrays(a, b))
+
+
+@samples("nextafter")
+def nextafter(make: Maker) -> Iterator[Sample]:
+    if make.dtype in ("float16", "float32", "float64"):
+        yield from _pairs(-2, 2, _next, exact=True, grad=False)(make)
+
+
+@samples("_nextafter_of_narrow")
+def nextafter_of_narrow(make: Maker) -> Iterator[Sample]:
+    if make.dtype == "float16":
+        settings = (2.0**13, 2.0**-24, 65504.0)
+        for a, b in [((3, 4), (4,)), ((0, 2), (2,))]:
+            expect = lambda x, y, *_: _next(x, y)  # noqa: E731
+            yield Sample(make(a), make(b), *settings, expect=expect, exact=True, grad=False)
+
+
 def _unary(
     reference: Callable[..., Any], low: float = -2.0, high: float = 2.0, **options: Any
 ) -> Callable[[Maker], Iterator[Sample]]:
