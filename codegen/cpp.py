@@ -529,6 +529,16 @@ def tensors(e: Entry) -> list[str]:
     return [cpp_name(a.name) for a in e.tensor_args]
 
 
+def arguments_of_form(e: Entry, f: Form) -> list[str]:
+    """What a form passes on to the function that makes the result. Where nothing else says the
+    dtype, the out= form of a factory makes a result of that of `out`."""
+    names = [cpp_name(a.name) for a in e.args]
+    if f.form == "out" and not e.tensor_args and "dtype" in names:
+        of_out = "dtype || !out.defined() ? dtype : std::optional<ScalarType>(out.dtype())"
+        names[names.index("dtype")] = of_out
+    return names
+
+
 def tensors_and_lists(e: Entry) -> list[str]:
     """Names of the arguments that are tensors or lists of them."""
     return [cpp_name(a.name) for a in e.args if a.type.base == "Tensor"]

@@ -41,6 +41,8 @@ Tensor at_least_2d(const Tensor& t) {
 
 Tensor cat(TensorList tensors, int64_t dim) {
   const TensorSpec spec = shape::cat("cat", tensors, dim);
+  // Empty tensors of one dimension join along any.
+  if (spec.sizes.size() == 1) dim = 0;
   std::vector<Tensor> parts;
   parts.reserve(tensors.size());
   const bool recorded = grad_enabled() && !inference_enabled();

@@ -145,7 +145,8 @@ Tensor expand(const Tensor& self, IntList size, bool) {
   check<ErrorKind::Runtime>(lead >= 0, "expand: expected at least ", self.dim(),
                             " sizes, got size = ", size);
   DimVector sizes(size), strides(size.size());
-  for (int64_t d = 0; d < static_cast<int64_t>(size.size()); ++d) {
+  // From the last dimension on, as a new one of size 1 has the stride that unsqueeze gives it.
+  for (int64_t d = static_cast<int64_t>(size.size()) - 1; d >= 0; --d) {
     const int64_t old = d >= lead ? self.sizes()[d - lead] : 1;
     if (size[d] == -1) {
       check<ErrorKind::Runtime>(
@@ -155,7 +156,12 @@ Tensor expand(const Tensor& self, IntList size, bool) {
     check<ErrorKind::Runtime>(sizes[d] >= 0 && (old == 1 || sizes[d] == old),
                               "expand: expected sizes that ", self.sizes(),
                               " broadcasts to, got size = ", size);
-    strides[d] = d >= lead && (old != 1 || sizes[d] == 1) ? self.strides()[d - lead] : 0;
+    if (old == 1 && sizes[d] != 1)
+      strides[d] = 0;
+    else if (d >= lead)
+      strides[d] = self.strides()[d - lead];
+    else
+      strides[d] = d + 1 < static_cast<int64_t>(size.size()) ? sizes[d + 1] * strides[d + 1] : 1;
   }
   return named("expand",
                [&] { return alias_with_geometry(self, sizes, strides, self.storage_offset()); });

@@ -79,6 +79,7 @@ Tensor unsqueeze_(const Tensor& self, int64_t dim) {
 
 Tensor resize_(const Tensor& self, IntList size, std::optional<MemoryFormat> memory_format) {
   require_plain("resize_", self);
+  if (!memory_format && self.sizes() == size && !self.is_contiguous()) return self;
   const int64_t item = self.element_size();
   const int64_t bytes = named("resize_", [&] { return checked_numel(size, item); }) * item;
   const DimVector strides =
@@ -100,6 +101,16 @@ Tensor resize_(const Tensor& self, IntList size, std::optional<MemoryFormat> mem
 
 Tensor resize_as_(const Tensor& self, const Tensor& the_template,
                   std::optional<MemoryFormat> memory_format) {
+  if (memory_format == MemoryFormat::Preserve) {
+    const int64_t rank = the_template.dim();
+    memory_format = MemoryFormat::Contiguous;
+    if ((rank == 4 || rank == 5) && !the_template.is_contiguous()) {
+      const auto last = rank == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
+      if (the_template.strides() ==
+          IntList(shape::strides_in_format("resize_as_", the_template.sizes(), last)))
+        memory_format = last;
+    }
+  }
   return composite::resize_(self, the_template.sizes(), memory_format);
 }
 

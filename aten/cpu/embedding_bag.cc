@@ -13,7 +13,7 @@ namespace {
 
 enum Mode : int64_t { kSum = 0, kMean = 1, kMax = 2 };
 
-// Where each bag begins, and where the last ends.
+// Where each bag begins, and where the last ends: with the indices, whatever offset says so.
 std::vector<int64_t> checked_bounds(const Tensor& offsets, int64_t bags, int64_t count) {
   const int64_t* p = offsets.data_as<int64_t>();
   std::vector<int64_t> bounds(p, p + offsets.numel());
@@ -26,6 +26,7 @@ std::vector<int64_t> checked_bounds(const Tensor& offsets, int64_t bags, int64_t
                               "embedding_bag: expected offsets that do not fall and stay within ",
                               count, " indices, got ", bounds[b], " after ", bounds[b - 1]);
   }
+  bounds.back() = count;
   return bounds;
 }
 
@@ -42,8 +43,8 @@ void embedding_bag_cpu(const Tensor& weight, const Tensor& indices, const Tensor
   const int64_t count = index.numel();
   const std::vector<int64_t> named(index.data_as<int64_t>(), index.data_as<int64_t>() + count);
   for (const int64_t i : named) {
-    check<ErrorKind::Index>(i >= 0 && i < rows, "embedding_bag: expected index in [0, ", rows,
-                            "), got index = ", i);
+    check<ErrorKind::Runtime>(i >= 0 && i < rows, "embedding_bag: expected index in [0, ", rows,
+                              "), got index = ", i);
   }
   const std::vector<int64_t> bounds = checked_bounds(starts, bags, count);
   std::fill_n(bag_of.data_as<int64_t>(), count, bags > 0 ? bags - 1 : 0);

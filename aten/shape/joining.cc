@@ -48,7 +48,6 @@ TensorSpec cat(const char* op, TensorList tensors, int64_t dim) {
                               ": expected sizes whose sum fits in int64");
   }
   if (!first) {
-    wrap_dim(op, dim, 1);
     spec.sizes = {0};
     return spec;
   }

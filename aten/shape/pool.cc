@@ -44,10 +44,17 @@ void check_pooled(const char* op, IntList input, size_t spatial) {
   }
 }
 
+// Checks that the channels are not empty, in a batch or not.
+void check_channels(const char* op, IntList input, size_t spatial) {
+  check<ErrorKind::Runtime>(input[input.size() - spatial - 1] > 0, op,
+                            ": expected at least one channel, got shape ", input);
+}
+
 DimVector pooled_sizes(const char* op, IntList input, IntList kernel, IntList stride,
                        IntList padding, IntList dilation, bool ceil_mode) {
   const size_t spatial = kernel.size();
   check_pooled(op, input, spatial);
+  check_channels(op, input, spatial);
   check<ErrorKind::Value>((stride.empty() || stride.size() == spatial) && padding.size() == spatial,
                           op, ": expected stride and padding to have ", spatial,
                           " entries, got stride = ", stride, " and padding = ", padding);
@@ -104,6 +111,8 @@ TensorSpec adaptive_pool(const char* op, const Tensor& self, IntList output_size
 std::array<TensorSpec, 2> adaptive_max_pool(const char* op, const Tensor& self,
                                             IntList output_size) {
   const DimVector out = adaptive_sizes(op, self.sizes(), output_size);
+  if (self.dim() == static_cast<int64_t>(output_size.size()) + 2)
+    check_channels(op, self.sizes(), output_size.size());
   return {TensorSpec{out, self.dtype(), self.device()},
           TensorSpec{out, ScalarType::Int64, self.device()}};
 }

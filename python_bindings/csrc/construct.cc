@@ -4,6 +4,7 @@
 
 #include "aten/ops/clone.h"
 #include "aten/ops/copy_.h"
+#include "aten/ops/reshape.h"
 #include "aten/ops/to.h"
 #include "aten/resolve.h"
 #include "aten/stored_types.h"
@@ -38,6 +39,9 @@ Tensor array_tensor(PyObject* o) {
   return tensor_from_numpy(copy.get(), false);
 }
 
+// Whether an array within lists stands for a number, whatever dimensions it has.
+bool is_one_number(PyObject* o, const Tensor& t) { return is_tensor(o) && t.numel() == 1; }
+
 // Reads shape and dtype of nested data, checking that every list of a level has the same length.
 class Inference {
  public:
@@ -55,7 +59,8 @@ class Inference {
       combine(ScalarType::Float64);
     } else if (is_array(o)) {
       const Tensor t = array_tensor(o);
-      for (const int64_t n : t.sizes()) level(depth++, n);
+      if (!is_one_number(o, t))
+        for (const int64_t n : t.sizes()) level(depth++, n);
       leaf(depth);
       combine(t.dtype());
     } else if (is_number(o)) {
@@ -106,10 +111,24 @@ class Inference {
   std::optional<ScalarType> dtype_;
 };
 
+bool is_beyond_int64(PyObject* o) {
+  int overflow = 0;
+  PyLong_AsLongLongAndOverflow(o, &overflow);
+  return overflow != 0;
+}
+
 template <class T>
 T number_as(PyObject* o) {
   if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
     if (PyFloat_CheckExact(o)) return static_cast<T>(PyFloat_AS_DOUBLE(o));
+    if (PyLong_CheckExact(o) && is_beyond_int64(o)) {
+      const double value = PyLong_AsDouble(o);
+      if (value == -1 && PyErr_Occurred()) throw PythonError{};
+      return static_cast<T>(value);
+    }
+  }
+  if constexpr (std::is_same_v<T, bool>) {
+    if (PyLong_CheckExact(o) && is_beyond_int64(o)) return true;
   }
   if constexpr (!is_complex_type<T>) {
     // A float in an integer tensor loses its fraction, as int() has it; infinities and NaN have no
@@ -129,11 +148,15 @@ class Writer {
   explicit Writer(const Tensor& out) : out_(out), next_(out.data_as<T>()) {}
   void write(PyObject* o, size_t depth) {
     const IntList sizes = out_.sizes();
+    if (is_array(o)) {
+      const Tensor t = array_tensor(o);
+      const bool number = depth == sizes.size() && t.numel() == 1;
+      return write_array(number ? aten::reshape(t, IntList()) : t, depth);
+    }
     if (depth == sizes.size()) {
       *next_++ = number_as<T>(o);
       return;
     }
-    if (is_array(o)) return write_array(array_tensor(o), depth);
     check<ErrorKind::Runtime>(is_sequence(o),
                               "tensor: expected the data to stay as it is while it is read");
     Object items(PySequence_Fast(o, "expected a sequence"));

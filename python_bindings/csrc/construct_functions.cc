@@ -49,6 +49,23 @@ const Param as_tensor_params[] = {
 const Signature as_tensor_signature[] = {{as_tensor_params, 3, 3, -1, true}};
 Function as_tensor_function = {"as_tensor", as_tensor_signature, 1};
 
+// Whether an object lends its memory: a buffer or a capsule, and no number or array.
+bool lends_memory(PyObject* data) {
+  if (PyCapsule_CheckExact(data)) return true;
+  return !is_tensor(data) && !is_numpy_array(data) && !is_number(data) &&
+         PyObject_CheckBuffer(data) != 0;
+}
+
+// A tensor over lent memory; a dtype says how its bytes are to be read.
+Tensor over_lent_memory(PyObject* data, std::optional<ScalarType> dtype) {
+  if (PyCapsule_CheckExact(data)) return tensor_from_dlpack(data);
+  if (dtype) return tensor_from_buffer(data, *dtype, -1, 0);
+  const Object view(PyMemoryView_FromObject(data));
+  const Object array(
+      py::module_::import("numpy").attr("asarray")(py::handle(view.get())).release().ptr());
+  return tensor_from_numpy(array.get(), true);
+}
+
 // Shares memory where it can.
 Tensor share(PyObject* data, std::optional<ScalarType> dtype, std::optional<Device> device) {
   if (is_tensor(data)) return convert_to(unwrap(data), dtype, device);
@@ -82,6 +99,13 @@ PyObject* asarray(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObj
     const auto dtype = call.maybe_dtype(1);
     const auto device = call.device_of_new(2);
     const auto copy = call.maybe_boolean(3);
+    if (lends_memory(object)) {
+      const Tensor lent = over_lent_memory(object, dtype);
+      const Tensor taken = convert_to(lent, dtype, device, copy.value_or(false));
+      check<ErrorKind::Value>(copy.value_or(true) || taken.is_same(lent),
+                              "asarray: expected data that needs no copy, as copy=False asks");
+      return wrap(call.boolean(4) ? with_requires_grad(taken, true) : taken);
+    }
     const bool shareable = is_tensor(object) || is_numpy_array(object);
     const Tensor result = copy.value_or(false)
                               ? tensor_from_data(object, dtype, device.value_or(kCPU))

@@ -44,8 +44,8 @@ ScalarType result_type(const py::handle& a, const py::handle& b) {
   if (x.rank == y.rank) return promote_types(x.dtype, y.dtype);
   const Operand &high = x.rank > y.rank ? x : y, &low = x.rank > y.rank ? y : x;
   if (category(low.dtype) <= category(high.dtype)) return high.dtype;
-  if (low.rank == 0 && is_complex(low.dtype))
-    return is_floating(high.dtype) ? to_complex(high.dtype) : low.dtype;
+  // A complex one lends its kind, and the precision is that of the other.
+  if (is_complex(low.dtype)) return is_floating(high.dtype) ? to_complex(high.dtype) : low.dtype;
   return promote_types(low.dtype, high.dtype);
 }
 

@@ -204,6 +204,7 @@ _LAZY = {
     **dict.fromkeys(("DispatchKey", "DispatchKeySet"), "treadle._extension"),
     **dict.fromkeys(
         (
+            "Storage",
             "StorageBase",
             "TypedStorage",
             "from_file",

@@ -18,6 +18,7 @@ _MODES = ("default", "warn", "error")
 
 _matmul_precision = "highest"
 _deterministic_mode = 0  # an index of _MODES
+_warns_only = False
 _fills_new_memory = True
 _warn_always = False
 _interop_threads = 0  # 0: never set
@@ -51,7 +52,9 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
         raise TypeError(
             f"use_deterministic_algorithms: expected mode to be a bool, got {type(mode).__name__}"
         )
+    global _warns_only
     set_deterministic_debug_mode(("warn" if warn_only else "error") if mode else "default")
+    _warns_only = bool(warn_only)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
@@ -60,13 +63,13 @@ def are_deterministic_algorithms_enabled() -> bool:
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Whether it asked for a warning in place of an error."""
-    return _deterministic_mode == 1
+    """Whether it asked for a warning in place of an error, also where it was turned off."""
+    return _warns_only
 
 
 def set_deterministic_debug_mode(debug_mode: Union[int, str]) -> None:
     """The same as a number or a word: 0 "default", 1 "warn", 2 "error"."""
-    global _deterministic_mode
+    global _deterministic_mode, _warns_only
     if isinstance(debug_mode, bool) or not isinstance(debug_mode, (int, str)):
         kind = type(debug_mode).__name__
         raise TypeError(
@@ -79,6 +82,7 @@ def set_deterministic_debug_mode(debug_mode: Union[int, str]) -> None:
             f"'default', 'warn', 'error', got {debug_mode!r}"
         )
     _deterministic_mode = int(mode)
+    _warns_only = mode == 1
     fill_new_memory_where_asked()
 
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
 from treadle import _C
@@ -45,8 +46,19 @@ def broadcast_shapes(*shapes: Union[int, Sequence[int]]) -> Size:
 
 
 def meshgrid(*tensors: Any, indexing: Optional[str] = None) -> Tuple[Tensor, ...]:
-    """For 1-dim tensors, their values along one dimension each of a common grid."""
-    return _C.meshgrid(_gathered(tensors), indexing=indexing or "ij")
+    """For tensors of 0 or 1 dimensions, their values along one dimension each of a common grid.
+
+    `indexing` is "ij", or "xy" for the first two dimensions in the other order; without it there is
+    a warning, and it is "ij". RuntimeError for another one.
+    """
+    if indexing is None:
+        warnings.warn(
+            'meshgrid: indexing will have to be given; without it, it is "ij"', stacklevel=3
+        )
+        indexing = "ij"
+    elif indexing not in ("ij", "xy"):
+        raise RuntimeError(f'meshgrid: expected indexing to be "xy" or "ij", got {indexing!r}')
+    return _C.meshgrid(_gathered(tensors), indexing=indexing)
 
 
 def _atleast(name: str) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Iterable, Iterator, List, Optional
+import copyreg
+from typing import Any, Iterable, Iterator, List, Optional, Tuple
 
 from treadle import _C
 from treadle._C import Generator, Tensor, default_generator
@@ -71,6 +72,17 @@ def _set_offset(self: Generator, offset: int) -> None:
     self.set_state(state)
 
 
+def _generator_with(device: str, state: Tensor) -> Generator:
+    generator = Generator(device=device)
+    generator.set_state(state)
+    return generator
+
+
+def _reduce_generator(self: Generator) -> Tuple[Any, ...]:
+    return _generator_with, (str(self.device), self.get_state())
+
+
+copyreg.pickle(Generator, _reduce_generator)
 Generator.clone_state = _clone_state
 Generator.get_offset, Generator.set_offset = _get_offset, _set_offset
 

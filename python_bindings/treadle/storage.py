@@ -357,6 +357,7 @@ def _make(name: str, dtype: _C.dtype) -> Any:
 
 
 globals().update({name: _make(name, dtype) for name, dtype in _DTYPES.items()})
+Storage = globals()["FloatStorage"]  # the one of the default dtype
 
 
 def _dtype_of(kind: Any) -> _C.dtype:

@@ -457,6 +457,39 @@ def test_modes_as_decorators() -> None:
         assert not inside and treadle.is_grad_enabled()
 
 
+def test_a_mode_over_a_class_is_about_its_construction() -> None:
+    class Sees:
+        def __init__(self) -> None:
+            self.recorded = treadle.is_grad_enabled()
+
+        def now(self) -> bool:
+            return treadle.is_grad_enabled()
+
+    with pytest.warns(FutureWarning) as given:
+        Decorated = treadle.no_grad()(Sees)
+    assert [str(one.message) for one in given] == [
+        "no_grad: decorating a class is deprecated, and is about its __init__ alone; decorate its "
+        "methods"
+    ]
+    made = Decorated()
+    assert not made.recorded and made.now()
+
+
+def test_grad_needs_inputs() -> None:
+    with pytest.raises(RuntimeError) as error:
+        treadle.autograd.grad(leaf(1.0) * 2, [])
+    assert str(error.value) == "grad: expected at least one input, got none"
+
+
+def test_zeros_for_what_is_not_used_can_be_differentiated_again() -> None:
+    x, y = leaf(2.0), leaf(3.0)
+    (first,) = treadle.autograd.grad(x * y, x, create_graph=True)
+    (second,) = treadle.autograd.grad(first, x, create_graph=True, materialize_grads=True)
+    assert second.item() == 0 and second.requires_grad
+    (third,) = treadle.autograd.grad(second, x, materialize_grads=True)
+    assert third.item() == 0 and not third.requires_grad
+
+
 def test_set_grad_enabled() -> None:
     x = leaf(1)
     with treadle.set_grad_enabled(False):

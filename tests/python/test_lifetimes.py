@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import os
 import threading
 import weakref
+from collections import OrderedDict
 from typing import Any, Callable, Iterator
 
 import pytest
@@ -13,6 +15,7 @@ import treadle
 import treadle.utils.checkpoint
 from treadle import nn
 from treadle.autograd import Function
+from treadle.utils.hooks import RemovableHandle
 
 
 class Witness:
@@ -358,6 +361,18 @@ def test_what_the_graph_needs_is_not_collected() -> None:
     assert loss.grad_fn.next_functions[0][0].next_functions[0][0].metadata == {"a": 1}
     loss.backward()
     assert calls == ["result", "before", "after", "leaf"]
+
+
+def test_a_handle_knows_where_its_hook_is() -> None:
+    layer = treadle.nn.Linear(2, 2)
+    handle = layer.register_forward_hook(lambda *args: None)
+    assert handle.hooks_dict_ref() is layer._forward_hooks and handle.id in layer._forward_hooks
+    assert all(extra() is not None for extra in handle.extra_dict_ref)
+    copied = pickle.loads(pickle.dumps(RemovableHandle(OrderedDict())))
+    assert copied.hooks_dict_ref() is None
+    copied.remove()
+    handle.remove()
+    assert not layer._forward_hooks
 
 
 def test_a_handle_keeps_nothing_and_removes() -> None:

@@ -192,6 +192,9 @@ def test_deterministic_algorithms() -> None:
         treadle.set_deterministic_debug_mode("error")
         assert treadle.get_deterministic_debug_mode() == 2
         assert not treadle.is_deterministic_algorithms_warn_only_enabled()
+        treadle.use_deterministic_algorithms(False, warn_only=True)
+        assert treadle.get_deterministic_debug_mode() == 0
+        assert treadle.is_deterministic_algorithms_warn_only_enabled()
         with pytest.raises(RuntimeError, match="expected debug_mode to be 0, 1 or 2"):
             treadle.set_deterministic_debug_mode(7)
         with pytest.raises(TypeError, match="expected mode to be a bool, got int"):

@@ -325,6 +325,16 @@ def test_unpooling_puts_back(dims):
         unpool(values, indices, output_size=(100,) * dims)
 
 
+def test_unpooling_takes_a_setting_for_each_dimension():
+    values = treadle.ones(1, 3, 1, 1, 1)
+    with pytest.raises(RuntimeError) as error:
+        F.max_unpool3d(values, values.long(), [1, 1])
+    assert str(error.value) == (
+        "max_unpool3d: expected 3 entries in kernel_size, stride and padding, got (1, 1), (1, 1) "
+        "and (0, 0, 0)"
+    )
+
+
 def test_norms_of_windows():
     image = treadle.rand(2, 3, 6, 4)
     got = nn.LPPool2d(3, (3, 2))(image).numpy()

@@ -89,3 +89,28 @@ def test_refused() -> None:
         F.fractional_max_pool2d(x, 3, output_size=5, _random_samples=treadle.zeros(2, 3, 3))
     with pytest.raises(IndexError, match="fractional_max_pool2d: expected 3 or 4 dimensions"):
         F.fractional_max_pool2d(x[0, 0], 3, output_size=5)
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+def test_outputs_without_elements(dims: int) -> None:
+    pool = getattr(F, f"fractional_max_pool{dims}d")
+    x = treadle.ones((2, 3, *[8] * dims), requires_grad=True)
+    nothing = pool(x, 2, output_size=(0, *[1] * (dims - 1)))
+    assert tuple(nothing.shape) == (2, 3, 0, *[1] * (dims - 1))
+    nothing.sum().backward()
+    assert treadle.equal(x.grad, treadle.zeros_like(x))
+    values, indices = pool(x[:0].detach(), 2, output_size=3, return_indices=True)
+    assert tuple(values.shape) == tuple(indices.shape) == (0, 3, *[3] * dims)
+    assert indices.dtype == treadle.int64
+
+
+@pytest.mark.parametrize("name", ["kernel_size", "output_size", "output_ratio"])
+def test_settings_of_another_length_are_refused(name: str) -> None:
+    settings: dict = {"kernel_size": 2, "output_size": 3, name: (2,)}
+    if name == "output_ratio":
+        settings["output_size"] = None
+    with pytest.raises(RuntimeError) as error:
+        F.fractional_max_pool2d(treadle.ones(1, 1, 8, 8), **settings)
+    assert str(error.value) == (
+        f"fractional_max_pool2d: expected {name} to be a number or 2 numbers, got (2,)"
+    )

@@ -146,3 +146,12 @@ def test_gradients(layer, shape):
     layer = layer.double()
     x = treadle.randn(shape, dtype=treadle.float64, requires_grad=True)
     assert treadle.autograd.gradcheck(layer, (x,))
+
+
+def test_embedding_takes_a_table_of_two_dimensions():
+    for weight in (treadle.tensor(1.0), treadle.ones(1, 1, 1)):
+        with pytest.raises(RuntimeError) as error:
+            treadle.nn.functional.embedding(treadle.tensor([0]), weight)
+        assert str(error.value) == (
+            f"embedding: expected weight of 2 dimensions, got shape {tuple(weight.shape)}"
+        )

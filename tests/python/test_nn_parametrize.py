@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
 import pytest
@@ -140,3 +141,44 @@ def test_parametrizations() -> None:
         w = to_numpy(layer.weight)
         product = w.T @ w if rows >= columns else w @ w.T
         np.testing.assert_allclose(product, np.eye(min(rows, columns)), atol=1e-8)
+
+
+def test_a_later_parametrization_has_an_inverse_of_the_same_kind() -> None:
+    class Inverse(nn.Module):
+        def __init__(self, inverse: Any) -> None:
+            super().__init__()
+            self.right_inverse = inverse
+
+        def forward(self, x: treadle.Tensor) -> treadle.Tensor:
+            return x
+
+    layer = nn.Linear(3, 4)
+    parametrize.register_parametrization(layer, "weight", Inverse(lambda x: x))
+    must = "parametrization.right_inverse outputs must have the same"
+    for inverse, message in (
+        (lambda x: (x, x), "parametrization.right_inverse must return a tensor, got tuple"),
+        (
+            lambda x: x.bool(),
+            f"{must} dtype as the tensor: expected {treadle.float32}, got {treadle.bool}",
+        ),
+        (
+            lambda x: x[:-1],
+            f"{must} shape as the tensor: expected {layer.weight.shape}, "
+            f"got {layer.weight[:-1].shape}",
+        ),
+    ):
+        with pytest.raises(ValueError) as error:
+            parametrize.register_parametrization(layer, "weight", Inverse(inverse))
+        assert str(error.value) == message
+        assert len(layer.parametrizations.weight) == 1
+
+
+def test_weight_norm_loads_what_the_older_function_saved() -> None:
+    older = treadle.nn.utils.weight_norm(nn.Linear(4, 5))
+    layer = treadle.nn.utils.parametrizations.weight_norm(nn.Linear(4, 5))
+    layer.load_state_dict(older.state_dict())
+    x = treadle.ones(2, 4)
+    assert treadle.allclose(layer(x), older(x))
+    again = treadle.nn.utils.parametrizations.weight_norm(nn.Linear(4, 5))
+    again.load_state_dict(layer.state_dict())
+    assert treadle.equal(again(x), layer(x))

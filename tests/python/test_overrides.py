@@ -174,7 +174,7 @@ def test_what_a_class_is_told() -> None:
         (lambda: treadle.norm(x), treadle.norm),
         (lambda: treadle.unique(x), treadle.unique),
         (lambda: treadle.einsum("ij->i", x), treadle.einsum),
-        (lambda: treadle.meshgrid(x[0], x[0]), treadle.meshgrid),
+        (lambda: treadle.meshgrid(x[0], x[0], indexing="ij"), treadle.meshgrid),
         (lambda: nn.Linear(3, 2)(x), F.linear),
         (lambda: setattr(x, "grad", None), T.grad.__set__),
         (lambda: delattr(x, "grad"), T.grad.__delete__),

@@ -4,6 +4,7 @@ should have.
 
 from __future__ import annotations
 
+import pickle
 from typing import Any, Callable
 
 import numpy as np
@@ -329,3 +330,13 @@ def test_the_dtype_that_is_asked_for_is_the_one_that_counts() -> None:
     with pytest.raises(NotImplementedError) as info:
         treadle.rand_like(integers.to(treadle.float32), dtype=treadle.bool)
     assert str(info.value) == f"rand_like: expected dtype in ({row}), got bool"
+
+
+def test_a_generator_goes_through_pickle_with_its_state():
+    generator = treadle.Generator().manual_seed(12)
+    treadle.rand(3, generator=generator)
+    copied = pickle.loads(pickle.dumps(generator))
+    assert copied is not generator and copied.device == generator.device
+    assert copied.initial_seed() == 12
+    assert treadle.equal(copied.get_state(), generator.get_state())
+    assert treadle.equal(treadle.rand(4, generator=copied), treadle.rand(4, generator=generator))

@@ -232,3 +232,8 @@ def test_the_size_of_a_storage_is_that_of_its_memory_too() -> None:
     for kind in ("storage", "untyped_storage"):
         sizes = [sys.getsizeof(getattr(x, kind)()) for x in (small, large)]
         assert sizes[1] - sizes[0] == 4000 and sizes[0] > 4
+
+
+def test_storage_is_the_one_of_the_default_dtype() -> None:
+    assert treadle.Storage is treadle.FloatStorage
+    assert treadle.Storage([1, 2]).tolist() == [1.0, 2.0]

@@ -1,5 +1,6 @@
 """The helpers for tests: what assert_close, make_tensor and gradcheck accept and refuse."""
 
+import importlib
 import math
 
 import numpy as np
@@ -177,3 +178,23 @@ def test_gradgradcheck():
     assert gradgradcheck(
         lambda x: x * x * x, (x,), (treadle.ones(2, dtype=F64, requires_grad=True),)
     )
+
+
+def test_gradcheck_is_called_by_its_module_s_name() -> None:
+    module = importlib.import_module("treadle.autograd.gradcheck")
+    treadle.autograd.gradcheck = module  # as `import treadle.autograd.gradcheck` leaves it
+    x = treadle.ones(2, dtype=treadle.float64, requires_grad=True)
+    assert treadle.autograd.gradcheck(lambda x: x * x, (x,))
+    assert treadle.autograd.gradcheck.GradcheckError is GradcheckError
+
+
+def test_gradcheck_of_a_function_that_puts_hooks_on_what_it_makes():
+    def changed(x):
+        y = x * 2
+        y.register_hook(lambda grad: grad + 1)
+        return y
+
+    x = treadle.ones(2, dtype=F64, requires_grad=True)
+    with pytest.raises(GradcheckError):
+        gradcheck(changed, (x,))
+    assert not gradcheck(changed, (x,), raise_exception=False)

@@ -103,7 +103,9 @@ def grad(
 ) -> Tuple[_C.Tensor, ...]:
     """The gradients of `outputs` with respect to each of `inputs`, without touching any `grad`.
 
-    With `is_grads_batched` each of `grad_outputs` has one dimension more, the first, and so have
+    RuntimeError for inputs that the outputs do not depend on, unless `allow_unused` has None in
+    the place of their gradients, or `materialize_grads` zeros, which can be differentiated again
+    with `create_graph`. With `is_grads_batched` each of `grad_outputs` has one dimension more, the first, and so have
     the results: one gradient for each entry.
     """
     if not only_inputs:
@@ -113,6 +115,8 @@ def grad(
             outputs, inputs, grad_outputs, create_graph, allow_unused, materialize_grads
         )
     roots, wanted = _as_tuple(outputs), _as_tuple(inputs)
+    if not wanted:
+        raise RuntimeError("grad: expected at least one input, got none")
     retain = create_graph if retain_graph is None else retain_graph
     unused = materialize_grads if allow_unused is None else allow_unused
     if materialize_grads and not unused:
@@ -132,7 +136,10 @@ def grad(
         return found
     found = _C._grad(roots, wanted, starts, retain, create_graph, unused)
     if materialize_grads:
-        found = tuple(_C.zeros_like(x) if g is None else g for g, x in zip(found, wanted))
+        found = tuple(
+            _C.zeros_like(x, requires_grad=create_graph) if g is None else g
+            for g, x in zip(found, wanted)
+        )
     return found
 
 

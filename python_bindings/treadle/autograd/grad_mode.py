@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import warnings
 from typing import Any, Callable, Optional
 
 from treadle import _C
@@ -31,6 +32,12 @@ class _Mode:
 
     def __call__(self, function: Callable) -> Callable:
         if inspect.isclass(function):
+            warnings.warn(
+                f"{type(self).__name__}: decorating a class is deprecated, and is about its "
+                "__init__ alone; decorate its methods",
+                FutureWarning,
+                stacklevel=2,
+            )
             function.__init__ = self(function.__init__)
             return function
         if inspect.isgeneratorfunction(function):

@@ -6,12 +6,19 @@ weight.materialize((4, 3))      # now a Parameter
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Sequence, Union
 
 import treadle
 from treadle import Tensor
 
 from .parameter import Buffer, Parameter
+
+# Methods that ask nothing of a shape; attributes are read and written by the first three.
+_WITHOUT_SHAPE = frozenset(
+    ("__get__", "__set__", "__delete__", "copy_", "cpu", "cuda", "detach", "get_device", "size")
+    + ("is_complex", "is_floating_point", "requires_grad_", "to", "type", "register_hook")
+    + ("bfloat16", "bool", "char", "double", "float", "half", "int", "long", "short")
+)
 
 
 class UninitializedTensorMixin:
@@ -19,11 +26,26 @@ class UninitializedTensorMixin:
 
     _becomes: type = Tensor
 
-    def materialize(self, shape: Sequence[int], device: Any = None, dtype: Any = None) -> None:
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
+    ) -> Any:
+        name = getattr(func, "__name__", "")
+        if name not in _WITHOUT_SHAPE:
+            raise ValueError(
+                f"{name}: expected tensors that have a shape, got an uninitialized parameter or "
+                "buffer; a call of its module, or materialize(), gives it one"
+            )
+        with treadle._C.DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+
+    def materialize(
+        self, shape: Union[int, Sequence[int]], device: Any = None, dtype: Any = None
+    ) -> None:
         """Give it memory of this shape; it becomes an ordinary parameter or buffer."""
         old = self.data
         self.data = treadle.empty(
-            tuple(shape),
+            (shape,) if isinstance(shape, int) else tuple(shape),
             device=old.device if device is None else device,
             dtype=old.dtype if dtype is None else dtype,
         )
@@ -36,6 +58,12 @@ class UninitializedTensorMixin:
             "happens in `load_state_dict` when trying to load an uninitialized parameter into an "
             "initialized one. Call `forward` to initialize the parameters before accessing their "
             "attributes."
+        )
+
+    def share_memory_(self) -> Any:
+        raise RuntimeError(
+            "share_memory_: expected a parameter or buffer that has a shape, got an uninitialized "
+            "one; a call of its module, or materialize(), gives it one"
         )
 
     def __repr__(self) -> str:
@@ -94,8 +122,3 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):
 def is_lazy(value: Any) -> bool:
     """Whether a parameter or buffer waits for its shape."""
     return isinstance(value, UninitializedTensorMixin)
-
-
-def is_lazy(param: Any) -> bool:
-    """Whether it is a parameter or buffer without a shape."""
-    return isinstance(param, UninitializedTensorMixin)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import warnings
 import weakref
+from collections import OrderedDict
 from typing import Any, Callable
 
 _next_id = itertools.count()
@@ -13,17 +14,18 @@ _next_id = itertools.count()
 
 class RemovableHandle:
     """What registering a hook returns; `remove()` takes the hook away. Works as a context manager
-    too."""
+    too. `hooks_dict_ref()` is the dictionary, None when it is gone."""
 
     def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
         self.id = next(_next_id)
         given = () if extra_dict is None else extra_dict
         extras = given if isinstance(given, (tuple, list)) else (given,)
-        self._holders = tuple(weakref.ref(holder) for holder in (hooks_dict, *extras))
+        self.hooks_dict_ref = weakref.ref(hooks_dict)
+        self.extra_dict_ref = tuple(weakref.ref(holder) for holder in extras)
 
     def remove(self) -> None:
         """Take the hook away; doing it twice does no harm."""
-        for reference in self._holders:
+        for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
             holder = reference()
             if holder is not None:
                 holder.pop(self.id, None)
@@ -35,11 +37,14 @@ class RemovableHandle:
         self.remove()
 
     def __getstate__(self) -> tuple:
-        return (self.id, tuple(reference() for reference in self._holders))
+        holders = (self.hooks_dict_ref, *self.extra_dict_ref)
+        return (self.id, tuple(reference() for reference in holders))
 
     def __setstate__(self, state: tuple) -> None:
-        self.id, holders = state
-        self._holders = tuple(weakref.ref(holder) for holder in holders if holder is not None)
+        self.id, (hooks_dict, *extras) = state
+        # A dictionary that was gone already is an empty one, which nothing else holds.
+        self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks_dict is None else hooks_dict)
+        self.extra_dict_ref = tuple(weakref.ref(one) for one in extras if one is not None)
 
 
 def add(

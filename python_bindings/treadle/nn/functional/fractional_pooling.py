@@ -25,6 +25,15 @@ def _starts(sample: Tensor, size: int, kernel: int, count: int) -> Tensor:
     return treadle.cat([at - (sample * distance).to(treadle.int64).unsqueeze(-1), last], -1)
 
 
+def _entries(name: str, what: str, given: Any, dims: int) -> tuple:
+    entries = tuple_of(given, dims)
+    if len(entries) != dims:
+        raise RuntimeError(
+            f"{name}: expected {what} to be a number or {dims} numbers, got {entries}"
+        )
+    return entries
+
+
 def _pool(
     name: str, dims: int, input: Tensor, kernel_size: Any, output_size: Any, output_ratio: Any,
     samples: Optional[Tensor],
@@ -36,16 +45,17 @@ def _pool(
     single = input.dim() == dims + 1
     x = input.unsqueeze(0) if single else input
     sizes = x.shape[2:]
-    kernel = tuple_of(kernel_size, dims)
+    kernel = _entries(name, "kernel_size", kernel_size, dims)
     if output_size is None:
-        ratio = tuple_of(output_ratio, dims)
+        ratio = _entries(name, "output_ratio", output_ratio, dims)
         output_size = tuple(int(size * part) for size, part in zip(sizes, ratio))
-    output = tuple_of(output_size, dims)
+    output = _entries(name, "output_size", output_size, dims)
     for size, window, count in zip(sizes, kernel, output):
-        if window < 1 or count < 1 or count + window - 1 > size:
+        if window < 1 or count < 0 or count + window - 1 > size:
             raise RuntimeError(
-                f"{name}: expected windows and outputs of at least 1 with output + kernel - 1 <= "
-                f"input, got output_size = {output}, kernel_size = {kernel}, input {tuple(sizes)}"
+                f"{name}: expected windows of at least 1 and outputs of at least 0 with output + "
+                f"kernel - 1 <= input, got output_size = {output}, kernel_size = {kernel}, "
+                f"input {tuple(sizes)}"
             )
     shape = (*x.shape[:2], dims)
     if samples is None:
@@ -57,6 +67,11 @@ def _pool(
             f"{name}: expected _random_samples of shape {shape} and dtype {x.dtype}, got "
             f"{tuple(samples.shape)} and {samples.dtype}"
         )
+    if not math.prod((*x.shape[:2], *output)):
+        # Nothing is chosen; the empty slice keeps the result in the graph.
+        empty = x.flatten()[:0].reshape(*x.shape[:2], *output)
+        nowhere = treadle.empty_like(empty, dtype=treadle.int64)
+        return (empty.squeeze(0), nowhere.squeeze(0)) if single else (empty, nowhere)
     # The place of every element of every window in the input, one dimension after the other.
     batch = x.shape[:2]
     flat = treadle.zeros((*batch, *[1] * (2 * dims)), dtype=treadle.int64)

@@ -168,6 +168,11 @@ def _max_unpool(dims: int) -> Callable[..., Tensor]:
         kernel = tuple_of(kernel_size, dims)
         steps = kernel if stride is None else tuple_of(stride, dims)
         border = tuple_of(padding, dims)
+        if any(len(entries) != dims for entries in (kernel, steps, border)):
+            raise RuntimeError(
+                f"max_unpool{dims}d: expected {dims} entries in kernel_size, stride and padding, "
+                f"got {kernel}, {steps} and {border}"
+            )
         size = _unpooled_size(input, kernel, steps, border, output_size)
         if dims == 1:
             image = ops.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), [*size, 1])

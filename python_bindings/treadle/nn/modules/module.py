@@ -21,6 +21,7 @@ from typing import Any, Callable, Dict, Iterator, Mapping, Optional, TypeVar, Un
 
 import treadle
 from treadle import Tensor, _as_written
+from treadle import __future__ as _conversions
 from treadle.utils import hooks
 
 from ..parameter import Buffer, Parameter
@@ -459,12 +460,17 @@ class Module(StateDictMixin):
             for child in self.children():
                 child._apply(fn)
         with treadle.no_grad():
-            for parameter in self._parameters.values():
+            for name, parameter in self._parameters.items():
                 if parameter is None:
                     continue
                 grad = parameter.grad
-                parameter.grad = None
-                parameter.data = fn(parameter.data)
+                if _conversions.overwrites():
+                    converted = fn(parameter.data)
+                    parameter = Parameter(converted, parameter.requires_grad)
+                    self._parameters[name] = parameter
+                else:
+                    parameter.grad = None
+                    parameter.data = fn(parameter.data)
                 if grad is not None:
                     requires_grad = grad.requires_grad
                     parameter.grad = fn(grad.detach()).requires_grad_(requires_grad)

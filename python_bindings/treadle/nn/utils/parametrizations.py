@@ -47,6 +47,16 @@ def weight_norm(module: M, name: str = "weight", dim: Optional[int] = 0) -> M:
     """The tensor `name` as a length (`original0`) for each index of `dim` and a direction
     (`original1`)."""
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
+
+    def rename(
+        state_dict: dict, prefix: str, local: dict, strict: bool, *reports: list[str]
+    ) -> None:
+        for i, older in enumerate((f"{prefix}{name}_g", f"{prefix}{name}_v")):
+            if older in state_dict:
+                state_dict[f"{prefix}parametrizations.{name}.original{i}"] = state_dict.pop(older)
+
+    # Checkpoints of nn.utils.weight_norm load, too.
+    module._register_load_state_dict_pre_hook(rename)
     return module
 
 

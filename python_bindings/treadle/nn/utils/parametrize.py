@@ -66,6 +66,24 @@ def _fit(name: str, value: Any) -> Tensor:
     return value
 
 
+def _check_inverse(parametrization: Any, value: Tensor) -> None:
+    """ValueError where a later parametrisation has an inverse that gives something else than a
+    tensor of the shape and dtype of `value`."""
+    with treadle.no_grad():
+        try:
+            inverse = parametrization.right_inverse(value)
+        except NotImplementedError:
+            return
+    inverse = _fit("parametrization.right_inverse", inverse)
+    for what in ("dtype", "shape"):
+        expected, got = getattr(value, what), getattr(inverse, what)
+        if expected != got:
+            raise ValueError(
+                f"parametrization.right_inverse outputs must have the same {what} as the tensor: "
+                f"expected {expected}, got {got}"
+            )
+
+
 class ParametrizationList(ModuleList):
     """The parametrisations of one tensor, applied in order, and the tensors they start from:
     `original`, or `original0`, `original1`, ... where the first one takes several."""
@@ -211,6 +229,8 @@ def register_parametrization(
                     f"unless the `unsafe` flag is enabled.\nbefore: {value.dtype} "
                     f"{tuple(value.shape)}\nafter: {result.dtype} {tuple(result.shape)}"
                 )
+        if not unsafe and hasattr(parametrization, "right_inverse"):
+            _check_inverse(parametrization, value)
         if hasattr(parametrization, "right_inverse"):
             parametrizations.append(parametrization)
             try:
