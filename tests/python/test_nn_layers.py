@@ -153,5 +153,5 @@ def test_embedding_takes_a_table_of_two_dimensions():
         with pytest.raises(RuntimeError) as error:
             treadle.nn.functional.embedding(treadle.tensor([0]), weight)
         assert str(error.value) == (
-            f"embedding: expected weight of 2 dimensions, got shape {tuple(weight.shape)}"
+            f"embedding: expected a weight of two dimensions, got shape {tuple(weight.shape)}"
         )
