@@ -1,6 +1,7 @@
 // How a call from Python finds the kernel of an operator that has no generated binding.
 #include "python_bindings/csrc/library_operator.h"
 
+#include <algorithm>
 #include <map>
 
 #include "core/dispatcher.h"
@@ -330,10 +331,15 @@ Stack LibraryOperator::arguments_of(const LibraryOperator& other, const Stack& a
 LibraryOperator::PythonCall LibraryOperator::python_call(const Stack& arguments) const {
   check_internal(arguments.size() == arguments_.size(), "a call with too many arguments");
   const ExcludeLayers below(Layer::Dispatch);  // what is read here is nobody's to see
+  // Of several numbers one has to stay a tensor.
+  const bool beside = std::any_of(arguments.begin(), arguments.end(), [](const Value& v) {
+    return v.is<Value::Tensors>() ||
+           (v.is<Tensor>() && !v.as<Tensor>().impl()->is_wrapped_number());
+  });
   std::vector<Object> objects;
   std::vector<PyObject*> slots;
   for (const Value& v : arguments) {
-    const bool number = v.is<Tensor>() && v.as<Tensor>().impl()->is_wrapped_number();
+    const bool number = beside && v.is<Tensor>() && v.as<Tensor>().impl()->is_wrapped_number();
     objects.push_back(number ? Object(wrap(element(name(), v.as<Tensor>()))) : to_python(v));
     slots.push_back(objects.back().get());
   }

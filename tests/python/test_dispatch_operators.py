@@ -102,7 +102,12 @@ def inner_of(value: Any) -> Any:
     return tree_map_only(Standing, lambda t: t.inner, value)
 
 
-@pytest.mark.parametrize("op", [o for o in PUBLIC if not o.name.endswith("_")], ids=repr)
+# What is made of others by the values of a tensor: lengths, and where to split.
+READING = ("tensor_split", "ctc_loss", "lstm", "gru", "rnn_tanh", "rnn_relu")
+STANDING = [o for o in PUBLIC if not o.name.endswith("_") and o.name not in READING]
+
+
+@pytest.mark.parametrize("op", STANDING, ids=repr)
 def test_a_class_that_stands_for_tensors(op: Operator) -> None:
     dtype = dtype_of(op)
     for sample in samples_of(op, dtype):

@@ -422,7 +422,7 @@ def test_its_memory_is_not_there() -> None:
         assert w.view(1, 2).shape == (1, 2)
     for access in (storage.data_ptr, lambda: memoryview(storage), lambda: storage.tolist(),
                    lambda: storage.clone()):  # fmt: skip
-        with pytest.raises(RuntimeError, match="with(out)? memory"):
+        with pytest.raises(RuntimeError, match="memory"):
             access()
     with pytest.raises(RuntimeError, match="got one without memory, of a tensor that stands for"):
         storage.resize_(100)
@@ -541,7 +541,10 @@ def test_copies() -> None:
     file = io.BytesIO()
     treadle.save({"w": w}, file)
     file.seek(0)
-    assert treadle.load(file, weights_only=False)["w"].inner.tolist() == [0, 1, 2]
+    with treadle.serialization.safe_globals([Standing]):
+        loaded = treadle.load(file)["w"]
+    assert type(loaded) is Standing and loaded.inner.tolist() == [0, 1, 2]
+    assert loaded.requires_grad and loaded.shape == (3,)
 
 
 def test_data_and_detach_are_of_the_class() -> None:
