@@ -285,3 +285,15 @@ def test_transformer_batch_first_and_bool_causal_mask() -> None:
     torch.testing.assert_close(
         model(src, tgt, tgt_mask=number), model(src, tgt, tgt_mask=number != 0)
     )
+
+
+def test_a_mask_for_another_number_of_heads_is_refused():
+    layer = nn.MultiheadAttention(4, 4)
+    cases = ((torch.ones(3, 2, 4), RuntimeError), (torch.ones(3, 4), AssertionError))
+    for query, error in cases:
+        wanted = (8, 3, 3) if query.dim() == 3 else (4, 3, 3)
+        with pytest.raises(error) as caught:
+            layer(query, query, query, attn_mask=torch.zeros(5, 3, 3))
+        assert str(caught.value) == (
+            f"The shape of the 3D attn_mask is (5, 3, 3), but should be {wanted}."
+        )

@@ -298,3 +298,31 @@ def test_loading_into_parameters_without_memory_warns():
 def test_hints_of_a_module() -> None:
     hints = typing.get_type_hints(treadle.nn.CrossEntropyLoss())
     assert hints["training"] is bool
+
+
+def test_backward_hooks_leave_what_needs_no_gradient_as_it_is():
+    seen = []
+
+    class Second(nn.Module):
+        def forward(self, a, b):
+            seen.append((a.requires_grad, b.requires_grad))
+            return a * 2, b * 2, a * 3
+
+    module = Second()
+    grads = []
+    module.register_full_backward_hook(lambda module, inputs, outputs: grads.append(outputs))
+    x = treadle.ones(2, requires_grad=True)
+    doubled, constant, unused = module(x, treadle.ones(2))
+    assert seen == [(True, False)]
+    assert doubled.requires_grad and not constant.requires_grad
+    doubled.sum().backward()
+    (outputs,) = grads
+    assert treadle.equal(outputs[0], treadle.ones(2)) and outputs[1:] == (None, None)
+
+
+def test_backward_hooks_may_return_no_gradients_where_there_are_none():
+    layer = nn.Linear(2, 3)
+    layer.register_full_backward_hook(lambda module, inputs, outputs: inputs)
+    with pytest.warns(UserWarning):
+        layer(treadle.ones(1, 2)).sum().backward()
+    assert layer.bias.grad.tolist() == [1.0, 1.0, 1.0]

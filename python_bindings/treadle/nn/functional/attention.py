@@ -88,7 +88,8 @@ def _check_shapes(
         if tuple(attn_mask.shape) != wanted and not (
             batched is False and attn_mask.shape[0] == num_heads
         ):
-            raise RuntimeError(
+            # Without a batch it is a mistake in the call's form, as those above are.
+            raise (RuntimeError if batched else AssertionError)(
                 f"The shape of the 3D attn_mask is {tuple(attn_mask.shape)}, but should be "
                 f"{wanted}."
             )

@@ -261,7 +261,9 @@ class _BackwardGates:
                     stacklevel=2,
                 )
             for hook in self.hooks:
-                if hook(self.module, (None,) * self.input_count, grads) is not None:
+                found = hook(self.module, (None,) * self.input_count, grads)
+                nothing = isinstance(found, tuple) and all(grad is None for grad in found)
+                if found is not None and not nothing:
                     raise RuntimeError(
                         "backward hook: expected None, as no input of the module requires grad, "
                         "got a new grad_input"
@@ -308,7 +310,12 @@ def _gate_function() -> Any:
             @staticmethod
             def forward(ctx: Any, on_backward: Callable, *tensors: Tensor) -> tuple:
                 ctx.on_backward = on_backward
-                return tuple(tensor.view(tensor.shape) for tensor in tensors)
+                ctx.set_materialize_grads(False)
+                passed = tuple(tensor.view(tensor.shape) for tensor in tensors)
+                # What needed no gradient before the gate needs none behind it.
+                constant = [new for new, old in zip(passed, tensors) if not old.requires_grad]
+                ctx.mark_non_differentiable(*constant)
+                return passed
 
             @staticmethod
             def backward(ctx: Any, *grads: Optional[Tensor]) -> tuple:
