@@ -61,8 +61,8 @@ Tensor over_lent_memory(PyObject* data, std::optional<ScalarType> dtype) {
   if (PyCapsule_CheckExact(data)) return tensor_from_dlpack(data);
   if (dtype) return tensor_from_buffer(data, *dtype, -1, 0);
   const Object view(PyMemoryView_FromObject(data));
-  const Object array(
-      py::module_::import("numpy").attr("asarray")(py::handle(view.get())).release().ptr());
+  const Object numpy(PyImport_ImportModule("numpy"));
+  const Object array(PyObject_CallMethod(numpy.get(), "asarray", "O", view.get()));
   return tensor_from_numpy(array.get(), true);
 }
 
