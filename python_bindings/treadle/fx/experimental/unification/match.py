@@ -15,6 +15,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Tuple
 
 from treadle.fx.experimental.unification.core import reify, unify
 from treadle.fx.experimental.unification.multipledispatch.utils import _toposort
+from treadle.fx.experimental.unification.unification_tools import first, groupby
 from treadle.fx.experimental.unification.utils import freeze
 from treadle.fx.experimental.unification.variable import isvar
 
@@ -125,6 +126,7 @@ def edge(a: Any, b: Any, tie_breaker: Callable[[Any], Any] = hash) -> bool:
 def ordering(signatures: Iterable[Any]) -> List[Any]:
     """The patterns, the more special before the less."""
     known = [tuple(s) if isinstance(s, list) else s for s in signatures]
-    later = {a: [b for b in known if edge(a, b)] for a in known}
+    pairs = groupby(first, [(a, b) for a in known for b in known if edge(a, b)])
     # Those before others come first, as the order of what is equal depends on it.
-    return _toposort(dict(sorted(later.items(), key=lambda item: not item[1])))
+    later = {a: [b for _, b in found] for a, found in pairs.items()}
+    return _toposort({**later, **{a: [] for a in known if a not in later}})
