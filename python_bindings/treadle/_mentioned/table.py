@@ -88,10 +88,7 @@ VALUES: Dict[str, Any] = {
     "utils._triton.has_triton": _never,
     "utils._triton.has_triton_package": _never,
     "_subclasses.fake_tensor.is_fake": _never_is,
-    "fx.experimental.symbolic_shapes.guard_or_false": bool,
-    "fx.experimental.symbolic_shapes.guard_or_true": bool,
-    "fx.experimental.symbolic_shapes.guard_size_oblivious": bool,
-    "fx.experimental.symbolic_shapes.statically_known_true": bool,
+    "fx.experimental.validator.translation_validation_enabled": _never,
     "_C._functorch.is_batchedtensor": _never_is,
     "_C._functorch.is_functorch_wrapped_tensor": _never_is,
     "_C._functorch.is_gradtrackingtensor": _never_is,
@@ -229,7 +226,15 @@ MISSING: Dict[str, Dict[str, str]] = {
         "_subclasses.fake_tensor": "FakeTensor FakeTensorMode",
         "_subclasses.functional_tensor": "FunctionalTensor FunctionalTensorMode",
         "_subclasses.meta_utils": "MetaConverter",
-        "fx.experimental.symbolic_shapes": "GuardOnDataDependentSymNode ShapeEnv free_symbols",
+        "fx.experimental.recording": (
+            "FakeTensorMeta NotEqualError ShapeEnvEvent record_shapeenv_event "
+            "replay_shape_env_events shape_env_check_state_equal"
+        ),
+        "fx.experimental.sym_node": "SymNode",
+        "fx.experimental.symbolic_shapes": "ShapeEnv",
+        "fx.experimental.validator": (
+            "BisectValidationException ValidationException translation_validation_timeout"
+        ),
     },
     "files are decoded by functions of the program": {
         "utils.data.datapipes.iter": "RoutedDecoder",
