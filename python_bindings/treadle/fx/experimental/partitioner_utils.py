@@ -109,7 +109,7 @@ def get_extra_size_of(node: Node, nodes: Set[Node]) -> int:
     for each in (*outside, node):
         if not getattr(each, "size_bytes", None):
             raise RuntimeError(f"expected nodes with a size_bytes, got {each} without")
-    own, given = getattr(node, "size_bytes"), (getattr(n, "size_bytes") for n in outside)  # noqa: B009
+    own, *given = (getattr(n, "size_bytes") for n in (node, *outside))  # noqa: B009
     return own.total_size + sum(size.output_size for size in given)
 
 

@@ -194,4 +194,12 @@ def _value(module: Any, path: str) -> Any:
     return module
 
 
-__all__ = ["Partition", "split_module"]
+def split_module_simple(
+    m: GraphModule, node_to_partition: Dict[Node, int], *, partition_affix: Optional[str] = None
+) -> GraphModule:
+    """split_module() by a dict: the number of the part of each node that calls something. KeyError
+    for a call that is not in it."""
+    return split_module(m, m, node_to_partition.__getitem__, partition_affix=partition_affix)
+
+
+__all__ = ["Partition", "split_module", "split_module_simple"]

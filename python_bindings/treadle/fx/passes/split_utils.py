@@ -10,13 +10,17 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass, field
 from operator import getitem
-from typing import Any, Dict, List, Optional, Tuple, Type, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set, Tuple, Type, Union
 
 from treadle import nn
 from treadle.fx.graph import Graph
 from treadle.fx.graph_module import GraphModule, _copy_attr
 from treadle.fx.node import Node, map_arg
+from treadle.fx.passes.tools_common import CALLABLE_NODE_OPS, is_node_output_tensor
 from treadle.fx.passes.utils.common import HolderModule, lift_subgraph_as_module
+
+if TYPE_CHECKING:
+    from treadle.fx.passes.splitter_base import Subgraph
 
 
 def getattr_recursive(obj: Any, name: str) -> Any:
@@ -146,4 +150,60 @@ def _put_together(
     return (whole, paths) if return_fqn_mapping else whole
 
 
-__all__ = ["Component", "getattr_recursive", "setattr_recursive", "split_by_tags"]
+def move_non_tensor_nodes_on_boundary(subgraphs: List[Subgraph]) -> None:
+    """Move nodes that give no tensor to the subgraph that uses them, with all that uses them in
+    their own, so that only tensors go from one subgraph to another. A node stays whose results
+    more than one other subgraph would need. ShapeProp has to be run before."""
+    home = {node: subgraph for subgraph in subgraphs for node in subgraph.nodes}
+    order = {node: i for i, node in enumerate(home)}
+
+    def movable(node: Node) -> bool:
+        is_call = node.op in CALLABLE_NODE_OPS
+        return is_call and node in home and not is_node_output_tensor(node)
+
+    for subgraph in subgraphs:
+        waiting = [
+            node
+            for node in subgraph.nodes
+            if movable(node) and any(home.get(user) is not subgraph for user in node.users)
+        ]
+        while waiting:
+            node = waiting.pop(0)
+            if home[node] is not subgraph:
+                continue
+            together, places = _used_with(node, home)
+            if len(places) != 1 or None in places:
+                continue
+            (target,) = places
+            for moved in together:
+                home[moved] = target
+            subgraph.nodes = [n for n in subgraph.nodes if n not in together]
+            target.nodes = sorted([*together, *target.nodes], key=order.__getitem__)
+            given = {n for moved in together for n in moved.all_input_nodes}
+            waiting += [n for n in given if movable(n) and home[n] is subgraph]
+
+
+def _used_with(node: Node, home: Dict[Node, Subgraph]) -> Tuple[Set[Node], List[Any]]:
+    """A node with all that uses its results in its subgraph, and the others that use theirs; None
+    among them for what is in no subgraph."""
+    subgraph, together, waiting = home[node], {node}, [node]
+    places: List[Any] = []
+    while waiting:
+        for user in waiting.pop().users:
+            place = home.get(user)
+            if place is not subgraph:
+                if not any(place is other for other in places):
+                    places.append(place)
+            elif user not in together:
+                together.add(user)
+                waiting.append(user)
+    return together, places
+
+
+__all__ = [
+    "Component",
+    "getattr_recursive",
+    "move_non_tensor_nodes_on_boundary",
+    "setattr_recursive",
+    "split_by_tags",
+]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import collections
 import heapq
-from typing import List, Mapping, Set, Tuple, Union
+from dataclasses import dataclass
+from typing import Dict, List, Mapping, Optional, Set, Tuple, Union
 
 import treadle
 from treadle import nn
@@ -94,7 +95,93 @@ def get_acc_ops_name(k: Union[str, type]) -> str:
     return f"{module}.{k.__name__}"
 
 
+class FxNetAccFusionsFinder:
+    """Finds groups of nodes for a device that give one another something else than tensors, so that
+    they cannot be parted. Called, it returns for each such node the nodes of its group. Groups that
+    have a node for elsewhere are no groups, and their nodes are taken out of `acc_nodes`."""
+
+    @dataclass
+    class FusionGroup:
+        """A group: where its first node is, its nodes, what they are given from outside, and those
+        whose neighbours are still to be looked at."""
+
+        top_node_idx: int
+        nodes: NodeSet
+        inputs: NodeSet
+        nodes_need_process: NodeSet
+
+        def add_node(self, node: Node) -> None:
+            """Take a node in. Nothing if it is there."""
+            if node in self.nodes:
+                return
+            self.nodes.add(node)
+            self.nodes_need_process.add(node)
+            self.inputs.discard(node)
+            self.inputs.update(
+                n
+                for n in node.all_input_nodes
+                if n.op in CALLABLE_NODE_OPS and n not in self.nodes
+            )
+
+    def __init__(self, module: GraphModule, acc_nodes: NodeSet) -> None:
+        self.module, self.acc_nodes = module, acc_nodes
+        self.nodes = list(module.graph.nodes)
+
+    def recursive_add_node(
+        self,
+        fusion_group: FusionGroup,
+        inputs: Union[NodeSet, NodeList],
+        visited: Optional[NodeSet] = None,
+    ) -> bool:
+        """Take in the nodes on all ways from the group to these inputs, themselves included;
+        whether there was such a way."""
+        seen = set() if visited is None else visited
+        found = False
+        for node in inputs:
+            if node in fusion_group.nodes:
+                found = True
+            elif node.op in CALLABLE_NODE_OPS and node not in seen:
+                seen.add(node)
+                if self.recursive_add_node(fusion_group, node.all_input_nodes, seen):
+                    fusion_group.add_node(node)
+                    found = True
+        return found
+
+    def __call__(self) -> Dict[Node, NodeSet]:
+        groups: Dict[Node, FxNetAccFusionsFinder.FusionGroup] = {}
+        place = {node: i for i, node in enumerate(self.nodes)}
+        for node in self.nodes:
+            if node not in self.acc_nodes or node in groups or is_node_output_tensor(node):
+                continue
+            group = self.FusionGroup(place[node], set(), set(), set())
+            group.add_node(node)
+            while group.nodes_need_process:
+                self._look_around(group, group.nodes_need_process.pop(), groups)
+            group.top_node_idx = min(place[n] for n in group.nodes)
+            if group.nodes <= self.acc_nodes:
+                groups.update(dict.fromkeys(group.nodes, group))
+            else:
+                self.acc_nodes -= group.nodes
+        return {node: group.nodes for node, group in groups.items()}
+
+    def _look_around(
+        self, group: FusionGroup, node: Node, groups: Dict[Node, FusionGroup]
+    ) -> None:
+        """Take in the neighbours with which a node shares something else than a tensor, all that
+        lies between them and the group, and the groups that these are in."""
+        near = [n for n in node.all_input_nodes if not is_node_output_tensor(n)]
+        near += [] if is_node_output_tensor(node) else list(node.users)
+        for other in near:
+            if other.op in CALLABLE_NODE_OPS:
+                group.add_node(other)
+                self.recursive_add_node(group, set(group.inputs))
+        if node in groups:
+            for other in groups[node].nodes:
+                group.add_node(other)
+
+
 __all__ = [
+    "FxNetAccFusionsFinder",
     "get_acc_ops_name",
     "get_node_target",
     "is_node_output_tensor",
