@@ -8,7 +8,13 @@ import pytest
 import treadle
 from treadle import fx, nn
 from treadle.fx import annotate, operator_schemas, tensor_type, traceback
-from treadle.fx.experimental import const_fold, merge_matmul, normalize, optimization
+from treadle.fx.experimental import (
+    const_fold,
+    merge_matmul,
+    normalize,
+    optimization,
+    proxy_tensor,
+)
 from treadle.fx.experimental.schema_type_annotation import AnnotateTypesWithSchema
 from treadle.testing import assert_close
 
@@ -232,3 +238,108 @@ def test_blocks_of_nodes():
         return traceback.get_current_meta()["custom"]
 
     assert inside() == {"stage": 1} and "custom" not in traceback.get_current_meta()
+
+
+# ---- a whole module for inference, and graphs made anew ----
+
+
+class Inference(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2)
+        self.drop, self.flat = nn.Dropout(), nn.Flatten()
+
+    def forward(self, x):
+        return self.flat(self.drop(self.norm(self.conv(x))))
+
+
+def test_a_module_for_inference():
+    treadle.manual_seed(0)
+    net = Inference()
+    net.norm.running_mean += 0.5
+    net.eval()
+    x = treadle.randn(2, 1, 4, 4)
+
+    def layers(config=None):
+        made = optimization.optimize_for_inference(net, config)
+        assert_close(made(x), net(x))
+        return [n.name for n in made.graph.nodes if n.op == "call_module"]
+
+    assert layers() == ["conv", "flat"]
+    assert layers({"conv_bn_fuse": False}) == ["conv", "norm", "flat"]
+    assert layers({"remove_dropout": False, "mkldnn_layout_optimize": {}}) == [
+        "conv", "drop", "flat",
+    ]  # fmt: skip
+    assert isinstance(net.norm, nn.BatchNorm2d) and net.conv.bias is not None
+    with pytest.raises(RuntimeError) as caught:
+        layers({"fast": True})
+    assert str(caught.value) == (
+        "optimize_for_inference: expected the keys conv_bn_fuse, remove_dropout, got fast"
+    )
+
+
+def test_modules_are_put_back():
+    gm = fx.symbolic_trace(Inference())
+    modules, before = dict(gm.named_modules()), gm.drop
+    node = next(n for n in gm.graph.nodes if n.name == "drop")
+    other = nn.Identity()
+    optimization.replace_node_module(node, modules, other)
+    assert gm.drop is other
+    optimization.reset_modules(list(gm.graph.nodes), modules, {other: before})
+    assert gm.drop is before and modules["drop"] is before
+
+
+def clamped(x):
+    return treadle.clamp(x, min=0)
+
+
+class Relus(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+        self.w = nn.Parameter(treadle.ones(3))
+
+    def forward(self, x):
+        y = treadle.relu(self.linear(x) * self.w)
+        return treadle.relu(y - 1).sum(), y
+
+
+def test_calls_by_what_a_table_has():
+    module = Relus()
+    gm = fx.symbolic_trace(module)
+    graph = fx.Graph()
+    run = proxy_tensor.DecompositionInterpreter(gm, graph, {treadle.relu: clamped})
+    run.run(X)
+    made = fx.GraphModule(gm, graph)
+    assert_close(made(X), module(X))
+    assert [n.target for n in graph.nodes if n.op == "call_function"].count(treadle.clamp) == 2
+    some = proxy_tensor.selective_decompose(
+        gm,
+        X,
+        decomposition={treadle.relu: clamped},
+        should_decompose=lambda node: node.name == "relu_1",
+        trace_joint_graph=False,
+    )
+    assert_close(some(X), module(X))
+    found = [n.target for n in some.graph.nodes if n.target in (treadle.relu, treadle.clamp)]
+    assert found == [treadle.relu, treadle.clamp]
+
+
+def test_traces_by_a_tracer():
+    gm = proxy_tensor.dispatch_trace(Relus(), proxy_tensor.PythonKeyTracer())
+    assert type(gm).__name__ == "Relus" and treadle.relu in targets(gm)
+    gm = proxy_tensor.dispatch_trace(lambda x, k: x + k, fx.Tracer(), (treadle.fx.PH, 2))
+    assert treadle.equal(gm(X, 2), X + 2)
+    assert proxy_tensor.get_innermost_proxy_mode() is None
+    seen = []
+
+    def function(x):
+        seen.append(proxy_tensor.handle_sym_dispatch(max, (x.shape[0], 1), {}))
+        with proxy_tensor.maybe_enable_thunkify(), proxy_tensor.maybe_disable_thunkify():
+            return x + 1
+
+    proxy_tensor.make_fx(function)(X)
+    assert seen == [2] and isinstance(proxy_tensor.py_sym_types, tuple)
+    with pytest.raises(AssertionError) as caught:
+        proxy_tensor.handle_sym_dispatch(max, (1, 2), {})
+    assert str(caught.value) == "handle_sym_dispatch: expected make_fx() at work, got none"

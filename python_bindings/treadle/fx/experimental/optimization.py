@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Dict, Iterable, List, Type
+from typing import Any, Dict, Iterable, List, Optional, Type
 
 from treadle import fx, nn
 from treadle.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
@@ -86,6 +86,48 @@ def remove_dropout(model: nn.Module) -> nn.Module:
     return _WithoutDropout(traced).transform()
 
 
+def optimize_for_inference(
+    model: nn.Module,
+    pass_config: Optional[Dict[str, Any]] = None,
+    tracer: Type[fx.Tracer] = fx.Tracer,
+) -> nn.Module:
+    """A module for inference: convolutions with their normalisation in them, and no dropout. The
+    model has to be in eval mode. `pass_config` turns one off: {"conv_bn_fuse": False} or
+    {"remove_dropout": False}; "mkldnn_layout_optimize" has nothing to choose, as tensors have one
+    layout. RuntimeError for another key."""
+    chosen: Dict[str, Any] = {"conv_bn_fuse": True, "remove_dropout": True}
+    given = dict(pass_config or {})
+    given.pop("mkldnn_layout_optimize", None)
+    unknown = sorted(set(given) - set(chosen))
+    if unknown:
+        raise RuntimeError(
+            f"optimize_for_inference: expected the keys {', '.join(chosen)}, "
+            f"got {', '.join(unknown)}"
+        )
+    chosen.update(given)
+    made: Any = fx.GraphModule(model, tracer().trace(model))
+    made = fuse(made, no_trace=True) if chosen["conv_bn_fuse"] else copy.deepcopy(made)
+    if not chosen["remove_dropout"]:
+        return made
+    modules = dict(made.named_modules())
+    for node in list(made.graph.nodes):
+        if node.op == "call_module" and isinstance(modules[node.target], nn.Dropout):
+            node.replace_all_uses_with(node.args[0])
+            made.graph.erase_node(node)
+    return fx.GraphModule(made, made.graph)
+
+
+def reset_modules(
+    nodes: List[fx.Node], modules: Dict[str, nn.Module], old_modules: Dict[nn.Module, nn.Module]
+) -> None:
+    """Put modules back that others stand for, at the nodes that call them."""
+    for node in nodes:
+        if node.op == "call_module":
+            current = modules[str(node.target)]
+            if current in old_modules:
+                replace_node_module(node, modules, old_modules[current])
+
+
 def extract_subgraph(
     orig_module: nn.Module, nodes: List[fx.Node], inputs: List[fx.Node], outputs: List[fx.Node]
 ) -> fx.GraphModule:
@@ -133,6 +175,8 @@ __all__ = [
     "extract_subgraph",
     "fuse",
     "matches_module_pattern",
+    "optimize_for_inference",
     "remove_dropout",
     "replace_node_module",
+    "reset_modules",
 ]
