@@ -375,9 +375,9 @@ class _Texts(_Several):
         return "\n".join(map(repr, self._values))
 
 
-LeafIntSpec = Union[IntVar, int, None]
-LeafSpec = Union[IntVar, int, None, TensorSpec]
-IntermediateSpec = Union[IntVar, int, None, TensorSpec, ObjectSpec, DictSpec, SeqSpec]
+LeafIntSpec = IntVar | int | None
+LeafSpec = IntVar | int | None | TensorSpec
+IntermediateSpec = IntVar | int | None | TensorSpec | ObjectSpec | DictSpec | SeqSpec
 
 
 def dynamic_spec(spec: Any) -> Callable[[_F], _F]:
