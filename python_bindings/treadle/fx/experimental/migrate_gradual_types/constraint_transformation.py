@@ -320,7 +320,7 @@ def generate_calc_product(constraint: CalcProduct, counter: int) -> _Made:
 
 @register_transformation_rule(CanReshape)
 def generate_reshape(constraint: CanReshape, counter: int) -> _Made:
-    """That the sizes have the product of those that are asked for, or a multiple where one is Dyn."""
+    """That the sizes have the product of those asked for, or a multiple where one is Dyn."""
     dims, counter = gen_tensor_dims(MAX_TENSOR_RANK, counter)
     wanted = [size for size in constraint.target.__args__ if size != Dyn]
     is_known = len(wanted) == len(constraint.target.__args__)
