@@ -236,6 +236,12 @@ MISSING: Dict[str, Dict[str, str]] = {
             "BisectValidationException ValidationException translation_validation_timeout"
         ),
     },
+    "splits graphs for a compiler of a device": {
+        "fx.passes.net_min_base": (
+            "FxNetMinimizerBadModuleError FxNetMinimizerResultMismatchError "
+            "FxNetMinimizerRunFuncError"
+        ),
+    },
     "files are decoded by functions of the program": {
         "utils.data.datapipes.iter": "RoutedDecoder",
     },
