@@ -21,7 +21,6 @@ class Checked(nn.Module):
         self.linear = nn.Linear(2, 2)
 
     def forward(self, x, scale=2.0):
-        # fmt: skip
         assert x.shape[0] > 1, "expected more than one row"
         assert x.sum() > 0
         return self.linear(x) * scale
