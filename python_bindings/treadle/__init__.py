@@ -197,11 +197,24 @@ _LAZY = {
     ),
     **dict.fromkeys(("CompilationUnit", "ScriptFunction", "ScriptModule"), "treadle.jit"),
     **dict.fromkeys(("fork", "wait"), "treadle.jit"),
+    **dict.fromkeys(
+        """AnyType AwaitType BoolType ClassType ComplexType DeviceObjType DictType EnumType
+        FloatType FutureType IntType InterfaceType ListType NoneType NumberType
+        OptionalType PyObjectType RRefType StreamObjType StringType SymBoolType SymIntType
+        TensorType TupleType Type UnionType unify_type_list""".split(),
+        "treadle.jit._type_objects",
+    ),
+    "ErrorReport": "treadle.jit._source_range",
+    **dict.fromkeys(("Graph", "TracingState", "Value"), "treadle.jit._trace_graph"),
+    "FileCheck": "treadle._file_check",
+    "merge_type_from_type_comment": "treadle.jit._type_comments",
+    "parse_type_comment": "treadle.jit._type_comments",
     "FunctionSchema": "treadle._schema",
     "GradScaler": "treadle.amp",
     "thread_safe_generator": "treadle.random",
     "set_anomaly_enabled": "treadle.autograd.anomaly_mode",
     **dict.fromkeys(("DispatchKey", "DispatchKeySet"), "treadle._extension"),
+    "ExcludeDispatchKeyGuard": "treadle._extension",
     **dict.fromkeys(
         (
             "Storage",

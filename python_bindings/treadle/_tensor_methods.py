@@ -291,6 +291,11 @@ def _of_sparse(name: str, error: Any) -> Callable[..., Any]:
     return method
 
 
+def to_padded_tensor(self: Tensor, padding: float, output_size: Any = None) -> Tensor:
+    """Of nested tensors; RuntimeError for a dense one."""
+    raise RuntimeError("to_padded_tensor: expected a nested tensor, got a dense one")
+
+
 def _not_there(name: str) -> Callable[..., Any]:
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"{name}: expected the sparse layout that is there, sparse_coo")
@@ -311,7 +316,7 @@ _OTHER_LAYOUTS = (
 
 
 # Questions about devices and layouts that no tensor here has.
-_NEVER = "is_ipu is_maia is_mkldnn is_mtia is_sparse_csr is_vulkan is_xla"
+_NEVER = "is_ipu is_maia is_mkldnn is_mtia is_sparse_csr is_vulkan is_xla volatile"
 # Methods that are functions of the package, too, which is asked for them when they are called.
 _OF_PACKAGE = "eig is_distributed lstsq smm solve sspaddmm"
 
@@ -338,6 +343,52 @@ def __rdiv__(self: Tensor, other: Any) -> Tensor:
 def xpu(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
     """A copy on an XPU device."""
     return self.to("xpu" if device is None else device, non_blocking=non_blocking)
+
+
+def ipu(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
+    """A copy on an IPU device."""
+    return self.to("ipu" if device is None else device, non_blocking=non_blocking)
+
+
+def mtia(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
+    """A copy on an MTIA device."""
+    return self.to("mtia" if device is None else device, non_blocking=non_blocking)
+
+
+def dequantize(self: Tensor) -> Tensor:
+    """The numbers in float32, which those of a tensor that is not quantized are already."""
+    return self.to(treadle.float32)
+
+
+def reinforce(self: Tensor, reward: Any) -> Tensor:
+    """RuntimeError: rewards are weighed by treadle.distributions."""
+    raise RuntimeError("reinforce: expected treadle.distributions, got a method that was removed")
+
+
+def _get_grad_dtype(self: Tensor) -> Any:
+    return self.dtype
+
+
+def _set_grad_dtype(self: Tensor, dtype: Any) -> None:
+    if dtype != self.dtype:
+        raise NotImplementedError(
+            f"grad_dtype: expected {self.dtype}, that of the tensor, got {dtype}"
+        )
+
+
+def _of_quantized(name: str) -> Callable[..., Any]:
+    def method(self: Tensor) -> Any:
+        raise NotImplementedError(f"{name}: expected a quantized tensor, got one of {self.dtype}")
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = "Of quantized tensors; raises for another."
+    return method
+
+
+_OF_QUANTIZED = (
+    "int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale "
+    "q_zero_point qscheme"
+)
 
 
 def const_data_ptr(self: Tensor) -> int:
@@ -370,7 +421,7 @@ def install() -> None:
         apply_, map_, map2_, type, set_, pin_memory, is_pinned, share_memory_, is_shared, to_dense,
         dim_order, record_stream, storage, storage_type, __copy__, __reversed__, __rdiv__,
         resize, resize_as, to_sparse, to_sparse_coo, sparse_mask, sparse_dim, dense_dim,
-        const_data_ptr, module_load,
+        const_data_ptr, module_load, to_padded_tensor, ipu, mtia, dequantize, reinforce,
     )  # fmt: skip
     set_.__doc__ = f"{_set.__doc__}\n\n{set_.__doc__}"
     for method in methods:
@@ -378,6 +429,9 @@ def install() -> None:
     for error, names in _OF_SPARSE.items():
         for name in names.split():
             setattr(Tensor, name, _of_sparse(name, error))
+    for name in _OF_QUANTIZED.split():
+        setattr(Tensor, name, _of_quantized(name))
+    Tensor.grad_dtype = property(_get_grad_dtype, _set_grad_dtype)
     for name in _OTHER_LAYOUTS.split():
         setattr(Tensor, name, _not_there(name))
     for name in _OF_PACKAGE.split():

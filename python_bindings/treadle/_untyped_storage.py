@@ -230,6 +230,16 @@ def cuda(self: UntypedStorage, device: Any = None, non_blocking: bool = False) -
     return self.to("cuda" if device is None else device, non_blocking)
 
 
+def hpu(self: UntypedStorage, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
+    """A copy on an HPU device."""
+    return self.to("hpu" if device is None else device, non_blocking)
+
+
+def mps(self: UntypedStorage) -> UntypedStorage:
+    """A copy on an MPS device."""
+    return self.to("mps")
+
+
 def untyped(self: UntypedStorage) -> UntypedStorage:
     """The storage itself."""
     return self
@@ -312,7 +322,8 @@ def install() -> None:
     """Adds the methods to UntypedStorage."""
     methods: Sequence[Callable] = (
         __getitem__, __setitem__, __iter__, __str__, tolist, fill_, copy_, clone, byteswap, to, cpu,
-        cuda, untyped, element_size, new, resizable, get_device, is_pinned, pin_memory, __sizeof__,
+        cuda, hpu, mps, untyped, element_size, new, resizable, get_device, is_pinned, pin_memory,
+        __sizeof__,
     )  # fmt: skip
     for method in methods:
         setattr(UntypedStorage, method.__name__, method)

@@ -9,6 +9,7 @@ The functions are the operators whose names begin with fft_.
 from __future__ import annotations
 
 from treadle import _C
+from treadle import Tensor as Tensor
 
 __all__ = sorted(name[len("fft_") :] for name in dir(_C._fft) if name.startswith("fft_"))
 

@@ -244,6 +244,10 @@ class TypedStorage:
         """A copy on a CUDA device."""
         return self._with(self._untyped_storage.cuda(device, non_blocking))
 
+    def hpu(self, device: Any = None, non_blocking: bool = False) -> "TypedStorage":
+        """A copy on an HPU device."""
+        return self._with(self._untyped_storage.hpu(device, non_blocking))
+
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         """The name of the type, "torch.FloatStorage"; or the numbers as those of another, by its
         name or class."""

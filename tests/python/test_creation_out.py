@@ -83,7 +83,8 @@ def test_tensors_of_one_element_are_numbers_within_lists() -> None:
 
 
 def test_integers_beyond_64_bits_fit_floating_point_numbers() -> None:
-    assert treadle.tensor([2**64, -(2**80)], dtype=treadle.float64).tolist() == [2.0**64, -(2.0**80)]
+    large = treadle.tensor([2**64, -(2**80)], dtype=treadle.float64)
+    assert large.tolist() == [2.0**64, -(2.0**80)]
     assert treadle.tensor(2**64, dtype=treadle.bool).item() is True
     with pytest.raises(OverflowError):
         treadle.tensor(2**64)

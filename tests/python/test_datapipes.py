@@ -307,12 +307,6 @@ def test_copies_and_pickles() -> None:
     assert list(copy.deepcopy(pipe)) == list(pickle.loads(pickle.dumps(pipe))) == [[0, 2], [4, 6]]
 
 
-def test_one_pipe_is_only_a_name() -> None:
-    fails(NotImplementedError, "treadle.utils.data.datapipes.iter.RoutedDecoder: only the name "
-          "exists: files are decoded by functions of the program; see docs/coming-from-pytorch.md",
-          lambda: pipes.iter.RoutedDecoder(numbers(1)))  # fmt: skip
-
-
 def test_module_loads_when_it_is_asked_for() -> None:
     program = (
         "import sys, treadle.utils.data; name = 'treadle.utils.data.datapipes'; "

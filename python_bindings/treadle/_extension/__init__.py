@@ -8,8 +8,10 @@ The functions that many programs ask for are here; a module below `torch._C` is 
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
+import treadle
 from treadle import Tensor
 from treadle._extension.compiler_switches import (
     _jit_can_fuse_on_cpu,
@@ -23,7 +25,11 @@ from treadle._extension.compiler_switches import (
 )
 from treadle._extension.keys import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
 
+# Of TorchScript, which few programs ask for: the package has them too.
+_OF_SCRIPT = [name for name, m in treadle._LAZY.items() if m.startswith("treadle.jit._")]
+
 __all__ = [
+    *_OF_SCRIPT,
     "DispatchKey",
     "DispatchKeySet",
     "_ExcludeDispatchKeyGuard",
@@ -44,6 +50,15 @@ __all__ = [
     "_log_api_usage_once",
 ]
 
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OF_SCRIPT:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(treadle, name)
+
+
+ExcludeDispatchKeyGuard = _ExcludeDispatchKeyGuard
 TensorBase = Tensor
 _TensorMeta = type(Tensor)
 
@@ -71,7 +86,12 @@ def _log_api_usage_metadata(event: str, metadata_map: Any) -> None:
 
 
 def _get_tracing_state() -> Any:
-    """What jit.trace() is at; None outside of it."""
+    """What jit.trace() is at: for _get_trace_graph() an object with push_scope() and pop_scope(),
+    True for others; None outside of them."""
     from treadle import jit
 
-    return True if jit.is_tracing() else None
+    if not jit.is_tracing():
+        return None
+    graphs = sys.modules.get("treadle.jit._trace_graph")
+    state = None if graphs is None else graphs.current
+    return True if state is None else state

@@ -242,14 +242,8 @@ MISSING: Dict[str, Dict[str, str]] = {
             "FxNetMinimizerRunFuncError"
         ),
     },
-    "files are decoded by functions of the program": {
-        "utils.data.datapipes.iter": "RoutedDecoder",
-    },
-    "tensors have one size in each dimension": {
-        "nested._internal.nested_tensor": (
-            "NestedTensor ViewBufferFromNested ViewNestedFromBuffer buffer_from_jagged "
-            "jagged_from_list nested_view_from_values_offsets"
-        ),
+    "a nested tensor is its values and offsets, with no step between": {
+        "nested._internal.nested_tensor": "ViewBufferFromNested ViewNestedFromBuffer",
         "nested._internal.ops": "extract_kwargs",
     },
     "vmap computes each sample by itself": {
@@ -284,25 +278,20 @@ MISSING: Dict[str, Dict[str, str]] = {
     },
     "it is part of the compiler of TorchScript, which is not here": {
         "": (
-            "AliasDb AnyType Argument ArgumentSpec AwaitType BenchmarkConfig "
-            "BenchmarkExecutionStats Block BoolType BufferDict CallStack Capsule ClassType Code "
-            "CompleteArgumentSpec ComplexType ConcreteModuleType ConcreteModuleTypeBuilder "
-            "DeepCopyMemoTable DeserializationStorageContext DeviceObjType DictType EnumType "
-            "ErrorReport ExecutionPlan FloatType FutureType Gradient Graph GraphExecutorState "
-            "IODescriptor InferredType IntType InterfaceType JITException ListType "
-            "LiteScriptModule LockingLogger LoggerBase ModuleDict NoneType NoopLogger NumberType "
-            "OperatorInfo OptionalType ParameterDict PyObjectType RRefType ScriptClass "
-            "ScriptClassFunction ScriptDict ScriptDictIterator ScriptDictKeyIterator ScriptList "
-            "ScriptListIterator ScriptMethod ScriptModuleSerializer ScriptObject "
-            "ScriptObjectProperty SerializationStorageContext StaticModule StreamObjType "
-            "StringType SymBoolType SymIntType TensorType ThroughputBenchmark TracingState "
-            "TupleType Type UnionType Use Value import_ir_module import_ir_module_from_buffer "
-            "merge_type_from_type_comment parse_ir parse_schema parse_type_comment "
-            "unify_type_list"
+            "AliasDb Argument ArgumentSpec BenchmarkConfig BenchmarkExecutionStats Block "
+            "BufferDict CallStack Capsule Code CompleteArgumentSpec ConcreteModuleType "
+            "ConcreteModuleTypeBuilder DeepCopyMemoTable DeserializationStorageContext "
+            "ExecutionPlan Gradient GraphExecutorState IODescriptor InferredType JITException "
+            "LiteScriptModule LockingLogger LoggerBase ModuleDict NoopLogger OperatorInfo "
+            "ParameterDict ScriptClass ScriptClassFunction ScriptDict ScriptDictIterator "
+            "ScriptDictKeyIterator ScriptList ScriptListIterator ScriptMethod "
+            "ScriptModuleSerializer ScriptObject ScriptObjectProperty "
+            "SerializationStorageContext StaticModule ThroughputBenchmark Use "
+            "import_ir_module import_ir_module_from_buffer parse_ir parse_schema"
         ),
         "jit": (
             "ONNXTracedModule RecursiveScriptClass ScriptWarning TopLevelTracedModule "
-            "TracerWarning TracingCheckError _get_trace_graph export_opnames "
+            "TracingCheckError export_opnames "
             "jit_module_from_flatbuffer "
             "last_executed_optimized_graph save_jit_module_to_flatbuffer"
         ),
@@ -390,6 +379,7 @@ MISSING: Dict[str, Dict[str, str]] = {
     },
     "profiles of this kind are not taken": {
         "profiler": "CuspyConfig PerformanceMetricsConfig ProfilerActivityConfig",
+        "profiler.profiler": "CuspyConfig PerformanceMetricsConfig ProfilerActivityConfig",
     },
     "programs are not exported": {
         "_export": "capture_pre_autograd_graph",

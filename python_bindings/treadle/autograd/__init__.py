@@ -105,8 +105,8 @@ def grad(
 
     RuntimeError for inputs that the outputs do not depend on, unless `allow_unused` has None in
     the place of their gradients, or `materialize_grads` zeros, which can be differentiated again
-    with `create_graph`. With `is_grads_batched` each of `grad_outputs` has one dimension more, the first, and so have
-    the results: one gradient for each entry.
+    with `create_graph`. With `is_grads_batched` each of `grad_outputs` has one dimension more, the
+    first, and so have the results: one gradient for each entry.
     """
     if not only_inputs:
         raise ValueError("grad: expected only_inputs = True; use backward() to add to the leaves")
@@ -182,6 +182,7 @@ _LAZY = {
     ),
     "ProfilerActivity": "treadle.profiler",
     "has_torch_function": "treadle.functional",
+    "NestedIOFunction": "treadle.autograd.function",
 }
 _submodules = _names.attributes_of(__name__)
 

@@ -21,6 +21,7 @@ import contextlib
 import functools
 import threading
 import warnings
+import weakref
 from typing import Any, Callable, Iterator
 
 from treadle import _C
@@ -37,6 +38,14 @@ in_vmap = _InVmap()
 class FunctionCtx(_C._FunctionContext):
     """What forward and backward of one call share. Any attribute may be set."""
 
+    output_grad_dtypes: Any = None
+    saved_for_forward: Any = None
+
+    _function: Any = None
+    # Weak references: the node, which has this object, must not be kept by its own results.
+    _dirty: Any = None
+    _without_gradient: Any = None
+
     def save_for_backward(self, *tensors: Any) -> None:
         """Keeps tensors for backward, where they are ctx.saved_tensors."""
         if any(isinstance(t, _C.Tensor) and not issubclass(type(t), _C.Tensor) for t in tensors):
@@ -47,10 +56,38 @@ class FunctionCtx(_C._FunctionContext):
         super().save_for_backward(*tensors)
 
     @property
+    def to_save(self) -> Any:
+        """What save_for_backward() was given, behind forward and as long as it is kept; None
+        otherwise."""
+        try:
+            return super().saved_tensors or None
+        except RuntimeError:
+            return None
+
+    @property
+    def dirty_tensors(self) -> Any:
+        """What mark_dirty() was given and is still there; None where it was not called."""
+        return _alive(self._dirty)
+
+    @property
+    def non_differentiable(self) -> Any:
+        """What mark_non_differentiable() was given and is still there; None where it was not
+        called."""
+        return _alive(self._without_gradient)
+
+    @property
     def saved_tensors(self) -> tuple:
-        """The tensors given to save_for_backward(); inside jvp, to save_for_forward()."""
+        """The tensors given to save_for_backward(); inside jvp, to save_for_forward(). RuntimeError
+        for a second look where the function has clear_saved_tensors_on_access."""
         if _forward_mode.in_jvp and "saved_for_forward" in self.__dict__:
             return self.saved_for_forward
+        if self._function is not None and self._function.clear_saved_tensors_on_access:
+            if "_was_accessed" in self.__dict__:
+                raise RuntimeError(
+                    f"{self._function.__name__}: expected one access to saved_tensors, as "
+                    "clear_saved_tensors_on_access says, got a second"
+                )
+            self._was_accessed = True
         saved = super().saved_tensors
         rebuild = self.__dict__.get("_rebuild_saved")
         return saved if rebuild is None else rebuild(saved)
@@ -58,6 +95,131 @@ class FunctionCtx(_C._FunctionContext):
     def save_for_forward(self, *tensors: Any) -> None:
         """Keep tensors for jvp, where they are ctx.saved_tensors."""
         self.saved_for_forward = tensors
+
+    @property
+    def saved_variables(self) -> tuple:
+        """The older name of saved_tensors."""
+        warnings.warn(
+            "saved_variables is deprecated; its name is saved_tensors",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.saved_tensors
+
+    def maybe_clear_saved_tensors(self) -> None:
+        """Does nothing: a pass that does not retain the graph frees what was saved behind it."""
+
+    def mark_dirty(self, *args: Any) -> None:
+        """Says that forward changed these arguments in place."""
+        super().mark_dirty(*args)
+        self._dirty = tuple(map(weakref.ref, args))
+
+    def mark_non_differentiable(self, *args: Any) -> None:
+        """Says that these outputs have no gradient."""
+        super().mark_non_differentiable(*args)
+        self._without_gradient = tuple(map(weakref.ref, args))
+
+    def mark_shared_storage(self, *pairs: Any) -> None:
+        """Does nothing, and warns: which tensors share memory is known without it."""
+        warnings.warn(
+            "mark_shared_storage is deprecated: which tensors share memory is known",
+            FutureWarning,
+            stacklevel=2,
+        )
+
+    def set_output_grad_dtype(self, *dtypes: Any) -> None:
+        """Says, once and for each output, in which dtype backward is given its gradient; None for
+        the one that it has."""
+        if self.output_grad_dtypes is not None:
+            raise RuntimeError("set_output_grad_dtype: expected one call, got a second")
+        for dtype in dtypes:
+            if dtype is not None and not isinstance(dtype, _C.dtype):
+                raise TypeError(
+                    f"set_output_grad_dtype: expected dtypes or None, got {type(dtype).__name__}"
+                )
+        self.output_grad_dtypes = dtypes
+        if self._function is not None and not hasattr(self._function.backward, "_casts"):
+            self._function.backward = staticmethod(_in_dtypes(self._function.backward))
+
+    def _set_materialize_grads(self, value: bool) -> None:
+        self.set_materialize_grads(value)
+
+    materialize_grads = property(None, _set_materialize_grads)
+
+    @property
+    def input_grad_buffers(self) -> tuple:
+        """For each argument of forward, None: the sum of its gradients so far is not handed out."""
+        return (None,) * len(self.needs_input_grad)
+
+    # ---- what is the node's: result.grad_fn has it, too ----
+
+    @property
+    def metadata(self) -> dict:
+        """A dict for the program's own use."""
+        return self.__dict__.setdefault("_metadata", {})
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether an argument of forward requires grad."""
+        return any(self.needs_input_grad)
+
+    def name(self) -> str:
+        """The name of the node: that of the class, with Backward behind it."""
+        return self._function._node_name if self._function is not None else type(self).__name__
+
+    def _refusal(self, asked: str) -> RuntimeError:
+        return RuntimeError(
+            f"ctx.{asked}: expected the node of the call, result.grad_fn, got the ctx of its "
+            "forward, which is another object"
+        )
+
+    @property
+    def next_functions(self) -> tuple:
+        """RuntimeError: it is asked of the node, `result.grad_fn.next_functions`."""
+        raise self._refusal("next_functions")
+
+    def register_hook(self, hook: Callable) -> Any:
+        """RuntimeError: it is asked of the node, `result.grad_fn.register_hook`."""
+        raise self._refusal("register_hook")
+
+    def register_prehook(self, hook: Callable) -> Any:
+        """RuntimeError: it is asked of the node, `result.grad_fn.register_prehook`."""
+        raise self._refusal("register_prehook")
+
+
+def _alive(references: Any) -> Any:
+    if references is None:
+        return None
+    return tuple(t for t in (reference() for reference in references) if t is not None)
+
+
+def _in_dtypes(backward: Callable) -> Callable:
+    """A backward whose gradients are in the dtypes that forward said."""
+
+    @functools.wraps(backward)
+    def cast(ctx: Any, *grads: Any) -> Any:
+        wanted = ctx.output_grad_dtypes or (None,) * len(grads)
+        if len(wanted) != len(grads):
+            raise RuntimeError(
+                f"set_output_grad_dtype: expected {len(grads)} dtypes, one for each output, got "
+                f"{len(wanted)}"
+            )
+        pairs = zip(grads, wanted)
+        return backward(ctx, *(g if g is None or d is None else g.to(d) for g, d in pairs))
+
+    cast._casts = True  # type: ignore[attr-defined]
+    return cast
+
+
+def _boxed(backward: Callable) -> Callable:
+    """A backward that is given all gradients in one list, so that it can let each go."""
+
+    @functools.wraps(backward)
+    def boxed(ctx: Any, *grads: Any) -> Any:
+        return backward(ctx, list(grads))
+
+    boxed._boxes = True  # type: ignore[attr-defined]
+    return boxed
 
 
 BackwardCFunction = FunctionCtx  # PyTorch's name for the class of what forward and backward share
@@ -159,12 +321,22 @@ class FunctionMeta(type):
         if cls._has_jvp and ("backward" in attrs or "vjp" in attrs or "jvp" in attrs):
             cls.backward = staticmethod(_or_jvp(cls, cls.backward))
         cls._has_vmap = derived and cls.vmap is not Function.vmap
+        if derived and cls.boxed_grads_call and not hasattr(cls.backward, "_boxes"):
+            cls.backward = staticmethod(_boxed(cls.backward))
+        # Not the class itself, whose attributes are not those of a call.
+        cls._ctx_class = type(cls._node_name, (FunctionCtx,), {"_function": cls})
 
 
 class Function(FunctionCtx, metaclass=FunctionMeta):
     """Base of custom functions: define forward and backward as static methods, call `apply`."""
 
     generate_vmap_rule = False
+
+    # Whether saved_tensors may be asked for once only.
+    clear_saved_tensors_on_access = False
+
+    # Whether backward is given the gradients of all outputs in one list.
+    boxed_grads_call = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(
@@ -209,7 +381,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Call the function."""
-        ctx = FunctionCtx()
+        ctx = cls._ctx_class()
         if cls._has_jvp:
             ctx._inputs_like = [_like(arg) for arg in args]
         if cls._has_vmap and in_vmap.depth:
@@ -228,6 +400,25 @@ class InplaceFunction(Function):
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
+
+
+class NestedIOFunction(Function):
+    """A function of nested containers of tensors, from the time of functions as objects. Calling
+    one raises RuntimeError, as apply() takes tensors."""
+
+    def forward_extended(self, *args: Any) -> Any:
+        """The result, of a subclass."""
+        raise NotImplementedError("a function of containers must define forward_extended")
+
+    def backward_extended(self, *grad_output: Any) -> Any:
+        """The gradients, of a subclass."""
+        raise NotImplementedError("a function of containers must define backward_extended")
+
+    def __call__(self, *args: Any) -> Any:
+        raise RuntimeError(
+            f"{type(self).__name__}: expected a function with static forward and backward, called "
+            "by apply(...), got one that is an object"
+        )
 
 
 def once_differentiable(fn: Callable) -> Callable:
@@ -252,4 +443,6 @@ def once_differentiable(fn: Callable) -> Callable:
     return wrapper
 
 
-__all__ = ["Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]
+__all__ = [
+    "Function", "FunctionCtx", "InplaceFunction", "NestedIOFunction", "once_differentiable",
+]  # fmt: skip

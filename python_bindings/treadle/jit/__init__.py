@@ -9,12 +9,14 @@ what was given, so results, parameters and control flow are those of the program
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Final, NamedTuple, Optional, Tuple, TypeVar
+import contextlib
+from typing import Any, Callable, Dict, Final, Iterator, NamedTuple, Optional, Tuple, TypeVar
 
 import treadle
 from treadle import _as_written, _names, nn
 from treadle.futures import Future
 from treadle.jit._files import load, save
+from treadle.jit._marks import FunctionModifiers, mark
 from treadle.jit._modules import (
     CompilationUnit,
     Error,
@@ -120,32 +122,46 @@ def trace_module(mod: Any, inputs: Dict[str, Any], *args: Any, **kwargs: Any) ->
     return mod
 
 
-def _call_traced(
-    function: Callable[..., Any], inputs: Any, keywords: Optional[Dict[str, Any]]
-) -> None:
+@contextlib.contextmanager
+def _tracing() -> Iterator[None]:
+    """A block in which is_tracing() is True."""
     global _is_tracing
-    is_one = treadle.is_tensor(inputs) or type(inputs) is dict
-    arguments: Tuple[Any, ...] = () if inputs is None else (inputs,) if is_one else tuple(inputs)
     before, _is_tracing = _is_tracing, True
     try:
-        function(*arguments, **(keywords or {}))
+        yield
     finally:
         _is_tracing = before
 
 
+def _call_traced(
+    function: Callable[..., Any], inputs: Any, keywords: Optional[Dict[str, Any]]
+) -> None:
+    is_one = treadle.is_tensor(inputs) or type(inputs) is dict
+    arguments: Tuple[Any, ...] = () if inputs is None else (inputs,) if is_one else tuple(inputs)
+    with _tracing():
+        function(*arguments, **(keywords or {}))
+
+
+class TracerWarning(Warning):
+    """What a trace leaves out. Nothing here warns so, for a run is a plain one."""
+
+
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
-    """`@jit.ignore` or `@jit.ignore(drop=True)`: the method, as it is."""
-    return drop if callable(drop) else lambda fn: fn
+    """`@jit.ignore` or `@jit.ignore(drop=True)`: the method, as it is, with a mark."""
+    if callable(drop):
+        return mark(drop, FunctionModifiers.IGNORE)
+    kind = FunctionModifiers.UNUSED if drop else FunctionModifiers.IGNORE
+    return lambda fn: mark(fn, kind)
 
 
 def unused(fn: F) -> F:
-    """The method, as it is. (A compiler would leave it out.)"""
-    return fn
+    """The method, as it is, with a mark. (A compiler would leave it out.)"""
+    return mark(fn, FunctionModifiers.UNUSED)
 
 
 def export(fn: F) -> F:
-    """The method, as it is. (A compiler would keep it.)"""
-    return fn
+    """The method, as it is, with a mark. (A compiler would keep it.)"""
+    return mark(fn, FunctionModifiers.EXPORT)
 
 
 def interface(obj: T) -> T:
@@ -195,7 +211,7 @@ def wait(future: Future[T]) -> T:
 
 # Of the import at the top, which has the name of a module here.
 del annotations
-__getattr__ = _names.attributes_of(__name__)
+__getattr__ = _names.attributes_of(__name__, {"_get_trace_graph": "_trace_graph"})
 
 __all__ = [
     "Attribute",

@@ -6,10 +6,18 @@ with Pool(4) as pool:
 
 from __future__ import annotations
 
+import gc
 from multiprocessing import pool
 from typing import Any, Callable, Iterable, Optional
 
 from treadle.multiprocessing.contexts import get_context
+
+
+def clean_worker(*args: Any, **kwargs: Any) -> None:
+    """A worker of a pool of the standard library, which frees its memory before it ends. The
+    arguments are the worker's."""
+    pool.worker(*args, **kwargs)  # type: ignore[attr-defined]
+    gc.collect()
 
 
 class Pool(pool.Pool):

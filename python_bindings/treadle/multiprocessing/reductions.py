@@ -22,7 +22,7 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any, Iterator, Optional
 
 import treadle
-from treadle import Tensor, UntypedStorage
+from treadle import Tensor, UntypedStorage, _names
 from treadle._rebuild import (
     as_view_of,
     lazy_bits,
@@ -135,7 +135,7 @@ def reduce_storage(storage: UntypedStorage) -> tuple:
     return rebuild_storage, (_handle(storage) if nbytes else None, nbytes)
 
 
-def rebuild_tensor(
+def _rebuild_shared(
     cls: type,
     handle: Any,
     nbytes: int,
@@ -167,7 +167,7 @@ def reduce_tensor(tensor: Tensor) -> tuple:
     _, (handle, nbytes) = reduce_storage(tensor.untyped_storage())
     offset = tensor.storage_offset()
     arguments = (type(tensor), handle, nbytes, tensor.dtype, offset, *place, lazy_bits(tensor))
-    return with_attributes(tensor, rebuild_tensor, arguments)
+    return with_attributes(tensor, _rebuild_shared, arguments)
 
 
 def init_reductions() -> None:
@@ -179,3 +179,12 @@ def init_reductions() -> None:
 
 
 init_reductions()
+
+
+def __getattr__(name: str) -> Any:
+    """The functions of PyTorch's pickles, which those of this library do not use."""
+    from treadle.multiprocessing import _reductions_of_parts
+
+    if name not in _reductions_of_parts.__all__:
+        raise _names.missing(__name__, name)
+    return getattr(_reductions_of_parts, name)

@@ -7,7 +7,9 @@ from . import data, hooks
 
 _OF_BACKENDS = ("generate_methods_for_privateuse1_backend", "rename_privateuse1_backend")
 
-_module = _names.attributes_of(__name__, {"get_cpp_backtrace": "cpp_backtrace"})
+_module = _names.attributes_of(
+    __name__, {"get_cpp_backtrace": "cpp_backtrace", "swap_tensors": "_swap_tensors"}
+)
 
 
 def set_module(obj: Any, mod: Any) -> None:

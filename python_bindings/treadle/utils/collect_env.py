@@ -15,6 +15,9 @@ import treadle
 # Packages whose versions matter to a program that uses this one.
 COMMON_PATTERNS = "torch numpy treadle triton optree".split()
 NVIDIA_PATTERNS = "cuda-cudart cuda-cupti cublas cudnn cufft curand cusolver cusparse nccl".split()
+ONEAPI_PATTERNS = "dpcpp-cpp-rt intel-opencl-rt intel-sycl-rt mkl onemkl-sycl-blas tbb".split()
+# The package that this one stands for is always there.
+TORCH_AVAILABLE = True
 CONDA_PATTERNS = [*COMMON_PATTERNS, *NVIDIA_PATTERNS, "cudatoolkit", "mkl", "magma"]
 PIP_PATTERNS = "torch numpy mypy flake8 treadle triton optree onnx nccl nvidia cuda".split()
 
@@ -117,6 +120,38 @@ def get_gpu_info(run_lambda: Any) -> Optional[str]:
 def get_running_cuda_version(run_lambda: Any) -> Optional[str]:
     """The version of the compiler for CUDA; None without it."""
     return run_and_parse_first_match(run_lambda, "nvcc --version", r"release .+ V(.*)")
+
+
+def get_cudnn_version(run_lambda: Any) -> Optional[str]:
+    """The files of cuDNN that the system finds, one a line; None where there is none."""
+    said = run_and_read_all(run_lambda, ["/sbin/ldconfig", "-p"]) or ""
+    found = sorted({os.path.realpath(f) for f in re.findall(r"=> (\S*libcudnn\S*)", said)})
+    return "\n".join(found) if found else None
+
+
+def get_intel_gpu_onboard(run_lambda: Any) -> str:
+    """What the system says of Intel's GPUs; "N/A" for nothing."""
+    said = run_and_read_all(run_lambda, ["xpu-smi", "discovery"])
+    return said or "N/A"
+
+
+def get_intel_gpu_detected(run_lambda: Any) -> str:
+    """Those that programs can use: "N/A", as there is no backend for them."""
+    return "N/A"
+
+
+def get_intel_gpu_driver_version(run_lambda: Any) -> str:
+    """The versions of the packages of Intel's driver, one a line."""
+    names = ("intel-opencl-icd", "libze1", "level-zero")
+    known = ((name, get_linux_pkg_version(run_lambda, name)) for name in names)
+    return "\n".join(f"* {name}: {version}" for name, version in known if version != "N/A")
+
+
+def get_windows_version(run_lambda: Any) -> Optional[str]:
+    """The version of Windows; None on other systems."""
+    if get_platform() != "win32":
+        return None
+    return run_and_read_all(run_lambda, ["cmd", "/c", "ver"])
 
 
 def get_cuda_module_loading_config() -> str:

@@ -25,7 +25,10 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import re
+import subprocess
 import sys
+import warnings
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Optional, Sequence, Union
@@ -97,6 +100,61 @@ def requirement() -> str:
 def get_cxx_compiler() -> str:
     """The command of the C++ compiler. CompilerError where there is none."""
     return _compiler.compiler()[0]
+
+
+def _says(*command: str) -> str:
+    """What a program says, all of it; "" where it is not there or fails."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return done.stdout + done.stderr if done.returncode == 0 else ""
+
+
+def check_compiler_is_gcc(compiler: str) -> bool:
+    """Whether a command is GCC's compiler of C++."""
+    return bool(re.search(r"^gcc version", _says(compiler, "-v"), re.M))
+
+
+def check_compiler_ok_for_platform(compiler: str) -> bool:
+    """Whether a command is a compiler of GCC's or Clang's."""
+    said = _says(compiler, "-v")
+    return bool(re.search(r"^gcc version|clang version", said, re.M))
+
+
+def get_compiler_abi_compatibility_and_version(compiler: str) -> tuple[bool, Any]:
+    """(whether extensions can be built with a command, its version); 0.0.0 for one that is not
+    there. Warns of one that is neither GCC's nor Clang's."""
+    from treadle.torch_version import TorchVersion
+
+    if not check_compiler_ok_for_platform(compiler):
+        warnings.warn(
+            f"{compiler}: expected a compiler of GCC or Clang, as extensions have the same ABI",
+            stacklevel=2,
+        )
+        return False, TorchVersion("0.0.0")
+    found = re.search(r"\d+(\.\d+)*", _says(compiler, "-dumpfullversion", "-dumpversion"))
+    return True, TorchVersion(found.group(0) if found else "0.0.0")
+
+
+def is_ninja_available() -> bool:
+    """Whether the program ninja is there. load() does not need it."""
+    return bool(_says("ninja", "--version"))
+
+
+def verify_ninja_availability() -> None:
+    """RuntimeError where is_ninja_available() is False."""
+    if not is_ninja_available():
+        raise RuntimeError("ninja: expected the program to be installed, got none")
+
+
+def remove_extension_h_precompiler_headers() -> None:
+    """Nothing to do: no headers are compiled beforehand."""
+
+
+def SyclExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) -> Any:
+    """RuntimeError: extensions are in C++ for the CPU."""
+    raise RuntimeError(f"{name}: expected an extension in C++, got one for devices of Intel's")
 
 
 def get_default_build_root() -> str:

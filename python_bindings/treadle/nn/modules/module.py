@@ -548,6 +548,14 @@ class Module(StateDictMixin):
         """Move to an XPU device."""
         return self._apply(lambda tensor: tensor.to("xpu" if device is None else device))
 
+    def ipu(self, device: Union[int, str, None] = None) -> "Module":
+        """Move to an IPU device."""
+        return self._apply(lambda tensor: tensor.to("ipu" if device is None else device))
+
+    def mtia(self, device: Union[int, str, None] = None) -> "Module":
+        """Move to an MTIA device."""
+        return self._apply(lambda tensor: tensor.to("mtia" if device is None else device))
+
     def to_empty(self, *, device: Any, recurse: bool = True) -> "Module":
         """Give every parameter and buffer new memory on `device`, without its values."""
         return self._apply(lambda tensor: treadle.empty_like(tensor, device=device), recurse)

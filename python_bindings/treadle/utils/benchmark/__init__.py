@@ -17,7 +17,16 @@ from treadle.utils.benchmark.utils.common import (
 from treadle.utils.benchmark.utils.compare import Colorize, Compare
 from treadle.utils.benchmark.utils.timer import Language, Timer, timer
 
-__getattr__ = _names.attributes_of(__name__)
+_FUZZERS = ("FuzzedParameter", "FuzzedTensor", "Fuzzer", "ParameterAlias")
+_COUNTS = ("CallgrindStats", "CopyIfCallgrind", "FunctionCount", "FunctionCounts")
+__getattr__ = _names.attributes_of(
+    __name__,
+    {
+        **dict.fromkeys(_FUZZERS, "utils.fuzzer"),
+        "FuzzedSparseTensor": "utils.sparse_fuzzer",
+        **dict.fromkeys(_COUNTS, "utils.valgrind_wrapper.timer_interface"),
+    },
+)
 
 __all__ = [
     "Colorize",

@@ -34,7 +34,16 @@ from .worker_info import get_worker_info
 # Pipes are seldom used.
 _PIPES = """DFIterDataPipe IterDataPipe MapDataPipe functional_datapipe
 guaranteed_datapipes_determinism DataChunk""".split()
-__getattr__ = _names.attributes_of(__name__, dict.fromkeys(_PIPES, "datapipes.datapipe"))
+_OF_PIPES = """argument_validation non_deterministic runtime_validation
+runtime_validation_disabled""".split()
+__getattr__ = _names.attributes_of(
+    __name__,
+    {
+        **dict.fromkeys(_PIPES, "datapipes.datapipe"),
+        **dict.fromkeys(_OF_PIPES, "datapipes._decorator"),
+        "_DatasetKind": "dataloader",
+    },
+)
 
 __all__ = [
     "BatchSampler",

@@ -7,6 +7,7 @@ main process.
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 import warnings
 from typing import Any, Callable, Iterable, Iterator, Optional, Union
@@ -113,6 +114,7 @@ class DataLoader:
         self.collate_fn = collate_fn
         self._pool: Any = None
         self._is_made = True
+        self.check_worker_number_rationality()
 
     # What the samplers were made from.
     _FIXED = frozenset(
@@ -178,6 +180,17 @@ class DataLoader:
     def __len__(self) -> int:
         return batch_count(self.dataset, *self._batching)
 
+    def check_worker_number_rationality(self) -> None:
+        """Warn where there are more workers than the process may use processors."""
+        allowed = getattr(os, "sched_getaffinity", None)
+        count = len(allowed(0)) if allowed is not None else os.cpu_count()
+        if count is not None and self.num_workers > count:
+            warnings.warn(
+                f"DataLoader: expected num_workers <= {count}, the processors that this process "
+                f"may use, got {self.num_workers}; more may be slower",
+                stacklevel=3,
+            )
+
 
 class _BaseDataLoaderIter:
     """One epoch over the batches of a loader: what iter(loader) is."""
@@ -219,6 +232,14 @@ class _DatasetKind:
 
     Map = 0
     Iterable = 1
+
+    @staticmethod
+    def create_fetcher(
+        kind: int, dataset: Any, auto_collation: bool, collate_fn: Callable, drop_last: bool
+    ) -> Any:
+        """An object whose fetch(indices) gives batches of the dataset."""
+        is_iterable = kind == _DatasetKind.Iterable
+        return make_fetcher(dataset, auto_collation, collate_fn, drop_last, is_iterable)
 
 
 _collate_fn_t = Callable[[list], Any]

@@ -10,6 +10,9 @@ from treadle.utils.data.dataset import Dataset, IterableDataset
 T_co = TypeVar("T_co", covariant=True)
 UNTRACABLE_DATAFRAME_PIPES: List[str] = []
 
+# What a pipe knows of the pass that it is in; a copy is in none.
+_OF_A_PASS = ("_passes", "_begun")
+
 
 def _no_method(pipe: object, name: str) -> AttributeError:
     return AttributeError(f"'{type(pipe).__name__}' object has no attribute '{name}'")
@@ -47,7 +50,7 @@ class _Registry:
         cls.functions[function_name] = cls_to_register
 
     def __getstate__(self) -> Dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_passes"}
+        return {name: value for name, value in self.__dict__.items() if name not in _OF_A_PASS}
 
     def __repr__(self) -> str:
         return str(type(self).__qualname__)
@@ -61,9 +64,9 @@ class _Registry:
 def _once_at_a_time(go_through: Callable[[Any], Iterator]) -> Callable[[Any], Iterator]:
     """An `__iter__` whose iterators are good until the next one of the same pipe is made."""
 
-    @functools.wraps(go_through)
-    def iterate(self: "IterDataPipe") -> Iterator:
+    def one_pass(self: "IterDataPipe") -> Iterator:
         number = self.__dict__["_passes"] = self.__dict__.get("_passes", 0) + 1
+        self.__dict__["_number_of_samples_yielded"] = 0
         self.reset()
         source = iter(go_through(self))
         while True:
@@ -76,7 +79,13 @@ def _once_at_a_time(go_through: Callable[[Any], Iterator]) -> Callable[[Any], It
                 sample = next(source)
             except StopIteration:
                 return
+            self.__dict__["_number_of_samples_yielded"] += 1
             yield sample
+
+    @functools.wraps(go_through)
+    def iterate(self: "IterDataPipe") -> Iterator:
+        # One that was begun before: see utils.snapshot.
+        return self.__dict__.pop("_begun", None) or one_pass(self)
 
     iterate._is_checked = True  # type: ignore[attr-defined]
     return iterate

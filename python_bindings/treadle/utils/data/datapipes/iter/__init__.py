@@ -18,6 +18,7 @@ from .fileopener import FileOpenerIterDataPipe as FileOpener
 from .grouping import BatcherIterDataPipe as Batcher
 from .grouping import GrouperIterDataPipe as Grouper
 from .grouping import UnBatcherIterDataPipe as UnBatcher
+from .routeddecoder import RoutedDecoderIterDataPipe as RoutedDecoder
 from .selecting import FilterIterDataPipe as Filter
 from .sharding import ShardingFilterIterDataPipe as ShardingFilter
 from .streamreader import StreamReaderIterDataPipe as StreamReader
@@ -27,6 +28,6 @@ __getattr__ = _names.attributes_of(__name__)
 
 __all__ = [
     "Batcher", "Collator", "Concater", "Demultiplexer", "FileLister", "FileOpener", "Filter",
-    "Forker", "Grouper", "IterableWrapper", "Mapper", "Multiplexer", "Sampler", "ShardingFilter",
-    "Shuffler", "StreamReader", "UnBatcher", "Zipper",
+    "Forker", "Grouper", "IterableWrapper", "Mapper", "Multiplexer", "RoutedDecoder", "Sampler",
+    "ShardingFilter", "Shuffler", "StreamReader", "UnBatcher", "Zipper",
 ]  # fmt: skip

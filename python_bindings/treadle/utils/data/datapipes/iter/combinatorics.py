@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Type
 
-import treadle
 from treadle.utils.data import sampler as samplers
-from treadle.utils.data.worker_info import get_worker_info
 
+from .._shuffling import Shuffling
 from ..datapipe import IterDataPipe, functional_datapipe
 
 
 @functional_datapipe("shuffle")
-class ShufflerIterDataPipe(IterDataPipe):
+class ShufflerIterDataPipe(Shuffling, IterDataPipe):
     """The samples in a random order, each drawn from buffer_size that wait.
 
     unbatch_level: batches are first taken apart so far. The order of each pass is that of
@@ -26,36 +24,8 @@ class ShufflerIterDataPipe(IterDataPipe):
     ) -> None:
         if buffer_size <= 0:
             raise ValueError(f"shuffle: expected buffer_size > 0, got {buffer_size}")
-        self.datapipe = datapipe if unbatch_level == 0 else datapipe.unbatch(unbatch_level)
+        super().__init__(datapipe if unbatch_level == 0 else datapipe.unbatch(unbatch_level))
         self.unbatch_level, self.buffer_size = unbatch_level, buffer_size
-        self._enabled = True
-        self._seed: Optional[int] = None
-        self._last_seed: Optional[int] = None
-        self._rng = random.Random()
-
-    def set_shuffle(self, shuffle: bool = True) -> "ShufflerIterDataPipe":
-        """Whether the order is changed."""
-        self._enabled = shuffle
-        return self
-
-    def set_seed(self, seed: int) -> "ShufflerIterDataPipe":
-        """Where the next pass's order comes from."""
-        self._seed = seed
-        return self
-
-    def reset(self) -> None:
-        if not self._enabled:
-            return
-        if self._seed is None:
-            self._seed = self._next_seed()
-        self._rng.seed(self._seed)
-        self._last_seed, self._seed = self._seed, None
-
-    def _next_seed(self) -> int:
-        if get_worker_info() is not None and self._last_seed is not None:
-            # Workers that stay for several passes must agree, for each takes its part of one order.
-            return random.Random(self._last_seed).getrandbits(62)
-        return int(treadle.empty((), dtype=treadle.int64).random_().item())
 
     def __iter__(self) -> Iterator[Any]:
         if not self._enabled:
@@ -71,9 +41,6 @@ class ShufflerIterDataPipe(IterDataPipe):
             yield sample
         while waiting:
             yield waiting.pop(self._rng.randint(0, len(waiting) - 1))
-
-    def __len__(self) -> int:
-        return len(self.datapipe)  # type: ignore[arg-type]
 
 
 class SamplerIterDataPipe(IterDataPipe):

@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any, Callable, DefaultDict, Iterator, List, Optional, Type
+from typing import Any, Callable, DefaultDict, Iterator, List, Optional
 
+from .._batching import Batching
 from ..datapipe import DataChunk, IterDataPipe, functional_datapipe
 
 
 @functional_datapipe("batch")
-class BatcherIterDataPipe(IterDataPipe):
-    """Lists of batch_size samples, the last of what is left unless drop_last; each goes through
-    wrapper_class. Raises AssertionError for batch_size below 1."""
-
-    def __init__(
-        self,
-        datapipe: IterDataPipe,
-        batch_size: int,
-        drop_last: bool = False,
-        wrapper_class: Type[DataChunk] = DataChunk,
-    ) -> None:
-        if batch_size <= 0:
-            raise AssertionError(f"batch: expected batch_size > 0, got {batch_size}")
-        super().__init__()
-        self.datapipe, self.batch_size = datapipe, batch_size
-        self.drop_last, self.wrapper_class = drop_last, wrapper_class
+class BatcherIterDataPipe(Batching, IterDataPipe):
+    __doc__ = Batching.__doc__
 
     def __iter__(self) -> Iterator[Any]:
         batch: List[Any] = []
@@ -35,10 +22,6 @@ class BatcherIterDataPipe(IterDataPipe):
                 batch = []
         if batch and not self.drop_last:
             yield self.wrapper_class(batch)
-
-    def __len__(self) -> int:
-        whole, rest = divmod(len(self.datapipe), self.batch_size)  # type: ignore[arg-type]
-        return whole + (rest > 0 and not self.drop_last)
 
 
 @functional_datapipe("unbatch")

@@ -1,0 +1,7 @@
+"""Where programs find the class of nested tensors: see `nested_tensor`."""
+
+from __future__ import annotations
+
+from treadle import _names
+
+__getattr__ = _names.attributes_of(__name__)

@@ -1,0 +1,7 @@
+"""Counts of instructions by function, as Valgrind's callgrind makes them: see `timer_interface`."""
+
+from __future__ import annotations
+
+from treadle import _names
+
+__getattr__ = _names.attributes_of(__name__)
