@@ -100,8 +100,14 @@ void check_completeness(const Operator& op, Diagnostics& diagnostics) {
         "write the row, as in 'dtypes: {all: [bool, real]}', or 'dtypes: {all: any}' where every "
         "dtype is fine");
   }
-  if (op.kind != Kind::Composite &&
-      std::find(op.tags.begin(), op.tags.end(), "whole") != op.tags.end()) {
+  const auto is_tagged = [&](const char* tag) {
+    return std::find(op.tags.begin(), op.tags.end(), tag) != op.tags.end();
+  };
+  if (is_tagged("as_tensor") && op.name().find(".Scalar") == std::string::npos) {
+    report("is tagged 'as_tensor' and is no overload for a number",
+           "remove the tag: it is for overloads such as 'mul.Scalar'");
+  }
+  if (op.kind != Kind::Composite && is_tagged("whole")) {
     report("is tagged 'whole' and is not made of other operators",
            "remove the tag: layers see the call of such an operator anyway");
   }
