@@ -367,6 +367,37 @@ TEST(Layers, FallbacksWrapOperatorsOldAndNew) {
             "no error");
 }
 
+TEST(Layers, AFallbackMayWrapSomeOperatorsOnly) {
+  Dispatcher& d = Dispatcher::instance();
+  TestOperator& parts = added("made_of_others");
+  TestOperator& whole = added("seen_whole");
+  TestOperator& unrecorded = added("seen_unrecorded");
+  parts.info.seen = Seen::Never;
+  unrecorded.info.seen = Seen::Unrecorded;
+  d.register_layer_fallback(Layer::Dispatch, &boxed_b, place(KernelSource::Fallback, "f.cc", 9),
+                            Dispatcher::Wraps::Seen);
+  EXPECT_EQ(parts.op.layers() & layer_bit(Layer::Dispatch), 0);
+  EXPECT_EQ(whole.op.layer_boxed(Layer::Dispatch), &boxed_b);
+  EXPECT_EQ(unrecorded.op.layer_boxed(Layer::Dispatch), &boxed_b);
+}
+
+// It comes after autograd, and before what stands in for tensors that kernels would misread.
+TEST(Layers, TheOneOfPythonIsBelowAutograd) {
+  const ExcludeLayers below(Layer::Autograd);
+  EXPECT_FALSE(layer_state().excluded & layer_bit(Layer::Dispatch));
+  EXPECT_LT(layer_bit(Layer::Dispatch), layer_bit(Layer::Resolve));
+  Tensor t = empty_cpu({1}, ScalarType::Float32);
+  EXPECT_FALSE(t.is_taken_over());
+  {
+    const IncludeLayer mode(Layer::Dispatch);
+    EXPECT_TRUE(t.is_taken_over() && Tensor().is_taken_over());
+  }
+  t.impl()->set_layer(Layer::Dispatch, true);
+  EXPECT_TRUE(t.is_taken_over());
+  const ExcludeLayers off(Layer::Dispatch);
+  EXPECT_FALSE(t.is_taken_over());
+}
+
 // ---- boxing -------------------------------------------------------------------------------------
 
 std::tuple<Tensor, Tensor> every_type(const Tensor& t, const Tensor& none, TensorList list,

@@ -121,6 +121,27 @@ struct Known : AutogradMetaBase {
   bool requires_grad() const override { return false; }
 };
 
+TEST(Storage, WithoutMemoryHasASizeAlone) {
+  const Storage storage = StorageImpl::without_memory(8, kCPU);
+  EXPECT_EQ(storage->nbytes(), 8u);
+  EXPECT_FALSE(storage->has_memory());
+  const Tensor t(make_intrusive<TensorImpl>(storage, ScalarType::Float32, IntList{2}));
+  EXPECT_EQ(error_of([&] { t.data(); }),
+            "expected a tensor with elements in memory, got one of sizes = (2,) that stands for "
+            "others and has none: its class answers operators by __torch_dispatch__");
+  EXPECT_FALSE(t.impl()->is_inside());
+  const Tensor view = alias_with_geometry(t, IntList{1}, IntList{1}, 1);
+  EXPECT_EQ(view.storage().get(), storage.get());
+  EXPECT_NE(error_of([&] { view.data(); }), "no error");
+  EXPECT_EQ(error_of([&] { storage->resize(16); }),
+            "expected a storage that can be resized, got one without memory, of a tensor that "
+            "stands for others");
+  // Nothing of a tensor without elements is ever read.
+  const Tensor empty(make_intrusive<TensorImpl>(storage, ScalarType::Float32, IntList{0}));
+  EXPECT_EQ(empty.data(), nullptr);
+  EXPECT_TRUE(make_intrusive<StorageImpl>(size_t{8}, kCPU)->has_memory());
+}
+
 TEST(WeakTensor, NeverFindsATensorThatIsBeingDestroyed) {
   for (int round = 0; round < 3000; ++round) {
     Tensor t = empty_cpu({4}, ScalarType::Int64);
