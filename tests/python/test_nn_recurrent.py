@@ -242,3 +242,32 @@ def test_wrong_input() -> None:
                 False,
                 False,
             )
+
+
+def test_packed_sequences_are_converted_to_every_type():
+    packed = rnn.pack_padded_sequence(torch.arange(6).view(3, 2).float(), [3, 1])
+    for name, dtype in (("byte", "uint8"), ("char", "int8"), ("short", "int16"), ("int", "int32")):
+        converted = getattr(packed, name)()
+        assert converted.data.dtype is getattr(torch, dtype)
+        assert converted.data.tolist() == packed.data.tolist()
+        assert torch.equal(converted.batch_sizes, packed.batch_sizes)
+
+
+def test_packing_needs_elements_and_a_length_for_each_sequence():
+    pack = rnn.pack_padded_sequence
+    for batch, lengths, message in (
+        (
+            torch.ones(0, 1, 4),
+            [1],
+            "pack_padded_sequence: expected a batch with elements, got an empty tensor of shape "
+            "(0, 1, 4)",
+        ),
+        (
+            torch.ones(2, 3),
+            [1, 1],
+            "Expected `len(lengths)` to be equal to batch_size, but got 2 (batch_size=3)",
+        ),
+    ):
+        with pytest.raises(RuntimeError) as error:
+            pack(batch, lengths)
+        assert str(error.value) == message

@@ -88,6 +88,23 @@ class PackedSequence(_Fields):
         """The same sequences in float16."""
         return self.to(treadle.float16)
 
+    def byte(self) -> "PackedSequence":
+        """The same sequences in uint8."""
+        return self.to(treadle.uint8)
+
+    def char(self) -> "PackedSequence":
+        """The same sequences in int8."""
+        return self.to(treadle.int8)
+
+    def short(self) -> "PackedSequence":
+        """The same sequences in int16."""
+        return self.to(treadle.int16)
+
+    def cuda(self, *args: Any, **kwargs: Any) -> "PackedSequence":
+        """The same sequences on a CUDA device: as `Tensor.cuda`."""
+        data = self.data.cuda(*args, **kwargs)
+        return self.to(data.device)
+
     def long(self) -> "PackedSequence":
         """The same sequences in int64."""
         return self.to(treadle.int64)
@@ -120,7 +137,17 @@ def pack_padded_sequence(
     batch_first: bool = False,
     enforce_sorted: bool = True,
 ) -> PackedSequence:
-    """Pack a padded batch (steps, batch, ...), or (batch, steps, ...) with batch_first."""
+    """Pack a padded batch (steps, batch, ...), or (batch, steps, ...) with batch_first.
+
+    RuntimeError for a batch without elements, for lengths that are not one for each sequence, at
+    least 1 and at most the steps, and for ones that grow where `enforce_sorted` says that they do
+    not.
+    """
+    if input.numel() == 0:
+        raise RuntimeError(
+            "pack_padded_sequence: expected a batch with elements, got an empty tensor of shape "
+            f"{tuple(input.shape)}"
+        )
     if not isinstance(lengths, Tensor):
         lengths = treadle.tensor(list(lengths), dtype=treadle.int64)
     elif lengths.device.type != "cpu":
@@ -133,12 +160,10 @@ def pack_padded_sequence(
     steps = input.transpose(0, 1) if batch_first else input
     numbers = lengths.tolist()
     if lengths.dim() != 1 or len(numbers) != steps.shape[1]:
-        raise ValueError(
+        raise RuntimeError(
             f"Expected `len(lengths)` to be equal to batch_size, but got {len(numbers)} "
             f"(batch_size={steps.shape[1]})"
         )
-    if not numbers:
-        raise RuntimeError("pack_padded_sequence: expected at least one sequence, got none")
     if numbers[-1] <= 0:
         raise RuntimeError(
             "Length of all samples has to be greater than 0, but found an element in 'lengths' "
