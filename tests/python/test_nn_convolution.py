@@ -325,6 +325,28 @@ def test_unpooling_puts_back(dims):
         unpool(values, indices, output_size=(100,) * dims)
 
 
+@pytest.mark.parametrize("dims", (1, 2, 3))
+def test_pools_refuse_inputs_without_channels(dims):
+    for name, pool in (
+        (f"max_pool{dims}d", lambda x: getattr(F, f"max_pool{dims}d")(x, 2)),
+        (f"avg_pool{dims}d", lambda x: getattr(F, f"avg_pool{dims}d")(x, 2)),
+        (f"adaptive_max_pool{dims}d", lambda x: getattr(F, f"adaptive_max_pool{dims}d")(x, 2)),
+    ):
+        without = treadle.ones((2, 0, *[8] * dims))
+        with pytest.raises(RuntimeError, match="expected at least one channel, got shape"):
+            pool(without)
+        assert pool(treadle.ones((0, 3, *[8] * dims))).shape[:2] == (0, 3), name
+    average = getattr(F, f"adaptive_avg_pool{dims}d")
+    assert tuple(average(treadle.ones((2, 0, *[8] * dims)), 2).shape) == (2, 0, *[2] * dims)
+
+
+def test_an_index_beyond_the_unpooled_size_is_refused():
+    values = treadle.ones(1, 1, 1, 1)
+    with pytest.raises(RuntimeError) as error:
+        F.max_unpool2d(values, treadle.full((1, 1, 1, 1), 9), 2)
+    assert str(error.value) == "max_unpool2d: expected indices in [0, 4), got 9"
+
+
 def test_unpooling_takes_a_setting_for_each_dimension():
     values = treadle.ones(1, 3, 1, 1, 1)
     with pytest.raises(RuntimeError) as error:

@@ -119,7 +119,7 @@ def test_embedding_bag() -> None:
     for wrong in ([1, 2], [0, 7], [0, 3, 2], [0, -1]):
         with pytest.raises(RuntimeError, match="embedding_bag: expected offsets"):
             bag(index, treadle.tensor(wrong))
-    with pytest.raises(IndexError, match="embedding_bag: expected index"):
+    with pytest.raises(RuntimeError, match="embedding_bag: expected index"):
         bag(treadle.tensor([6]), treadle.tensor([0]))
     small = nn.EmbeddingBag(6, 3, max_norm=0.5)
     small(index, offsets)
