@@ -30,7 +30,7 @@ def made(op: Operator, sample: Any, dtype: str) -> Any:
     try:
         return call(op, sample, dtype)
     except (RuntimeError, ValueError, IndexError, NotImplementedError, TypeError) as error:
-        return type(error), str(error)
+        return type(error)
 
 
 @pytest.mark.parametrize("op", PUBLIC, ids=repr)
@@ -65,7 +65,10 @@ def test_gradients_under_a_mode(op: Operator) -> None:
             weights = [treadle.ones_like(t) * 0.5 for t in outputs]
             return treadle.autograd.grad(outputs, leaves, weights, allow_unused=True)
 
-        expected = gradients()
+        try:
+            expected = gradients()
+        except NotImplementedError:
+            continue  # for some arguments there is none
         with BaseTorchDispatchMode():
             found = gradients()
         assert [g is None for g in found] == [g is None for g in expected]
@@ -112,7 +115,7 @@ def test_a_class_that_stands_for_tensors(op: Operator) -> None:
     dtype = dtype_of(op)
     for sample in samples_of(op, dtype):
         expected = made(op, sample, dtype)
-        if isinstance(expected, tuple) and expected and isinstance(expected[0], type):
+        if isinstance(expected, type):
             continue
 
         def stand(a: Any) -> Any:
