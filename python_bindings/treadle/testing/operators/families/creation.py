@@ -49,7 +49,7 @@ def empty_strided(make: Maker) -> Iterator[Sample]:
 
 @samples("empty_permuted")
 def empty_permuted(make: Maker) -> Iterator[Sample]:
-    for size, order in [([2, 3], [1, 0]), ([2, 3, 4], [0, -1, 1]), ([], []), ([0, 4], [1, 0])]:
+    for size, order in [([2, 3], [1, 0]), ([2, 3, 4], [0, 2, 1]), ([], []), ([0, 4], [1, 0])]:
         yield Sample(size, order, dtype=_dtype(make), shape_only=True, expect=_filled(make, 0))
 
 
@@ -303,8 +303,11 @@ def complex_(make: Maker) -> Iterator[Sample]:
 
 @samples("polar")
 def polar(make: Maker) -> Iterator[Sample]:
+    loose = 200 if make.dtype == "float16" else 1  # the results are rounded to it, too
     for a, b in [((2, 3), (2, 3)), ((), ()), ((3, 1), (4,))]:
-        yield Sample(make(a, 0.5, 2), make(b), expect=lambda r, phi: r * np.exp(1j * phi))
+        yield Sample(
+            make(a, 0.5, 2), make(b), expect=lambda r, phi: r * np.exp(1j * phi), loose=loose
+        )
 
 
 @samples("meshgrid")
