@@ -283,11 +283,11 @@ def pointwise_samples(op: Operator, make: Maker) -> Iterator[Sample]:
         with np.errstate(all="ignore"):
             result = evaluate(tree, compute)
         # A literal is an integer to NumPy; to an operator on bools it is a bool.
-        whole = np.asarray(result).dtype.kind == "i" and all(
+        whole = np.asarray(result).dtype.kind in "iu" and all(
             np.asarray(names[o]).dtype == bool for o in operands
         )
         return (
-            np.asarray(result).astype(bool) if whole and op.json["promote"] == "common" else result
+            np.asarray(result).astype(bool) if whole and op.json["promote"] in ("common", "none") else result
         )
 
     shapes: list[list[tuple[int, ...]]] = [
