@@ -42,6 +42,7 @@ NUMPY_TYPES = {
 # Relative and absolute tolerance against a float64 reference.
 TOLERANCE = {
     "float16": (2e-3, 2e-3),
+    "complex32": (2e-3, 2e-3),
     "bfloat16": (2e-2, 2e-2),
     "float32": (2e-5, 2e-5),
     "float64": (1e-10, 1e-10),
