@@ -286,9 +286,8 @@ def pointwise_samples(op: Operator, make: Maker) -> Iterator[Sample]:
         whole = np.asarray(result).dtype.kind in "iu" and all(
             np.asarray(names[o]).dtype == bool for o in operands
         )
-        return (
-            np.asarray(result).astype(bool) if whole and op.json["promote"] in ("common", "none") else result
-        )
+        of_bools = whole and op.json["promote"] in ("common", "none")
+        return np.asarray(result).astype(bool) if of_bools else result
 
     shapes: list[list[tuple[int, ...]]] = [
         [(3, 4)] * len(tensors),
