@@ -389,6 +389,11 @@ int parse(Function& function, const Arguments& arguments, PyObject** slots) {
   for (int s = 0; s < function.count; ++s) {
     const Signature& signature = function.signatures[s];
     if (fits_older_order(signature, function.names + at, arguments, slots)) {
+      if (PyErr_WarnFormat(PyExc_UserWarning, 1,
+                           "%s: numbers by position before the tensors are deprecated; give them "
+                           "as keywords",
+                           function.name) < 0)
+        throw PythonError{};
       const bool overridden = arguments.overriding_class || any_override_mode();
       return overridden && take_over(function, arguments, slots) ? kOverridden : s;
     }

@@ -95,7 +95,19 @@ Tensor call(const HeldFunction& held, const Tensor& t) {
 }  // namespace
 
 Tensor TensorHookInPython::operator()(const Tensor& grad) const { return call(*held, grad); }
-void LeafHookInPython::operator()(const Tensor& leaf) const { (void)call(*held, leaf); }
+void LeafHookInPython::operator()(const Tensor& leaf) const {
+  in_python([&] {
+    const Object function = Object::borrow(held->get());
+    if (!function) return false;  // removed
+    Object argument(wrap(leaf));
+    Object result(PyObject_CallOneArg(function.get(), argument.get()));
+    check<ErrorKind::Runtime>(
+        result.get() == Py_None,
+        "register_post_accumulate_grad_hook: expected a hook that returns None, got ",
+        type_text(result.get()));
+    return true;
+  });
+}
 
 PyObject* wrap_hook_handle(PyObject* tensor, const HookInPython& hook, HookId id) {
   return make_handle(Object(PyWeakref_NewRef(tensor, nullptr)),

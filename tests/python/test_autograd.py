@@ -490,6 +490,16 @@ def test_zeros_for_what_is_not_used_can_be_differentiated_again() -> None:
     assert third.item() == 0 and not third.requires_grad
 
 
+def test_a_hook_behind_accumulation_returns_nothing() -> None:
+    x = leaf(1.0)
+    x.register_post_accumulate_grad_hook(lambda t: t.grad)
+    with pytest.raises(RuntimeError) as error:
+        (x * 2).backward()
+    assert str(error.value) == (
+        "register_post_accumulate_grad_hook: expected a hook that returns None, got Tensor"
+    )
+
+
 def test_set_grad_enabled() -> None:
     x = leaf(1)
     with treadle.set_grad_enabled(False):

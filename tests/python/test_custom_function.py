@@ -266,3 +266,61 @@ def test_hooks_of_nodes_and_the_graph() -> None:
     node.register_prehook(lambda grads: (grads[0] * 2,))
     y.backward()
     assert seen == [(2, 1)] and x.grad.tolist() == [8.0]
+
+
+def test_setup_context_is_given_default_arguments() -> None:
+    class Power(Function):
+        @staticmethod
+        def forward(x: Any, exponent: int = 3) -> Any:
+            return x**exponent
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: tuple, output: Any) -> None:
+            x, ctx.exponent = inputs
+            ctx.save_for_backward(x)
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            return grad * ctx.exponent * x ** (ctx.exponent - 1), None
+
+    x = treadle.tensor(2.0, requires_grad=True)
+    for arguments, slope in (((x,), 12.0), ((x, 2), 4.0)):
+        (grad,) = treadle.autograd.grad(Power.apply(*arguments), x)
+        assert grad.item() == slope
+
+
+def test_functions_that_are_objects_are_refused() -> None:
+    class Old(Function):
+        def forward(self, x: Any) -> Any:
+            return x
+
+    with pytest.warns(DeprecationWarning):
+        old = Old()
+    with pytest.raises(RuntimeError) as error:
+        old(treadle.ones(1))
+    assert str(error.value) == (
+        "Old: expected forward as a static method, called by .apply(...); functions that are "
+        "objects are not supported"
+    )
+
+
+def test_saved_variables_is_the_older_name() -> None:
+    class Double(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            with pytest.warns(DeprecationWarning) as given:
+                (saved,) = ctx.saved_variables
+            assert [str(one.message) for one in given] == [
+                "ctx.saved_variables is deprecated; use ctx.saved_tensors"
+            ]
+            return grad * 2 + 0 * saved
+
+    x = treadle.ones(2, requires_grad=True)
+    Double.apply(x).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]

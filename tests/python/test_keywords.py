@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 import treadle
 from treadle import fx, signal
@@ -87,6 +89,7 @@ def test_names_of_loading_data():
         backward_compatibility.worker_init_fn(0)
 
 
+@pytest.mark.filterwarnings("ignore:.*numbers by position before the tensors")
 def test_numbers_that_old_programs_give_by_position() -> None:
     x, y = treadle.tensor([1.0, 2.0]), treadle.tensor([3.0, 4.0])
     assert x.clone().add_(2, y).tolist() == treadle.add(x, 2, y).tolist() == [7, 10]
@@ -101,3 +104,21 @@ def test_numbers_that_old_programs_give_by_position() -> None:
     for call in (lambda: x.add(y, 2, y), lambda: treadle.addmm(m, 2, m, m), lambda: x.mul(2, y)):
         with pytest.raises(TypeError, match="expected"):
             call()
+
+
+def test_the_older_order_warns() -> None:
+    x = treadle.ones(2)
+    for name, call in (
+        ("add_", lambda: x.clone().add_(2, x)),
+        ("addcmul", lambda: treadle.addcmul(x, 2, x, x)),
+    ):
+        with pytest.warns(UserWarning) as given:
+            call()
+        assert [str(one.message) for one in given] == [
+            f"{name}: numbers by position before the tensors are deprecated; give them as keywords"
+        ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x.add(x, alpha=2)
+        with pytest.raises(UserWarning):
+            x.add(2, x)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import threading
 import warnings
 import weakref
@@ -91,6 +92,16 @@ class FunctionCtx(_C._FunctionContext):
         saved = super().saved_tensors
         rebuild = self.__dict__.get("_rebuild_saved")
         return saved if rebuild is None else rebuild(saved)
+
+    @property
+    def saved_variables(self) -> tuple:
+        """The older name of `saved_tensors`, with a warning."""
+        warnings.warn(
+            "ctx.saved_variables is deprecated; use ctx.saved_tensors",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.saved_tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
         """Keep tensors for jvp, where they are ctx.saved_tensors."""
@@ -346,6 +357,12 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             stacklevel=2,
         )
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            f"{type(self).__name__}: expected forward as a static method, called by .apply(...); "
+            "functions that are objects are not supported"
+        )
+
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
         """The result: forward(ctx, *args), or forward(*args) where setup_context is defined."""
@@ -381,6 +398,11 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Call the function."""
+        if cls._separate_setup:
+            # setup_context is given what forward takes by default, too.
+            bound = inspect.signature(cls.forward).bind(*args)
+            bound.apply_defaults()
+            args = bound.args
         ctx = cls._ctx_class()
         if cls._has_jvp:
             ctx._inputs_like = [_like(arg) for arg in args]
