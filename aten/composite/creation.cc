@@ -1,9 +1,11 @@
 // Factories: new tensors of one value, or like another tensor.
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "aten/composite/factory_options.h"
+#include "aten/iterator/loop_geometry.h"
 #include "aten/ops/_fill_.h"
 #include "aten/ops/copy_.h"
 #include "aten/ops/empty.h"
@@ -65,6 +67,24 @@ Tensor empty(IntList size, OptDtype dtype, OptLayout layout, OptDevice device, O
       options.empty_strided(size, shape::strides_in_format("empty", size, *memory_format)));
 }
 
+namespace {
+
+// Strides without gaps for the sizes of `t`, whose dimensions stay in their order in memory.
+DimVector dense_strides_in_order_of(const Tensor& t) {
+  const DimVector own(t.strides());
+  const DimVector order = memory_order(t.sizes(), &own, 1);
+  DimVector strides(order.size());
+  int64_t step = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    const size_t d = static_cast<size_t>(order[i]);
+    strides[d] = step;
+    step *= std::max<int64_t>(t.sizes()[d], 1);
+  }
+  return strides;
+}
+
+}  // namespace
+
 Tensor empty_like(const Tensor& self, OptDtype dtype, OptLayout layout, OptDevice device,
                   OptBool pin_memory, OptFormat memory_format) {
   const FactoryOptions options("empty_like", dtype, layout, device, pin_memory, self.dtype(),
@@ -77,7 +97,7 @@ Tensor empty_like(const Tensor& self, OptDtype dtype, OptLayout layout, OptDevic
   }
   if (self.is_contiguous()) return unwritten(options.empty(self.sizes()));
   if (shape::is_dense(self)) return unwritten(options.empty_strided(self.sizes(), self.strides()));
-  return unwritten(options.empty(self.sizes()));
+  return unwritten(options.empty_strided(self.sizes(), dense_strides_in_order_of(self)));
 }
 
 Tensor empty_strided(IntList size, IntList stride, OptDtype dtype, OptLayout layout,

@@ -355,3 +355,17 @@ def test_lbfgs_can_maximise(search):
     del old["param_groups"][0]["maximize"]  # from before there was the choice
     kinds[0].load_state_dict(old)
     kinds[0].step(lambda: (points[0] ** 2).sum())
+
+
+def test_lbfgs_takes_a_step_where_the_gradient_is_zero() -> None:
+    x = treadle.zeros(2, requires_grad=True)
+    optimizer = treadle.optim.LBFGS([x], lr=0.5, max_iter=2, tolerance_grad=-1)
+
+    def closure() -> treadle.Tensor:
+        optimizer.zero_grad()
+        loss = (x * x).sum()
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure).item() == 0.0
+    assert x.tolist() == [0.0, 0.0]

@@ -113,3 +113,35 @@ def test_writing_through_an_expanded_view_is_refused() -> None:
     with pytest.raises(RuntimeError):
         x.expand(4, 3).add_(1)
     assert x.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_expand_gives_new_dimensions_the_strides_of_unsqueeze():
+    x = treadle.ones(5)
+    assert x.expand(1, 1, 5).stride() == x[None, None].stride() == (5, 5, 1)
+    assert x.expand(1, 3, 5).stride() == (0, 0, 1)
+    assert treadle.ones(()).expand(1, 1).stride() == (0, 0)
+
+
+def test_resize_keeps_the_strides_of_a_tensor_that_has_the_size():
+    x = treadle.arange(6).view(2, 3).t()
+    assert x.resize_(3, 2).stride() == (1, 3) == x.resize_as_(x).stride()
+    assert x.resize_(3, 2, memory_format=treadle.contiguous_format).stride() == (2, 1)
+
+
+def test_resize_as_keeps_the_format_of_the_template():
+    like = treadle.ones(2, 3, 4, 5).contiguous(memory_format=treadle.channels_last)
+    flat = treadle.ones(120)
+    flat.resize_as_(like, memory_format=treadle.preserve_format)
+    assert flat.shape == like.shape and flat.stride() == like.stride()
+    assert treadle.ones(120).resize_as_(like).is_contiguous()
+
+
+def test_a_copy_of_what_has_gaps_keeps_the_order_of_dimensions():
+    x = treadle.rand(10, 8).t()[::2, ::2]
+    for copy in (x.clone(), treadle.empty_like(x), x.double(), x * 2):
+        assert copy.stride() == (1, 4)
+    images = treadle.rand(4, 3, 8, 8).contiguous(memory_format=treadle.channels_last)[..., ::2, ::2]
+    assert images.clone().stride() == treadle.ones_like(images).stride() == (48, 1, 12, 3)
+    assert treadle.equal(images.clone(), images)
+    assert treadle.rand(3, 1, 4).expand(3, 5, 4).clone().stride() == (20, 4, 1)
+    assert x.clone(memory_format=treadle.contiguous_format).stride() == (5, 1)

@@ -115,7 +115,7 @@ class LBFGS(Optimizer):
             state["prev_flat_grad"] = grad.clone()
             last_loss, state["prev_loss"] = loss, loss
             first = state["n_iter"] == 1
-            size = min(1.0, 1.0 / grad.abs().sum().item()) * lr if first else lr
+            size = lr / max(1.0, grad.abs().sum().item()) if first else lr
             state["t"] = size
             slope = grad.dot(direction).item()
             if slope > -change:

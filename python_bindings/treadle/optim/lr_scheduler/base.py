@@ -9,6 +9,9 @@ from typing import Any, Iterator, Optional, Sequence, Union
 from treadle import Tensor
 from treadle.optim.optimizer import Optimizer, number
 
+_EXPLAINED = (
+    "It is explained at https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
+)
 EPOCH_DEPRECATION_WARNING = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where "
     "possible. Please use `scheduler.step()` to step the scheduler. During the deprecation, if "
@@ -119,7 +122,7 @@ class LRScheduler:
                 warnings.warn(
                     "Seems like `optimizer.step()` has been overridden after learning rate "
                     "scheduler initialization. Please, make sure to call `optimizer.step()` "
-                    "before `lr_scheduler.step()`.",
+                    f"before `lr_scheduler.step()`. {_EXPLAINED}",
                     UserWarning,
                     stacklevel=2,
                 )
@@ -127,7 +130,7 @@ class LRScheduler:
                 warnings.warn(
                     "Detected call of `lr_scheduler.step()` before `optimizer.step()`. Call them "
                     "in the opposite order: otherwise the first value of the learning rate "
-                    "schedule is skipped.",
+                    f"schedule is skipped. {_EXPLAINED}",
                     UserWarning,
                     stacklevel=2,
                 )
