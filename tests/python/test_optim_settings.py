@@ -369,3 +369,21 @@ def test_lbfgs_takes_a_step_where_the_gradient_is_zero() -> None:
 
     assert optimizer.step(closure).item() == 0.0
     assert x.tolist() == [0.0, 0.0]
+
+
+def test_gradients_of_nadam_flow_to_its_product_of_momenta() -> None:
+    def stepped(product: treadle.Tensor) -> treadle.Tensor:
+        x = treadle.tensor([1.0, 2.0], dtype=treadle.float64)
+        weight = x.clone()
+        optimizer = treadle.optim.NAdam([weight], differentiable=True)
+        weight.grad = treadle.tensor([0.5, -1.0], dtype=treadle.float64)
+        zeros = treadle.zeros_like(x)
+        optimizer.state[weight].update(
+            step=treadle.tensor(3.0), mu_product=product.clone(), exp_avg=zeros + 0.1,
+            exp_avg_sq=zeros + 0.2,
+        )  # fmt: skip
+        optimizer.step()
+        return weight
+
+    product = treadle.tensor(0.7, dtype=treadle.float64, requires_grad=True)
+    assert treadle.autograd.gradcheck(stepped, (product,))

@@ -72,10 +72,16 @@ class NAdam(PerParameter):
         mean, square = state["exp_avg"], state["exp_avg_sq"]
         mu, mu_next = (beta1 * (1 - 0.5 * 0.96 ** (t * decay)) for t in (step, step + 1))
         state["mu_product"].mul_(mu)
-        product = state["mu_product"].item()
         mean.lerp_(grad, 1 - beta1)
         square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         scale = square.div(1 - beta2**step).sqrt().add(group["eps"])
+        if group["differentiable"]:
+            # Gradients flow to the product, too. The next step changes it in place.
+            kept = state["mu_product"].clone().double()
+            param.addcdiv_(grad, scale * (1 - kept), value=-lr * (1 - mu))
+            param.addcdiv_(mean, scale * (1 - kept * mu_next), value=-lr * mu_next)
+            return
+        product = state["mu_product"].item()
         param.addcdiv_(grad, scale, value=-lr * (1 - mu) / (1 - product))
         param.addcdiv_(mean, scale, value=-lr * mu_next / (1 - product * mu_next))
 
