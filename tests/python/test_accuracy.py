@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import treadle
-from accuracy.bounds import BOUNDS, OF_16_BITS
+from accuracy.bounds import BOUNDS, CANCELS, OF_16_BITS
 from accuracy.in_the_complex_plane import IN_THE_COMPLEX_PLANE
 from accuracy.in_the_plane import IN_THE_PLANE
 from accuracy.measure import (
@@ -31,7 +31,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_every_transcendental_operator_has_a_bound() -> None:
-    missing = {o: sorted(f) for o, f in transcendental().items() if o not in BOUNDS}
+    missing = {
+        o: sorted(f)
+        for o, f in transcendental().items()
+        if o not in BOUNDS and o.removeprefix("_") not in BOUNDS
+    }
     assert not missing, f"no row in accuracy/bounds.py for {missing}"
 
 
@@ -41,6 +45,8 @@ def test_every_bound_has_a_reference_and_an_operator() -> None:
     for operator in BOUNDS:
         dtypes = {d for o in overloads()[operator] for d in o.dtypes}
         stated = {d for d in (*REAL, *COMPLEX) if BOUNDS[operator].of(d) is not None}
+        if operator in CANCELS:
+            dtypes -= {*COMPLEX}
         assert not dtypes or stated == dtypes & {*REAL, *COMPLEX}, operator
 
 

@@ -129,6 +129,8 @@ SIGNATURES = re.compile(r"const Signature (\w+)\[\] = \{(.*?)\};", re.DOTALL)
 FUNCTIONS = re.compile(r"(?:static )?Function (\w+)(?:\{| = \{)[^,]+, (\w+)")
 CALLS = re.compile(r"Call<\d+> call\((\w+)")
 READ = re.compile(r"call\.\w+\((\d+)|\bcall, (\d+)")
+# A function that reads arguments for another.
+READER = re.compile(r"(\w+)\([^;{}]*const Call<\d+>& call\b[^;{}]*\) \{")
 # Reads its last three by a computed number.
 COMPUTED = {"to_function"}
 
@@ -147,7 +149,11 @@ def test_functions_of_the_extension_module_read_their_arguments() -> None:
         tables = dict(FUNCTIONS.findall(text))
         for call in CALLS.finditer(text):
             function, end = call.group(1), text.find("\n}\n", call.start())
-            read = {int(a or b) for a, b in READ.findall(text[call.start() : end])}
+            body = text[call.start() : end]
+            for reader in READER.finditer(text):
+                if re.search(rf"\b{reader.group(1)}\(", body):
+                    body += text[reader.start() : text.find("\n}\n", reader.start())]
+            read = {int(a or b) for a, b in READ.findall(body)}
             for table_of in signatures.get(tables.get(function, ""), []):
                 seen += 1
                 names = [n for i, n in enumerate(parameters.get(table_of, [])) if i not in read]

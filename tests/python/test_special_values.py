@@ -89,11 +89,13 @@ def _check(op: Operator, arrays: list[np.ndarray]) -> None:
         assert reference is not None
         expected = np.asarray(reference(*arrays))
     known = _is_known(expected)
+    # What one dtype of a public operator is made of is called by the public name.
+    function = op.function if op.public else getattr(treadle, op.name.removeprefix("_"))
     for length in LENGTHS:
         # Each point is in each place of a vector once.
         for start in range(0, arrays[0].size, length):
             parts = [treadle.from_numpy(np.roll(a, -start)[:length].copy()) for a in arrays]
-            result = op.function(*parts).numpy()
+            result = function(*parts).numpy()
             e, k = (np.roll(v, -start)[:length] for v in (expected, known))
             wrong = k & ~_same(result, e)
             where = [np.roll(a, -start)[:length][wrong] for a in arrays]

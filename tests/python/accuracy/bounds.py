@@ -38,6 +38,8 @@ class Bound:
 # and what is left of float32's error.
 OF_16_BITS = 0.51
 
+# Of complex numbers these have no bound: where their terms cancel each other, no digit is left.
+CANCELS = frozenset({"logaddexp", "silu_backward"})
 
 DEGREES = "degrees y up to 100"
 CORRECT = 0.51  # rounded once, from a result in float64
@@ -72,7 +74,7 @@ BOUNDS: Mapping[str, Bound] = {
     "digamma": Bound(CORRECT, 8, unit=units.ONE),
     "polygamma": Bound(CORRECT, 12, unit=units.LARGEST_DERIVATIVE),
     "sigmoid": Bound(3, 3, 4, 4),
-    "silu": Bound(4, 4, unit=units.FACTOR),
+    "silu": Bound(4, 4, 5, 5, unit=units.FACTOR, complex_unit=units.FACTOR),
     "silu_backward": Bound(16, 5, unit=units.SILU_SLOPE),
     "_gelu": Bound(6, 6, unit=units.SQUARE),
     "_gelu_tanh": Bound(8, 8, unit=units.TWO_SQUARES),

@@ -80,6 +80,7 @@ IN_THE_COMPLEX_PLANE: Mapping[str, ComplexReference] = {
     "acosh": ComplexReference(mp.acosh),
     "atanh": ComplexReference(mp.atanh),
     "sigmoid": ComplexReference(_sigmoid, POLES),
+    "silu": ComplexReference(lambda z: z * _sigmoid(z), POLES),
     "sinc": ComplexReference(_sinc, (2, 3)),
     "_angle": ComplexReference(mp.arg),
     "pow": ComplexReference(mp.power, operands=2),

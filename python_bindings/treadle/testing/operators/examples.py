@@ -15,6 +15,7 @@ import inspect
 import json
 import re
 import sys
+import itertools
 import warnings
 from itertools import islice
 from operator import attrgetter
@@ -36,12 +37,14 @@ LINE = 96
 def example_of(op: Operator) -> str:
     """A session that calls the operator, with what it prints."""
     problems = []
-    for dtype, sample, digits in [*_candidates(op), *_candidates(op, whole=False)]:
+    candidates = [*_candidates(op), *_candidates(op, whole=False)]
+    # A call that warns is shown where every one does.
+    for warned, (dtype, sample, digits) in itertools.product(("error", "ignore"), candidates):
         # A rounded matrix may be singular, and a function in Python take its arguments otherwise:
         # then the next one.
         for place in _places(op):
             try:
-                return "\n".join(_session(_statements(op, sample, dtype, digits, place)))
+                return "\n".join(_session(_statements(op, sample, dtype, digits, place), warned))
             except _TooLong:
                 break
             except Exception as error:
@@ -213,7 +216,7 @@ def _wrapped(line: str) -> list[str]:
     return [*lines, rest]
 
 
-def _session(statements: list[str]) -> list[str]:
+def _session(statements: list[str], warned: Any) -> list[str]:
     names: dict[str, Any] = {"treadle": treadle}
     lines: list[str] = []
     for i, statement in enumerate(statements):
@@ -223,7 +226,7 @@ def _session(statements: list[str]) -> list[str]:
             exec(statement, names)
             continue
         with warnings.catch_warnings():
-            warnings.simplefilter("error")
+            warnings.simplefilter(warned)
             value = eval(statement, names)
         if value is not None:
             lines += _shown(value)
