@@ -94,8 +94,8 @@ int64_t require_resizable(const char* op, const Tensor& out, IntList sizes) {
 
 void resize_out(const char* op, const Tensor& out, IntList sizes) {
   if (out.sizes() == sizes) return;
-  const int64_t needed = require_resizable(op, out, sizes);
   const Quiescence quiet(op);
+  const int64_t needed = require_resizable(op, out, sizes);
   if (needed > static_cast<int64_t>(out.storage()->nbytes()))
     out.storage()->resize(static_cast<size_t>(needed));
   out.impl()->set_contiguous_sizes(sizes);

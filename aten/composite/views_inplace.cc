@@ -27,9 +27,13 @@ void require_plain(const char* op, const Tensor& self) {
                             ": expected a tensor that does not require grad, got one that does");
 }
 
-Tensor take_geometry(const char* op, const Tensor& self, const Tensor& view) {
+// Takes the geometry of the view that `view_of_self` gives, which is asked once no other thread can
+// change `self` any more.
+template <class F>
+Tensor take_geometry(const char* op, const Tensor& self, F&& view_of_self) {
   require_plain(op, self);
   const Quiescence quiet(op);
+  const Tensor view = view_of_self();
   self.impl()->set_geometry(view.sizes(), view.strides(), view.storage_offset());
   self.impl()->bump_version();
   return self;
@@ -46,54 +50,61 @@ void raise_version_above(const Tensor& self, uint32_t before) {
 
 Tensor as_strided_(const Tensor& self, IntList size, IntList stride,
                    std::optional<int64_t> storage_offset) {
-  const int64_t offset = storage_offset.value_or(self.storage_offset());
-  return take_geometry("as_strided_", self, named("as_strided_", [&] {
-                         return alias_with_geometry(self, size, stride, offset);
-                       }));
+  return take_geometry("as_strided_", self, [&] {
+    const int64_t offset = storage_offset.value_or(self.storage_offset());
+    return named("as_strided_", [&] { return alias_with_geometry(self, size, stride, offset); });
+  });
 }
 
 Tensor transpose_(const Tensor& self, int64_t dim0, int64_t dim1) {
-  return take_geometry("transpose_", self, renamed("transpose_", "transpose", [&] {
-                         return views::transpose(self, dim0, dim1);
-                       }));
+  return take_geometry("transpose_", self, [&] {
+    return renamed("transpose_", "transpose", [&] { return views::transpose(self, dim0, dim1); });
+  });
 }
 Tensor t_(const Tensor& self) {
-  return take_geometry("t_", self, self.dim() < 2 ? self : views::transpose(self, 0, 1));
+  return take_geometry("t_", self,
+                       [&] { return self.dim() < 2 ? self : views::transpose(self, 0, 1); });
 }
 Tensor squeeze_(const Tensor& self) {
-  return take_geometry("squeeze_", self, views::squeeze(self));
+  return take_geometry("squeeze_", self, [&] { return views::squeeze(self); });
 }
 Tensor squeeze_(const Tensor& self, int64_t dim) {
-  return take_geometry("squeeze_", self,
-                       renamed("squeeze_", "squeeze", [&] { return views::squeeze(self, dim); }));
+  return take_geometry("squeeze_", self, [&] {
+    return renamed("squeeze_", "squeeze", [&] { return views::squeeze(self, dim); });
+  });
 }
 Tensor squeeze_(const Tensor& self, IntList dim) {
-  return take_geometry("squeeze_", self,
-                       renamed("squeeze_", "squeeze", [&] { return views::squeeze(self, dim); }));
+  return take_geometry("squeeze_", self, [&] {
+    return renamed("squeeze_", "squeeze", [&] { return views::squeeze(self, dim); });
+  });
 }
 Tensor unsqueeze_(const Tensor& self, int64_t dim) {
-  return take_geometry("unsqueeze_", self, renamed("unsqueeze_", "unsqueeze", [&] {
-                         return views::unsqueeze(self, dim);
-                       }));
+  return take_geometry("unsqueeze_", self, [&] {
+    return renamed("unsqueeze_", "unsqueeze", [&] { return views::unsqueeze(self, dim); });
+  });
 }
 
 Tensor resize_(const Tensor& self, IntList size, std::optional<MemoryFormat> memory_format) {
   require_plain("resize_", self);
   if (!memory_format && self.sizes() == size && !self.is_contiguous()) return self;
-  const int64_t item = self.element_size();
-  const int64_t bytes = named("resize_", [&] { return checked_numel(size, item); }) * item;
   const DimVector strides =
       shape::strides_in_format("resize_", size, memory_format.value_or(MemoryFormat::Contiguous));
-  int64_t needed;
-  check<ErrorKind::Runtime>(
-      !__builtin_add_overflow(bytes, self.storage_offset() * item, &needed),
-      "resize_: expected sizes whose bytes can be counted in 63 bits, got size = ", size);
-  const bool grows = bytes > 0 && static_cast<size_t>(needed) > self.storage()->nbytes();
-  const bool moves = self.sizes() != size || self.strides() != IntList(strides);
-  if (!grows && !moves) return self;
+  const auto needed = [&] {
+    const int64_t item = self.element_size();
+    const int64_t bytes = named("resize_", [&] { return checked_numel(size, item); }) * item;
+    int64_t sum;
+    check<ErrorKind::Runtime>(
+        !__builtin_add_overflow(bytes, self.storage_offset() * item, &sum),
+        "resize_: expected sizes whose bytes can be counted in 63 bits, got size = ", size);
+    return bytes > 0 ? static_cast<size_t>(sum) : size_t{0};
+  };
+  const auto moves = [&] { return self.sizes() != size || self.strides() != IntList(strides); };
+  if (needed() <= self.storage()->nbytes() && !moves()) return self;
   const Quiescence quiet("resize_");
-  if (grows) named("resize_", [&] { self.storage()->resize(static_cast<size_t>(needed)); });
-  if (!moves) return self;
+  // Another thread may have changed the tensor until now.
+  if (const size_t bytes = needed(); bytes > self.storage()->nbytes())
+    named("resize_", [&] { self.storage()->resize(bytes); });
+  if (!moves()) return self;
   self.impl()->set_geometry(size, strides, self.storage_offset());
   self.impl()->bump_version();
   return self;
@@ -111,7 +122,8 @@ Tensor resize_as_(const Tensor& self, const Tensor& the_template,
         memory_format = last;
     }
   }
-  return composite::resize_(self, the_template.sizes(), memory_format);
+  const DimVector size(the_template.sizes());  // another thread may change those of the template
+  return composite::resize_(self, size, memory_format);
 }
 
 Tensor set_(const Tensor& self, const Tensor& source) {

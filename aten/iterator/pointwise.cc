@@ -20,6 +20,8 @@ struct Types {
   ScalarType cell;     // names the kernel
   ScalarType compute;  // what the kernel's loop sees
   ScalarType result;
+
+  bool operator==(const Types&) const = default;
 };
 
 constexpr ScalarType compute_of(ScalarType t) {
@@ -486,9 +488,17 @@ void write_to(const PointwiseOp& op, const Prepared& p, TensorRefs inputs, Array
     run_general(op, p, inputs, scalars, promoting, fresh);
     resize_out(op.name, out, p.shape);
     copy_strided(out, fresh);
+  } else if (out.sizes() == IntList(p.shape)) {
+    run_general(op, p, inputs, scalars, promoting, out);
   } else {
     resize_out(op.name, out, p.shape);
-    run_general(op, p, inputs, scalars, promoting, out);
+    // It may have waited for other threads, which may have changed the inputs.
+    const Prepared now = prepare(op, inputs, scalars, promoting);
+    check<ErrorKind::Runtime>(IntList(now.shape) == IntList(p.shape) && now.types == p.types,
+                              op.name,
+                              ": expected inputs that stay as they are while out is resized, got "
+                              "one that another thread changed");
+    run_general(op, now, inputs, scalars, promoting, out);
   }
   out.impl()->bump_version();
 }

@@ -3,6 +3,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include "core/quiescence.h"
 #include "python_bindings/csrc/convert.h"
 #include "python_bindings/csrc/module.h"
 
@@ -93,6 +94,10 @@ PyObject* share_storage(PyObject*, PyObject* const* arguments, Py_ssize_t count)
     check<ErrorKind::Runtime>(t.device() == other.device(),
                               "expected a view on the device of what it is a view of, ",
                               other.device(), ", got one on ", t.device());
+    const Quiescence quiet("_share_storage");
+    // Refuses a storage that the tensor would reach beyond.
+    if (other.storage()->has_memory())
+      static_cast<void>(alias_as(other, t.dtype(), t.sizes(), t.strides(), t.storage_offset()));
     t.impl()->set_storage(other.storage(), t.dtype());
     t.impl()->share_version_of(*other.impl());
     return none();
