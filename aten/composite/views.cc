@@ -161,7 +161,7 @@ Tensor expand(const Tensor& self, IntList size, bool) {
     else if (d >= lead)
       strides[d] = self.strides()[d - lead];
     else
-      strides[d] = d + 1 < static_cast<int64_t>(size.size()) ? sizes[d + 1] * strides[d + 1] : 1;
+      strides[d] = d + 1 < static_cast<int64_t>(size.size()) ? sizes[d + 1] * strides[d + 1] : 0;
   }
   return named("expand",
                [&] { return alias_with_geometry(self, sizes, strides, self.storage_offset()); });

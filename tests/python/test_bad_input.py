@@ -512,3 +512,11 @@ def test_operators_with_arguments_that_do_not_fit(part: int, tmp_path: Path) -> 
         )
         first = int(number) + 1
     assert not problems, "\n".join([f"{len(problems)} problems:", *problems[:40]])
+
+
+def test_the_first_element_of_an_empty_tensor_is_refused():
+    with pytest.raises(RuntimeError) as error:
+        treadle.ops.aten._local_scalar_dense(treadle.empty(0, 2))
+    assert str(error.value) == (
+        "_local_scalar_dense: expected a tensor with elements, got shape (0, 2)"
+    )

@@ -155,3 +155,14 @@ def test_embedding_takes_a_table_of_two_dimensions():
         assert str(error.value) == (
             f"embedding: expected a weight of two dimensions, got shape {tuple(weight.shape)}"
         )
+
+
+def test_bags_end_with_the_indices_whatever_the_last_offset_says():
+    bags = treadle.nn.EmbeddingBag(5, 2, include_last_offset=True)
+    indices = treadle.arange(4)
+    whole = bags(indices, treadle.tensor([0, 3, 4]))
+    assert treadle.equal(bags(indices, treadle.tensor([0, 3, 3])), whole)
+    assert treadle.equal(whole[1], bags.weight[3])
+    with pytest.raises(RuntimeError) as error:
+        bags(treadle.tensor([7]), treadle.tensor([0, 1]))
+    assert str(error.value) == "embedding_bag: expected index in [0, 5), got index = 7"

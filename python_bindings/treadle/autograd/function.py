@@ -107,16 +107,6 @@ class FunctionCtx(_C._FunctionContext):
         """Keep tensors for jvp, where they are ctx.saved_tensors."""
         self.saved_for_forward = tensors
 
-    @property
-    def saved_variables(self) -> tuple:
-        """The older name of saved_tensors."""
-        warnings.warn(
-            "saved_variables is deprecated; its name is saved_tensors",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return self.saved_tensors
-
     def maybe_clear_saved_tensors(self) -> None:
         """Does nothing: a pass that does not retain the graph frees what was saved behind it."""
 

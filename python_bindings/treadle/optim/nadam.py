@@ -116,6 +116,7 @@ def nadam(
         "eps": eps,
         "decoupled_weight_decay": decoupled_weight_decay,
         "maximize": maximize,
+        "differentiable": differentiable,
         "betas": (beta1, beta2),
     }
     step_over(
