@@ -48,7 +48,7 @@ bool is_laid_out(const Tensor& grad, const Tensor& t) {
 // The first gradient of `t`: what came, where nobody else has it and it lies in memory as `t` does,
 // else a copy that does. So `t.grad.view(-1)` works where `t.view(-1)` does.
 Tensor as_gradient_of(const Tensor& t, Tensor& grad) {
-  // Of what its class takes over, memory says nothing.
+  // The memory of a tensor whose class takes over operators says nothing.
   if (grad.layers() & layer_bit(Layer::Dispatch)) [[unlikely]]
     return aten::clone(grad);
   if (is_laid_out(grad, t)) {

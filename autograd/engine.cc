@@ -29,7 +29,7 @@ class BackwardScope {
         wanted_(Node::wanted_edges()),
         giving_away_(Node::giving_away()),
         task_(current_task) {
-    // Who has switched Layer::Dispatch off means what is called from here as well.
+    // A block without Layer::Dispatch covers the operators of a backward inside it as well.
     layer_state().excluded &= layer_bit(Layer::Dispatch);
     autograd_mode() = {.grad = create_graph, .inference = false};
     Node::wanted_edges() = nullptr;

@@ -530,8 +530,8 @@ def tensors(e: Entry) -> list[str]:
 
 
 def arguments_of_form(e: Entry, f: Form) -> list[str]:
-    """What a form passes on to the function that makes the result. Where nothing else says the
-    dtype, the out= form of a factory makes a result of that of `out`."""
+    """The arguments that a form passes on to the function that makes the result. The out= form of a
+    factory makes a result of the dtype of `out` where none is given."""
     names = [cpp_name(a.name) for a in e.args]
     if f.form == "out" and not e.tensor_args and "dtype" in names:
         of_out = "dtype || !out.defined() ? dtype : std::optional<ScalarType>(out.dtype())"

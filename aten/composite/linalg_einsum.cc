@@ -214,10 +214,13 @@ Operand contracted(Operand x, Operand y, Needed&& needed) {
   y = without_broadcast(y, x);
   x = summed(x, [&](Label l) { return needed(l) || contains(y.labels, l); });
   y = summed(y, [&](Label l) { return needed(l) || contains(x.labels, l); });
-  // The sum of integers is wider than they are.
+  // The sum of integers is wider than they are. Floating types that differ are refused by the
+  // product of matrices.
   const ScalarType common = promote_types(x.tensor.dtype(), y.tensor.dtype());
-  x.tensor = aten::to(x.tensor, common);
-  y.tensor = aten::to(y.tensor, common);
+  if (!is_floating(common) && !is_complex(common)) {
+    x.tensor = aten::to(x.tensor, common);
+    y.tensor = aten::to(y.tensor, common);
+  }
   Labels batch, left, right, inner;
   for (const Label l : x.labels)
     (!contains(y.labels, l) ? left : needed(l) ? batch : inner).push_back(l);

@@ -135,7 +135,7 @@ Tensor softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype)
 }
 Tensor _safe_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
   const Tensor none = aten::all(aten::eq(self, Scalar(-kInf)), dim, true);
-  // What is filled gets no gradient, also not the NaN of a row without a finite number.
+  // Filled elements get no gradient, also not the NaN of a row without a finite number.
   const Tensor result = aten::softmax(aten::masked_fill(self, none, Scalar(0)), dim, dtype);
   return aten::masked_fill(result, none, Scalar(0));
 }

@@ -41,7 +41,7 @@ class ModeOff {
   PyObject* mode_;
 };
 
-// What a handler calls is below autograd; the profiler sees it.
+// A handler's operators run below autograd; the profiler sees them.
 class InHandler {
  public:
   InHandler() : below_(layers_down_to(Layer::Autograd)) {

@@ -291,7 +291,7 @@ def deepcopy_tensor(tensor: treadle.Tensor, memo: dict) -> treadle.Tensor:
 
 
 def _cloned_wrapper(tensor: treadle.Tensor) -> treadle.Tensor:
-    """What the class of a tensor that stands for others makes of clone()."""
+    """The result of clone() by the class of a tensor that stands for others."""
     with treadle.no_grad():
         copied = tensor.clone()
     if type(copied) is not type(tensor):

@@ -10,8 +10,8 @@ from treadle import _C
 
 
 class Tag(enum.Enum):
-    """What can be said of an operator. Of Treadle's own is said whether it is pointwise, is random,
-    changes the geometry of its argument, or has results that depend on values."""
+    """Properties of an operator. Treadle's own operators have these: pointwise, random, changes the
+    geometry of its argument, has results that depend on values."""
 
     core = 0
     cudagraph_unsafe = 1

@@ -89,7 +89,7 @@ def _check(op: Operator, arrays: list[np.ndarray]) -> None:
         assert reference is not None
         expected = np.asarray(reference(*arrays))
     known = _is_known(expected)
-    # What one dtype of a public operator is made of is called by the public name.
+    # An internal operator that is part of a public one is called by the public name.
     function = op.function if op.public else getattr(treadle, op.name.removeprefix("_"))
     for length in LENGTHS:
         # Each point is in each place of a vector once.

@@ -86,7 +86,7 @@ def _log_api_usage_metadata(event: str, metadata_map: Any) -> None:
 
 
 def _get_tracing_state() -> Any:
-    """What jit.trace() is at: for _get_trace_graph() an object with push_scope() and pop_scope(),
+    """The state of jit.trace(): for _get_trace_graph() an object with push_scope() and pop_scope(),
     True for others; None outside of them."""
     from treadle import jit
 

@@ -58,8 +58,8 @@ class FunctionCtx(_C._FunctionContext):
 
     @property
     def to_save(self) -> Any:
-        """What save_for_backward() was given, behind forward and as long as it is kept; None
-        otherwise."""
+        """The tensors given to save_for_backward(), after forward and as long as they are kept;
+        None otherwise."""
         try:
             return super().saved_tensors or None
         except RuntimeError:
@@ -67,13 +67,13 @@ class FunctionCtx(_C._FunctionContext):
 
     @property
     def dirty_tensors(self) -> Any:
-        """What mark_dirty() was given and is still there; None where it was not called."""
+        """The tensors given to mark_dirty() that are still there; None where it was not called."""
         return _alive(self._dirty)
 
     @property
     def non_differentiable(self) -> Any:
-        """What mark_non_differentiable() was given and is still there; None where it was not
-        called."""
+        """The tensors given to mark_non_differentiable() that are still there; None where it was
+        not called."""
         return _alive(self._without_gradient)
 
     @property

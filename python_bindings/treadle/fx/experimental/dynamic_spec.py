@@ -1,4 +1,5 @@
-"""What a program says of the sizes of its arguments: which vary, within what, and how they relate.
+"""Statements of a program on the sizes of its arguments: which vary, in which range, and how they
+relate.
 
     B = ShapeVar("batch", max=64)
 
