@@ -210,7 +210,10 @@ def _is_obvious(dtype: treadle.dtype) -> bool:
 
 
 def _grad_suffix(tensor: Tensor) -> list[str]:
-    node = tensor.grad_fn
+    try:
+        node = tensor.grad_fn
+    except RuntimeError:  # a view that a change of its base has made unusable
+        return ["grad_fn=<Invalid>"]
     if node is not None:
         name = node.name() if callable(getattr(node, "name", None)) else type(node).__name__
         return [f"grad_fn=<{name.rsplit('::', 1)[-1]}>"]

@@ -218,3 +218,12 @@ def test_errors() -> None:
         F.jacobian(lambda x: x, x, strict=True, vectorize=True, **forward)
     with pytest.raises(RuntimeError, match="vectorize=False"):
         F.jacobian(lambda x: x, x, strict=True, vectorize=True)
+
+
+def test_products_are_connected_to_the_vector_where_nothing_is_recorded() -> None:
+    x = treadle.rand(4, 4, requires_grad=True)
+    v = treadle.ones(4, requires_grad=True)
+    with treadle.no_grad():
+        _, product = treadle.autograd.functional.vjp(lambda x: x.sum(1), x, v, create_graph=True)
+    product.sum().backward()
+    assert v.grad.tolist() == [4] * 4

@@ -291,7 +291,7 @@ def test_saved_tensors_may_be_changed_where_that_is_allowed() -> None:
         assert treadle.allclose(w.grad, expected)
         z = x * scale
         held.clear()
-        with pytest.raises(RuntimeError, match="clear"):
+        with pytest.raises(AssertionError, match="clear"):
             z.sum().backward()
         with pytest.raises(RuntimeError, match="entered once"):
             graph.allow_mutation_on_saved_tensors().__enter__()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import treadle
+from treadle import nn
 from treadle.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 REMEDY = "a call of its module, or materialize(), gives it one"
@@ -51,4 +52,21 @@ def test_its_memory_cannot_be_shared() -> None:
     assert str(error.value) == (
         "share_memory_: expected a parameter or buffer that has a shape, got an uninitialized "
         f"one; {REMEDY}"
+    )
+
+
+def test_what_needs_its_shape_refuses_it() -> None:
+    for module in (nn.LazyLinear(7), nn.Sequential(nn.LazyLinear(7))):
+        name = "0.weight, 0.bias" if len(list(module.children())) else "weight, bias"
+        with pytest.raises(RuntimeError) as error:
+            treadle.jit.script(module)
+        assert str(error.value) == (
+            "jit.script: expected a module whose parameters have their shapes, got "
+            f"{type(module).__name__} with uninitialized {name}; run a forward pass first"
+        )
+    with pytest.raises(ValueError) as error:
+        nn.utils.spectral_norm(nn.LazyLinear(7))
+    assert str(error.value) == (
+        "spectral_norm: expected a parameter with a shape, got 'weight', which is uninitialized; "
+        "call the module once first"
     )

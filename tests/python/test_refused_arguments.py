@@ -182,7 +182,7 @@ def test_options_that_leave_nothing_to_check() -> None:
             "got False",
         ),
     ):
-        assert message_of(ValueError, gradcheck, treadle.exp, x, **options) == message
+        assert message_of(AssertionError, gradcheck, treadle.exp, x, **options) == message
     sparse = treadle.eye(2, dtype=treadle.float64).to_sparse().requires_grad_()
     assert message_of(NotImplementedError, gradcheck, treadle.exp, sparse, masked=True) == (
         "gradcheck: expected strided inputs, got a sparse one (masked = True); check a function of "
@@ -469,3 +469,24 @@ def test_arguments_of_sparse_tensors() -> None:
     assert message_of(NotImplementedError, sparse.to_dense, masked_grad=False) == (
         "to_dense: expected masked_grad=True, got False: gradients flow to entries alone"
     )
+
+
+def test_outputs_that_change_their_form_with_the_inputs() -> None:
+    (x,) = leaves(1)
+    x.data.fill_(1)
+
+    def longer(x: treadle.Tensor) -> treadle.Tensor:
+        return treadle.cat((x, x)) if (x >= 1).all() else x
+
+    def narrower(x: treadle.Tensor) -> treadle.Tensor:
+        return x.to(treadle.float32) if (x >= 1).all() else x
+
+    start = "gradcheck: expected a function whose output 0 has "
+    for raises in (True, False):
+        assert message_of(AssertionError, gradcheck, longer, x, raise_exception=raises) == (
+            start + "shape (2,) when an input is changed a little, too, got (1,)"
+        )
+        assert message_of(AssertionError, gradcheck, narrower, x, raise_exception=raises) == (
+            start + f"dtype {treadle.float32} when an input is changed a little, too, got "
+            f"{treadle.float64}"
+        )

@@ -17,6 +17,16 @@ from treadle.autograd.function import Function
 from treadle.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from treadle.autograd.variable import Variable
 
+class SavedTensor:
+    """The name of what a node keeps of a tensor. Programs are given the tensor itself,
+    `grad_fn._saved_self`: there is no object of this class, and RuntimeError for a call."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            "SavedTensor: expected to be made by an operator that saves for backward, got a call"
+        )
+
+
 TensorOrTensors = Union[_C.Tensor, GradientEdge, Sequence[Union[_C.Tensor, GradientEdge]]]
 
 
@@ -131,16 +141,19 @@ def grad(
                 "grad: expected inputs that the outputs depend on, got one that is not used in the "
                 "graph; set allow_unused=True if this is the desired behavior"
             )
-        if materialize_grads and any(g is None for g in found):
-            raise RuntimeError("grad: expected tensors beside materialize_grads, got an edge")
+    else:
+        found = _C._grad(roots, wanted, starts, retain, create_graph, unused)
+    if not materialize_grads:
         return found
-    found = _C._grad(roots, wanted, starts, retain, create_graph, unused)
-    if materialize_grads:
-        found = tuple(
-            _C.zeros_like(x, requires_grad=create_graph) if g is None else g
-            for g, x in zip(found, wanted)
+    if any(g is None and isinstance(x, GradientEdge) for g, x in zip(found, wanted)):
+        raise RuntimeError(
+            "grad: expected tensors among the inputs that are not used, as materialize_grads makes "
+            "zeros of their shapes, got an edge"
         )
-    return found
+    return tuple(
+        _C.zeros_like(x, requires_grad=create_graph) if g is None else g
+        for g, x in zip(found, wanted)
+    )
 
 
 def _batched_grad(

@@ -96,7 +96,8 @@ class _Call:
                     f"{self.op}: expected {entry} to have the size {tuple(other.shape)} of the "
                     f"{whose}, got {tuple(one.shape)}"
                 )
-        return set_apart(vectors, connected=self.create_graph, requires_grad=False)
+        with enable_grad():
+            return set_apart(vectors, connected=self.create_graph, requires_grad=False)
 
     def scalar(self) -> Tensor:
         """The output of a function that must return one number."""

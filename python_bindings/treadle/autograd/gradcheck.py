@@ -51,8 +51,9 @@ def gradcheck(
     `fast_mode` too). Twice the same backward must give the same result up to nondet_tol. With
     `check_batched_grad` (or `check_batched_forward_grad`) a batch of gradients (or directions) must
     give what each of them gives. Returns True, or raises GradcheckError (False instead, if not
-    raise_exception). ValueError for options that leave nothing to check, and NotImplementedError
-    for sparse inputs, `masked` or not.
+    raise_exception). AssertionError for options that leave nothing to check, and for a function
+    whose outputs have another shape or dtype once an input is changed; NotImplementedError for
+    sparse inputs, `masked` or not.
     """
     inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     for needed, given, what in (
@@ -65,7 +66,7 @@ def gradcheck(
         ),
     ):
         if needed and not given:
-            raise ValueError(f"gradcheck: expected {what} to be True, got False")
+            raise AssertionError(f"gradcheck: expected {what} to be True, got False")
     if any(isinstance(value, Tensor) and value.is_sparse for value in inputs):
         raise NotImplementedError(
             f"gradcheck: expected strided inputs, got a sparse one (masked = {masked}); check a "
@@ -166,6 +167,10 @@ def _as_tuple(value: Any) -> tuple:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
 
+def _forms(outputs: tuple) -> list[Optional[tuple]]:
+    return [(tuple(o.shape), o.dtype) if isinstance(o, Tensor) else None for o in outputs]
+
+
 def _is_checked(value: Any) -> bool:
     return isinstance(value, Tensor) and value.requires_grad
 
@@ -243,30 +248,38 @@ class _Check:
     def run(self, backward: bool, forward: bool, check_dtypes: bool, check_undefined: bool) -> None:
         """Compare; GradcheckError at the first disagreement."""
         outputs = _as_tuple(self.func(*self.inputs))
+        self.forms = _forms(outputs)
         numbers = [number for number, output in enumerate(outputs) if _is_checked(output)]
         if not numbers:
             self._check_constant(outputs)
             return
         numeric = self._numeric(numbers)
+        if backward:
+            for column, number in enumerate(numbers):
+                first = self._analytic(number, check_dtypes)
+                second = self._analytic(number, check_dtypes)
+                for row, (place, _) in enumerate(self.checked):
+                    self._compare(numeric[row][column], first[row], number, place)
+                    self._compare_runs(first[row], second[row], number, place)
+            if check_undefined:
+                self._check_partial(numbers)
         if forward:
             for row, (place, value) in enumerate(self.checked):
                 found = self._forward(place, value, numbers)
                 for column, number in enumerate(numbers):
                     self._compare(numeric[row][column], found[column], number, place, "forward")
-        if not backward:
-            return
-        for column, number in enumerate(numbers):
-            first = self._analytic(number, check_dtypes)
-            second = self._analytic(number, check_dtypes)
-            for row, (place, _) in enumerate(self.checked):
-                self._compare(numeric[row][column], first[row], number, place)
-                self._compare_runs(first[row], second[row], number, place)
-        if check_undefined:
-            self._check_partial(numbers)
 
     def _values(self, numbers: Sequence[int]) -> list[np.ndarray]:
         # Recorded as in any call, for functions that put hooks on what they make.
         outputs = _as_tuple(self.func(*self.inputs))
+        forms = _forms(outputs)
+        for number in numbers:
+            for what, at_first, now in zip(("shape", "dtype"), self.forms[number], forms[number]):
+                if at_first != now:
+                    raise AssertionError(
+                        f"gradcheck: expected a function whose output {number} has {what} "
+                        f"{at_first} when an input is changed a little, too, got {now}"
+                    )
         return [_as_reals(outputs[number], outputs[number]) for number in numbers]
 
     def _numeric(self, numbers: Sequence[int]) -> list[list[np.ndarray]]:

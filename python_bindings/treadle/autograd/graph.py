@@ -148,7 +148,7 @@ class allow_mutation_on_saved_tensors:
 
         def unpack(key: Any) -> _C.Tensor:
             if key not in held.copies:
-                raise RuntimeError(
+                raise AssertionError(
                     "allow_mutation_on_saved_tensors: expected backward while the copies are there,"
                     " got it after the block or clear()"
                 )

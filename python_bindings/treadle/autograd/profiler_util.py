@@ -122,6 +122,7 @@ class FunctionEvent(FormattedTimesMixin):
         start_us: float,
         end_us: float,
         *,
+        node_id: int = -1,
         input_shapes: Optional[list] = None,
         input_types: Optional[list] = None,
         concrete_inputs: Optional[list] = None,
@@ -134,6 +135,7 @@ class FunctionEvent(FormattedTimesMixin):
         self.name = name
         self.trace_name = name
         self.thread = thread
+        self.node_id = node_id
         self.time_range = Interval(start_us, end_us)
         self.input_shapes = input_shapes or []
         self.input_types = input_types or []

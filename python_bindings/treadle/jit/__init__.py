@@ -34,6 +34,7 @@ from treadle.jit._settings import (
     strict_fusion,
 )
 from treadle.jit._types import isinstance
+from treadle.nn.parameter import is_lazy
 
 T = TypeVar("T")
 
@@ -72,9 +73,18 @@ def script(
     _rcb: Any = None,
     example_inputs: Any = None,
 ) -> T:
-    """A module, function or class, as it is; the first call in a process warns of that."""
+    """A module, function or class, as it is; the first call in a process warns of that.
+    RuntimeError for a module some of whose parameters or buffers are uninitialized."""
     _as_written.warn("jit.script", _NO_FORM)
     if treadle.jit.isinstance(obj, nn.Module):
+        held = (*obj.named_parameters(), *obj.named_buffers())
+        lazy = [name for name, value in held if is_lazy(value)]
+        if lazy:
+            raise RuntimeError(
+                "jit.script: expected a module whose parameters have their shapes, got "
+                f"{type(obj).__name__} with uninitialized {', '.join(lazy)}; run a forward pass "
+                "first"
+            )
         _as_written.mark_scripted(obj)
     return obj
 

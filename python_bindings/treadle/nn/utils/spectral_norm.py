@@ -11,6 +11,7 @@ from treadle import Tensor
 from .. import functional as F
 from ..modules.module import Module
 from ..parameter import Parameter
+from ..uninitialized import is_lazy
 from . import _weight_hooks
 
 __all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
@@ -91,6 +92,11 @@ class SpectralNorm:
         weight = module._parameters[name]
         if weight is None:
             raise ValueError("`SpectralNorm` cannot be applied as parameter `" + name + "` is None")
+        if is_lazy(weight):
+            raise ValueError(
+                f"spectral_norm: expected a parameter with a shape, got {name!r}, which is "
+                "uninitialized; call the module once first"
+            )
         u, v = random_directions(weight_matrix(weight.detach(), dim), eps)
         del module._parameters[name]
         module.register_parameter(name + "_orig", weight)
