@@ -30,9 +30,10 @@ bool replace_grad(AutogradMeta& meta, const Tensor& before, Tensor& now) {
   return true;
 }
 
-// Whether nobody else can see the values of `t`.
-bool is_sole_owner(const Tensor& t) {
-  return t.impl()->use_count() == 1 && t.storage()->use_count() == 1 && t.storage()->owns_memory();
+// Whether nobody but `owners` can see the values of `t`.
+bool is_owned_by(const Tensor& t, int64_t owners) {
+  return static_cast<int64_t>(t.impl()->use_count()) <= owners && t.storage()->use_count() == 1 &&
+         t.storage()->owns_memory();
 }
 
 // Whether `grad` lies in memory as a gradient of `t` should: as `t` does where its elements fill
@@ -45,16 +46,17 @@ bool is_laid_out(const Tensor& grad, const Tensor& t) {
   return true;
 }
 
-// The first gradient of `t`: what came, where nobody else has it and it lies in memory as `t` does,
-// else a copy that does. So `t.grad.view(-1)` works where `t.view(-1)` does.
-Tensor as_gradient_of(const Tensor& t, Tensor& grad) {
+// The first gradient of `t`: what came, where nobody but `owners` has it and it lies in memory as
+// `t` does, else a copy that does. So `t.grad.view(-1)` works where `t.view(-1)` does.
+Tensor as_gradient_of(const Tensor& t, Tensor& grad, int64_t owners) {
   // The memory of a tensor whose class takes over operators says nothing.
   if (grad.layers() & layer_bit(Layer::Dispatch)) [[unlikely]]
     return aten::clone(grad);
   if (is_laid_out(grad, t)) {
     // Optimisers look at the memory of gradients: what is conjugated when it is read is copied.
     const bool is_lazy = grad.impl()->is_conj() || grad.impl()->is_neg();
-    return !grad_enabled() && !is_lazy && is_sole_owner(grad) ? std::move(grad) : aten::clone(grad);
+    return !grad_enabled() && !is_lazy && is_owned_by(grad, owners) ? std::move(grad)
+                                                                    : aten::clone(grad);
   }
   const DimVector strides =
       shape::is_dense(t) ? DimVector(t.strides()) : contiguous_strides(t.sizes());
@@ -106,7 +108,14 @@ NodePtr grad_accumulator(const Tensor& leaf) {
   return made;
 }
 
-void accumulate_into(const Tensor& t, Tensor grad) {
+void forget_accumulator(const Tensor& leaf) {
+  AutogradMeta* meta = meta_of(leaf);
+  if (!meta) return;
+  const std::lock_guard lock(meta->lock);
+  meta->grad_accumulator = nullptr;
+}
+
+void accumulate_into(const Tensor& t, Tensor grad, int64_t owners) {
   AutogradMeta& meta = ensure_meta(t);
   std::unique_lock adding(adding_to(t), std::defer_lock);
   // Python code may not run under a lock of C++: what takes over additions goes without it.
@@ -115,7 +124,7 @@ void accumulate_into(const Tensor& t, Tensor grad) {
   for (;;) {
     const Tensor before = grad_of(t);
     if (!before.defined()) {
-      Tensor first = as_gradient_of(t, grad);
+      Tensor first = as_gradient_of(t, grad, owners);
       if (replace_grad(meta, before, first)) return;
       grad = std::move(first);
       continue;
@@ -143,9 +152,11 @@ Grads AccumulateGrad::apply(Grads&& grads) {
   }
   // The leaf may have been frozen since.
   if (!leaf_.requires_grad()) return {};
-  accumulate_into(leaf_, std::move(grad));
-  if (const LeafHooks* hooks = meta->hooks.get()) {
-    for (const auto& entry : hooks->post_accumulate.snapshot()) (*entry.hook)(leaf_);
+  // Hooks that come after the node are given the gradient, too, and see what was made of it.
+  const bool is_watched = hooks() && !hooks()->post.empty();
+  accumulate_into(leaf_, std::move(grad), is_watched ? 2 : 1);
+  if (const LeafHooks* of_leaf = meta->hooks.get()) {
+    for (const auto& entry : of_leaf->post_accumulate.snapshot()) (*entry.hook)(leaf_);
   }
   return {};
 }

@@ -23,10 +23,14 @@ class AccumulateGrad final : public Node {
 };
 
 // Adds `grad` to `t.grad`. Two backward passes may meet here, and the program may set another
-// gradient meanwhile.
-void accumulate_into(const Tensor& t, Tensor grad);
+// gradient meanwhile. Where nobody but `owners` has the first gradient, it becomes `t.grad` itself.
+void accumulate_into(const Tensor& t, Tensor grad, int64_t owners = 1);
 
 // The accumulator of a leaf, made if there is none.
 NodePtr grad_accumulator(const Tensor& leaf);
+
+// For a tensor that has become another one, of other memory or geometry: graphs from now on get an
+// accumulator of their own. Older ones add to the same `.grad`.
+void forget_accumulator(const Tensor& leaf);
 
 }  // namespace treadle::autograd

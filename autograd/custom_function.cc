@@ -54,7 +54,7 @@ Grads FunctionNode::apply(Grads&& grads) {
   if (context.materialize_grads_) {
     for (size_t i = 0; i < grads.size(); ++i) {
       InputMetadata expected = Node::input(i);
-      expected.differentiable = context.is_tensor_[i];
+      if (context.materialize_non_diff_grads_) expected.differentiable = context.is_tensor_[i];
       grads[i] = or_zeros(grads[i], expected);
     }
   }

@@ -40,6 +40,8 @@ class FunctionContext {
   // Whether backward sees zeros for gradients that never came (as it does at first; those of
   // outputs without one too), or undefined tensors.
   void set_materialize_grads(bool value) { materialize_grads_ = value; }
+  // Whether that is so for outputs without a gradient, too.
+  void set_materialize_non_diff_grads(bool value) { materialize_non_diff_grads_ = value; }
   bool needs_input_grad(size_t argument) const {
     return argument < node_->num_outputs() && node_->has_edge(argument);
   }
@@ -54,7 +56,7 @@ class FunctionContext {
   const Node* node_ = nullptr;
   std::vector<Tensor> to_save_, dirty_, non_differentiable_;
   SavedTensorList saved_;
-  bool materialize_grads_ = true;
+  bool materialize_grads_ = true, materialize_non_diff_grads_ = true;
   std::vector<bool> is_tensor_;  // of each output
 };
 

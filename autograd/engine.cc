@@ -11,6 +11,7 @@
 #include "autograd/formulas_shape.h"
 #include "autograd/graph_task.h"
 #include "autograd/nesting.h"
+#include "autograd/saved_tensor.h"
 #include "core/profiler.h"
 #include "core/quiescence.h"
 
@@ -18,6 +19,19 @@ namespace treadle::autograd {
 namespace {
 
 thread_local constinit GraphTask* current_task __attribute__((tls_model("initial-exec"))) = nullptr;
+
+thread_local constinit Node* node_of_hooks __attribute__((tls_model("initial-exec"))) = nullptr;
+
+class HooksScope {
+ public:
+  explicit HooksScope(Node& node) : before_(std::exchange(node_of_hooks, &node)) {}
+  ~HooksScope() { node_of_hooks = before_; }
+  HooksScope(const HooksScope&) = delete;
+  HooksScope& operator=(const HooksScope&) = delete;
+
+ private:
+  Node* before_;
+};
 
 // The modes of a backward, and the layers that are left out, do not depend on where it is called
 // from. Layers that a region adds stay: a backward inside autocast runs in its dtypes.
@@ -28,7 +42,8 @@ class BackwardScope {
         mode_(autograd_mode()),
         wanted_(Node::wanted_edges()),
         giving_away_(Node::giving_away()),
-        task_(current_task) {
+        task_(current_task),
+        saved_hooks_(saved_tensor_hooks()) {
     // A block without Layer::Dispatch covers the operators of a backward inside it as well.
     layer_state().excluded &= layer_bit(Layer::Dispatch);
     autograd_mode() = {.grad = create_graph, .inference = false};
@@ -42,17 +57,45 @@ class BackwardScope {
     Node::wanted_edges() = wanted_;
     Node::giving_away() = giving_away_;
     current_task = task_;
+    restore_saved_hooks();
   }
   BackwardScope(const BackwardScope&) = delete;
   BackwardScope& operator=(const BackwardScope&) = delete;
 
  private:
+  // A hook that backward calls may leave a block that it did not enter, or enter one for good.
+  void restore_saved_hooks() {
+    if (saved_tensor_hooks() == saved_hooks_) [[likely]]
+      return;
+    while (!saved_tensor_hooks().empty()) SavedTensorHooksScope::pop();
+    // Where they were disabled meanwhile, that is for those who come.
+    std::optional<std::string> why;
+    std::swap(saved_tensor_hooks_disabled(), why);
+    for (auto& hooks : saved_hooks_) SavedTensorHooksScope::push(std::move(hooks));
+    std::swap(saved_tensor_hooks_disabled(), why);
+  }
+
   LayerState layers_;
   AutogradMode mode_;
   const uint8_t* wanted_;
   const Node* giving_away_;
   GraphTask* task_;
+  std::vector<std::shared_ptr<SavedTensorHooks>> saved_hooks_;
 };
+
+// The callbacks of a backward, which may queue others. They run in the modes of the caller.
+void run_callbacks(GraphTask& task) {
+  if (task.callbacks.empty()) return;
+  struct Restored {
+    GraphTask* task = current_task;
+    ~Restored() { current_task = task; }
+  } const restored;
+  current_task = &task;
+  for (size_t i = 0; i < task.callbacks.size(); ++i) {
+    const std::function<void()> callback = std::move(task.callbacks[i]);
+    callback();
+  }
+}
 
 // Adds `grad` to what has arrived, in place where nobody else can see it.
 void add_to(Tensor& sum, Tensor grad) {
@@ -93,6 +136,7 @@ void run_tensor_hooks(Node& node, Grads& grads) {
     return;
   }
   if (!node.hooks()) return;
+  const HooksScope scope(node);
   const auto run = [&](const HookList<TensorHook>& list) {
     for (const auto& entry : list.snapshot()) {
       if (entry.input_nr < grads.size() && grads[entry.input_nr].defined()) {
@@ -115,6 +159,7 @@ Grads call_node(Node& node, Grads grads) {
                                  [&] { return profiled_name(node); });
   if (!node.hooks() || (node.hooks()->pre.empty() && node.hooks()->post.empty()))
     return node.apply(std::move(grads));
+  const HooksScope scope(node);
   for (const auto& entry : node.hooks()->pre.snapshot()) {
     Grads replaced = (*entry.hook)(grads);
     if (replaced.empty()) continue;
@@ -123,6 +168,7 @@ Grads call_node(Node& node, Grads grads) {
                               replaced.size());
     grads = std::move(replaced);
   }
+  if (node.hooks()->post.empty()) return node.apply(std::move(grads));
   const Grads given = grads;
   Grads result = node.apply(std::move(grads));
   for (const auto& entry : node.hooks()->post.snapshot()) {
@@ -303,7 +349,7 @@ std::vector<Tensor> run_backward(ArrayRef<Edge> roots, Grads gradients, ArrayRef
       run_node(task, ready, ready.pop());
     }
   }
-  for (size_t i = 0; i < task.callbacks.size(); ++i) task.callbacks[i]();
+  run_callbacks(task);
   return std::move(task.results);
 }
 
@@ -338,6 +384,8 @@ std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_
   }
   return results;
 }
+
+Node* hooks_running_of() { return node_of_hooks; }
 
 int64_t current_backward() { return current_task ? current_task->id : -1; }
 

@@ -53,6 +53,9 @@ bool reaches_all_leaves();
 // Whether it computes, or has computed, gradients of the inputs of a node, which may be gone.
 bool will_run(const Node* node, uint64_t sequence_nr);
 
+// The node whose hooks run on this thread; null for none.
+Node* hooks_running_of();
+
 // Runs `callback` after the backward that runs on this thread. RuntimeError when none does.
 void queue_callback(std::function<void()> callback);
 

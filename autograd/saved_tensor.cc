@@ -139,7 +139,11 @@ Tensor SavedTensor::unpack(const Node& node, const char* what) const {
     return tensor;
   }
   const auto* const packed = static_cast<const Packed*>(held.get());
-  Tensor value = alias_without_history(packed ? packed->hooks->unpack(packed->value) : tensor);
+  if (packed) tensor = packed->hooks->unpack(packed->value);
+  // An argument without a gradient is what the hook gave back, the same object for the program.
+  if (packed && !packed->is_output && !packed->edge.valid() && !tensor.requires_grad())
+    return tensor;
+  Tensor value = alias_without_history(tensor);
   Edge edge;
   if (!packed || packed->is_output)
     edge = {NodePtr(const_cast<Node*>(&node)), output_nr_};

@@ -159,6 +159,12 @@ PyObject* set_materialize_grads(PyObject* self, PyObject* value) {
     return none();
   });
 }
+PyObject* set_materialize_non_diff_grads(PyObject* self, PyObject* value) {
+  return guarded([&] {
+    call_of(self).set_materialize_non_diff_grads(checked(PyObject_IsTrue(value)) != 0);
+    return none();
+  });
+}
 PyObject* saved_tensors(PyObject* self, void*) {
   return guarded([&] {
     const NodePtr alive(context_of(self)->node);
@@ -178,6 +184,8 @@ PyMethodDef context_methods[] = {
      "Says that these outputs have no gradient."},
     {"set_materialize_grads", set_materialize_grads, METH_O,
      "Whether backward is given zeros or None for a gradient that never came."},
+    {"set_materialize_non_diff_grads", set_materialize_non_diff_grads, METH_O,
+     "Whether zeros stand for the gradients of outputs without one, too."},
     {},
 };
 PyGetSetDef context_properties[] = {

@@ -152,12 +152,25 @@ PyObject* backward_edges(PyObject*, PyObject* const* arguments, Py_ssize_t count
         check<ErrorKind::Runtime>(
             std::all_of(sizes.begin(), sizes.end(), [](int64_t n) { return n == 1; }), op,
             ": grad can be implicitly created only for scalar outputs, got shape ", sizes);
+        check<ErrorKind::Runtime>(
+            !is_complex(root.dtype), op,
+            ": grad can be implicitly created only for real scalar outputs, got ", root.dtype);
         Tensor one = empty_tensor(root.sizes, root.dtype, root.device);
         Object object(wrap(one));
         Object filled(call_operator("fill_", object.get(), {Object(PyLong_FromLong(1)).get()}));
         gradients.push_back(std::move(one));
       } else {
-        gradients.push_back(unwrap(given));
+        const Tensor& gradient = unwrap(given);
+        check<ErrorKind::Runtime>(gradient.sizes() == IntList(root.sizes), op,
+                                  ": expected a gradient of shape ", IntList(root.sizes),
+                                  " for output ", i, ", got ", gradient.sizes());
+        check<ErrorKind::Runtime>(is_complex(gradient.dtype()) == is_complex(root.dtype), op,
+                                  ": expected a gradient of dtype ", root.dtype, " for output ", i,
+                                  ", got ", gradient.dtype());
+        check<ErrorKind::Runtime>(gradient.device() == root.device, op,
+                                  ": expected a gradient on device ", root.device, " for output ",
+                                  i, ", got ", gradient.device());
+        gradients.push_back(gradient);
       }
     }
     const autograd::WalkOptions options{.keep_graph = to_boolean(arguments[4]),

@@ -1,5 +1,6 @@
 // The Python type of handles by which hooks are removed, and Python functions that are hooks of
 // tensors.
+#include "autograd/engine.h"
 #include "autograd/meta.h"
 #include "python_bindings/csrc/binding.h"
 #include "python_bindings/csrc/module.h"
@@ -31,6 +32,28 @@ void deallocate(PyObject* self) {
   Py_DECREF(type);
 }
 
+// Whether the hook was there. The node is the one that it was put on: a view's may be another by
+// now.
+bool remove_from(const Tensor& t, HookId id) {
+  const autograd::AutogradMeta* meta = autograd::meta_of(t);
+  if (!meta) return false;
+  autograd::LeafHooks* leaf = meta->hooks.get();
+  if (leaf && (leaf->tensor.remove(id) || leaf->post_accumulate.remove(id))) return true;
+  NodePtr maker;
+  {
+    const std::lock_guard lock(meta->lock);
+    maker = meta->grad_fn;
+  }
+  return maker && maker->remove_hook(id);
+}
+
+// The node of the hook, where somebody knows it or it is the one whose hooks run.
+NodePtr node_of(const HandleObject& handle) {
+  if (NodePtr node = node_with_object(handle.node)) return node;
+  autograd::Node* running = autograd::hooks_running_of();
+  return running == handle.node ? NodePtr(running) : NodePtr();
+}
+
 PyObject* remove(PyObject* self, PyObject*) {
   return guarded([&] {
     auto* handle = reinterpret_cast<HandleObject*>(self);
@@ -38,12 +61,14 @@ PyObject* remove(PyObject* self, PyObject*) {
     if (!hook) return none();
     const Object object =
         Object::borrow(handle->tensor ? PyWeakref_GetObject(handle->tensor) : Py_None);
+    bool removed = false;
     if (object.get() != Py_None)
-      autograd::remove_hook(unwrap(object.get()), handle->id);
-    else if (const NodePtr node = node_with_object(handle->node))
-      node->remove_hook(handle->id);
+      removed = remove_from(unwrap(object.get()), handle->id);
+    else if (const NodePtr node = node_of(*handle))
+      removed = node->remove_hook(handle->id);
     // Where the graph has the hook still, and nobody else knows the node, it does nothing any more.
-    hook->let_go();
+    // One that was removed while the hooks before it run is called a last time.
+    if (!removed) hook->let_go();
     return none();
   });
 }

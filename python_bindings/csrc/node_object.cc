@@ -193,6 +193,10 @@ PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
     const NodePtr& node = node_of(self);
     check<ErrorKind::Type>(!kwargs || PyDict_GET_SIZE(kwargs) == 0, node->name(),
                            ": expected no keyword arguments");
+    check<ErrorKind::Type>(static_cast<size_t>(PyTuple_GET_SIZE(args)) == node->num_inputs(),
+                           node->name(), ": expected ", node->num_inputs(),
+                           " gradients as arguments, got ", int64_t{PyTuple_GET_SIZE(args)},
+                           " instead");
     Grads grads = read_grads(args, node->num_inputs());
     {
       const ReleaseGil released;

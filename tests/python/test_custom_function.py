@@ -324,3 +324,75 @@ def test_saved_variables_is_the_older_name() -> None:
     x = treadle.ones(2, requires_grad=True)
     Double.apply(x).sum().backward()
     assert x.grad.tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("materialized", [True, False])
+def test_gradients_of_outputs_without_one(materialized: bool) -> None:
+    class Twice(Function):
+        @staticmethod
+        def forward(ctx: Any, x: treadle.Tensor) -> Any:
+            first, second, third = x.clone(), x.clone(), x.clone()
+            ctx.mark_non_differentiable(second)
+            ctx._materialize_non_diff_grads = materialized
+            return first, second, third
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            assert grads[0].tolist() == [1, 1] and grads[2].tolist() == [0, 0]
+            assert grads[1].tolist() == [0, 0] if materialized else grads[1] is None
+            return grads[0]
+
+    x = treadle.ones(2, requires_grad=True)
+    Twice.apply(x)[0].sum().backward()
+    assert x.grad.tolist() == [1, 1]
+
+
+def test_jvp_is_given_what_was_saved_for_it_alone() -> None:
+    seen = []
+
+    class Clone(Function):
+        @staticmethod
+        def forward(ctx: Any, x: treadle.Tensor, for_forward: bool) -> treadle.Tensor:
+            ctx.save_for_backward(x)
+            if for_forward:
+                ctx.save_for_forward(x, x * 2)
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, grad: treadle.Tensor) -> Any:
+            assert len(ctx.saved_tensors) == 1
+            return grad, None
+
+        @staticmethod
+        def jvp(ctx: Any, tangent: treadle.Tensor, _: Any) -> treadle.Tensor:
+            seen.append(len(ctx.saved_tensors))
+            return tangent.clone()
+
+    x = treadle.ones(2, dtype=treadle.float64, requires_grad=True)
+    for for_forward, count in ((True, 2), (False, 0)):
+        seen.clear()
+        assert treadle.autograd.gradcheck(Clone.apply, (x, for_forward), check_forward_ad=True)
+        assert set(seen) == {count}
+
+
+def test_arguments_without_gradients_come_back_as_the_objects_that_hooks_gave() -> None:
+    seen = []
+
+    class First(Function):
+        @staticmethod
+        def forward(ctx: Any, x: treadle.Tensor, y: treadle.Tensor) -> treadle.Tensor:
+            ctx.save_for_backward(x, y)
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, grad: treadle.Tensor) -> Any:
+            seen.extend(ctx.saved_tensors)
+            return grad, None
+
+    a, b = treadle.ones(2, requires_grad=True), treadle.ones(2)
+    with treadle.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        First.apply(a, b).sum().backward()
+    assert seen[1] is b and seen[0] is not a and seen[0].tolist() == [1, 1]
+    seen.clear()
+    treadle.utils.checkpoint.checkpoint(First.apply, a, b, use_reentrant=False).sum().backward()
+    assert seen[1] is b

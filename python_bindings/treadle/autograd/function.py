@@ -80,8 +80,8 @@ class FunctionCtx(_C._FunctionContext):
     def saved_tensors(self) -> tuple:
         """The tensors given to save_for_backward(); inside jvp, to save_for_forward(). RuntimeError
         for a second look where the function has clear_saved_tensors_on_access."""
-        if _forward_mode.in_jvp and "saved_for_forward" in self.__dict__:
-            return self.saved_for_forward
+        if _forward_mode.in_jvp:
+            return self.saved_for_forward or ()
         if self._function is not None and self._function.clear_saved_tensors_on_access:
             if "_was_accessed" in self.__dict__:
                 raise RuntimeError(
@@ -146,6 +146,11 @@ class FunctionCtx(_C._FunctionContext):
         self.set_materialize_grads(value)
 
     materialize_grads = property(None, _set_materialize_grads)
+
+    def _set_materialize_non_diff_grads(self, value: bool) -> None:
+        self.set_materialize_non_diff_grads(value)
+
+    _materialize_non_diff_grads = property(None, _set_materialize_non_diff_grads)
 
     @property
     def input_grad_buffers(self) -> tuple:

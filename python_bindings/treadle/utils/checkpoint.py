@@ -216,7 +216,9 @@ class _Frame:
         found: List[Dict[str, Any]] = []
 
         def pack(tensor: Tensor) -> Tensor:
-            kept, place = tensor.detach(), len(found)
+            # An argument without a history to hold on to is kept as the object that it is.
+            is_plain = not tensor.requires_grad and any(tensor is arg for arg in args)
+            kept, place = tensor if is_plain else tensor.detach(), len(found)
             found.append(_description(tensor))
             slot = self.slots[place]() if place < len(self.slots) else None
             if slot is not None:
