@@ -207,17 +207,21 @@ void remove_hook(const Tensor& t, HookId id) {
 }
 
 void set_history(const Tensor& output, const NodePtr& node) {
-  if (!output.defined() || !is_differentiable(output.dtype())) {
+  // A view of an inference tensor is one itself, and in no graph.
+  if (!output.defined() || !is_differentiable(output.dtype()) || output.impl()->is_inference()) {
     node->add_undefined_input();
     return;
   }
   const uint32_t nr = node->add_input(output);
-  AutogradMeta& meta = ensure_meta(output);
-  check_internal(!meta.requires_grad(),
-                 "an operator returned one of its arguments as a new tensor");
+  AutogradMeta* meta = meta_of(output);
+  if (meta)
+    check_internal(!meta->requires_grad(),
+                   "an operator returned one of its arguments as a new tensor");
+  else
+    meta = &ensure_meta(output);
   // Nobody else knows the tensor yet.
-  meta.grad_fn = node;
-  meta.output_nr = nr;
+  meta->grad_fn = node;
+  meta->output_nr = nr;
   output.impl()->set_layer(Layer::Autograd, true);
 }
 

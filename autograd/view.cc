@@ -1,5 +1,6 @@
 // How gradients flow through views and in-place changes of them. Every view is an as_strided of its
-// base, whatever chain of operators made it.
+// base, whatever chain of operators made it; where one of the two is complex and the other is not,
+// of the numbers that the complex ones consist of.
 #include "autograd/view.h"
 
 #include <algorithm>
@@ -11,7 +12,11 @@
 #include "aten/ops/copy_.h"
 #include "aten/ops/fill_.h"
 #include "aten/ops/neg.h"
+#include "aten/ops/resolve_conj.h"
+#include "aten/ops/view_as_complex.h"
+#include "aten/ops/view_as_real.h"
 #include "autograd/alias.h"
+#include "autograd/as_strided_node.h"
 #include "autograd/visit.h"
 
 namespace treadle::autograd {
@@ -22,6 +27,15 @@ struct Geometry {
   int64_t offset = 0;
   explicit Geometry(const Tensor& t)
       : sizes(t.sizes()), strides(t.strides()), offset(t.storage_offset()) {}
+  // The same as of real numbers, two for each complex one.
+  Geometry as_real() const {
+    Geometry real = *this;
+    for (int64_t& stride : real.strides) stride *= 2;
+    real.sizes.push_back(2);
+    real.strides.push_back(1);
+    real.offset *= 2;
+    return real;
+  }
 };
 
 // The step from the values of a base to those of its view at the same places: conjugation and
@@ -40,32 +54,72 @@ class Turn {
   bool conjugated_, negated_;
 };
 
+// What of a base its view shows.
+class Window {
+ public:
+  Window(const Tensor& base, const Tensor& view)
+      : base_(base),
+        view_(view),
+        turn_(base, view),
+        splits_(is_complex(base.dtype()) && !is_complex(view.dtype())),
+        joins_(is_complex(view.dtype()) && !is_complex(base.dtype())) {
+    if (splits_) base_ = base_.as_real();
+    if (joins_) view_ = view_.as_real();
+  }
+  // The gradient of the base that one of the view is.
+  Tensor gradient_of_base(const Tensor& of_view) const {
+    Tensor grad = turn_(of_view);
+    if (joins_) grad = aten::view_as_real(aten::resolve_conj(grad));
+    grad = aten::as_strided_backward(grad, base_.sizes, base_.strides, view_.sizes, view_.strides,
+                                     view_.offset - base_.offset);
+    return splits_ ? aten::view_as_complex(grad) : grad;
+  }
+  // The part of `whole`, which lies in memory as the base does, that the view shows.
+  Tensor slice(const Tensor& whole) const {
+    const Tensor numbers = splits_ ? aten::view_as_real(whole) : whole;
+    const Tensor part =
+        aten::as_strided(numbers, view_.sizes, view_.strides, view_.offset - base_.offset);
+    return joins_ ? aten::view_as_complex(part) : part;
+  }
+  Tensor turn(Tensor t) const { return turn_(std::move(t)); }
+
+ private:
+  Geometry base_, view_;
+  Turn turn_;
+  bool splits_, joins_;  // a view of the numbers of complex elements; complex ones of real elements
+};
+
+// Whether the history of a base can be told from a view of it.
+bool is_told_by(const Tensor& base, const Tensor& view) {
+  if (view.dtype() == base.dtype()) return true;
+  const bool is_split = is_complex(base.dtype()) && to_real(base.dtype()) == view.dtype();
+  const bool is_joined = is_complex(view.dtype()) && to_real(view.dtype()) == base.dtype();
+  return (is_split && !base.impl()->is_conj()) || is_joined;
+}
+
 bool any_negative(IntList strides) {
   return std::any_of(strides.begin(), strides.end(), [](int64_t s) { return s < 0; });
 }
 
 class AsStridedBackward final : public Node {
  public:
-  AsStridedBackward(const Tensor& base, const Tensor& view)
-      : base_(base), view_(view), turn_(base, view) {
+  AsStridedBackward(const Tensor& base, const Tensor& view) : window_(base, view) {
     add_edge(gradient_edge(base));
   }
   Grads apply(Grads&& grads) override {
     if (!grads[0].defined() || !should_compute(0)) return Grads(1);
-    return {aten::as_strided_backward(turn_(grads[0]), base_.sizes, base_.strides, view_.sizes,
-                                      view_.strides, view_.offset - base_.offset)};
+    return {window_.gradient_of_base(grads[0])};
   }
   std::string name() const override { return "AsStridedBackward0"; }
 
  private:
-  Geometry base_, view_;
-  Turn turn_;
+  Window window_;
 };
 
 class CopySlices final : public Node {
  public:
   CopySlices(const Tensor& base, const Tensor& view, NodePtr node, size_t self)
-      : base_(base), view_(view), turn_(base, view), self_(self), node_(std::move(node)) {
+      : base_(base), window_(base, view), self_(self), node_(std::move(node)) {
     add_edge(gradient_edge(base));
     for (size_t i = 0; i < node_->num_outputs(); ++i) {
       if (i != self_) add_edge(node_->edge(i));
@@ -84,9 +138,8 @@ class CopySlices final : public Node {
         empty_strided_tensor(base_.sizes, base_.strides, grads[0].dtype(), grads[0].device());
     aten::copy_(whole, grads[0]);
     grads[0].reset();
-    const Tensor slice =
-        aten::as_strided(whole, view_.sizes, view_.strides, view_.offset - base_.offset);
-    Grads inner = apply_inner(*node, aten::clone(turn_(slice)));
+    const Tensor slice = window_.slice(whole);
+    Grads inner = apply_inner(*node, aten::clone(window_.turn(slice)));
     for (size_t i = 0, at = 1; i < inner.size() && at < out.size(); ++i) {
       if (i == self_) continue;
       if (should_compute(at)) out[at] = std::move(inner[i]);
@@ -94,7 +147,7 @@ class CopySlices final : public Node {
     }
     if (should_compute(0)) {
       if (self_ < inner.size() && inner[self_].defined())
-        aten::copy_(slice, turn_(inner[self_]));
+        aten::copy_(slice, window_.turn(inner[self_]));
       else
         aten::fill_(slice, 0);
       out[0] = whole;
@@ -134,8 +187,8 @@ class CopySlices final : public Node {
     }
   }
 
-  Geometry base_, view_;
-  Turn turn_;
+  Geometry base_;
+  Window window_;
   size_t self_;  // which edge of the node is the view's
   NodePtr node_;
   mutable SpinLock lock_;
@@ -215,10 +268,14 @@ NodePtr view_node(const Tensor& t, const ViewMeta& view) {
         why);
   }
   check<ErrorKind::NotImplemented>(
-      t.dtype() == view.base.dtype(), "a view of another dtype than its base (", t.dtype(), " of ",
+      is_told_by(view.base, t), "a view of another dtype than its base (", t.dtype(), " of ",
       view.base.dtype(),
       ") cannot be used after the base was modified inplace; make the view again");
-  return make_intrusive<AsStridedBackward>(view.base, t);
+  return as_strided_node(view.base, t);
+}
+
+NodePtr as_strided_node(const Tensor& base, const Tensor& view) {
+  return make_intrusive<AsStridedBackward>(base, view);
 }
 
 NodePtr copy_slices(const Tensor& base, const Tensor& view, NodePtr node, size_t self) {
@@ -242,7 +299,7 @@ void check_in_place(const char* op, const Tensor& self, bool recorded) {
   if (view) {
     if (const char* why = forbidden(view->creation)) fail<ErrorKind::Runtime>(op, ": ", why);
     check<ErrorKind::NotImplemented>(
-        self.dtype() == view->base.dtype() && !any_negative(view->base.strides()), op,
+        is_told_by(view->base, self) && !any_negative(view->base.strides()), op,
         ": a view of another dtype than its base, or of a base with negative strides, cannot be "
         "modified inplace while gradients are recorded; use an out-of-place operation");
     check<ErrorKind::Runtime>(

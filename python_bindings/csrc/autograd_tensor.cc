@@ -1,4 +1,5 @@
 // What Tensor has for autograd: grad, grad_fn, requires_grad, backward(), hooks, data.
+#include "autograd/accumulate_grad.h"
 #include "autograd/alias.h"
 #include "autograd/engine.h"
 #include "autograd/meta.h"
@@ -16,6 +17,11 @@ namespace {
 //
 // Whoever is given what a tensor holds may hang anything on it that leads back to the tensor, so
 // the collector is to look at the tensor from then on.
+
+// What every tensor has cannot be deleted.
+void require_value(const char* attribute, PyObject* value) {
+  check<ErrorKind::Runtime>(value != nullptr, attribute, ": expected a value, got a deletion");
+}
 
 PyObject* get_grad(PyObject* self, void*) {
   track(self);
@@ -55,8 +61,9 @@ void change_requires_grad(const char* op, const Tensor& t, bool value) {
 }
 int set_requires_grad(PyObject* self, PyObject* value, void*) {
   return guarded([&]() -> int {
-    check<ErrorKind::Type>(value && PyBool_Check(value), "requires_grad: expected a bool, got ",
-                           value ? type_text(value) : "nothing");
+    require_value("requires_grad", value);
+    check<ErrorKind::Type>(PyBool_Check(value), "requires_grad: expected a bool, got ",
+                           type_text(value));
     change_requires_grad("requires_grad", unwrap(self), value == Py_True);
     return 0;
   });
@@ -102,8 +109,8 @@ PyObject* get_data(PyObject* self, void*) {
 // Makes the tensor another one's elements, keeping its identity.
 int set_data(PyObject* self, PyObject* value, void*) {
   return guarded([&]() -> int {
-    check<ErrorKind::Type>(value && is_tensor(value), "data: expected a tensor, got ",
-                           value ? type_text(value) : "nothing");
+    require_value("data", value);
+    check<ErrorKind::Type>(is_tensor(value), "data: expected a tensor, got ", type_text(value));
     const Tensor &t = unwrap(self), &source = unwrap(value);
     check<ErrorKind::Runtime>(
         !t.requires_grad() || autograd::is_differentiable(source.dtype()),
@@ -112,6 +119,9 @@ int set_data(PyObject* self, PyObject* value, void*) {
     check<ErrorKind::Runtime>(t.layout() == source.layout(), "data: expected a tensor of layout ",
                               t.layout(), ", got ", source.layout());
     const Quiescence quiet("data");
+    const bool is_alike =
+        t.sizes() == source.sizes() && t.dtype() == source.dtype() && t.device() == source.device();
+    if (!is_alike) autograd::forget_accumulator(t);
     t.impl()->set_storage(source.storage(), source.dtype());
     t.impl()->set_geometry(source.sizes(), source.strides(), source.storage_offset());
     t.impl()->set_lazy(source.impl()->is_conj(), source.impl()->is_neg());

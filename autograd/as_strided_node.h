@@ -1,0 +1,11 @@
+// The node of every view: it knows how one of two tensors over the same memory lies in the other.
+#pragma once
+
+#include "autograd/node.h"
+
+namespace treadle::autograd {
+
+// A node that takes the gradient of `view` to `base`, whose history goes on from there.
+NodePtr as_strided_node(const Tensor& base, const Tensor& view);
+
+}  // namespace treadle::autograd
