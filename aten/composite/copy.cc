@@ -18,6 +18,7 @@
 #include "aten/ops/fill.h"
 #include "aten/ops/fill_.h"
 #include "aten/ops/item.h"
+#include "aten/ops/narrow.h"
 #include "aten/ops/scalar_tensor.h"
 #include "aten/ops/to.h"
 #include "aten/ops/type_as.h"
@@ -126,13 +127,34 @@ Tensor type_as(const Tensor& self, const Tensor& other) {
   return composite::to(self, other, false, false, std::nullopt);
 }
 
+namespace {
+
+// A view of one of each group of elements that are one in memory.
+Tensor without_repeats(const Tensor& self) {
+  Tensor view = self;
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    if (self.strides()[d] == 0 && self.sizes()[d] > 1) view = aten::narrow(view, d, 0, 1);
+  }
+  return view;
+}
+
+}  // namespace
+
 Tensor fill_(const Tensor& self, const Scalar& value) {
   if (self.is_contiguous()) return aten::_fill_(self, value);
+  if (has_internal_overlap(self)) {
+    aten::fill_(without_repeats(self), value);
+    return self;
+  }
   require_writable("fill_", self);
   return aten::copy_(self, aten::scalar_tensor(value, self.dtype(), std::nullopt, self.device()));
 }
 
-Tensor fill_(const Tensor& self, const Tensor& value) { return aten::copy_(self, value); }
+Tensor fill_(const Tensor& self, const Tensor& value) {
+  if (!has_internal_overlap(self)) return aten::copy_(self, value);
+  aten::copy_(without_repeats(self), value);
+  return self;
+}
 
 namespace {
 

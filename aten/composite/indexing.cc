@@ -118,6 +118,18 @@ DimVector broadcast_sizes(const char* op, const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
+namespace {
+
+// Values to write may have more dimensions than the place, if those in front have one element.
+Tensor without_leading_ones(const Tensor& values) {
+  const IntList sizes = values.sizes();
+  size_t ones = 0;
+  while (ones + 1 < sizes.size() && sizes[ones] == 1) ++ones;
+  return ones == 0 ? values : aten::reshape(values, sizes.slice(ones, sizes.size() - ones));
+}
+
+}  // namespace
+
 Tensor index(const Tensor& self, TensorList indices) {
   if (are_integers(self, indices)) return aten::_index_integer(self, indices);
   const std::vector<Tensor> integers = integer_indices("index", self, indices);
@@ -128,7 +140,8 @@ Tensor index_put(const Tensor& self, TensorList indices, const Tensor& values, b
   return aten::index_put_(aten::clone(self), indices, values, accumulate);
 }
 
-Tensor index_put_(const Tensor& self, TensorList indices, const Tensor& values, bool accumulate) {
+Tensor index_put_(const Tensor& self, TensorList indices, const Tensor& given, bool accumulate) {
+  const Tensor values = without_leading_ones(given);
   const Tensor here = values.dim() == 0 ? beside(self, values) : values;
   const Tensor source = values.impl()->is_wrapped_number() ? aten::to(here, self.dtype()) : here;
   check<ErrorKind::Runtime>(source.dtype() == self.dtype(),

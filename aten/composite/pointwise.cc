@@ -114,13 +114,9 @@ double largest(ScalarType t) {
   }
 }
 
-// `value` as an element of `dtype`; an error where it would lose its fraction, its imaginary part
-// or its size.
+// `value` as an element of `dtype`: an integer dtype takes the integer part. An error where it
+// would lose its imaginary part or its size.
 Scalar as_element_of(const char* op, ScalarType dtype, const Scalar& value) {
-  check<ErrorKind::Runtime>(!is_integral(dtype, false) || value.is_integral() ||
-                                value.is_complex() || value.equal(std::floor(value.to<double>())),
-                            op, ": expected an integer value for a tensor of dtype ",
-                            name_of(dtype), ", got ", value);
   if (is_stored(dtype)) return value;  // rounded where the element is written
   Scalar element;
   visit_type(AllTypes(), dtype, [&]<class T>() { element = Scalar(value.checked_to<T>(op)); });

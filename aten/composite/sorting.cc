@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "aten/iterator/promotion.h"
+#include "aten/ops/_searchsorted.h"
 #include "aten/ops/_sort_values.h"
 #include "aten/ops/argsort.h"
 #include "aten/ops/bucketize.h"
@@ -27,9 +28,9 @@ Tensor place_of(const Tensor& sequence, const Scalar& number, bool out_int32, bo
   promotion.add(sequence);
   promotion.add(number);
   const ScalarType type = promotion.result();
-  return aten::searchsorted(aten::to(sequence, type),
-                            aten::scalar_tensor(number, type, std::nullopt, sequence.device()),
-                            out_int32, right, side, sorter);
+  return aten::_searchsorted(aten::to(sequence, type),
+                             aten::scalar_tensor(number, type, std::nullopt, sequence.device()),
+                             out_int32, right, side, sorter);
 }
 
 void require_boundaries(const Tensor& boundaries) {
@@ -57,6 +58,15 @@ Tensor median(const Tensor& self) {
   check<ErrorKind::Runtime>(self.is_floating_point(),
                             "median: expected a tensor with elements, got ", self);
   return aten::new_full(self, {}, Scalar(std::numeric_limits<double>::quiet_NaN()));
+}
+
+Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool out_int32, bool right,
+                    std::optional<std::string_view> side, const Tensor& sorter) {
+  if (sorted_sequence.dtype() == self.dtype())
+    return aten::_searchsorted(sorted_sequence, self, out_int32, right, side, sorter);
+  const ScalarType type = promote_types(sorted_sequence.dtype(), self.dtype());
+  return aten::_searchsorted(aten::to(sorted_sequence, type), aten::to(self, type), out_int32,
+                             right, side, sorter);
 }
 
 Tensor searchsorted_scalar(const Tensor& sorted_sequence, const Scalar& self, bool out_int32,

@@ -2,7 +2,7 @@
 #include "aten/cpu/index_plan.h"
 #include "aten/cpu/sort_key.h"
 #include "aten/ops/contiguous.h"
-#include "aten/ops/searchsorted.h"
+#include "aten/ops/_searchsorted.h"
 
 namespace treadle::cpu {
 namespace {
@@ -67,7 +67,7 @@ void searchsorted_cpu(const Tensor& sorted_sequence, const Tensor& self, bool ou
 }
 
 const auto searchsorted_registered =
-    register_kernels<aten::ops::searchsorted_Tensor, DeviceType::CPU>(
+    register_kernels<aten::ops::_searchsorted, DeviceType::CPU>(
         []<class T>() { return &searchsorted_cpu<T>; }, "searchsorted_cpu");
 
 }  // namespace

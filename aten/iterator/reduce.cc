@@ -59,7 +59,8 @@ Plan make_plan(const ReduceOp& op, const Tensor& self, OptionalIntList dims, boo
                std::optional<ScalarType> dtype) {
   check<ErrorKind::Type>(self.defined(), op.name,
                          ": expected a tensor for argument 'self', got None");
-  DimVector reduced_dims = wrap_dims(op.name, dims, self.dim(), true);
+  // Truth is asked of no dimension where none is named; sums are then of all.
+  DimVector reduced_dims = wrap_dims(op.name, dims, self.dim(), op.promote != ReducePromote::Bool);
   Plan plan;
   choose_types(op, self.dtype(), dtype, plan);
   plan.dims = std::move(reduced_dims);

@@ -38,7 +38,7 @@ struct ReduceOp {
   bool has_identity;  // else an empty reduction is an error (amax, amin)
 };
 
-// `dims` absent or empty: all.
+// `dims` absent or empty: all; of `any` and `all`, empty is none.
 Tensor reduce(const ReduceOp& op, const Tensor& self, OptionalIntList dims, bool keepdim,
               std::optional<ScalarType> dtype);
 void reduce_out(const ReduceOp& op, const Tensor& self, OptionalIntList dims, bool keepdim,

@@ -6,7 +6,7 @@
 #include "aten/ops/cummax.h"
 #include "aten/ops/kthvalue.h"
 #include "aten/ops/max.h"
-#include "aten/ops/searchsorted.h"
+#include "aten/ops/_searchsorted.h"
 #include "aten/ops/topk.h"
 #include "aten/structured.h"
 

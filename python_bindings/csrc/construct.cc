@@ -9,8 +9,10 @@
 #include "aten/resolve.h"
 #include "aten/stored_types.h"
 #include "python_bindings/csrc/binding.h"
+#include "python_bindings/csrc/constants.h"
 #include "python_bindings/csrc/convert.h"
 #include "python_bindings/csrc/numpy_exchange.h"
+#include "python_bindings/csrc/storage_object.h"
 
 namespace treadle::python {
 namespace {
@@ -78,6 +80,17 @@ class Inference {
   }
 
   void visit_sequence(PyObject* o, size_t depth) {
+    const Within here{o, within_};
+    for (const Within* outer = within_; outer; outer = outer->up)
+      check<ErrorKind::Type>(outer->list != o,
+                             "tensor: expected lists that end, got one that "
+                             "contains itself");
+    within_ = &here;
+    visit_items(o, depth);
+    within_ = here.up;
+  }
+
+  void visit_items(PyObject* o, size_t depth) {
     Object items(PySequence_Fast(o, "expected a sequence"));
     level(depth, PySequence_Fast_GET_SIZE(items.get()));
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
@@ -106,6 +119,12 @@ class Inference {
   }
   void combine(ScalarType dtype) { dtype_ = dtype_ ? promote_types(*dtype_, dtype) : dtype; }
 
+  // The lists around what is looked at, the innermost first.
+  struct Within {
+    PyObject* list;
+    const Within* up;
+  };
+  const Within* within_ = nullptr;
   DimVector sizes_;
   bool complete_ = false;
   std::optional<ScalarType> dtype_;
@@ -204,8 +223,37 @@ Tensor convert_to(const Tensor& t, std::optional<ScalarType> dtype, std::optiona
       t, target);
 }
 
+namespace {
+
+// A tensor over a storage's memory, which the two share; nothing for data of another kind. A
+// storage of bytes counts as one of integers where no dtype is given, as programs expect.
+Tensor over_storage(PyObject* data, std::optional<ScalarType> dtype) {
+  if (const Storage* storage = as_storage(data))
+    return tensor_over(*storage, dtype.value_or(ScalarType::Int64));
+  PyObject* found = PyObject_GetAttrString(data, "_untyped_storage");
+  if (!found) {
+    PyErr_Clear();
+    return {};
+  }
+  const Object untyped(found);
+  const Storage* storage = as_storage(found);
+  if (!storage) return {};
+  const auto own = as_dtype(attribute(data, "dtype").get());
+  if (!own) return {};
+  check<ErrorKind::Runtime>(dtype.value_or(*own) == *own, "tensor: expected a storage of dtype ",
+                            name_of(dtype.value_or(*own)), ", or one of bytes, got one of dtype ",
+                            name_of(*own));
+  return tensor_over(*storage, *own);
+}
+
+}  // namespace
+
 Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype, Device device) {
   if (is_array(data)) return detached_copy(array_tensor(data), dtype, device);
+  if (!PyList_CheckExact(data) && !PyTuple_CheckExact(data) && !is_number(data)) {
+    if (Tensor over = over_storage(data, dtype); over.defined())
+      return convert_to(over, dtype, device);
+  }
   const Inference inferred(data);
   const ScalarType type = dtype.value_or(inferred.dtype());
   const ScalarType written = is_stored(type) ? computed_type(type) : type;

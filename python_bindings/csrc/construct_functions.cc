@@ -354,10 +354,19 @@ Tensor construct(PyObject* args, ScalarType dtype, Device device) {
   return run([&] { return empty_tensor(shape, dtype, device); }, device);
 }
 
-PyObject* new_like(PyObject* self, PyObject* args) {
+PyObject* new_like(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
+    static const char* names[] = {"size", nullptr};
     const Tensor& like = unwrap(self);
-    return wrap(construct(args, like.dtype(), like.device()));
+    if (!kwargs || PyDict_GET_SIZE(kwargs) == 0)
+      return wrap(construct(args, like.dtype(), like.device()));
+    PyObject* size = nullptr;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$O:new", const_cast<char**>(names), &size))
+      throw PythonError{};
+    DimVector shape;
+    detail::read_ints("new", size, 0, shape);
+    return wrap(
+        run([&] { return empty_tensor(shape, like.dtype(), like.device()); }, like.device()));
   });
 }
 
@@ -430,7 +439,7 @@ void add_construct_methods(std::vector<PyMethodDef>& methods) {
                                  "new_tensor($self, data, *, dtype=None, device=None, "
                                  "requires_grad=False)\n--\n\nA new tensor with a copy of "
                                  "`data`, by default of this tensor's dtype and device."),
-                     {"new", new_like, METH_VARARGS,
+                     {"new", reinterpret_cast<PyCFunction>(&new_like), METH_VARARGS | METH_KEYWORDS,
                       "A new tensor of this dtype and device, from sizes or data."},
                  });
 }

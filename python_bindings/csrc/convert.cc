@@ -81,7 +81,13 @@ bool is_number_slow(PyObject* o) {
 
 bool is_int(PyObject* o) {
   if (PyLong_CheckExact(o)) return true;
-  return PyIndex_Check(o) && !PyBool_Check(o) && !is_tensor(o) && !is_numpy_array(o);
+  if (!PyIndex_Check(o) || PyBool_Check(o) || is_tensor(o)) return false;
+  if (!is_numpy_array(o)) return true;
+  // Of arrays, those of one integer without a dimension.
+  PyObject* number = PyNumber_Index(o);
+  if (!number) PyErr_Clear();
+  Py_XDECREF(number);
+  return number != nullptr;
 }
 
 bool is_bool(PyObject* o) {

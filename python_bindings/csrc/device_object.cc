@@ -20,7 +20,10 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
       throw PythonError{};
     check<ErrorKind::Type>(is_device(type), "device: expected a device, its name or an index, got ",
                            Py_TYPE(type)->tp_name);
-    Device device = to_device(type);
+    Device device = Py_IS_TYPE(type, device_type) ? value_of(type) : to_device(type);
+    // The object keeps the number that a program gave, which the CPU of a tensor does not have.
+    if (device.is_cpu() && PyUnicode_Check(type) && utf8(type).find(':') != std::string_view::npos)
+      device.index = 0;
     if (index != Py_None) {
       check<ErrorKind::Runtime>(device.index < 0,
                                 "device: expected no index where the name has one, got both");
@@ -29,6 +32,7 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
       check<ErrorKind::Runtime>(number >= 0 && number < 127,
                                 "device: expected an index in [0, 127), got ", int64_t{number});
       device = device_from_string(str(name_of(device.type), ":", int64_t{number}));
+      if (device.is_cpu()) device.index = 0;
     }
     return wrap(device);
   });
@@ -88,7 +92,10 @@ bool is_device(PyObject* object) {
 }
 
 Device to_device(PyObject* object) {
-  if (Py_IS_TYPE(object, device_type)) return value_of(object);
+  if (Py_IS_TYPE(object, device_type)) {
+    const Device device = value_of(object);
+    return device.is_cpu() ? kCPU : device;
+  }
   if (PyUnicode_Check(object)) return device_from_string(utf8(object));
   // A number alone is one of the devices beside the CPU: of the only kind that is there.
   const std::vector<DeviceType> there = backends();

@@ -3,7 +3,10 @@
 #include "python_bindings/csrc/storage_object.h"
 #include "core/alignment.h"
 
+#include <structmember.h>
+
 #include <cstring>
+#include <unordered_map>
 
 #include "core/quiescence.h"
 #include "core/shared_memory.h"
@@ -19,7 +22,16 @@ PyTypeObject* storage_type = nullptr;
 struct StorageObject {
   PyObject_HEAD Storage storage;
   bool holds;  // for an ndarray, which keeps the object but not the buffer that it asks for
+  PyObject* dict;
+  PyObject* weakrefs;
 };
+
+// The object that stands for a storage, while there is one: tensors over one storage give the same.
+// The interpreter's lock guards it.
+std::unordered_map<const StorageImpl*, PyObject*>& objects() {
+  static auto* all = new std::unordered_map<const StorageImpl*, PyObject*>;
+  return *all;
+}
 
 const Storage& storage_of(PyObject* self) {
   return reinterpret_cast<StorageObject*>(self)->storage;
@@ -33,14 +45,35 @@ PyObject* make(PyTypeObject* type, const Storage& storage) {
   made->holds = false;
   return object;
 }
+// One that stands for its storage from now on.
+PyObject* make_known(PyTypeObject* type, const Storage& storage) {
+  PyObject* object = make(type, storage);
+  objects().emplace(storage.get(), object);
+  return object;
+}
 
 void deallocate(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   auto* object = reinterpret_cast<StorageObject*>(self);
+  PyObject_GC_UnTrack(self);
+  const auto known = objects().find(object->storage.get());
+  if (known != objects().end() && known->second == self) objects().erase(known);
+  if (object->weakrefs) PyObject_ClearWeakRefs(self);
+  Py_CLEAR(object->dict);
   if (object->holds) object->storage->let_go(Holder::Buffer);
   object->storage.~Storage();
   type->tp_free(self);
   Py_DECREF(type);
+}
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(reinterpret_cast<StorageObject*>(self)->dict);
+  Py_VISIT(Py_TYPE(self));
+  return 0;
+}
+int clear(PyObject* self) {
+  Py_CLEAR(reinterpret_cast<StorageObject*>(self)->dict);
+  return 0;
 }
 
 void require_memory(const Storage& storage) {
@@ -71,6 +104,7 @@ void release_buffer(PyObject* self, Py_buffer*) { storage_of(self)->let_go(Holde
 
 PyObject* data_ptr(PyObject* self, PyObject*) {
   return guarded([&] {
+    if (storage_of(self)->device().is_meta()) return PyLong_FromLong(0);
     require_memory(storage_of(self));
     return PyLong_FromVoidPtr(storage_of(self)->data());
   });
@@ -172,7 +206,7 @@ PyObject* create(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     check<ErrorKind::Type>(!named || is_device(device),
                            "UntypedStorage: expected device to be a device or its name, got ",
                            device ? Py_TYPE(device)->tp_name : "");
-    return make(type, storage_from(content, named ? to_device(device) : kCPU));
+    return make_known(type, storage_from(content, named ? to_device(device) : kCPU));
   });
 }
 PyObject* same_bytes(PyObject* type, PyObject* other) {
@@ -186,15 +220,17 @@ PyObject* address(PyObject* self, void*) { return PyLong_FromVoidPtr(storage_of(
 
 PyObject* as_tensor(PyObject* self, PyObject* dtype) {
   return guarded([&] {
-    const Storage& storage = storage_of(self);
     const auto type = as_dtype(dtype);
     check<ErrorKind::Type>(type.has_value(), "_as_tensor: expected a dtype, got ",
                            Py_TYPE(dtype)->tp_name);
-    require_aligned(*storage, *type);
-    const int64_t elements = static_cast<int64_t>(storage->nbytes()) / item_size(*type);
-    return wrap(Tensor(make_intrusive<TensorImpl>(storage, *type, IntList(&elements, 1))));
+    return wrap(tensor_over(storage_of(self), *type));
   });
 }
+PyObject* what_holds_it(PyObject* self, PyObject*) {
+  return guarded([&] { return unicode(storage_of(self)->what_holds_it()).release(); });
+}
+// Programs that held weak references call it; here they stay good by themselves.
+PyObject* fix_weakref(PyObject*, PyObject*) { return none(); }
 
 // Two objects over the same bytes are equal.
 PyObject* compare(PyObject* a, PyObject* b, int op) {
@@ -219,19 +255,42 @@ PyMethodDef methods[] = {
     {"_new_shared_fd_cpu", new_from_descriptor, METH_VARARGS | METH_STATIC,
      "The storage over the memory of a descriptor, which it takes over."},
     {"_as_tensor", as_tensor, METH_O, "A tensor of one dimension over all the bytes."},
+    {"_what_holds_it", what_holds_it, METH_NOARGS,
+     "What keeps the memory at its place, in words; empty where nothing does."},
+    {"_fix_weakref", fix_weakref, METH_NOARGS, "Nothing: a weak reference stays good by itself."},
     {"_over", same_bytes, METH_O | METH_CLASS, "An object of this class over another's bytes."},
     {},
 };
-PyGetSetDef properties[] = {{"device", device, nullptr, nullptr, nullptr},
-                            {"_cdata", address, nullptr, nullptr, nullptr},
-                            {}};
+PyGetSetDef properties[] = {
+    {"device", device, nullptr, nullptr, nullptr},
+    {"_cdata", address, nullptr, nullptr, nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {}};
+PyMemberDef members[] = {
+    {"__dictoffset__", T_PYSSIZET, offsetof(StorageObject, dict), READONLY, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(StorageObject, weakrefs), READONLY, nullptr},
+    {},
+};
 
 }  // namespace
 
-PyObject* wrap(const Storage& storage) { return make(storage_type, storage); }
+PyObject* wrap(const Storage& storage) {
+  const auto known = objects().find(storage.get());
+  return known != objects().end() ? new_ref(known->second) : make_known(storage_type, storage);
+}
+
+Tensor tensor_over(const Storage& storage, ScalarType dtype) {
+  require_aligned(*storage, dtype);
+  const int64_t elements = static_cast<int64_t>(storage->nbytes()) / item_size(dtype);
+  return Tensor(make_intrusive<TensorImpl>(storage, dtype, IntList(&elements, 1)));
+}
+
+const Storage* as_storage(PyObject* object) {
+  return PyObject_TypeCheck(object, storage_type) ? &storage_of(object) : nullptr;
+}
 
 PyObject* wrap_for_array(const Storage& storage) {
-  PyObject* object = wrap(storage);
+  PyObject* object = make(storage_type, storage);
   storage->hold(Holder::Buffer);
   reinterpret_cast<StorageObject*>(object)->holds = true;
   return object;
@@ -243,6 +302,9 @@ void init_storage_type(PyObject* module) {
       {Py_tp_dealloc, slot(&deallocate)},
       {Py_bf_getbuffer, slot(&get_buffer)},
       {Py_bf_releasebuffer, slot(&release_buffer)},
+      {Py_tp_traverse, slot(&traverse)},
+      {Py_tp_clear, slot(&clear)},
+      {Py_tp_members, members},
       {Py_tp_methods, methods},
       {Py_tp_getset, properties},
       {Py_sq_length, slot(&length)},
@@ -252,7 +314,7 @@ void init_storage_type(PyObject* module) {
       {},
   };
   PyType_Spec spec = {"treadle.UntypedStorage", sizeof(StorageObject), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
   storage_type = reinterpret_cast<PyTypeObject*>(Object(PyType_FromSpec(&spec)).release());
   checked(
       PyModule_AddObjectRef(module, "UntypedStorage", reinterpret_cast<PyObject*>(storage_type)));

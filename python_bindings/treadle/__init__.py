@@ -236,7 +236,8 @@ _LAZY = {
 def __getattr__(name: str) -> _typing.Any:
     if name in _LAZY:
         value = getattr(_importlib.import_module(_LAZY[name]), name)
-        globals()[name] = value
+        if name != "Storage":  # which follows the default dtype
+            globals()[name] = value
         return value
     if name.startswith("_") and name in _C._private_operators():
         return getattr(_C, name)

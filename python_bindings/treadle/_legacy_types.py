@@ -44,11 +44,18 @@ class LegacyTensorType(type):
         if len(args) == 1 and not isinstance(args[0], (int, _C.Size)):
             if hasattr(args[0], "untyped"):  # a storage: the tensor lies in it
                 return _C.empty((0,), dtype=cls.dtype, device=place).set_(args[0])
+            if _is_of(cls, args[0], place):  # which lie in one memory
+                return args[0].detach()
             return _C.tensor(_data(args[0]), dtype=cls.dtype, device=place, **kwargs)
         sizes = tuple(args[0]) if len(args) == 1 and isinstance(args[0], _C.Size) else args
         if any(not isinstance(size, int) for size in sizes):
             raise TypeError(f"{cls.__name__}: expected sizes or data, got {sizes}")
         return _C.empty(sizes if sizes else (0,), dtype=cls.dtype, device=place, **kwargs)
+
+
+def _is_of(cls: Any, value: Any, place: Any) -> bool:
+    of_type = isinstance(value, Tensor) and value.dtype == cls.dtype
+    return of_type and value.device.type == _C.device(place).type
 
 
 def _data(value: Any) -> Any:

@@ -84,7 +84,24 @@ def set_(
     if size is None:
         return _set(self, source[storage_offset:] if storage_offset else source)
     strides = _contiguous(size) if stride is None or len(stride) == 0 else stride
+    source = _with_room(source, size, strides, storage_offset)
     return _set(self, source.as_strided(size, strides, storage_offset))
+
+
+def _with_room(
+    source: Tensor, size: Sequence[int], strides: Sequence[int], offset: int
+) -> Tensor:
+    """The tensor over its whole storage, which has grown if the geometry reaches beyond it."""
+    valid = len(size) == len(strides) and min((offset, *size, *strides)) >= 0
+    if not valid or 0 in size:
+        return source
+    last = offset + sum((n - 1) * step for n, step in zip(size, strides))
+    memory = source.untyped_storage()
+    needed = (last + 1) * source.element_size()
+    if needed <= memory.nbytes():
+        return source
+    memory.resize_(needed)
+    return memory._as_tensor(source.dtype)
 
 
 def storage(self: Tensor) -> Any:
@@ -340,9 +357,12 @@ def __rdiv__(self: Tensor, other: Any) -> Tensor:
     return self.reciprocal() * other
 
 
-def xpu(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
-    """A copy on an XPU device."""
-    return self.to("xpu" if device is None else device, non_blocking=non_blocking)
+def xpu(
+    self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
+) -> Tensor:
+    """A copy on an XPU device, in a memory format if one is given."""
+    place = "xpu" if device is None else device
+    return self.to(place, non_blocking=non_blocking, memory_format=memory_format)
 
 
 def ipu(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:

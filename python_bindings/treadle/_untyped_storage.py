@@ -56,8 +56,17 @@ def _range(self: UntypedStorage, index: slice) -> range:
     return places
 
 
+def not_available(wanted: str) -> NotImplementedError:
+    """The error for reading a storage without memory."""
+    return NotImplementedError(
+        f"Not available for the 'meta' device, whose storages have no memory: {wanted}"
+    )
+
+
 def __getitem__(self: UntypedStorage, index: Any) -> Any:
     """A byte as an int, or a storage over a part of the memory."""
+    if self.device.type == "meta":
+        raise not_available("an element")
     if isinstance(index, slice):
         places = _range(self, index)
         if self.device.type != "cpu":
@@ -257,7 +266,7 @@ def new(self: UntypedStorage) -> UntypedStorage:
 
 def resizable(self: UntypedStorage) -> bool:
     """Whether resize_() may change the number of bytes."""
-    return self.device.type != "meta"
+    return self.device.type != "meta" and not self._what_holds_it()
 
 
 def get_device(self: UntypedStorage) -> int:

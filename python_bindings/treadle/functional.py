@@ -77,6 +77,8 @@ def nonzero(
     """Positions of the elements that are not zero: one row each; `as_tuple`: a tensor per
     dimension."""
     if as_tuple:
+        if out is not None:
+            raise RuntimeError("nonzero: expected no out beside as_tuple=True, which gives tensors")
         return _C.nonzero_numpy(input)
     return _C.nonzero(input) if out is None else _C.nonzero(input, out=out)
 
@@ -224,7 +226,7 @@ def unravel_index(indices: Tensor, shape: Any) -> Tuple[Tensor, ...]:
     if any(n < 0 for n in sizes):
         raise ValueError(f"unravel_index: expected sizes >= 0, got {tuple(sizes)}")
     if indices.is_floating_point() or indices.is_complex() or indices.dtype == _C.bool:
-        raise ValueError(
+        raise TypeError(
             f"unravel_index: expected indices of an integer dtype, got {indices.dtype}"
         )
     coordinates = []

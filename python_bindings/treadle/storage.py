@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterator, List, Optional
 import treadle
 from treadle import _C, _names
 from treadle._storage_types import STORAGE_NAMES, UNTYPED_NAME
-from treadle._untyped_storage import NUMBER_TYPES
+from treadle._untyped_storage import NUMBER_TYPES, not_available
 
 UntypedStorage = _C.UntypedStorage
 StorageBase = _StorageBase = UntypedStorage
@@ -171,6 +171,8 @@ class TypedStorage:
             raise RuntimeError(
                 "storage: expected an int, as slices are those of untyped(), got a slice"
             )
+        if self.device.type == "meta":
+            raise not_available("an element")
         return self._tensor[self._place(idx)].item()
 
     _getitem = __getitem__
@@ -361,7 +363,12 @@ def _make(name: str, dtype: _C.dtype) -> Any:
 
 
 globals().update({name: _make(name, dtype) for name, dtype in _DTYPES.items()})
-Storage = globals()["FloatStorage"]  # the one of the default dtype
+
+
+def __getattr__(name: str) -> Any:
+    if name != "Storage":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals()[_NAMES[treadle.get_default_dtype()]]  # that of the default dtype
 
 
 def _dtype_of(kind: Any) -> _C.dtype:

@@ -2,7 +2,7 @@
 #include "aten/cpu/sort_key.h"
 #include "aten/cuda/kernels/kernel.cuh"
 #include "aten/ops/contiguous.h"
-#include "aten/ops/searchsorted.h"
+#include "aten/ops/_searchsorted.h"
 #include "aten/ops/to.h"
 
 namespace treadle::cuda {
@@ -80,8 +80,8 @@ void searchsorted_cuda(const Tensor& sorted_sequence, const Tensor& self, bool o
     search(int64_t{});
 }
 
-const auto searchsorted_registered = register_cuda<aten::ops::searchsorted_Tensor>(
-    DeclaredTypes<aten::ops::searchsorted_Tensor>(),
+const auto searchsorted_registered = register_cuda<aten::ops::_searchsorted>(
+    DeclaredTypes<aten::ops::_searchsorted>(),
     []<class T>() { return &searchsorted_cuda<T>; }, "searchsorted_cuda");
 
 }  // namespace
