@@ -118,7 +118,7 @@ class Walk {
   }
 
   Value operation(const ExprNode& node) {
-    bool tensor = false, unknown = false;
+    bool tensor = false, unknown = false, wrong = false;
     for (const schema::Expr& child : node.children) {
       const ValueKind kind = value_of(*child).kind;
       tensor = tensor || kind == ValueKind::Tensor;
@@ -127,12 +127,14 @@ class Walk {
       const bool computable = kind == ValueKind::Tensor || kind == ValueKind::Number ||
                               kind == ValueKind::Unknown || alike || !callables_;
       if (!computable) {
+        wrong = true;
         report(
             child->offset,
             "'" + node.text + "' of " + std::string(words_for(kind)) + ", '" + print(child) + "',",
             "it computes with tensors and numbers");
       }
       if (!callables_ && (kind == ValueKind::Tensor || kind == ValueKind::Tensors)) {
+        wrong = true;
         report(
             child->offset,
             "'" + node.text + "' of " + std::string(words_for(kind)) + ", '" + print(child) + "',",
@@ -140,6 +142,7 @@ class Walk {
                 (kind == ValueKind::Tensor ? print(child) : print(child) + "[0]") + ".dim()'");
       }
     }
+    if (wrong) return {};  // one error is enough for what is built of it
     if (tensor) return {ValueKind::Tensor};
     return unknown ? Value{} : Value{ValueKind::Number};
   }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
+#include <thread>
 #include <utility>
 
 #include "aten/backend/generated.h"
@@ -15,6 +17,29 @@ namespace {
 constexpr uint32_t kAllDtypes = (1u << kNumScalarTypes) - 1;
 constexpr uint32_t dtype_bit(ScalarType t) { return 1u << static_cast<uint32_t>(t); }
 
+// ValueError for a backend that has one of these functions and not another, which nothing can stand
+// for: an event that can be made and not waited for, memory that is never freed.
+void require_together(std::initializer_list<std::pair<const char*, bool>> functions) {
+  const char* missing = nullptr;
+  const char* there = nullptr;
+  for (const auto& [name, given] : functions) (given ? there : missing) = name;
+  check<ErrorKind::Value>(!missing || !there, "expected a backend with ", missing ? missing : "",
+                          ", which goes with ", there ? there : "", ", got one without");
+}
+
+void require_whole_groups(const treadle_backend& b) {
+  require_together({{"stream_create", b.stream_create},
+                    {"stream_set", b.stream_set},
+                    {"stream_query", b.stream_query}});
+  require_together({{"event_create", b.event_create},
+                    {"event_destroy", b.event_destroy},
+                    {"event_record", b.event_record},
+                    {"event_wait", b.event_wait},
+                    {"event_query", b.event_query}});
+  require_together(
+      {{"pinned_allocate", b.pinned_allocate}, {"pinned_deallocate", b.pinned_deallocate}});
+}
+
 Backend::Facts facts_of(const treadle_backend& b, const std::string& plugin,
                         const std::string& plugin_version) {
   const char* missing = !b.name         ? "name"
@@ -26,6 +51,7 @@ Backend::Facts facts_of(const treadle_backend& b, const std::string& plugin,
                           "expected a backend with name, allocate, deallocate "
                           "and copy, got one without ",
                           missing ? missing : "");
+  require_whole_groups(b);
   Backend::Facts f;
   f.name = b.name;
   f.storage_tag = b.storage_tag ? b.storage_tag : b.name;
@@ -134,7 +160,8 @@ class PluginBackend final : public Backend {
     return complete != 0;
   }
   void synchronize_event(void* event) override {
-    if (b_.event_synchronize) check_status(b_.event_synchronize(b_.context, event));
+    if (b_.event_synchronize) return check_status(b_.event_synchronize(b_.context, event));
+    while (!event_complete(event)) std::this_thread::yield();
   }
   double elapsed_milliseconds(void* start, void* end) override {
     check<ErrorKind::NotImplemented>(b_.event_elapsed != nullptr,

@@ -251,7 +251,9 @@ typedef struct treadle_backend {
   /* Waits for all work of the device. Null: work is never queued. */
   treadle_status (*synchronize)(void* context, int32_t index);
 
-  /* Streams: queues of work; 0 is the default one. Null `stream_create`: the default only. */
+  /* Streams: queues of work; 0 is the default one. Null: the default only. `stream_create`,
+   * `stream_set` and `stream_query` go together; null `stream_synchronize`: the device is waited
+   * for. */
   treadle_status (*stream_create)(void* context, int32_t index, int32_t priority, uint64_t* stream);
   void (*stream_destroy)(void* context, int32_t index, uint64_t stream);
   /* The stream that this thread's work goes to from now on. */
@@ -259,7 +261,8 @@ typedef struct treadle_backend {
   treadle_status (*stream_query)(void* context, int32_t index, uint64_t stream, int32_t* idle);
   treadle_status (*stream_synchronize)(void* context, int32_t index, uint64_t stream);
 
-  /* Events: marks in a stream. Null `event_create`: an event is complete at once. With
+  /* Events: marks in a stream. Null: an event is complete at once. All but the last two go
+   * together; null `event_synchronize`: the event is asked until it is complete. With
    * TREADLE_CACHE_MEMORY Treadle uses them for its own ends too, with a lock held: they must call
    * nothing of it. */
   treadle_status (*event_create)(void* context, int32_t index, int32_t timing, void** event);
@@ -270,7 +273,7 @@ typedef struct treadle_backend {
   treadle_status (*event_synchronize)(void* context, void* event);
   treadle_status (*event_elapsed)(void* context, void* start, void* end, double* milliseconds);
 
-  /* CPU memory from which copies are quick. Null: pageable memory serves. */
+  /* CPU memory from which copies are quick; both or none. Null: pageable memory serves. */
   treadle_status (*pinned_allocate)(void* context, size_t nbytes, void** data);
   void (*pinned_deallocate)(void* context, void* data, size_t nbytes);
 

@@ -4,7 +4,7 @@
 //   #include "treadle/plugin.hpp"
 //   namespace {
 //   using namespace treadle::plugin;
-//   Tensor doubled(const Tensor& x) { return call("aten::mul.Tensor", x, Number(2)); }
+//   Tensor doubled(const Tensor& x) { return call("aten::mul.Scalar", x, 2); }
 //   void start() { define_operator("demo::doubled(Tensor x) -> Tensor", &doubled); }
 //   }  // namespace
 //   TREADLE_PLUGIN("demo", "1.0", start)

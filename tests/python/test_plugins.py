@@ -208,6 +208,12 @@ def test_a_kernel_that_does_not_fit(refused, schema: str, text: str) -> None:
             "status = api->register_backend(&b, &type)",
             "expected a backend with name, allocate, deallocate and copy, got one without copy",
         ),
+        (
+            '(void)never; b.name = "other"; b.pinned_allocate = (void*)b.allocate; '
+            "status = api->register_backend(&b, &type)",
+            "expected a backend with pinned_deallocate, which goes with pinned_allocate, got one "
+            "without",
+        ),
     ],
 )
 def test_registrations_that_do_not_fit(refused, register: str, text: str) -> None:

@@ -55,7 +55,8 @@ class Backend {
   // Waits for all work of a device.
   virtual void synchronize(int32_t index) { (void)index; }
 
-  // Streams: queues of work; 0 is the default one. Override all of them or none.
+  // Streams: queues of work; 0 is the default one. Override stream_create, stream_set and stream_query
+  // together; without stream_synchronize the whole device is waited for.
   virtual uint64_t stream_create(int32_t index, int32_t priority) {
     return ((void)index, (void)priority, 0);
   }
@@ -66,7 +67,8 @@ class Backend {
   }
   virtual void stream_synchronize(int32_t index, uint64_t stream) { (void)index, (void)stream; }
 
-  // Events: marks in a stream. Override all of them or none.
+  // Events: marks in a stream. Override all but the last two together; without event_synchronize the
+  // event is asked until it is complete.
   virtual void* event_create(int32_t index, bool timing) {
     return ((void)index, (void)timing, nullptr);
   }
