@@ -33,7 +33,8 @@ std::vector<Tensor> split(const Tensor& self, const Sizes& sizes, int64_t dim) {
   }
   std::vector<Tensor> pieces = call_below<Op>(self, sizes, dim);
   for (Tensor& piece : pieces) {
-    if (piece.is_same(self)) piece = alias_without_history(self);
+    // It may be the tensor itself, or one that stands for all pieces of no elements.
+    if (piece.impl()->use_count() > 1) piece = alias_without_history(piece);
     piece.impl()->detach_version();
   }
   if (node) set_history(pieces, node);

@@ -291,6 +291,16 @@ def test_unsafe_pieces_are_written_in_place(split: Any) -> None:
     assert treadle.equal(x.grad, total)
 
 
+def test_unsafe_pieces_are_tensors_of_their_own() -> None:
+    for shape, count in (((0, 3), 2), ((4, 3), 1)):
+        x = treadle.ones(shape, requires_grad=True)
+        pieces = (x * 1).unsafe_chunk(count)
+        assert [p.output_nr for p in pieces] == list(range(count))
+        sum(p.sum() for p in pieces).backward()
+        assert treadle.equal(x.grad, treadle.ones(shape))
+        assert len(x.unsafe_chunk(count)) == count  # a leaf's, too
+
+
 # ---- views of another dtype ----
 
 
