@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "aten/composite/factory_options.h"
+#include "aten/composite/new_memory.h"
 #include "aten/iterator/loop_geometry.h"
 #include "aten/ops/_fill_.h"
 #include "aten/ops/copy_.h"
@@ -30,19 +31,12 @@ namespace treadle::composite {
 namespace {
 
 [[gnu::noinline]] Tensor filled(Tensor t) {
-  const int64_t held = static_cast<int64_t>(t.storage()->nbytes()) / t.element_size();
-  if (held == 0 || t.is_meta()) return t;
-  Scalar value(std::numeric_limits<double>::quiet_NaN());
-  visit_type(AllTypes(), t.dtype(), [&]<class T>() {
-    if constexpr (std::is_integral_v<T>) value = Scalar(std::numeric_limits<T>::max());
-  });
-  aten::_fill_(alias_as(t, t.dtype(), {held}, {1}, 0), value);
+  fill_new_memory(t);
   return fresh(std::move(t));
 }
 
-// New memory holds a value that is noticed, where the program asks for it (MathSwitches).
 [[gnu::always_inline]] inline Tensor unwritten(Tensor&& t) {
-  if (!math_switches().fills_new_memory.load(std::memory_order_relaxed)) [[likely]]
+  if (!fills_new_memory()) [[likely]]
     return std::move(t);
   return filled(std::move(t));
 }

@@ -4,6 +4,7 @@
 // One that was saved for backward is not what it was: the change is counted as one of values is.
 
 #include "aten/composite/named_errors.h"
+#include "aten/composite/new_memory.h"
 #include "aten/composite/renamed_errors.h"
 #include "aten/ops/as_strided_.h"
 #include "aten/ops/resize_.h"
@@ -100,13 +101,19 @@ Tensor resize_(const Tensor& self, IntList size, std::optional<MemoryFormat> mem
   };
   const auto moves = [&] { return self.sizes() != size || self.strides() != IntList(strides); };
   if (needed() <= self.storage()->nbytes() && !moves()) return self;
-  const Quiescence quiet("resize_");
-  // Another thread may have changed the tensor until now.
-  if (const size_t bytes = needed(); bytes > self.storage()->nbytes())
-    named("resize_", [&] { self.storage()->resize(bytes); });
-  if (!moves()) return self;
-  self.impl()->set_geometry(size, strides, self.storage_offset());
-  self.impl()->bump_version();
+  size_t had;
+  {
+    const Quiescence quiet("resize_");
+    // Another thread may have changed the tensor until now.
+    had = self.storage()->nbytes();
+    if (const size_t bytes = needed(); bytes > had)
+      named("resize_", [&] { self.storage()->resize(bytes); });
+    if (moves()) {
+      self.impl()->set_geometry(size, strides, self.storage_offset());
+      self.impl()->bump_version();
+    }
+  }
+  if (fills_new_memory()) fill_new_memory(self, had);
   return self;
 }
 

@@ -1,4 +1,7 @@
 // The type device: device("cpu"), device("cuda", 1), device("cuda:1").
+#include <charconv>
+#include <optional>
+
 #include "core/backend.h"
 #include "python_bindings/csrc/constants.h"
 
@@ -9,6 +12,15 @@ PyTypeObject* device_type = nullptr;
 namespace {
 
 Device value_of(PyObject* self) { return reinterpret_cast<DeviceObject*>(self)->value; }
+
+// The number in "cpu:3", which programs write as for other devices; there is one CPU.
+std::optional<int8_t> cpu_number(std::string_view name) {
+  if (!name.starts_with("cpu:")) return std::nullopt;
+  int8_t number = -1;
+  const auto [end, error] = std::from_chars(name.data() + 4, name.data() + name.size(), number);
+  const bool whole = error == std::errc() && end == name.data() + name.size() && number >= 0;
+  return whole ? std::optional(number) : std::nullopt;
+}
 
 PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
@@ -22,8 +34,8 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
                            Py_TYPE(type)->tp_name);
     Device device = Py_IS_TYPE(type, device_type) ? value_of(type) : to_device(type);
     // The object keeps the number that a program gave, which the CPU of a tensor does not have.
-    if (device.is_cpu() && PyUnicode_Check(type) && utf8(type).find(':') != std::string_view::npos)
-      device.index = 0;
+    if (device.is_cpu() && PyUnicode_Check(type))
+      device.index = cpu_number(utf8(type)).value_or(-1);
     if (index != Py_None) {
       check<ErrorKind::Runtime>(device.index < 0,
                                 "device: expected no index where the name has one, got both");
@@ -31,8 +43,10 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
       if (number == -1 && PyErr_Occurred()) throw PythonError{};
       check<ErrorKind::Runtime>(number >= 0 && number < 127,
                                 "device: expected an index in [0, 127), got ", int64_t{number});
-      device = device_from_string(str(name_of(device.type), ":", int64_t{number}));
-      if (device.is_cpu()) device.index = 0;
+      if (device.is_cpu())
+        device.index = static_cast<int8_t>(number);
+      else
+        device = device_from_string(str(name_of(device.type), ":", int64_t{number}));
     }
     return wrap(device);
   });
@@ -96,7 +110,8 @@ Device to_device(PyObject* object) {
     const Device device = value_of(object);
     return device.is_cpu() ? kCPU : device;
   }
-  if (PyUnicode_Check(object)) return device_from_string(utf8(object));
+  if (PyUnicode_Check(object))
+    return cpu_number(utf8(object)) ? kCPU : device_from_string(utf8(object));
   // A number alone is one of the devices beside the CPU: of the only kind that is there.
   const std::vector<DeviceType> there = backends();
   const std::string_view kind = there.size() == 1 ? name_of(there[0]) : "cuda";

@@ -185,14 +185,14 @@ Storage storage_from(PyObject* content, Device device) {
   check<ErrorKind::Type>(PySequence_Check(content),
                          "UntypedStorage: expected a number of bytes or a sequence of them, got ",
                          Py_TYPE(content)->tp_name);
-  check<ErrorKind::Runtime>(device.is_cpu(),
+  check<ErrorKind::Runtime>(device.is_cpu() || device.is_meta(),
                             "UntypedStorage: expected the cpu for bytes that are given, got ",
                             to_string(device));
   const Object bytes(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PyByteArray_Type),
                                                   content, nullptr));
   const auto size = static_cast<size_t>(PyByteArray_GET_SIZE(bytes.get()));
   auto storage = make_intrusive<StorageImpl>(size, device);
-  if (size) std::memcpy(storage->data(), PyByteArray_AS_STRING(bytes.get()), size);
+  if (size && device.is_cpu()) std::memcpy(storage->data(), PyByteArray_AS_STRING(bytes.get()), size);
   return storage;
 }
 PyObject* create(PyTypeObject* type, PyObject* args, PyObject* kwargs) {

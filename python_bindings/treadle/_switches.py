@@ -52,6 +52,11 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
         raise TypeError(
             f"use_deterministic_algorithms: expected mode to be a bool, got {type(mode).__name__}"
         )
+    if not isinstance(warn_only, bool):
+        raise TypeError(
+            "use_deterministic_algorithms: expected warn_only to be a bool, got "
+            + type(warn_only).__name__
+        )
     global _warns_only
     set_deterministic_debug_mode(("warn" if warn_only else "error") if mode else "default")
     _warns_only = bool(warn_only)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, NamedTuple, Optional, Sequence, Tuple, Union
 
 from treadle import _C, _names
@@ -222,7 +223,14 @@ def is_inference(input: Tensor) -> bool:
 
 def unravel_index(indices: Tensor, shape: Any) -> Tuple[Tensor, ...]:
     """The coordinates, in a tensor of this shape, of positions in it seen as 1-dim."""
-    sizes = [shape] if isinstance(shape, int) else [int(n) for n in shape]
+    if not isinstance(shape, (int, Sequence)):
+        raise TypeError(
+            f"unravel_index: expected shape to be an int or a sequence, got {type(shape).__name__}"
+        )
+    sizes = [shape] if isinstance(shape, int) else list(shape)
+    if wrong := [n for n in sizes if not hasattr(n, "__index__")]:
+        raise TypeError(f"unravel_index: expected ints in shape, got {type(wrong[0]).__name__}")
+    sizes = [operator.index(n) for n in sizes]
     if any(n < 0 for n in sizes):
         raise ValueError(f"unravel_index: expected sizes >= 0, got {tuple(sizes)}")
     if indices.is_floating_point() or indices.is_complex() or indices.dtype == _C.bool:

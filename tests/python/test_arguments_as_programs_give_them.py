@@ -133,9 +133,13 @@ def test_nonzero_gives_tensors_or_an_out() -> None:
     assert str(error.value) == "nonzero: expected no out beside as_tuple=True, which gives tensors"
 
 
-def test_unravel_index_of_floats_is_a_type_error() -> None:
+def test_unravel_index_of_other_types_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="expected indices of an integer dtype"):
         torch.unravel_index(torch.tensor([1.0]), (2, 2))
+    with pytest.raises(TypeError, match="expected ints in shape, got float"):
+        torch.unravel_index(torch.tensor([1]), (1, 2.0))
+    with pytest.raises(TypeError, match="expected shape to be an int or a sequence, got Tensor"):
+        torch.unravel_index(torch.tensor([1]), torch.tensor([2, 2]))
 
 
 # ---- devices ----
@@ -152,3 +156,12 @@ def test_a_device_keeps_its_number_and_a_tensor_of_the_cpu_has_none() -> None:
     assert pickle.loads(pickle.dumps(device)) == device
     assert torch.zeros(2, device=device).device == torch.device("cpu")
     assert torch.zeros(2, device="cpu:0").to(device).device.index is None
+
+
+def test_the_cpu_may_have_any_number() -> None:
+    second = torch.device("cpu:1")
+    assert (str(second), second.index) == ("cpu:1", 1)
+    assert torch.zeros(2, device="cpu:1").device == torch.device("cpu")
+    for wrong in ("cpu:", "cpu:x", "cpu:-1", "cpu:1x"):
+        with pytest.raises(RuntimeError, match="expected a device"):
+            torch.device(wrong)

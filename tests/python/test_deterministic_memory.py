@@ -45,6 +45,16 @@ def test_truth_values_are_true() -> None:
     assert all(t.all() for t in made(treadle.bool))
 
 
+@pytest.mark.parametrize("size, grown", [((10,), (20,)), ((2, 3), (4, 5)), ((0,), (3,)), ((8,), (4,))])
+def test_memory_that_a_tensor_grows_by(size: tuple, grown: tuple) -> None:
+    t = treadle.zeros(size)
+    before = t.numel()
+    t.resize_(grown)
+    held = treadle.tensor(t.untyped_storage(), dtype=treadle.float32)
+    assert held.numel() == max(before, t.numel())
+    assert (held[:before] == 0).all() and held[before:].isnan().all()
+
+
 def test_the_switch() -> None:
     assert treadle.utils.deterministic.fill_uninitialized_memory is True
     treadle.utils.deterministic.fill_uninitialized_memory = False
