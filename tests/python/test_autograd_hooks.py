@@ -3,6 +3,7 @@ of them."""
 
 from __future__ import annotations
 
+import threading
 from typing import Any, Callable, List
 
 import pytest
@@ -219,3 +220,33 @@ def test_backward_leaves_the_hooks_on_saved_tensors_as_they_were() -> None:
         x.sin()
         with pytest.raises(RuntimeError, match="^no hooks$"):
             outer.__enter__()
+
+
+def test_hooks_at_the_first_gradient_keep_backwards_on_two_threads_apart() -> None:
+    first, second = leaf(1), leaf(2)
+    entered, go_on = threading.Event(), threading.Event()
+    log: List[str] = []
+
+    def any_gradient(grad: treadle.Tensor) -> None:
+        log.append(threading.current_thread().name)
+
+    graph.register_multi_grad_hook((first, second), any_gradient, mode="any")
+    # Between the gradients of its two leaves, the first backward waits for the second one.
+    product = second.exp()
+
+    def wait(grad: treadle.Tensor) -> None:
+        if threading.current_thread().name == "waiting":
+            entered.set()
+            go_on.wait(60)
+
+    loss = (first * 3).sum() + product.sum()
+    product.register_hook(wait)
+    waiting = threading.Thread(
+        target=lambda: loss.backward(retain_graph=True, inputs=(first, second)), name="waiting"
+    )
+    waiting.start()
+    assert entered.wait(60)
+    loss.backward(retain_graph=True, inputs=(first, second))
+    go_on.set()
+    waiting.join()
+    assert sorted(log) == ["MainThread", "waiting"]

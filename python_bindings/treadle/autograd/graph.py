@@ -241,8 +241,8 @@ def register_multi_grad_hook(
         with lock:
             if number in running:
                 return
-            running.clear()
             running[number] = True
+        _C._queue_callback(lambda: running.pop(number, None))  # no other backward has the number
         fn(gradient)
 
     if mode == "any":
