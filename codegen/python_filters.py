@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Iterable, Mapping
 
 from . import cpp
-from .model import Arg, Default, Entry, Form, Type
+from .model import Arg, Default, Entry, Form, Tree, Type
 
 if TYPE_CHECKING:
     from .render import Shard
@@ -164,7 +164,23 @@ def _read(a: Arg, index: int) -> str:
     return f"call.{prefix}{getter}({', '.join(given)})"
 
 
-def _param(a: Arg, index: int, is_factory: bool) -> Param:
+def _masks(e: Entry) -> frozenset[str]:
+    """The arguments that `check` asks to be of dtype bool."""
+
+    def asked(name: str) -> Tree:
+        dtype = {"op": "method", "on": {"op": "name", "name": name}, "name": "dtype", "args": []}
+        return {
+            "op": "binary",
+            "operator": "==",
+            "lhs": dtype,
+            "rhs": {"op": "name", "name": "bool"},
+        }
+
+    trees = [c.tree for c in e.check]
+    return frozenset(a.name for a in e.args if asked(a.name) in trees)
+
+
+def _param(a: Arg, index: int, is_factory: bool, is_mask: bool = False) -> Param:
     t = a.type
     is_place = is_factory and t.base == "Device"
     default_kind = a.default.kind if a.default is not None else ""
@@ -189,7 +205,13 @@ def _param(a: Arg, index: int, is_factory: bool) -> Param:
         length=t.list_size or 0,
         default_text=_python_default(a.default) if a.default else "",
         variable=cpp.cpp_name(a.name),
-        read=f"call.device_of_new({index})" if is_place else _read(a, index),
+        read=(
+            f"call.device_of_new({index})"
+            if is_place
+            else f"call.mask({index})"
+            if is_mask
+            else _read(a, index)
+        ),
         stub_type=_stub_type(t, nullable),
         keyword=a.kwarg_only,
     )
@@ -214,7 +236,8 @@ def _result_type(e: Entry, form: Form, named: tuple[str, ...]) -> str:
 
 def _signature(e: Entry, form: Form) -> Signature:
     is_factory = _makes_tensors(e) and not e.tensor_args
-    params = [_param(a, i, is_factory) for i, a in enumerate(e.args)]
+    masks = _masks(e)
+    params = [_param(a, i, is_factory, a.name in masks) for i, a in enumerate(e.args)]
     out: tuple[str, ...] = ()
     out_index = requires_grad_index = -1
     if form.form == "functional" and e.form("out"):

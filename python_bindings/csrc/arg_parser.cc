@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "aten/ops/to.h"
+#include "python_bindings/csrc/binding.h"
 #include "python_bindings/csrc/overrides.h"
 
 namespace treadle::python::detail {
@@ -466,6 +468,16 @@ std::vector<Scalar> read_scalars(const char* op, PyObject* o) {
   std::vector<Scalar> out;
   each_item(op, o, [&](size_t, PyObject* item) { out.push_back(to_scalar(op, item)); });
   return out;
+}
+
+void warn_of_bytes(const char* op) {
+  const std::string text = str(op, ": a mask of dtype uint8 is deprecated; use one of dtype bool");
+  checked(PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1));
+}
+
+Tensor mask_of_bytes(const char* op, const Tensor& bytes) {
+  warn_of_bytes(op);
+  return run([&] { return aten::to(bytes, ScalarType::Bool); }, bytes.device());
 }
 
 void read_bools(const char* op, PyObject* o, bool* out, size_t length) {

@@ -97,6 +97,10 @@ std::vector<Tensor> read_tensors(const char* op, PyObject* o);
 std::vector<double> read_doubles(const char* op, PyObject* o);
 std::vector<Scalar> read_scalars(const char* op, PyObject* o);
 void read_bools(const char* op, PyObject* o, bool* out, size_t length);
+// Warns that masks of bytes are deprecated.
+void warn_of_bytes(const char* op);
+// The mask of dtype bool that a tensor of bytes stands for, with that warning.
+Tensor mask_of_bytes(const char* op, const Tensor& bytes);
 
 }  // namespace detail
 
@@ -136,6 +140,13 @@ class Call {
     if (o && is_exact_tensor(o)) return unwrap(o);
     if (o && o != Py_None) owned_[i] = operand_tensor(op_, o);
     return owned_[i];
+  }
+  // One that the operator asks to be of dtype bool: bytes are taken, too, with a warning.
+  const Tensor& mask(size_t i) {
+    const Tensor& given = tensor(i);
+    if (!given.defined() || given.dtype() != ScalarType::UInt8) [[likely]]
+      return given;
+    return owned_[i] = detail::mask_of_bytes(op_, given);
   }
   std::vector<Tensor> tensors(size_t i) const {
     return has(i) ? detail::read_tensors(op_, slots_[i]) : std::vector<Tensor>();

@@ -17,6 +17,7 @@
 #include "aten/ops/view.h"
 #include "aten/shape/view_geometry.h"
 #include "autograd/view.h"
+#include "python_bindings/csrc/arg_parser.h"
 #include "python_bindings/csrc/binding.h"
 #include "python_bindings/csrc/construct.h"
 #include "python_bindings/csrc/overrides.h"
@@ -213,10 +214,7 @@ class Selector {
     const ScalarType dtype = index.dtype();
     check<ErrorKind::Index>(is_integral(dtype, true),
                             "index: expected a tensor of ints or bools, got one of dtype ", dtype);
-    if (dtype == ScalarType::UInt8) {
-      checked(PyErr_WarnEx(PyExc_UserWarning,
-                           "index: a mask of dtype uint8 is deprecated; use one of dtype bool", 1));
-    }
+    if (dtype == ScalarType::UInt8) detail::warn_of_bytes("index");
     if (index.dim() > 0) {
       if (is_mask(index) && index.numel() == 0 && names_nothing(index))
         for (int64_t d = 0; d < index.dim(); ++d) look_up(empty_cpu({0}, ScalarType::Int64));

@@ -84,6 +84,31 @@ def test_a_list_within_itself_is_refused() -> None:
     assert str(error.value) == "tensor: expected lists that end, got one that contains itself"
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m: torch.where(m, torch.ones(2), torch.zeros(2)),
+        lambda m: torch.where(m, 1.0, torch.zeros(2)),
+        lambda m: torch.where(m, torch.ones(2), 0.0),
+        lambda m: torch.where(m, 1.0, 0.0),
+        lambda m: torch.ones(2).where(m, torch.zeros(2)),
+    ],
+)
+def test_a_mask_of_bytes_chooses_with_a_warning(call: Any) -> None:
+    mask = torch.tensor([2, 0], dtype=torch.uint8)
+    with pytest.warns(UserWarning) as caught:
+        result = call(mask)
+    assert result.tolist() == [1, 0] and result.dtype == torch.float32
+    assert [str(w.message) for w in caught] == [
+        "where: a mask of dtype uint8 is deprecated; use one of dtype bool"
+    ]
+
+
+def test_a_mask_of_other_integers_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="expected condition.dtype"):
+        torch.where(torch.tensor([1, 0]), torch.ones(2), torch.zeros(2))
+
+
 # ---- sizes and dimensions ----
 
 
