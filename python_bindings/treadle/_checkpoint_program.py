@@ -39,6 +39,7 @@ from treadle.optim.optimizer import Optimizer
 # Now, so that no file makes anything be imported later.
 for _name in PUBLIC_MODULES:
     importlib.import_module(f"treadle.{_name}")
+_STANDARD_LIBRARY = sysconfig.get_path("stdlib")
 
 _MADE_BY_A_CLASS_STATEMENT = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 # Built-in types whose subclasses are taken; the most special ones first.
@@ -115,8 +116,7 @@ def _is_standard_library(module: types.ModuleType) -> bool:
     if name in sys.builtin_module_names or name in getattr(sys, "stdlib_module_names", ()):
         return True
     path = getattr(module, "__file__", None) or ""
-    home = sysconfig.get_path("stdlib")
-    return not path or path.startswith(home) and not _is_installed(module)
+    return not path or path.startswith(_STANDARD_LIBRARY) and not _is_installed(module)
 
 
 def _is_installed(module: types.ModuleType) -> bool:
@@ -143,9 +143,9 @@ def _reason_to_refuse(cls: type, installed: bool) -> Optional[str]:
             return f"Its class {base.__qualname__} has a method {method}, which would run. {ALLOW}"
         if base in _BASES or issubclass(cls, (enum.Enum, treadle.Tensor)):
             continue
-        module = sys.modules.get(base.__module__)
-        if base.__module__ in ("abc", "typing", "collections.abc"):
+        if base.__module__ in ("abc", "typing", "collections.abc") or _is_own(base):
             continue
+        module = sys.modules.get(base.__module__)
         if (
             not base.__flags__ & _MADE_BY_A_CLASS_STATEMENT
             or module is None

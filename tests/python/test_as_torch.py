@@ -25,6 +25,8 @@ SEEN = [
     ("b'treadle' in pickle.dumps(torch.optim.SGD([torch.ones(1)], lr=1))", "False"),
     ("type(pickle.loads(pickle.dumps(nn.LSTM(1, 1)))) is nn.LSTM", "True"),
     ("type(saved(nn.Linear(2, 2))) is nn.Linear", "True"),
+    ("type(saved(nn.Fold(2, 2))) is nn.Fold", "True"),
+    ("refused_by_load()", "[]"),
     ("inspect.getsource(nn.Linear).split('(')[0]", "'class Linear'"),
     ("message(lambda: torch.ones(1).foo)", "\"'Tensor' object has no attribute 'foo'\""),
     (
@@ -54,6 +56,12 @@ def message(call):
         call()
     except Exception as error:
         return str(error)
+
+def refused_by_load():
+    from treadle._checkpoint_program import find
+    layers = [c for c in vars(nn).values() if isinstance(c, type) and issubclass(c, nn.Module)]
+    assert len(layers) > 140
+    return [c for c in layers if isinstance(find(c.__module__, c.__qualname__), str)]
 
 def saved(value):
     file = io.BytesIO()
