@@ -1,3 +1,4 @@
+// NaN, or the largest integer, into memory that a storage has got.
 #include "aten/composite/new_memory.h"
 
 #include <limits>

@@ -102,22 +102,22 @@ std::tuple<Tensor, Tensor> var_mean_correction(const Tensor& self, OptionalIntLi
   return {aten::var(self, dim, correction, keepdim), aten::mean(self, dim, keepdim)};
 }
 std::tuple<Tensor, Tensor> var_mean_all(const Tensor& self, bool unbiased) {
-  return var_mean_correction(self, std::nullopt, correction_of(unbiased), false);
+  return aten::var_mean(self, std::nullopt, correction_of(unbiased), false);
 }
 std::tuple<Tensor, Tensor> var_mean_dim(const Tensor& self, OptionalIntList dim, bool unbiased,
                                         bool keepdim) {
-  return var_mean_correction(self, dim, correction_of(unbiased), keepdim);
+  return aten::var_mean(self, dim, correction_of(unbiased), keepdim);
 }
 std::tuple<Tensor, Tensor> std_mean_correction(const Tensor& self, OptionalIntList dim,
                                                const Correction& correction, bool keepdim) {
   return {aten::std(self, dim, correction, keepdim), aten::mean(self, dim, keepdim)};
 }
 std::tuple<Tensor, Tensor> std_mean_all(const Tensor& self, bool unbiased) {
-  return std_mean_correction(self, std::nullopt, correction_of(unbiased), false);
+  return aten::std_mean(self, std::nullopt, correction_of(unbiased), false);
 }
 std::tuple<Tensor, Tensor> std_mean_dim(const Tensor& self, OptionalIntList dim, bool unbiased,
                                         bool keepdim) {
-  return std_mean_correction(self, dim, correction_of(unbiased), keepdim);
+  return aten::std_mean(self, dim, correction_of(unbiased), keepdim);
 }
 
 Tensor logsumexp(const Tensor& self, IntList dim, bool keepdim) {

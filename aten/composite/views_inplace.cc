@@ -1,7 +1,7 @@
 // Operators that change the geometry of a tensor itself, not its values.
 //
-// A recorded graph knows tensors by their shapes, so they are for tensors that do not require grad.
-// One that was saved for backward is not what it was: the change is counted as one of values is.
+// A tensor that was saved for backward is not what it was: the change is counted as one of values.
+// Tensors with a history come here by way of autograd/geometry_in_place.cc.
 
 #include "aten/composite/named_errors.h"
 #include "aten/composite/new_memory.h"

@@ -1,8 +1,8 @@
 // searchsorted: where values belong in sorted sequences, by halving.
 #include "aten/cpu/index_plan.h"
 #include "aten/cpu/sort_key.h"
-#include "aten/ops/contiguous.h"
 #include "aten/ops/_searchsorted.h"
+#include "aten/ops/contiguous.h"
 
 namespace treadle::cpu {
 namespace {
@@ -66,9 +66,8 @@ void searchsorted_cpu(const Tensor& sorted_sequence, const Tensor& self, bool ou
   run(sequence.data_as<T>(), sorters, length, sequence.dim() == 1, values, behind, out);
 }
 
-const auto searchsorted_registered =
-    register_kernels<aten::ops::_searchsorted, DeviceType::CPU>(
-        []<class T>() { return &searchsorted_cpu<T>; }, "searchsorted_cpu");
+const auto searchsorted_registered = register_kernels<aten::ops::_searchsorted, DeviceType::CPU>(
+    []<class T>() { return &searchsorted_cpu<T>; }, "searchsorted_cpu");
 
 }  // namespace
 }  // namespace treadle::cpu

@@ -1,12 +1,12 @@
 // Shape rules of operators that order the elements along a dimension, or search in such an order.
 #pragma once
 
+#include "aten/ops/_searchsorted.h"
 #include "aten/ops/_sort_values.h"
 #include "aten/ops/argmax.h"
 #include "aten/ops/cummax.h"
 #include "aten/ops/kthvalue.h"
 #include "aten/ops/max.h"
-#include "aten/ops/_searchsorted.h"
 #include "aten/ops/topk.h"
 #include "aten/structured.h"
 

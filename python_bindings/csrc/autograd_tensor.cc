@@ -254,6 +254,7 @@ void add_autograd_properties(std::vector<PyGetSetDef>& properties) {
       properties.end(),
       {
           {"grad", get_grad, set_grad, "The accumulated gradient, or None.", nullptr},
+          {"_grad", get_grad, set_grad, "The same, as older programs write it.", nullptr},
           {"grad_fn", get_grad_fn, nullptr, "The node that made the tensor; None for a leaf.",
            nullptr},
           {"requires_grad", get_requires_grad, set_requires_grad,

@@ -192,7 +192,8 @@ Storage storage_from(PyObject* content, Device device) {
                                                   content, nullptr));
   const auto size = static_cast<size_t>(PyByteArray_GET_SIZE(bytes.get()));
   auto storage = make_intrusive<StorageImpl>(size, device);
-  if (size && device.is_cpu()) std::memcpy(storage->data(), PyByteArray_AS_STRING(bytes.get()), size);
+  if (size && device.is_cpu())
+    std::memcpy(storage->data(), PyByteArray_AS_STRING(bytes.get()), size);
   return storage;
 }
 PyObject* create(PyTypeObject* type, PyObject* args, PyObject* kwargs) {

@@ -787,3 +787,9 @@ def test_elements_that_are_the_median_share_its_gradient(
             value, index = function(x, 0)
             value.backward()
             assert x.grad.tolist() == [float(i == index) for i in range(len(values))]
+
+
+def test_the_older_name_of_a_gradient_is_the_gradient() -> None:
+    x = treadle.ones(2, requires_grad=True)
+    x._grad = treadle.full((2,), 3.0)
+    assert x.grad is x._grad and x.grad.tolist() == [3, 3]

@@ -45,7 +45,9 @@ def test_truth_values_are_true() -> None:
     assert all(t.all() for t in made(treadle.bool))
 
 
-@pytest.mark.parametrize("size, grown", [((10,), (20,)), ((2, 3), (4, 5)), ((0,), (3,)), ((8,), (4,))])
+@pytest.mark.parametrize(
+    "size, grown", [((10,), (20,)), ((2, 3), (4, 5)), ((0,), (3,)), ((8,), (4,))]
+)
 def test_memory_that_a_tensor_grows_by(size: tuple, grown: tuple) -> None:
     t = treadle.zeros(size)
     before = t.numel()

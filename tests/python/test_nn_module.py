@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
 import typing
 from collections import OrderedDict
@@ -326,3 +327,18 @@ def test_backward_hooks_may_return_no_gradients_where_there_are_none():
     with pytest.warns(UserWarning):
         layer(treadle.ones(1, 2)).sum().backward()
     assert layer.bias.grad.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_loading_keeps_no_tensor_for_the_collector() -> None:
+    module = nn.LSTM(4, 4)
+    state = copy.deepcopy(module).state_dict()
+    gc.collect()
+    module.load_state_dict(state)
+    assert gc.collect() == 0
+
+
+def test_batches_seen_stay_where_a_checkpoint_does_not_count_them() -> None:
+    layer = nn.BatchNorm1d(3)
+    layer.num_batches_tracked = treadle.tensor(10)
+    layer.load_state_dict(OrderedDict(), strict=False)
+    assert layer.num_batches_tracked.item() == 10

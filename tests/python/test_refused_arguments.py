@@ -46,7 +46,10 @@ def test_modules_take_memory_formats() -> None:
     )
 
 
-@pytest.mark.parametrize("name", "float double half bfloat16 int long short char byte bool cfloat cdouble cpu".split())
+@pytest.mark.parametrize(
+    "name",
+    "float double half bfloat16 int long short char byte bool cfloat cdouble cpu".split(),
+)
 def test_conversions_take_memory_formats(name: str) -> None:
     for source in (treadle.ones(2, 3, 4, 5), treadle.ones(2, 3, 4, 5, dtype=treadle.int16)):
         convert = getattr(source, name)

@@ -1,4 +1,4 @@
-"""Objects of storages: one for each storage, with attributes and weak references; tensors over them."""
+"""Objects of storages: one for each, with attributes and weak references; tensors over them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 // searchsorted: where values belong in sorted sequences, by halving.
 #include "aten/cpu/sort_key.h"
 #include "aten/cuda/kernels/kernel.cuh"
-#include "aten/ops/contiguous.h"
 #include "aten/ops/_searchsorted.h"
+#include "aten/ops/contiguous.h"
 #include "aten/ops/to.h"
 
 namespace treadle::cuda {
@@ -81,8 +81,8 @@ void searchsorted_cuda(const Tensor& sorted_sequence, const Tensor& self, bool o
 }
 
 const auto searchsorted_registered = register_cuda<aten::ops::_searchsorted>(
-    DeclaredTypes<aten::ops::_searchsorted>(),
-    []<class T>() { return &searchsorted_cuda<T>; }, "searchsorted_cuda");
+    DeclaredTypes<aten::ops::_searchsorted>(), []<class T>() { return &searchsorted_cuda<T>; },
+    "searchsorted_cuda");
 
 }  // namespace
 }  // namespace treadle::cuda

@@ -227,6 +227,7 @@ class StateDictMixin:
                     )
 
         load(self, state, "")
+        del load  # a function that names itself would keep the tensors until they are collected
         if strict:
             if unexpected_keys:
                 error_msgs.insert(

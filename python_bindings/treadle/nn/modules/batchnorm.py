@@ -77,11 +77,13 @@ class _NormBase(Module):
     def _load_from_state_dict(
         self, state_dict: dict, prefix: str, local_metadata: dict, *lists: Any
     ) -> None:
-        # Checkpoints from before version 2 do not count batches.
+        # Checkpoints from before version 2 do not count batches; those of the layer go on.
         version = local_metadata.get("version", None)
         key = prefix + "num_batches_tracked"
         if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
-            state_dict[key] = treadle.tensor(0, dtype=treadle.int64)
+            own = self.num_batches_tracked
+            known = own is not None and own.device.type != "meta"
+            state_dict[key] = own if known else treadle.tensor(0, dtype=treadle.int64)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *lists)
 
     def extra_repr(self) -> str:
