@@ -124,6 +124,25 @@ def test_a_wrong_jvp_is_found(wrong_jvp: None) -> None:
     assert gradcheck(square, inputs, check_backward_ad=False, **options) is False
 
 
+class OnesWithoutAGradient(Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.set_materialize_grads(False)
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return treadle.ones(2, dtype=treadle.float64) if grad is None else 2 * grad
+
+
+def test_a_gradient_out_of_none_is_found() -> None:
+    assert gradcheck(OnesWithoutAGradient.apply, leaves(2), check_undefined_grad=False)
+    assert message_of(GradcheckError, gradcheck, OnesWithoutAGradient.apply, leaves(2)) == (
+        "Expected undefined gradients to be treated as zeros, but the gradient of input 0 is "
+        "another where no output is given one"
+    )
+
+
 class WrongBackward(Function):
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
@@ -145,7 +164,8 @@ def test_backward_is_checked_where_that_is_asked_for() -> None:
 
 
 class BatchDependent(Function):
-    """Its backward gives other numbers each time, but for those of the two Jacobians."""
+    """Its backward gives other numbers each time, but for those of the two Jacobians and the call
+    without a gradient."""
 
     calls = 0
 
@@ -156,7 +176,7 @@ class BatchDependent(Function):
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
         BatchDependent.calls += 1
-        return 2 * grad + (BatchDependent.calls if BatchDependent.calls > 4 else 0)
+        return 2 * grad + (BatchDependent.calls if BatchDependent.calls > 5 else 0)
 
 
 def test_batches_of_gradients_are_checked() -> None:

@@ -9,6 +9,7 @@ loss L is dL/d(real) + i dL/d(imaginary)) makes every case a real Jacobian.
 
 from __future__ import annotations
 
+import functools
 import sys
 import types
 import warnings
@@ -471,10 +472,12 @@ class _Check:
         )
 
     def _check_partial(self, numbers: Sequence[int]) -> None:
-        """Backward must do with a gradient for one output only, and treat absent ones as zeros."""
+        """Backward must do with a gradient for one output only, or none, and treat absent ones as
+        zeros."""
+        wanted = [value for _, value in self.checked]
+        self._check_without_gradients(numbers, wanted)
         if len(numbers) < 2:
             return
-        wanted = [value for _, value in self.checked]
         for chosen in numbers:
             outputs = _as_tuple(self.func(*self.inputs))
             ones = [
@@ -498,6 +501,34 @@ class _Check:
                         "Expected undefined gradients to be treated as zeros, but the gradient of "
                         f"input {place} differs when output {chosen} alone is given one"
                     )
+
+    def _check_without_gradients(self, numbers: Sequence[int], wanted: list) -> None:
+        outputs = _as_tuple(self.func(*self.inputs))
+        ends = _as_tuple(_without_gradients()(*(outputs[n] for n in numbers)))
+        ones = [treadle.ones_like(end.detach()) for end in ends]
+        found = treadle.autograd.grad(ends, wanted, ones, allow_unused=True)
+        for (place, _), grad in zip(self.checked, found):
+            if grad is not None and not bool((grad == 0).all()):
+                raise GradcheckError(
+                    "Expected undefined gradients to be treated as zeros, but the gradient of "
+                    f"input {place} is another where no output is given one"
+                )
+
+
+@functools.lru_cache(maxsize=None)
+def _without_gradients() -> Callable:
+    class WithoutGradients(treadle.autograd.Function):
+        """The tensors as they are, to which backward gives no gradient."""
+
+        @staticmethod
+        def forward(ctx: Any, *tensors: Tensor) -> tuple:
+            return tuple(tensor.view_as(tensor) for tensor in tensors)
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> tuple:
+            return (None,) * len(grads)
+
+    return WithoutGradients.apply
 
 
 class _CallableModule(types.ModuleType):
