@@ -159,6 +159,11 @@ _LAZY = {
     "_convert_indices_from_coo_to_csr": "treadle._older_functions",
     "_convert_indices_from_csr_to_coo": "treadle._older_functions",
     "_shape_as_tensor": "treadle._older_functions",
+    **dict.fromkeys(
+        """_cast_Byte _cast_Char _cast_Double _cast_Float _cast_Half _cast_Int _cast_Long
+        _cast_Short""".split(),
+        "treadle._older_functions",
+    ),
     "Tag": "treadle._tags",
     "ops": "treadle._ops",
     **dict.fromkeys(
