@@ -155,13 +155,14 @@ _LAZY = {
     "compile": "treadle._compile",
     "Future": "treadle.futures",
     "_native_batch_norm_legit": "treadle._batch_norm_out",
+    "_int_mm": "treadle._scaled_products",
     "_scaled_mm": "treadle._scaled_products",
     "_convert_indices_from_coo_to_csr": "treadle._older_functions",
     "_convert_indices_from_csr_to_coo": "treadle._older_functions",
     "_shape_as_tensor": "treadle._older_functions",
     **dict.fromkeys(
         """_cast_Byte _cast_Char _cast_Double _cast_Float _cast_Half _cast_Int _cast_Long
-        _cast_Short""".split(),
+        _cast_Short _segment_reduce""".split(),
         "treadle._older_functions",
     ),
     "Tag": "treadle._tags",

@@ -235,6 +235,9 @@ make_overridable(
 )
 
 
+_segment_reduce = treadle.segment_reduce
+
+
 def _shape_as_tensor(self: Tensor) -> Tensor:
     """The sizes, as a tensor of int64."""
     return treadle.tensor(tuple(self.shape), dtype=treadle.int64)

@@ -54,6 +54,84 @@ def test_what_the_extension_module_answers() -> None:
     assert treadle._C._is_tracing() is False and seen[0] is True
 
 
+def test_mixed_precision_by_its_older_modules() -> None:
+    import treadle.cuda.amp.autocast_mode
+    import treadle.cuda.amp.common
+    import treadle.cuda.amp.grad_scaler as scaler
+
+    assert scaler.GradScaler is treadle.cuda.amp.GradScaler
+    assert treadle.cuda.amp.autocast_mode.autocast is treadle.cuda.amp.autocast
+    assert callable(treadle.cuda.amp.common.amp_definitely_not_available)
+
+
+def test_products_of_small_integers() -> None:
+    a = treadle.arange(-6, 6, dtype=treadle.int8).reshape(3, 4)
+    b = treadle.arange(8, dtype=treadle.int8).reshape(4, 2)
+    c = treadle._int_mm(a, b)
+    assert c.dtype == treadle.int32 and c.tolist() == [[-44, -62], [4, 2], [52, 66]]
+    most = treadle.full((1, 200), 127, dtype=treadle.int8)
+    assert treadle._int_mm(most, most.t()).item() == 3225800
+    out = treadle.empty(3, 2, dtype=treadle.int32)
+    assert treadle._int_mm(a.abs().to(treadle.uint8), b, out=out) is out
+    with pytest.raises(RuntimeError) as error:
+        treadle._int_mm(a, b.int())
+    assert str(error.value) == (
+        "_int_mm: expected self of int8 or uint8 and mat2 of int8, got treadle.int8 and "
+        "treadle.int32"
+    )
+    with pytest.raises(RuntimeError) as error:
+        treadle._int_mm(a, b.t())
+    assert str(error.value) == (
+        "_int_mm: expected matrices of shapes (m, k) and (k, n), got (3, 4) and (2, 4)"
+    )
+
+
+def test_reductions_of_segments() -> None:
+    x, ends = treadle.arange(6.0), treadle.tensor([0, 2, 6])
+    assert treadle._segment_reduce(x, "sum", offsets=ends).tolist() == [1.0, 14.0]
+
+
+def test_a_sparse_matrix_from_its_diagonals() -> None:
+    x = treadle.arange(1.0, 10.0).reshape(3, 3).requires_grad_()
+    matrix = treadle.sparse.spdiags(x, treadle.tensor([0, -1, 2]), (3, 4))
+    assert matrix.to_dense().tolist() == [[1, 0, 9, 0], [4, 2, 0, 0], [0, 5, 3, 0]]
+    matrix.to_dense().sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [[1, 1, 1], [1, 1, 0], [0, 0, 1]]
+    one = treadle.sparse.spdiags(treadle.tensor([1, 2, 3]), treadle.tensor(1), (4, 4))
+    assert one.coalesce().indices().tolist() == [[0, 1], [1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            (treadle.ones(2, 3), treadle.tensor([0]), (3, 3)),
+            "expected diagonals of shape (d, n) and d offsets, got shapes (2, 3) and (1,)",
+        ),
+        (
+            (treadle.ones(1, 3), treadle.tensor([0.0]), (3, 3)),
+            "expected offsets of int64, got treadle.float32",
+        ),
+        (
+            (treadle.ones(2, 3), treadle.tensor([0, 0]), (3, 3)),
+            "expected different offsets, got [0, 0]",
+        ),
+        (
+            (treadle.ones(1, 3), treadle.tensor([0]), (3,)),
+            "expected a shape of two sizes, got (3,)",
+        ),
+        (
+            (treadle.ones(1, 3), treadle.tensor([0]), (3, 3), treadle.strided),
+            "expected the layout treadle.sparse_coo, got treadle.strided",
+        ),
+    ],
+)
+def test_diagonals_that_are_refused(arguments: Any, message: str) -> None:
+    with pytest.raises(RuntimeError) as error:
+        treadle.sparse.spdiags(*arguments)
+    assert str(error.value) == f"spdiags: {message}"
+
+
 def test_masks_as_numbers() -> None:
     mask = treadle.tensor([True, False])
     added = F._canonical_mask(mask, "mask", None, "", treadle.float64)
