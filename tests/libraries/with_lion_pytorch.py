@@ -7,7 +7,8 @@ from uses import descend, draw, main, settle, use
 
 @use("train, go on from a saved state")
 def lion():
-    model = settle(torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)))
+    layers = torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)
+    model = settle(torch.nn.Sequential(*layers))
     x = draw(16, 4)
 
     def loss():

@@ -142,12 +142,14 @@ def test_masks_as_numbers() -> None:
     assert F._canonical_mask(None, "mask", None, "", treadle.float32) is None
     with pytest.raises(AssertionError) as error:
         F._canonical_mask(numbers.int(), "mask", None, "", treadle.float32)
-    assert str(error.value) == "only bool and floating types of mask are supported, got treadle.int32"
+    assert str(error.value) == (
+        "only bool and floating types of mask are supported, got treadle.int32"
+    )
     with pytest.warns(UserWarning) as warned:
         F._canonical_mask(mask, "mask", treadle.float32, "other", treadle.float32)
     assert str(warned[0].message) == (
-        "expected mask and other of one dtype, got treadle.bool and treadle.float32; masks of two "
-        "dtypes are deprecated"
+        "expected mask and other of one dtype, got treadle.bool and treadle.float32; masks of "
+        "two dtypes are deprecated"
     )
     F._canonical_mask(mask, "mask", treadle.float32, "other", treadle.float32, check_other=False)
 

@@ -16,7 +16,7 @@ import os
 import weakref
 from collections import deque
 from multiprocessing.connection import wait
-from typing import Any, Iterator, Optional
+from typing import Any, Optional
 
 from treadle.autograd.profiler import record_function
 
