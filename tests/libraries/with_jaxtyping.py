@@ -6,7 +6,10 @@ from jaxtyping import Bool, Float, Float32, jaxtyped
 from uses import main, use
 
 
-@jaxtyped(typechecker=beartype)
+checks = jaxtyped(typechecker=beartype)
+
+
+@checks
 def product(
     x: Float[torch.Tensor, "b n"], y: Float[torch.Tensor, "n m"]
 ) -> Float[torch.Tensor, "b m"]:
