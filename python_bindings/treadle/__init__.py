@@ -188,10 +188,11 @@ _LAZY = {
     ),
     **dict.fromkeys(
         """AVG AcceleratorError AggregationType FatalError PRIVATE_OPS SUM USE_GLOBAL_DEPS
-        USE_RTLD_GLOBAL_WITH_LIBTORCH classproperty compiled_with_cxx11_abi get_file_path has_lapack
-        has_mkl has_openmp has_spectral init_num_threads is_vulkan_available
-        per_channel_affine per_channel_affine_float_qparams per_channel_symmetric per_tensor_affine
-        per_tensor_symmetric prepare_multiprocessing_environment qscheme""".split(),
+        USE_RTLD_GLOBAL_WITH_LIBTORCH classproperty compiled_with_cxx11_abi get_file_path
+        has_cuda has_cudnn has_lapack has_mkl has_mkldnn has_mps has_openmp has_spectral
+        init_num_threads is_vulkan_available per_channel_affine per_channel_affine_float_qparams
+        per_channel_symmetric per_tensor_affine per_tensor_symmetric
+        prepare_multiprocessing_environment qscheme""".split(),
         "treadle._facts",
     ),
     **dict.fromkeys(

@@ -42,6 +42,17 @@ def test_a_profiler_needs_a_device() -> None:
             raise AssertionError("the block is not run")
 
 
+def test_what_was_built_by_older_names() -> None:
+    treadle.__dict__.pop("has_mkldnn", None)  # it is asked once
+    with pytest.warns(UserWarning) as warned:
+        assert treadle.has_mkldnn is treadle.backends.mkldnn.is_available()
+    assert str(warned[0].message) == (
+        "'has_mkldnn' is deprecated, please use 'treadle.backends.mkldnn.is_available()'"
+    )
+    assert treadle.has_cuda is treadle.backends.cuda.is_built()
+    assert treadle.has_mps is treadle.backends.mps.is_built()
+
+
 def test_what_the_extension_module_answers() -> None:
     assert treadle._C._get_cudnn_enabled() is treadle.backends.cudnn.enabled
     seen = []
