@@ -8,6 +8,7 @@ import pytest
 import treadle
 import treadle.cuda.profiler
 import treadle.nn.functional as F
+from treadle import Tensor
 from treadle.nn import init
 from treadle.nn.modules.transformer import _get_activation_fn
 from treadle.utils.data import ConcatDataset, DataLoader
@@ -212,3 +213,24 @@ def test_an_epoch_that_starts_later(monkeypatch: Any, workers: int) -> None:
     batches = iter(DataLoader(list(range(6)), batch_size=2, num_workers=workers))
     assert [batch.tolist() for batch in batches] == [[2, 3], [4, 5]]
     assert batches._num_yielded == 3  # type: ignore[attr-defined]
+
+
+def test_operators_that_may_call_kernels_of_triton() -> None:
+    def twice(x: Tensor) -> Tensor:
+        return treadle.library.wrap_triton(lambda value: value * 2)(x)
+
+    # What the schema is inferred from.
+    twice.__annotations__ = {"x": Tensor, "return": Tensor}
+    made = treadle.library.triton_op("tnp::twice", twice, mutates_args=())
+    assert made(treadle.ones(2)).tolist() == [2.0, 2.0]
+    assert treadle.ops.tnp.twice(treadle.ones(1)).item() == 2.0
+
+
+def test_what_a_compiler_would_be_asked() -> None:
+    from treadle._guards import TracingContext
+    from treadle._subclasses.fake_tensor import unset_fake_temporarily
+
+    assert TracingContext.try_get() is None
+    with unset_fake_temporarily():
+        assert treadle.ones(1).item() == 1.0
+    assert treadle.compiler.config.cache_key_tag == ""
