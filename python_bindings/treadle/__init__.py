@@ -155,10 +155,16 @@ _LAZY = {
     "compile": "treadle._compile",
     "Future": "treadle.futures",
     "_native_batch_norm_legit": "treadle._batch_norm_out",
+    "_int_mm": "treadle._scaled_products",
     "_scaled_mm": "treadle._scaled_products",
     "_convert_indices_from_coo_to_csr": "treadle._older_functions",
     "_convert_indices_from_csr_to_coo": "treadle._older_functions",
     "_shape_as_tensor": "treadle._older_functions",
+    **dict.fromkeys(
+        """_cast_Byte _cast_Char _cast_Double _cast_Float _cast_Half _cast_Int _cast_Long
+        _cast_Short _segment_reduce""".split(),
+        "treadle._older_functions",
+    ),
     "Tag": "treadle._tags",
     "ops": "treadle._ops",
     **dict.fromkeys(
@@ -182,10 +188,11 @@ _LAZY = {
     ),
     **dict.fromkeys(
         """AVG AcceleratorError AggregationType FatalError PRIVATE_OPS SUM USE_GLOBAL_DEPS
-        USE_RTLD_GLOBAL_WITH_LIBTORCH classproperty compiled_with_cxx11_abi get_file_path has_lapack
-        has_mkl has_openmp has_spectral init_num_threads is_vulkan_available
-        per_channel_affine per_channel_affine_float_qparams per_channel_symmetric per_tensor_affine
-        per_tensor_symmetric prepare_multiprocessing_environment qscheme""".split(),
+        USE_RTLD_GLOBAL_WITH_LIBTORCH classproperty compiled_with_cxx11_abi get_file_path
+        has_cuda has_cudnn has_lapack has_mkl has_mkldnn has_mps has_openmp has_spectral
+        init_num_threads is_vulkan_available per_channel_affine per_channel_affine_float_qparams
+        per_channel_symmetric per_tensor_affine per_tensor_symmetric
+        prepare_multiprocessing_environment qscheme""".split(),
         "treadle._facts",
     ),
     **dict.fromkeys(

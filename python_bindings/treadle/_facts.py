@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
+import importlib
 import os
+import warnings
 from typing import Any, Callable
 
 from treadle import _names
@@ -17,6 +19,22 @@ has_spectral = True
 USE_GLOBAL_DEPS = False
 USE_RTLD_GLOBAL_WITH_LIBTORCH = False
 PRIVATE_OPS = ("unique_dim",)
+# Deprecated names, and the functions of `backends` that answer now.
+_ASKED_OF_BACKENDS = {
+    "has_cuda": ("cuda", "is_built"),
+    "has_cudnn": ("cudnn", "is_available"),
+    "has_mkldnn": ("mkldnn", "is_available"),
+    "has_mps": ("mps", "is_built"),
+}
+
+
+def __getattr__(name: str) -> bool:
+    if name not in _ASKED_OF_BACKENDS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    backend, function = _ASKED_OF_BACKENDS[name]
+    instead = f"{_names.spoken()}.backends.{backend}.{function}()"
+    warnings.warn(f"'{name}' is deprecated, please use '{instead}'", stacklevel=3)
+    return getattr(importlib.import_module(f"treadle.backends.{backend}"), function)()
 
 
 class AggregationType(enum.Enum):

@@ -98,6 +98,10 @@ def _attributes_of(module: str) -> Callable[[str], Any]:
     path, otherwise = _renamed(module, ALIAS), _names.attributes_of(module)
 
     def __getattr__(name: str) -> Any:
+        if name == "__all__" and _is_below(path, f"{ALIAS}.nn.modules"):
+            layers = _checkpoint_paths.classes_of(path)
+            if layers:
+                return sorted(layers)
         full = f"{path}.{name}"
         if _checkpoint_paths.classes_of(full) and importlib.util.find_spec(full) is not None:
             return importlib.import_module(full)

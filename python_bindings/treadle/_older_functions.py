@@ -235,6 +235,9 @@ make_overridable(
 )
 
 
+_segment_reduce = treadle.segment_reduce
+
+
 def _shape_as_tensor(self: Tensor) -> Tensor:
     """The sizes, as a tensor of int64."""
     return treadle.tensor(tuple(self.shape), dtype=treadle.int64)
@@ -257,3 +260,22 @@ def _convert_indices_from_csr_to_coo(
     rows = rows.repeat_interleave(crow_indices.diff())
     pair = [col_indices, rows] if transpose else [rows, col_indices]
     return treadle.stack([part.to(dtype) for part in pair])
+
+
+def _cast_to(name: str, dtype: treadle.dtype) -> Any:
+    def cast(self: Tensor, non_blocking: bool = False) -> Tensor:
+        return self.to(dtype, non_blocking=non_blocking)
+
+    cast.__name__ = cast.__qualname__ = name
+    cast.__doc__ = f"The tensor in {dtype}, as `to()` makes it; gradients flow between floats."
+    return cast
+
+
+_cast_Byte = _cast_to("_cast_Byte", treadle.uint8)  # noqa: N816
+_cast_Char = _cast_to("_cast_Char", treadle.int8)  # noqa: N816
+_cast_Double = _cast_to("_cast_Double", treadle.float64)  # noqa: N816
+_cast_Float = _cast_to("_cast_Float", treadle.float32)  # noqa: N816
+_cast_Half = _cast_to("_cast_Half", treadle.float16)  # noqa: N816
+_cast_Int = _cast_to("_cast_Int", treadle.int32)  # noqa: N816
+_cast_Long = _cast_to("_cast_Long", treadle.int64)  # noqa: N816
+_cast_Short = _cast_to("_cast_Short", treadle.int16)  # noqa: N816

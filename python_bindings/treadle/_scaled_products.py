@@ -1,6 +1,7 @@
 """Products of matrices of few bits, which numbers beside them scale.
 
     treadle._scaled_mm(a, b, scale_a, scale_b, out_dtype=treadle.bfloat16)    # a, b of float8
+    treadle._int_mm(a, b)                                # a, b of int8; the product has int32
 """
 
 from __future__ import annotations
@@ -62,3 +63,22 @@ def _scaled_mm(
     if out.shape != product.shape:
         out.resize_(product.shape)
     return out.copy_(product)
+
+
+def _int_mm(self: Tensor, mat2: Tensor, *, out: Optional[Tensor] = None) -> Tensor:
+    """`self @ mat2` in int32, which small integers multiply without loss.
+
+    self: [m, k] of int8 or uint8, mat2: [k, n] of int8. RuntimeError for other dtypes and shapes.
+    """
+    dtypes = (treadle.int8, treadle.uint8)
+    if self.dtype not in dtypes or mat2.dtype != treadle.int8:
+        raise RuntimeError(
+            "_int_mm: expected self of int8 or uint8 and mat2 of int8, got "
+            f"{self.dtype} and {mat2.dtype}"
+        )
+    if self.dim() != 2 or mat2.dim() != 2 or self.shape[1] != mat2.shape[0]:
+        raise RuntimeError(
+            "_int_mm: expected matrices of shapes (m, k) and (k, n), got "
+            f"{tuple(self.shape)} and {tuple(mat2.shape)}"
+        )
+    return treadle.mm(self.to(treadle.int32), mat2.to(treadle.int32), out=out)

@@ -20,7 +20,7 @@ are given separately, one kernel for each device. The guide is docs/library.md.
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, List, Optional, Sequence, Union
+from typing import Any, Callable, Iterable, List, Optional, Sequence, Union
 
 from treadle import _C
 from treadle._library.autograd import Casts, set_formula
@@ -50,6 +50,8 @@ __all__ = [
     "register_fake",
     "register_kernel",
     "register_meta",
+    "triton_op",
+    "wrap_triton",
 ]
 
 Operator = Union[str, OpOverload, CustomOpDef]
@@ -246,3 +248,20 @@ def register_autocast(
     casts.add(device_type, cast_inputs)
     if lib is not None:
         lib._undo.append(lambda: casts.remove(device_type, cast_inputs))
+
+
+def triton_op(
+    name: str,
+    fn: Optional[Callable] = None,
+    /,
+    *,
+    mutates_args: Union[str, Iterable[str]],
+    schema: Optional[str] = None,
+) -> Any:
+    """custom_op(), for a function that may call kernels of Triton: no compiler looks into it."""
+    return custom_op(name, fn, mutates_args=mutates_args, schema=schema)
+
+
+def wrap_triton(triton_kernel: Callable, /) -> Callable:
+    """The kernel itself: it is called as it is."""
+    return triton_kernel

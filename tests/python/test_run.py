@@ -97,7 +97,9 @@ def test_classes_are_where_pytorch_has_them(tmp_path: Path) -> None:
         from torch.nn.common_types import _size_2_t
         from torch.nn.parameter import UninitializedParameter
         from torch.utils.data.dataset import Dataset
+        from torch.nn.modules.activation import *
 
+        assert ELU is torch.nn.ELU and len(torch.nn.modules.activation.__all__) == 29
         assert Upsample is torch.nn.Upsample and CTCLoss is torch.nn.CTCLoss
         assert torch.nn.modules.fold.Unfold is torch.nn.Unfold
         assert torch.nn.modules.channelshuffle.ChannelShuffle is torch.nn.ChannelShuffle

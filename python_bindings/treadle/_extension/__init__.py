@@ -37,7 +37,9 @@ __all__ = [
     "_TensorMeta",
     "_are_functorch_transforms_active",
     "_get_accelerator",
+    "_get_cudnn_enabled",
     "_get_tracing_state",
+    "_is_tracing",
     "_jit_can_fuse_on_cpu",
     "_jit_can_fuse_on_gpu",
     "_jit_override_can_fuse_on_cpu",
@@ -83,6 +85,18 @@ def _log_api_usage_once(event: str) -> None:
 
 def _log_api_usage_metadata(event: str, metadata_map: Any) -> None:
     """Does nothing, as _log_api_usage_once()."""
+
+
+def _get_cudnn_enabled() -> bool:
+    """Whether recurrent layers on CUDA devices may go by cuDNN: backends.cudnn.enabled."""
+    return treadle.backends.cudnn.enabled
+
+
+def _is_tracing() -> bool:
+    """Whether jit.trace() records the program: jit.is_tracing()."""
+    from treadle import jit
+
+    return jit.is_tracing()
 
 
 def _get_tracing_state() -> Any:

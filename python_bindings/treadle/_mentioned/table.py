@@ -7,6 +7,7 @@ Error; others are functions. VALUES and ENUMERATIONS have those that are neither
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Dict
 
 
@@ -47,6 +48,9 @@ SAME_MODULES: Dict[str, str] = {
     "ao.quantization.qconfig": "ao.quantization",
     "ao.quantization.qconfig_mapping": "ao.quantization",
     "ao.quantization.stubs": "ao.quantization",
+    "cuda.amp.autocast_mode": "cuda.amp",
+    "cuda.amp.common": "cuda.amp",
+    "cuda.amp.grad_scaler": "cuda.amp",
     "distributed._composable.fsdp": "distributed.fsdp",
     "distributed._tensor": "distributed.tensor",
     "distributed.algorithms.join": "distributed.algorithms",
@@ -88,6 +92,7 @@ VALUES: Dict[str, Any] = {
     "utils._triton.has_triton": _never,
     "utils._triton.has_triton_package": _never,
     "_subclasses.fake_tensor.is_fake": _never_is,
+    "_subclasses.fake_tensor.unset_fake_temporarily": contextlib.nullcontext,
     "fx.experimental.validator.translation_validation_enabled": _never,
     "_C._functorch.is_batchedtensor": _never_is,
     "_C._functorch.is_functorch_wrapped_tensor": _never_is,
@@ -223,7 +228,7 @@ MISSING: Dict[str, Dict[str, str]] = {
     "programs run as they are written": {
         "_ops": "HigherOrderOperator",
         "_subclasses": "FakeTensor FakeTensorMode",
-        "_subclasses.fake_tensor": "FakeTensor FakeTensorMode",
+        "_subclasses.fake_tensor": "FakeTensor FakeTensorMode unset_fake_temporarily",
         "_subclasses.functional_tensor": "FunctionalTensor FunctionalTensorMode",
         "_subclasses.meta_utils": "MetaConverter",
         "fx.experimental.recording": (

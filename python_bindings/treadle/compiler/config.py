@@ -9,6 +9,7 @@ accumulated_recompile_limit = 256
 allow_unspec_int_on_nn_module = False
 assume_static_by_default = True
 automatic_dynamic_shapes = True
+cache_key_tag = ""
 capture_dynamic_output_shape_ops = False
 capture_scalar_outputs = False
 compile_on_one_rank = False

@@ -140,6 +140,8 @@ class device_of(device):  # noqa: N801
 
 
 def __getattr__(name: str) -> Any:
+    if name == "_initialized":  # asks for no device, as is_initialized() does
+        return "cuda" in _C._backends()
     if name in _legacy_types.NAMES:
         return _legacy_types.tensor_type(name, "cuda")
     found = _names.otherwise(__name__, name)

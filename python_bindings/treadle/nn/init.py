@@ -308,3 +308,10 @@ kaiming_uniform = _old_name(kaiming_uniform_)
 kaiming_normal = _old_name(kaiming_normal_)
 orthogonal = _old_name(orthogonal_)
 sparse = _old_name(sparse_)
+
+# Packages with initial values of their own take these from here.
+_no_grad_fill_ = constant_
+_no_grad_normal_ = normal_
+_no_grad_trunc_normal_ = trunc_normal_
+_no_grad_uniform_ = uniform_
+_no_grad_zero_ = zeros_

@@ -67,6 +67,36 @@ def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any 
     return function(mat, mat1, mat2, beta=beta, alpha=alpha)
 
 
+def spdiags(
+    diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: Any = None
+) -> Tensor:
+    """A sparse matrix of `shape` with rows of `diagonals` on its diagonals.
+
+    diagonals: (d, n), or (n) for one; offsets: d different numbers of int64, above 0 for diagonals
+    above the main one. Column j of the matrix has the values of column j of `diagonals`.
+    RuntimeError for other shapes, offsets and layouts than these and torch.sparse_coo.
+    """
+    rows = diagonals.unsqueeze(0) if diagonals.dim() == 1 else diagonals
+    places = offsets.unsqueeze(0) if offsets.dim() == 0 else offsets
+    if rows.dim() != 2 or places.dim() != 1 or rows.shape[0] != places.shape[0]:
+        raise RuntimeError(
+            "spdiags: expected diagonals of shape (d, n) and d offsets, got shapes "
+            f"{tuple(diagonals.shape)} and {tuple(offsets.shape)}"
+        )
+    if places.dtype != treadle.int64:
+        raise RuntimeError(f"spdiags: expected offsets of int64, got {places.dtype}")
+    if len(set(places.tolist())) != places.numel():
+        raise RuntimeError(f"spdiags: expected different offsets, got {places.tolist()}")
+    if len(shape) != 2:
+        raise RuntimeError(f"spdiags: expected a shape of two sizes, got {tuple(shape)}")
+    if layout not in (None, sparse_coo):
+        raise RuntimeError(f"spdiags: expected the layout {sparse_coo}, got {layout}")
+    column = treadle.arange(rows.shape[1], device=rows.device).expand(rows.shape)
+    row = column - places.unsqueeze(1)
+    inside = (row >= 0) & (row < shape[0]) & (column < shape[1])
+    return sparse_coo_tensor(treadle.stack([row[inside], column[inside]]), rows[inside], shape)
+
+
 def _expect_sparse(name: str, input: Any) -> None:
     if not _any_sparse(input):
         raise RuntimeError(f"{name}: expected a sparse tensor, got a strided one")

@@ -18,7 +18,12 @@ from .activation import (
     tanh,
 )
 from .affine import bilinear, embedding, embedding_bag, linear
-from .attention import multi_head_attention_forward, scaled_dot_product_attention
+from .attention import (
+    _canonical_mask,
+    _none_or_dtype,
+    multi_head_attention_forward,
+    scaled_dot_product_attention,
+)
 from .convolution import (
     conv1d,
     conv2d,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Optional
 
 import treadle
@@ -30,6 +31,43 @@ def _additive(name: str, mask: Optional[Tensor], like: Tensor) -> Optional[Tenso
             f"only bool and floating types of {name} are supported, got {mask.dtype}"
         )
     return treadle.zeros_like(mask, dtype=like.dtype).masked_fill(mask, -math.inf)
+
+
+def _none_or_dtype(input: Optional[Tensor]) -> Optional[treadle.dtype]:
+    """The dtype of a tensor that may be None. RuntimeError for another object."""
+    if input is None:
+        return None
+    if isinstance(input, Tensor):
+        return input.dtype
+    raise RuntimeError(f"expected None or a Tensor, got {type(input).__name__}")
+
+
+def _canonical_mask(
+    mask: Optional[Tensor],
+    mask_name: str,
+    other_type: Optional[treadle.dtype],
+    other_name: str,
+    target_type: treadle.dtype,
+    check_other: bool = True,
+) -> Optional[Tensor]:
+    """A mask as numbers to add to scores: one of booleans as -inf where it is True, in
+    `target_type`; one of floats as it is. A mask of another dtype than `other_type`, the dtype of
+    the mask that goes with it, is warned of. AssertionError for integers."""
+    if mask is None:
+        return None
+    if mask.dtype != treadle.bool and not mask.is_floating_point():
+        raise AssertionError(
+            f"only bool and floating types of {mask_name} are supported, got {mask.dtype}"
+        )
+    if check_other and other_type is not None and mask.dtype != other_type:
+        warnings.warn(
+            f"expected {mask_name} and {other_name} of one dtype, got {mask.dtype} and "
+            f"{other_type}; masks of two dtypes are deprecated",
+            stacklevel=2,
+        )
+    if mask.dtype != treadle.bool:
+        return mask
+    return treadle.zeros_like(mask, dtype=target_type).masked_fill(mask, -math.inf)
 
 
 def _projections(

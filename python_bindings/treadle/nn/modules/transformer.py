@@ -21,7 +21,7 @@ from .normalization import LayerNorm
 _Activation = Union[str, Callable[[Tensor], Tensor]]
 
 
-def _activation(activation: _Activation) -> Callable[[Tensor], Tensor]:
+def _get_activation_fn(activation: _Activation) -> Callable[[Tensor], Tensor]:
     if not isinstance(activation, str):
         return activation
     if activation not in ("relu", "gelu"):
@@ -87,7 +87,7 @@ class _TransformerLayer(Module):
             self.add_module(f"norm{step}", LayerNorm(d_model, eps=layer_norm_eps, **options))
         for step in steps:
             self.add_module(f"dropout{step}", Dropout(dropout))
-        self.activation = _activation(activation)
+        self.activation = _get_activation_fn(activation)
 
     def _sa_block(
         self,

@@ -193,7 +193,16 @@ class DataLoader:
 
 
 class _BaseDataLoaderIter:
-    """One epoch over the batches of a loader: what iter(loader) is."""
+    """One epoch over the batches of a loader: what iter(loader) is.
+
+    Packages that save how far an epoch has come read `_num_yielded`, the number of batches that
+    were taken, and put a constructor in place of this one that moves `_sampler_iter` on.
+    """
+
+    def __init__(self, loader: DataLoader) -> None:
+        self._index_sampler = loader._index_sampler
+        self._sampler_iter: Iterator[Any] = iter(self._index_sampler)
+        self._num_yielded = 0
 
     def __iter__(self) -> "_BaseDataLoaderIter":
         return self
@@ -206,8 +215,8 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     """One epoch in the process that asks."""
 
     def __init__(self, loader: DataLoader) -> None:
+        super().__init__(loader)
         self._loader = loader
-        self._indices = iter(loader._index_sampler)
         draw_seed(
             loader.generator
         )  # the draw that workers would be seeded with: orders stay the same
@@ -224,7 +233,9 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 
     @record_function("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__")
     def __next__(self) -> Any:
-        return pinning_of(self._loader)(self._fetcher.fetch(next(self._indices)))
+        batch = pinning_of(self._loader)(self._fetcher.fetch(next(self._sampler_iter)))
+        self._num_yielded += 1
+        return batch
 
 
 class _DatasetKind:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import bisect
 import math
 from itertools import accumulate
-from typing import Any, Generic, Iterable, Iterator, Optional, Sequence, TypeVar, Union
+from typing import Any, Generic, Iterable, Iterator, List, Optional, Sequence, TypeVar, Union
 
 import treadle
 from treadle import Generator, Tensor
@@ -77,7 +77,12 @@ class ConcatDataset(Dataset[T_co]):
                 not isinstance(dataset, IterableDataset),
                 "expected datasets with an index, got an IterableDataset",
             )
-        self.cumulative_sizes = list(accumulate(len(dataset) for dataset in self.datasets))
+        self.cumulative_sizes = self.cumsum(self.datasets)
+
+    @staticmethod
+    def cumsum(sequence: Iterable[Any]) -> List[int]:
+        """Where each dataset ends: the sums of their lengths."""
+        return list(accumulate(len(part) for part in sequence))
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]

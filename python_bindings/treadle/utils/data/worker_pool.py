@@ -16,7 +16,7 @@ import os
 import weakref
 from collections import deque
 from multiprocessing.connection import wait
-from typing import Any, Iterator, Optional
+from typing import Any, Optional
 
 from treadle.autograd.profiler import record_function
 
@@ -213,12 +213,12 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def __init__(self, loader: Any, pool: Optional[WorkerPool] = None) -> None:
         # The loader itself is not kept: it may keep the pool, and neither should keep the other
         # alive.
+        super().__init__(loader)
         self._keep = pool is not None
         self._pool = pool = WorkerPool(loader) if pool is None else pool
         self._timeout = loader.timeout
         self._in_order = loader.in_order
         self._pinned = pinning_of(loader)
-        self._indices: Iterator = iter(loader._index_sampler)
         self._length = functools.partial(batch_count, loader.dataset, *loader._batching)
         self._order: deque[int] = deque()  # numbers of the batches under way
         self._worker_of: dict[int, int] = {}
@@ -236,7 +236,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         """Have a worker make the next batch: this one, or the next in turn."""
         if not self._active:
             return
-        indices = next(self._indices, _NOTHING)
+        indices = next(self._sampler_iter, _NOTHING)
         if indices is _NOTHING:
             return
         if who not in self._active:
@@ -270,6 +270,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             if kind == "error":
                 value.reraise()
             if kind == "batch":
+                self._num_yielded += 1
                 return self._pinned(value)
         if not self._keep:
             self._pool.close()

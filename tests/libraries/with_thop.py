@@ -1,0 +1,19 @@
+"""thop: operations and parameters of a model."""
+
+import torch
+import torchvision
+from thop import clever_format, profile
+from uses import main, use
+
+
+@use("count a residual network and a recurrent one")
+def count():
+    model = torchvision.models.resnet18()
+    found = profile(model, inputs=(torch.zeros(1, 3, 64, 64),), verbose=False)
+    layer = torch.nn.GRU(4, 8)
+    steps = profile(layer, inputs=(torch.zeros(5, 2, 4),), verbose=False)
+    return [found, clever_format(found, "%.3f"), steps]
+
+
+if __name__ == "__main__":
+    main("thop")
