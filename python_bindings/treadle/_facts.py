@@ -33,7 +33,7 @@ def __getattr__(name: str) -> bool:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     backend, function = _ASKED_OF_BACKENDS[name]
     instead = f"{_names.spoken()}.backends.{backend}.{function}()"
-    warnings.warn(f"'{name}' is deprecated, please use '{instead}'", stacklevel=3)
+    warnings.warn(f"{name} is deprecated; ask {instead}", stacklevel=3)
     return getattr(importlib.import_module(f"treadle.backends.{backend}"), function)()
 
 

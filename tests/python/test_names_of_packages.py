@@ -48,7 +48,7 @@ def test_what_was_built_by_older_names() -> None:
     with pytest.warns(UserWarning) as warned:
         assert treadle.has_mkldnn is treadle.backends.mkldnn.is_available()
     assert str(warned[0].message) == (
-        "'has_mkldnn' is deprecated, please use 'treadle.backends.mkldnn.is_available()'"
+        "has_mkldnn is deprecated; ask treadle.backends.mkldnn.is_available()"
     )
     assert treadle.has_cuda is treadle.backends.cuda.is_built()
     assert treadle.has_mps is treadle.backends.mps.is_built()
