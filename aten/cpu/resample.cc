@@ -2,6 +2,8 @@
 //
 // Interpolation over several dimensions is one such step for each. The gradient is the same sum
 // with the table of weights transposed.
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "aten/cpu/long_sums.h"
@@ -95,12 +97,54 @@ void apply(const Taps& taps, const Tensor& self, int64_t dim, const Tensor& out)
   });
 }
 
+// Weights of bytes as whole numbers of a power of two, as PyTorch and Pillow have them: as many
+// bits as the largest of them leaves in 15.
+struct WholeWeights {
+  std::vector<int32_t> weight;
+  int bits = 0;
+
+  explicit WholeWeights(const std::vector<double>& exact) {
+    const double most = exact.empty() ? 0 : *std::max_element(exact.begin(), exact.end());
+    while (bits < 22 && std::floor(0.5 + most * (1 << (bits + 1))) < (1 << 15)) ++bits;
+    for (const double w : exact)
+      weight.push_back(static_cast<int32_t>(std::round(w * (1 << bits))));
+  }
+};
+
+void apply_to_bytes(const Taps& taps, const Tensor& self, int64_t dim, const Tensor& out) {
+  const Tensor input = aten::contiguous(self);
+  int64_t outer = 1, inner = 1;
+  for (int64_t d = 0; d < dim; ++d) outer *= input.size(d);
+  for (int64_t d = dim + 1; d < input.dim(); ++d) inner *= input.size(d);
+  const int64_t in = input.size(dim), rows = taps.rows();
+  const uint8_t* const from = input.data_as<uint8_t>();
+  uint8_t* const to = out.data_as<uint8_t>();
+  const WholeWeights whole(taps.weight);
+  const int64_t half = whole.bits > 0 ? int64_t{1} << (whole.bits - 1) : 0;
+  parallel_for(outer * rows, std::max<int64_t>(1, 32768 / inner), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const int64_t o = r % rows;
+      const uint8_t* plane = from + r / rows * in * inner;
+      for (int64_t x = 0; x < inner; ++x) {
+        int64_t sum = half;
+        for (int64_t i = taps.start[o]; i < taps.start[o + 1]; ++i)
+          sum += int64_t{whole.weight[i]} * plane[taps.index[i] * inner + x];
+        to[r * inner + x] = static_cast<uint8_t>(std::clamp<int64_t>(sum >> whole.bits, 0, 255));
+      }
+    }
+  });
+}
+
 template <class T>
 void resample_cpu(const Tensor& self, int64_t dim, int64_t size, std::string_view mode,
                   bool align_corners, std::optional<double> scale, const Tensor& out) {
   if (out.numel() == 0) return;
   dim = wrap_dim("_resample", dim, self.dim());
-  apply<T>(table_of({mode, self.size(dim), size, align_corners, scale}), self, dim, out);
+  const Taps taps = table_of({mode, self.size(dim), size, align_corners, scale});
+  if constexpr (std::is_same_v<T, uint8_t>)
+    apply_to_bytes(taps, self, dim, out);
+  else
+    apply<T>(taps, self, dim, out);
 }
 
 template <class T>
