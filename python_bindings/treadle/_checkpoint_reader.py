@@ -81,8 +81,9 @@ class CheckpointUnpickler:
         self._memo: dict[int, Any] = {}
         # Entries by the identity of what they put on the stack, so that only those can be called.
         self._entries: dict[int, Entry] = {}
-        # How many elements may be copied from one container to another: no more than were read.
-        self._budget = len(reader.data) + 1000
+        # How many elements may be copied from one container to another. The bytes of an array of
+        # NumPy come as text, and are copied to become bytes and to become the array.
+        self._budget = 2 * len(reader.data) + 1000
         # How many values may be looked at before they are given to a function.
         self._plain_budget = 16 * len(reader.data) + 100_000
         # How many objects may be hashed.

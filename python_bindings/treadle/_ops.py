@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import importlib
 import types
-from typing import Any, Dict, Iterator, List, Optional, Set
+from typing import Any, Dict, Iterator, List, Optional, Set, Type
 
 from treadle import _C, _names
 from treadle._schema import FunctionSchema, schema_of
@@ -101,6 +101,8 @@ class OpOverload(_C._OperatorCall):
 class OpOverloadPacket(_C._OperatorPacketCall):
     """A name with its overloads; a call goes to the first whose schema the arguments fit."""
 
+    _overload_class: Type[OpOverload] = OpOverload
+
     def __init__(self, qualified_name: str, namespace: str) -> None:
         self._qualified_op_name = qualified_name
         self._namespace = namespace
@@ -117,7 +119,7 @@ class OpOverloadPacket(_C._OperatorPacketCall):
         for full in names:
             overload = full.partition(".")[2] or "default"
             known = self._found.get(overload)
-            found[overload] = known if known is not None else OpOverload(full, self)
+            found[overload] = known if known is not None else self._overload_class(full, self)
         self._found = found
         self._set_overloads(tuple(found.values()))
 
@@ -166,12 +168,19 @@ class OpOverloadPacket(_C._OperatorPacketCall):
         return packet_named, (self._qualified_op_name,)
 
 
+def _packet_class(qualified: str) -> Type[OpOverloadPacket]:
+    if not qualified.startswith("profiler::"):
+        return OpOverloadPacket
+    from treadle.profiler import _operators
+
+    return _operators.RangePacket
+
+
 def _define_written(qualified: str) -> bool:
     """Defines an operator that is written in Python; whether there is one of that name."""
     from treadle import _written_operators
 
-    namespace, _, name = qualified.partition("::")
-    return namespace == "aten" and _written_operators.define(name)
+    return _written_operators.define(qualified)
 
 
 class _OpNamespace(types.ModuleType):
@@ -196,7 +205,7 @@ class _OpNamespace(types.ModuleType):
                 name=name,
                 obj=self,
             )
-        packet = OpOverloadPacket(qualified, self.name)
+        packet = _packet_class(qualified)(qualified, self.name)
         setattr(self, name, packet)
         self._dir.append(name)
         return packet

@@ -1,5 +1,5 @@
-"""Operators of aten that are written in Python: nothing in the library calls them, and programs
-know them by name, as the keys of a table of their own.
+"""Operators that are written in Python: nothing in the library calls them, and programs know them
+by name, as the keys of a table of their own.
 
     treadle.ops.aten._pin_memory.default      # defined here when it is first asked for
 """
@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import treadle
 from treadle.library import Library
+from treadle.profiler import _operators as ranges
 
 
 def _pin_memory(self: treadle.Tensor, device: Any = None) -> treadle.Tensor:
@@ -106,48 +107,56 @@ def _convolution(
 
 
 _WRITTEN: Dict[str, Tuple[str, Callable[..., Any]]] = {
-    "_convolution": (
+    "aten::_convolution": (
         "(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, "
         "bool transposed, int[] output_padding, int groups, bool benchmark, bool deterministic, "
         "bool cudnn_enabled, bool allow_tf32) -> Tensor",
         _convolution,
     ),
-    "_is_all_true": ("(Tensor self) -> Tensor", treadle.Tensor.all),
-    "_unsafe_view": ("(Tensor self, int[] size) -> Tensor", treadle.Tensor.reshape),
-    "native_dropout": (
+    "aten::_is_all_true": ("(Tensor self) -> Tensor", treadle.Tensor.all),
+    "aten::_unsafe_view": ("(Tensor self, int[] size) -> Tensor", treadle.Tensor.reshape),
+    "aten::native_dropout": (
         "(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
         lambda input, p, train: treadle.native_dropout(input, p, train),
     ),
-    "_pin_memory": ("(Tensor self, Device? device=None) -> Tensor", _pin_memory),
-    "_scaled_dot_product_flash_attention_for_cpu_backward": (
+    "aten::_pin_memory": ("(Tensor self, Device? device=None) -> Tensor", _pin_memory),
+    "aten::_scaled_dot_product_flash_attention_for_cpu_backward": (
         "(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, "
         "float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> "
         "(Tensor grad_query, Tensor grad_key, Tensor grad_value)",
         _attention_backward_on_cpu,
     ),
-    "_sparse_addmm": (
+    "aten::_sparse_addmm": (
         "(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         _sparse_addmm,
     ),
-    "_sparse_mm_reduce_impl": (
+    "aten::_sparse_mm_reduce_impl": (
         "(Tensor self, Tensor other, str reduce) -> (Tensor, Tensor)",
         _sparse_mm_reduce_impl,
     ),
-    "convolution_backward": (
+    "aten::convolution_backward": (
         "(Tensor grad_output, Tensor input, Tensor weight, int[]? bias_sizes, int[] stride, "
         "int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups, "
         "bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
         _convolution_backward,
     ),
+    "profiler::_record_function_enter": (
+        "(str name, str? args=None) -> Tensor",
+        ranges._record_function_enter,
+    ),
+    "profiler::_record_function_exit": ("(Tensor handle) -> ()", ranges._record_function_exit),
 }
-_library = Library("aten", "FRAGMENT")
+_libraries: Dict[str, Library] = {}
 
 
-def define(name: str) -> bool:
-    """Defines an operator that is written here; whether there is one."""
-    if name not in _WRITTEN:
+def define(qualified: str) -> bool:
+    """Defines an operator that is written here, by its full name; whether there is one."""
+    if qualified not in _WRITTEN:
         return False
-    schema, function = _WRITTEN.pop(name)
-    _library.define(name + schema)
-    _library.impl(name, function, "CompositeImplicitAutograd")
+    schema, function = _WRITTEN.pop(qualified)
+    namespace, _, name = qualified.partition("::")
+    if namespace not in _libraries:
+        _libraries[namespace] = Library(namespace, "FRAGMENT")
+    _libraries[namespace].define(name + schema)
+    _libraries[namespace].impl(name, function, "CompositeImplicitAutograd")
     return True

@@ -517,3 +517,43 @@ def test_tools_that_are_not_there(name, tool):
     with pytest.raises(RuntimeError, match=f"a build with {tool}"):
         with mark():
             pass
+
+
+# ---- ranges as operators -------------------------------------------------------------------------
+def test_operators_begin_and_end_a_range():
+    def program():
+        handle = treadle.ops.profiler._record_function_enter("foo")
+        treadle.ones(2).add(1)
+        assert treadle.ops.profiler._record_function_exit(handle) is None
+        treadle.ones(2).mul(2)
+
+    events = recorded(program)
+    (foo,) = [event for event in events if event.name == "foo"]
+    inside = [event.name for event in events if event.cpu_parent is foo]
+    assert "aten::add" in inside
+    assert "aten::mul" not in inside
+
+
+def test_the_operator_that_ends_a_range_wants_its_handle():
+    with pytest.raises(RuntimeError) as error:
+        treadle.ops.profiler._record_function_exit(treadle.ones(2))
+    assert str(error.value) == (
+        "_record_function_exit: expected what _record_function_enter() returned, got a tensor of "
+        "the shape (2,) and treadle.float32"
+    )
+
+
+def test_ranges_stay_in_a_graph_that_loses_its_dead_code():
+    from treadle import fx
+
+    graph = fx.Graph()
+    x = fx.Proxy(graph.placeholder("x"))
+    handle = graph.call_function(treadle.ops.profiler._record_function_enter, ("foo",))
+    y = x.relu()
+    graph.call_function(treadle.ops.profiler._record_function_exit, (handle,))
+    graph.output(y.node)
+    graph.eliminate_dead_code()
+    module = fx.GraphModule(nn.Module(), graph)
+    events = recorded(lambda: module(treadle.ones(2)))
+    (foo,) = [event for event in events if event.name == "foo"]
+    assert [event.name for event in events if event.cpu_parent is foo] == ["aten::relu"]

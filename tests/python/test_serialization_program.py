@@ -161,6 +161,15 @@ def test_arrays_in_every_protocol(protocol):
         assert mine.dtype == theirs.dtype and np.isfortran(mine) == np.isfortran(theirs)
 
 
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+@pytest.mark.parametrize("fill", [0, 200])
+def test_arrays_that_are_most_of_a_file(protocol, fill):
+    value = {"whole": np.full(100_000, fill, dtype=np.uint8), "waves": np.sin(np.arange(5000.0))}
+    loaded = treadle.load(saved(value, pickle_protocol=protocol))
+    for key in value:
+        np.testing.assert_array_equal(loaded[key], value[key])
+
+
 def test_numpy_needs_to_be_allowed_with_weights_only():
     value = np.float64(0.5)
     with pytest.raises(pickle.UnpicklingError, match="multiarray.scalar"):
