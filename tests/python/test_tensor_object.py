@@ -178,7 +178,7 @@ def test_data_that_is_no_tensor(data: object, kind: type) -> None:
 def test_lists_that_hold_themselves() -> None:
     endless: list = []
     endless.append(endless)
-    with pytest.raises(ValueError):
+    with pytest.raises(TypeError):
         treadle.tensor(endless)
 
 

@@ -228,7 +228,7 @@ MISSING: Dict[str, Dict[str, str]] = {
     "programs run as they are written": {
         "_ops": "HigherOrderOperator",
         "_subclasses": "FakeTensor FakeTensorMode",
-        "_subclasses.fake_tensor": "FakeTensor FakeTensorMode unset_fake_temporarily",
+        "_subclasses.fake_tensor": "FakeTensor FakeTensorMode",
         "_subclasses.functional_tensor": "FunctionalTensor FunctionalTensorMode",
         "_subclasses.meta_utils": "MetaConverter",
         "fx.experimental.recording": (

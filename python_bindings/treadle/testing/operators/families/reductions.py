@@ -107,9 +107,24 @@ def _prod(x: Any, **where: Any) -> Any:
 
 def _truth(reference: Callable[..., Any]) -> Callable[..., Any]:
     # Of uint8 the result is uint8.
-    return lambda x, **where: reference(x, **where).astype(
+    return lambda x, **where: np.asarray(reference(x, **where)).astype(
         np.uint8 if x.dtype == np.uint8 else bool
     )
+
+
+def _truths(reference: Callable[..., Any]) -> Callable[[Maker], Iterator[Sample]]:
+    """Samples over several dimensions; where none is named, each element is asked alone."""
+
+    def make_samples(make: Maker) -> Iterator[Sample]:
+        named = [call for call in SEVERAL if call[1] != []]
+        yield from _of(_truth(reference), named)(make)
+        for shape in [(3, 4), (), (0, 4)]:
+            for keepdim in (False, True):
+                yield Sample(
+                    make(shape), [], keepdim, expect=lambda x, *_: _truth(reference)(x, axis=())
+                )
+
+    return make_samples
 
 
 samples("sum")(_of(_sum, WHOLE))
@@ -120,10 +135,10 @@ samples("amax")(_of(np.max, SEVERAL, "distinct", filled=True))
 samples("amin")(_of(np.min, SEVERAL, "distinct", filled=True))
 samples("any")(_of(_truth(np.any), WHOLE))
 samples("any.dim")(_of(_truth(np.any), ONE))
-samples("any.dims")(_of(_truth(np.any), SEVERAL))
+samples("any.dims")(_truths(np.any))
 samples("all")(_of(_truth(np.all), WHOLE))
 samples("all.dim")(_of(_truth(np.all), ONE))
-samples("all.dims")(_of(_truth(np.all), SEVERAL))
+samples("all.dims")(_truths(np.all))
 samples("max")(_of(np.max, WHOLE, "distinct", filled=True))
 samples("min")(_of(np.min, WHOLE, "distinct", filled=True))
 
