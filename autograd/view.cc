@@ -54,7 +54,7 @@ class Turn {
   bool conjugated_, negated_;
 };
 
-// What of a base its view shows.
+// The part of a base that its view shows.
 class Window {
  public:
   Window(const Tensor& base, const Tensor& view)

@@ -18,7 +18,7 @@ namespace {
 // Whoever is given what a tensor holds may hang anything on it that leads back to the tensor, so
 // the collector is to look at the tensor from then on.
 
-// What every tensor has cannot be deleted.
+// An attribute that every tensor has cannot be deleted.
 void require_value(const char* attribute, PyObject* value) {
   check<ErrorKind::Runtime>(value != nullptr, attribute, ": expected a value, got a deletion");
 }

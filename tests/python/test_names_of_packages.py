@@ -201,7 +201,7 @@ def test_how_far_an_epoch_has_come(workers: int) -> None:
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_an_epoch_that_starts_later(monkeypatch: Any, workers: int) -> None:
-    """What a package does that goes on in the middle of an epoch."""
+    """A package that goes on in the middle of an epoch does this."""
     made = loaders._BaseDataLoaderIter.__init__
 
     def skip_one(self: Any, loader: Any, *args: Any, **kwargs: Any) -> None:
@@ -219,7 +219,7 @@ def test_operators_that_may_call_kernels_of_triton() -> None:
     def twice(x: Tensor) -> Tensor:
         return treadle.library.wrap_triton(lambda value: value * 2)(x)
 
-    # What the schema is inferred from.
+    # The schema is inferred from the annotations.
     twice.__annotations__ = {"x": Tensor, "return": Tensor}
     made = treadle.library.triton_op("tnp::twice", twice, mutates_args=())
     assert made(treadle.ones(2)).tolist() == [2.0, 2.0]
