@@ -234,3 +234,14 @@ def test_what_a_compiler_would_be_asked() -> None:
     with unset_fake_temporarily():
         assert treadle.ones(1).item() == 1.0
     assert treadle.compiler.config.cache_key_tag == ""
+
+
+def test_names_of_calls_and_of_checks() -> None:
+    layer = treadle.nn.Linear(2, 1)
+    seen: list = []
+    layer.register_forward_hook(lambda *_: seen.append(True))
+    x = treadle.ones(1, 2)
+    assert treadle.equal(layer._call_impl(x), layer(x)) and len(seen) == 2
+    from treadle.testing import FileCheck
+
+    assert FileCheck is treadle.FileCheck

@@ -137,6 +137,8 @@ class Module(StateDictMixin):
             return _hooks.call(self, args, kwargs)
         return self.forward(*args, **kwargs)
 
+    _call_impl = __call__  # as packages that wrap a call name it
+
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Take the arguments of treadle.compile(), which checks them; the module runs as it is
         written."""
