@@ -99,7 +99,7 @@ void GraphTask::restrict_to(ArrayRef<Edge> edges, bool accumulate) {
     } else {
       captures_.push_back({edges[k].input_nr, static_cast<uint32_t>(k), s.first_capture});
       s.first_capture = static_cast<uint32_t>(captures_.size() - 1);
-      // Whoever watches the node sees it run, though its own gradients are of no use.
+      // A node that somebody watches runs, though its own gradients are of no use.
       if (const NodeHooks* hooks = s.node->hooks(); accumulate && hooks)
         s.needed = s.needed || !hooks->pre.empty() || !hooks->post.empty();
     }

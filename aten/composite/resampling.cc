@@ -9,8 +9,10 @@
 #include "aten/ops/_upsample_nearest_exact1d.h"
 #include "aten/ops/_upsample_nearest_exact2d.h"
 #include "aten/ops/_upsample_nearest_exact3d.h"
+#include "aten/ops/add.h"
 #include "aten/ops/clamp.h"
 #include "aten/ops/clone.h"
+#include "aten/ops/floor.h"
 #include "aten/ops/round.h"
 #include "aten/ops/to.h"
 #include "aten/ops/upsample_bicubic2d.h"
@@ -34,9 +36,11 @@ Tensor upsample(const char* op, const Tensor& self, IntList output_size, std::st
                             spatial + 2, " dimensions (batch, channels and ", spatial,
                             " more), got shape ", self.sizes());
   const bool bytes = self.dtype() == ScalarType::UInt8;
-  // PyTorch's images of bytes hold bytes between their dimensions, too.
-  const bool in_steps = bytes && spatial == 2 && self.is_cpu() && !mode.starts_with("nearest");
-  const bool narrow = (bytes && !in_steps) || self.dtype() == ScalarType::Float16 ||
+  // PyTorch's images of bytes hold bytes between their dimensions, too; halves go up. The kernel of
+  // the CPU does it itself.
+  const bool in_steps = bytes && spatial == 2 && !mode.starts_with("nearest");
+  const bool as_bytes = in_steps && self.is_cpu();
+  const bool narrow = (bytes && !as_bytes) || self.dtype() == ScalarType::Float16 ||
                       self.dtype() == ScalarType::BFloat16;
   Tensor t = narrow ? aten::to(self, ScalarType::Float32) : self;
   for (size_t d = spatial; d-- > 0;) {
@@ -47,8 +51,10 @@ Tensor upsample(const char* op, const Tensor& self, IntList output_size, std::st
       return aten::_resample(t, static_cast<int64_t>(d + 2), output_size[d], mode, align_corners,
                              scale);
     });
+    if (in_steps && !as_bytes)
+      t = aten::clamp(aten::floor(aten::add(t, Scalar(0.5))), Scalar(0), Scalar(255));
   }
-  if (bytes && !in_steps) t = aten::clamp(aten::round(t), Scalar(0), Scalar(255));
+  if (bytes && !as_bytes) t = aten::clamp(aten::round(t), Scalar(0), Scalar(255));
   if (narrow) return aten::to(t, self.dtype());
   return t.is_same(self) ? aten::clone(self) : t;
 }

@@ -4,6 +4,7 @@
 // with the table of weights transposed.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "aten/cpu/long_sums.h"
@@ -57,13 +58,20 @@ Taps table_of(const ResampleTaps& of_output) {
   return taps;
 }
 
+// How many elements the dimensions before and behind `dim` have.
+std::pair<int64_t, int64_t> around(const Tensor& t, int64_t dim) {
+  int64_t outer = 1, inner = 1;
+  for (int64_t d = 0; d < dim; ++d) outer *= t.size(d);
+  for (int64_t d = dim + 1; d < t.dim(); ++d) inner *= t.size(d);
+  return {outer, inner};
+}
+
 template <class T>
 void apply(const Taps& taps, const Tensor& self, int64_t dim, const Tensor& out) {
   using C = compute_type<T>;
   const Tensor input = aten::contiguous(self);
-  int64_t outer = 1, inner = 1;
-  for (int64_t d = 0; d < dim; ++d) outer *= input.size(d);
-  for (int64_t d = dim + 1; d < input.dim(); ++d) inner *= input.size(d);
+  const std::pair<int64_t, int64_t> sides = around(input, dim);
+  const int64_t outer = sides.first, inner = sides.second;
   const int64_t in = input.size(dim), rows = taps.rows();
   const T* const from = input.data_as<T>();
   T* const to = out.data_as<T>();
@@ -113,24 +121,36 @@ struct WholeWeights {
 
 void apply_to_bytes(const Taps& taps, const Tensor& self, int64_t dim, const Tensor& out) {
   const Tensor input = aten::contiguous(self);
-  int64_t outer = 1, inner = 1;
-  for (int64_t d = 0; d < dim; ++d) outer *= input.size(d);
-  for (int64_t d = dim + 1; d < input.dim(); ++d) inner *= input.size(d);
+  const std::pair<int64_t, int64_t> sides = around(input, dim);
+  const int64_t outer = sides.first, inner = sides.second;
   const int64_t in = input.size(dim), rows = taps.rows();
   const uint8_t* const from = input.data_as<uint8_t>();
   uint8_t* const to = out.data_as<uint8_t>();
   const WholeWeights whole(taps.weight);
-  const int64_t half = whole.bits > 0 ? int64_t{1} << (whole.bits - 1) : 0;
-  parallel_for(outer * rows, std::max<int64_t>(1, 32768 / inner), [&](int64_t begin, int64_t end) {
+  // A sum of bytes by weights that come to 2^22 at most fits.
+  const int32_t half = whole.bits > 0 ? 1 << (whole.bits - 1) : 0;
+  const auto byte_of = [bits = whole.bits](int32_t sum) {
+    return static_cast<uint8_t>(std::clamp(sum >> bits, 0, 255));
+  };
+  const int64_t grain = std::max<int64_t>(1, 32768 / inner);
+  parallel_for(outer * rows, grain, [&](int64_t begin, int64_t end) {
+    std::vector<int32_t> sums(static_cast<size_t>(inner));
     for (int64_t r = begin; r < end; ++r) {
-      const int64_t o = r % rows;
+      const int64_t o = r % rows, first = taps.start[o], last = taps.start[o + 1];
       const uint8_t* plane = from + r / rows * in * inner;
-      for (int64_t x = 0; x < inner; ++x) {
-        int64_t sum = half;
-        for (int64_t i = taps.start[o]; i < taps.start[o + 1]; ++i)
-          sum += int64_t{whole.weight[i]} * plane[taps.index[i] * inner + x];
-        to[r * inner + x] = static_cast<uint8_t>(std::clamp<int64_t>(sum >> whole.bits, 0, 255));
+      if (inner == 1) {
+        int32_t sum = half;
+        for (int64_t i = first; i < last; ++i) sum += whole.weight[i] * plane[taps.index[i]];
+        to[r] = byte_of(sum);
+        continue;
       }
+      std::fill(sums.begin(), sums.end(), half);
+      for (int64_t i = first; i < last; ++i) {
+        const uint8_t* row = plane + taps.index[i] * inner;
+        const int32_t w = whole.weight[i];
+        for (int64_t x = 0; x < inner; ++x) sums[x] += w * row[x];
+      }
+      std::transform(sums.begin(), sums.end(), to + r * inner, byte_of);
     }
   });
 }

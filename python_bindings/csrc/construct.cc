@@ -232,6 +232,7 @@ Tensor over_storage(PyObject* data, std::optional<ScalarType> dtype) {
     return tensor_over(*storage, dtype.value_or(ScalarType::Int64));
   PyObject* found = PyObject_GetAttrString(data, "_untyped_storage");
   if (!found) {
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) throw PythonError{};
     PyErr_Clear();
     return {};
   }
