@@ -110,15 +110,6 @@ TEST_P(Planned, EveryLayerInEveryDtypeAndDirection) {
         expect_a_plan(geometry(layer, c.type, c.exact), part, target_);
 }
 
-TEST_P(Planned, PlacesThatAreNotAligned) {
-  for (const cudnnDataType_t type : {CUDNN_DATA_FLOAT, CUDNN_DATA_HALF})
-    for (const ConvolutionPart part : kParts) {
-      ConvolutionGeometry g = geometry({8, 16, 14, 32, 3, 1, 1}, type);
-      g.alignment = type == CUDNN_DATA_FLOAT ? 4 : 2;
-      expect_a_plan(g, part, target_);
-    }
-}
-
 TEST_P(Planned, Volumes) {
   for (const Case& c : kCases)
     for (const ConvolutionPart part : kParts) {

@@ -9,6 +9,7 @@
 #include "aten/cuda/kernels/kept_by_thread.h"
 #include "aten/ops/_convolution_grad_weight.h"
 #include "aten/ops/add.h"
+#include "aten/ops/clone.h"
 #include "aten/ops/constant_pad_nd.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/convolution.h"
@@ -58,7 +59,7 @@ ConvolutionGeometry geometry(IntList x, IntList w, IntList y, IntList stride, In
 // What tells apart convolutions whose plans may differ.
 using Key = std::vector<int64_t>;
 Key key_of(const ConvolutionGeometry& g, ConvolutionPart part, int device, bool timed) {
-  Key all = {device, static_cast<int64_t>(part),           g.type, g.bias, g.exact, g.alignment,
+  Key all = {device, static_cast<int64_t>(part),           g.type, g.bias, g.exact,
              timed,  static_cast<int64_t>(g.stride.size())};
   for (const Sizes* sizes : {&g.x, &g.w, &g.y, &g.stride, &g.padding, &g.dilation})
     all.insert(all.end(), sizes->begin(), sizes->end());
@@ -140,21 +141,31 @@ const ConvolutionPlan* plan_for(const ConvolutionGeometry& g, ConvolutionPart pa
   return kept ? &*kept : nullptr;
 }
 
+// `t`, or a copy of it where its address is none that a plan takes.
+Tensor aligned(const Tensor& t) {
+  if (!t.defined() || reinterpret_cast<uintptr_t>(t.data()) % kPlanAlignment == 0) return t;
+  return aten::clone(t);
+}
+
 // Computes a part of the others by cuDNN; all are contiguous. False where it has no plan.
 bool compute_by_plan(ConvolutionGeometry g, ConvolutionPart part, const Tensor& x, const Tensor& w,
                      const Tensor& y, const Tensor& bias) {
   const Device device = x.device();
   const cudnnHandle_t handle = cudnn_on(device.index);
   g.bias = bias.defined();
-  const ConvolutionPlan::Places at{x.data(), w.data(), y.data(),
-                                   bias.defined() ? bias.data() : nullptr};
-  for (const void* place : {at.x, at.w, at.y, at.bias})
-    while (reinterpret_cast<uintptr_t>(place) % static_cast<uintptr_t>(g.alignment) != 0)
-      g.alignment /= 2;
+  const Tensor own_x = aligned(x), own_w = aligned(w), own_y = aligned(y), own_bias = aligned(bias);
+  const ConvolutionPlan::Places at{own_x.data(), own_w.data(), own_y.data(),
+                                   bias.defined() ? own_bias.data() : nullptr};
   const ConvolutionPlan* const plan = plan_for(g, part, handle, at, device);
   if (!plan) return false;
   const Tensor space = cudnn_workspace(plan->workspace(), device);
   succeed_cudnn(plan->run(handle, at, space.data()), "computing a convolution");
+  const auto put = [](const Tensor& made, const Tensor& to) {
+    if (!made.is_same(to)) aten::copy_(to, made);
+  };
+  if (part == ConvolutionPart::X) put(own_x, x);
+  if (part == ConvolutionPart::W) put(own_w, w);
+  if (part == ConvolutionPart::Y) put(own_y, y);
   return true;
 }
 

@@ -25,7 +25,7 @@ CudnnDescriptor tensor(Id id, const ConvolutionGeometry& g, const Sizes& sizes,
   const cudnnDataType_t type = passing ? sums_of(g) : g.type;
   t.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id);
   t.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
-  t.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, g.alignment);
+  t.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kPlanAlignment);
   t.set(CUDNN_ATTR_TENSOR_DIMENSIONS, sizes);
   t.set(CUDNN_ATTR_TENSOR_STRIDES, contiguous_strides(sizes));
   if (passing) t.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &passing);

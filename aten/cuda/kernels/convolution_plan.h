@@ -50,14 +50,17 @@ struct CudnnTarget {
   const CudnnDescriptor* properties = nullptr;
 };
 
+// All addresses that a plan is given are multiples of it, in bytes. For a bias and 16-bit numbers
+// that are aligned to no more than their size, cuDNN 9 refuses to plan.
+inline constexpr int64_t kPlanAlignment = 16;
+
 struct ConvolutionGeometry {
   using Sizes = std::vector<int64_t>;
   cudnnDataType_t type;
   Sizes x, w, y;  // contiguous: (N, C, space...) with at least two dimensions of space
   Sizes stride, padding, dilation;
-  bool bias = false;       // added to y, one for each channel
-  bool exact = false;      // factors of float32 are not rounded
-  int64_t alignment = 16;  // of all addresses, in bytes
+  bool bias = false;   // added to y, one for each channel
+  bool exact = false;  // factors of float32 are not rounded
 };
 enum class ConvolutionPart { Y, X, W };  // which one is computed of the two others
 

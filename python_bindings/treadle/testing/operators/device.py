@@ -64,6 +64,8 @@ def _on_the_device(request: Any) -> Iterator[None]:
         return
     use(device)
     try:
-        yield
+        # References are exact: cuDNN is not to round factors to TF32.
+        with treadle.backends.cudnn.flags(enabled=True, allow_tf32=False):
+            yield
     finally:
         use("cpu")
