@@ -5,6 +5,7 @@ device of another plug-in; a device that is lost.
 from __future__ import annotations
 
 import shutil
+import struct
 from pathlib import Path
 
 import plugins
@@ -319,3 +320,21 @@ def test_a_library_that_was_cut_short(odd: str, tmp_path: Path) -> None:
     assert "expected a shared library that can be loaded" in refusal(
         lambda: treadle.load_backend(tmp_path / "text.so"), RuntimeError
     )
+
+
+@alone
+def test_a_segment_that_is_not_loaded_may_end_after_the_file(odd: str, tmp_path: Path) -> None:
+    """As the one of a linker that counts the padding behind what becomes read-only."""
+    data = bytearray(Path(odd).read_bytes())
+    (first,) = struct.unpack_from("<Q", data, 32)
+    (count,) = struct.unpack_from("<H", data, 56)
+    relro = next(
+        at
+        for at in range(first, first + 56 * count, 56)
+        if struct.unpack_from("<I", data, at)[0] == 0x6474E552
+    )
+    struct.pack_into("<Q", data, relro + 32, len(data))
+    path = Path(tmp_path) / "padded.so"
+    path.write_bytes(data)
+    treadle.load_backend(path)
+    assert treadle.ones(3, device="odd").tolist() == [1.0, 1.0, 1.0]
