@@ -107,6 +107,8 @@ struct Attention {
   Dropout dropout;
   Batches batches;
   int64_t length, source, width, value_width;
+  // From one row of a block of scores to the next.
+  int64_t pitch;
 
   Attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
             double dropout_p, bool causal, double scale, int64_t seed)
@@ -121,7 +123,8 @@ struct Attention {
         length(query.size(-2)),
         source(key.size(-2)),
         width(query.size(-1)),
-        value_width(value.size(-1)) {}
+        value_width(value.size(-1)),
+        pitch(std::min(kKeys, source)) {}
 
   int64_t query_blocks() const { return (length + kQuery - 1) / kQuery; }
   int64_t key_blocks() const { return (source + kKeys - 1) / kKeys; }
@@ -135,16 +138,18 @@ struct Attention {
                      end - begin, t.sizes()[d - 1], t.strides()[d - 2], t.strides()[d - 1], room);
   }
 
-  // s (q1 - q0 rows, leading dimension kKeys) = scale * q k^T + mask; -inf where a key is masked.
+  size_t block_size() const { return static_cast<size_t>(std::min(kQuery, length) * pitch); }
+
+  // s (q1 - q0 rows, leading dimension pitch) = scale * q k^T + mask; -inf where a key is masked.
   void scores(const MatrixView<C>& q, const MatrixView<C>& k, int64_t batch, int64_t q0, int64_t q1,
               int64_t k0, int64_t k1, C* s) const {
     constexpr C kMasked = -std::numeric_limits<C>::infinity();
-    gemm<C>(q, transposed(k), s, kKeys, static_cast<C>(scale), C(0));
+    gemm<C>(q, transposed(k), s, pitch, static_cast<C>(scale), C(0));
     if (mask.defined()) {
       const int64_t d = mask.dim(), rs = mask.strides()[d - 2], cs = mask.strides()[d - 1];
       const int64_t at = batches.offset(mask, batch) + q0 * rs + k0 * cs;
       for (int64_t i = 0; i < q1 - q0; ++i) {
-        C* row = s + i * kKeys;
+        C* row = s + i * pitch;
         if (mask.dtype() == ScalarType::Bool) {
           const bool* m = mask.data_as<bool>() + at + i * rs;
           for (int64_t j = 0; j < k1 - k0; ++j)
@@ -157,7 +162,7 @@ struct Attention {
     }
     if (causal && k1 > q0 + 1) {
       for (int64_t i = 0; i < q1 - q0; ++i) {
-        C* row = s + i * kKeys;
+        C* row = s + i * pitch;
         for (int64_t j = std::max<int64_t>(0, q0 + i + 1 - k0); j < k1 - k0; ++j) row[j] = kMasked;
       }
     }
@@ -190,7 +195,7 @@ void attention_cpu(const Tensor& query, const Tensor& key, const Tensor& value, 
     const int64_t q1 = std::min(a.length, q0 + kQuery), rows = q1 - q0;
     Room<T> q_room, k_room, v_room;
     // Each block of keys has its sums in C; those of all are wider.
-    std::vector<C> s(static_cast<size_t>(rows * kKeys)), part(static_cast<size_t>(rows * width));
+    std::vector<C> s(a.block_size()), part(static_cast<size_t>(rows * width));
     std::vector<W> o(static_cast<size_t>(rows * width), W(0));
     std::vector<C> most(static_cast<size_t>(rows), -std::numeric_limits<C>::infinity());
     std::vector<W> total(static_cast<size_t>(rows), W(0));
@@ -199,7 +204,7 @@ void attention_cpu(const Tensor& query, const Tensor& key, const Tensor& value, 
       const int64_t k1 = std::min(a.keys_for(q1), k0 + kKeys);
       a.scores(q, a.rows(key, batch, k0, k1, k_room), batch, q0, q1, k0, k1, s.data());
       for (int64_t i = 0; i < rows; ++i) {
-        C* row = s.data() + i * kKeys;
+        C* row = s.data() + i * a.pitch;
         const C before = most[i], now = std::max(before, largest(row, k1 - k0));
         if (std::isinf(now) && now < 0) {  // nothing but masked keys, or NaN
           total[i] += exp_shifted(row, k1 - k0, C(0));
@@ -212,7 +217,7 @@ void attention_cpu(const Tensor& query, const Tensor& key, const Tensor& value, 
         if (a.dropout.active())
           a.dropout.apply(row, batch * a.length + q0 + i, a.source, k0, k1 - k0);
       }
-      gemm<C>({s.data(), rows, k1 - k0, kKeys, 1}, a.rows(value, batch, k0, k1, v_room),
+      gemm<C>({s.data(), rows, k1 - k0, a.pitch, 1}, a.rows(value, batch, k0, k1, v_room),
               part.data(), width, C(1), C(0));
       for (size_t i = 0; i < o.size(); ++i) o[i] += static_cast<W>(part[i]);
     }
@@ -262,9 +267,9 @@ struct BackwardBlock {
   const Attention<T>& a;
   const Tensor &grad, &output, &logsumexp;
   Room<T> q_room = {}, k_room = {}, v_room = {}, g_room = {};
-  std::vector<C> p = std::vector<C>(static_cast<size_t>(kQuery * kKeys));
-  std::vector<C> ds = std::vector<C>(static_cast<size_t>(kQuery * kKeys));
-  std::vector<C> keep = std::vector<C>(static_cast<size_t>(kKeys));
+  std::vector<C> p = std::vector<C>(a.block_size());
+  std::vector<C> ds = std::vector<C>(a.block_size());
+  std::vector<C> keep = std::vector<C>(static_cast<size_t>(a.pitch));
 
   // Adds to those of dq, dk, dv that are given; each begins with the first row of its block.
   void run(int64_t batch, int64_t q0, int64_t q1, int64_t k0, int64_t k1, C* dq, C* dk, C* dv) {
@@ -274,11 +279,11 @@ struct BackwardBlock {
     const auto v = a.rows(a.value, batch, k0, k1, v_room);
     const auto g = a.rows(grad, batch, q0, q1, g_room);
     a.scores(q, k, batch, q0, q1, k0, k1, p.data());
-    gemm<C>(g, transposed(v), ds.data(), kKeys, C(1), C(0));
+    gemm<C>(g, transposed(v), ds.data(), a.pitch, C(1), C(0));
     const C* lse = logsumexp.data_as<C>() + batch * a.length + q0;
     const T* y = output.data_as<T>() + (batch * a.length + q0) * a.value_width;
     for (int64_t i = 0; i < rows; ++i) {
-      C *prow = p.data() + i * kKeys, *srow = ds.data() + i * kKeys;
+      C *prow = p.data() + i * a.pitch, *srow = ds.data() + i * a.pitch;
       if (std::isinf(lse[i]) && lse[i] < 0) {
         std::fill_n(prow, keys, C(0));
         std::fill_n(srow, keys, C(0));
@@ -300,8 +305,8 @@ struct BackwardBlock {
         for (int64_t j = 0; j < keys; ++j) srow[j] = prow[j] * (srow[j] - delta);
       }
     }
-    const MatrixView<C> probabilities{p.data(), rows, keys, kKeys, 1};
-    const MatrixView<C> d_scores{ds.data(), rows, keys, kKeys, 1};
+    const MatrixView<C> probabilities{p.data(), rows, keys, a.pitch, 1};
+    const MatrixView<C> d_scores{ds.data(), rows, keys, a.pitch, 1};
     const C scale = static_cast<C>(a.scale);
     if (dq) gemm<C>(d_scores, k, dq, a.width, scale, C(1));
     if (dk) gemm<C>(transposed(d_scores), q, dk, a.width, scale, C(1));

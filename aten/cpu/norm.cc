@@ -44,8 +44,9 @@ void batch_norm_train_cpu(const Tensor& input, const Tensor& weight, const Tenso
                           const Tensor& out, const Tensor& mean, const Tensor& var) {
   using C = compute_type<T>;
   const Channels s(input.sizes());
-  const Tensor in = dense(input), w = dense(weight), b = dense(bias);
-  const T* x = in.data_as<T>();
+  const Tensor in = dense(input);
+  const Parameter<T> weights(weight, s.channels, T(1)), biases(bias, s.channels, T(0));
+  const T *x = in.data_as<T>(), *w = weights.data(), *b = biases.data();
   T* y = out.data_as<T>();
   parallel_for(s.channels, s.grain(), [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
@@ -62,8 +63,8 @@ void batch_norm_train_cpu(const Tensor& input, const Tensor& weight, const Tenso
                                  n);
       mean.data_as<C>()[c] = m;
       var.data_as<C>()[c] = v;
-      const C scale = parameter<T>(w, c, C(1)) / std::sqrt(v + static_cast<C>(eps));
-      const C shift = parameter<T>(b, c, C(0));
+      const C scale = static_cast<C>(w[c]) / std::sqrt(v + static_cast<C>(eps));
+      const C shift = static_cast<C>(b[c]);
       for (int64_t k = 0; k < s.batch; ++k) {
         const int64_t base = (k * s.channels + c) * s.plane;
         for (int64_t i = 0; i < s.plane; ++i)
@@ -82,10 +83,9 @@ void batch_norm_backward_cpu(const Tensor& grad, const Tensor& input, const Tens
                              const Tensor& grad_bias) {
   using C = compute_type<T>;
   const Channels s(input.sizes());
-  const Tensor gr = dense(grad), in = dense(input), w = dense(weight), mu = dense(mean),
-               sigma = dense(var);
-  const T* g = gr.data_as<T>();
-  const T* x = in.data_as<T>();
+  const Tensor gr = dense(grad), in = dense(input), mu = dense(mean), sigma = dense(var);
+  const Parameter<T> weights(weight, s.channels, T(1));
+  const T *g = gr.data_as<T>(), *x = in.data_as<T>(), *w = weights.data();
   T* gx = grad_input.data_as<T>();
   parallel_for(s.channels, s.grain(), [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
@@ -102,7 +102,7 @@ void batch_norm_backward_cpu(const Tensor& grad, const Tensor& input, const Tens
       grad_weight.data_as<T>()[c] = static_cast<T>(dot);
       grad_bias.data_as<T>()[c] = static_cast<T>(sum);
       const C n = static_cast<C>(s.count());
-      const C scale = parameter<T>(w, c, C(1)) * rstd, mean_g = sum / n, slope = dot * rstd / n;
+      const C scale = static_cast<C>(w[c]) * rstd, mean_g = sum / n, slope = dot * rstd / n;
       for (int64_t k = 0; k < s.batch; ++k) {
         const int64_t base = (k * s.channels + c) * s.plane;
         for (int64_t i = 0; i < s.plane; ++i) {
@@ -144,7 +144,8 @@ void layer_norm_cpu(const Tensor& input, IntList normalized_shape, const Tensor&
   const int64_t group = std::max(s.grain(), kLine);
   const bool apart =
       !input.is_contiguous() && input.size(0) == s.rows && s.length <= kCache / group;
-  const Tensor in = apart ? input : dense(input), w = dense(weight), b = dense(bias);
+  const Tensor in = apart ? input : dense(input);
+  const Parameter<T> weights(weight, s.length, T(1)), biases(bias, s.length, T(0));
   const auto normalize = [&](const T* x, int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r, x += s.length) {
       T* y = out.data_as<T>() + r * s.length;
@@ -160,17 +161,10 @@ void layer_norm_cpu(const Tensor& input, IntList normalized_shape, const Tensor&
       const C scale = C(1) / std::sqrt(v + static_cast<C>(eps));
       mean.data_as<C>()[r] = m;
       rstd.data_as<C>()[r] = scale;
-      if (w.defined() && b.defined()) {
-        const T *wp = w.data_as<T>(), *bp = b.data_as<T>();
-        for (int64_t i = 0; i < s.length; ++i) {
-          y[i] = static_cast<T>((static_cast<C>(x[i]) - m) * scale * static_cast<C>(wp[i]) +
-                                static_cast<C>(bp[i]));
-        }
-      } else {
-        for (int64_t i = 0; i < s.length; ++i) {
-          y[i] = static_cast<T>((static_cast<C>(x[i]) - m) * scale * parameter<T>(w, i, C(1)) +
-                                parameter<T>(b, i, C(0)));
-        }
+      const T *w = weights.data(), *b = biases.data();
+      for (int64_t i = 0; i < s.length; ++i) {
+        y[i] = static_cast<T>((static_cast<C>(x[i]) - m) * scale * static_cast<C>(w[i]) +
+                              static_cast<C>(b[i]));
       }
     }
   };
@@ -189,19 +183,21 @@ void layer_norm_backward_cpu(const Tensor& grad, const Tensor& input, IntList no
                              const Tensor& grad_bias) {
   using C = compute_type<T>;
   const Rows s(input.sizes(), normalized_shape);
-  const Tensor gr = dense(grad), in = dense(input), w = dense(weight), mu = dense(mean),
-               sigma = dense(rstd);
+  const Tensor gr = dense(grad), in = dense(input), mu = dense(mean), sigma = dense(rstd);
+  const Parameter<T> weights(weight, s.length, T(1));
   parallel_for(s.rows, s.grain(), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const T* g = gr.data_as<T>() + r * s.length;
       const T* x = in.data_as<T>() + r * s.length;
       T* gx = grad_input.data_as<T>() + r * s.length;
       const C m = mu.data_as<C>()[r], scale = sigma.data_as<C>()[r];
-      const auto h = [&](int64_t i) { return static_cast<C>(g[i]) * parameter<T>(w, i, C(1)); };
+      const auto h = [g, w = weights.data()](int64_t i) {
+        return static_cast<C>(g[i]) * static_cast<C>(w[i]);
+      };
       const auto n = static_cast<wide_type<C>>(s.length);
       const C mean_h = static_cast<C>(long_sum<C>(s.length, h) / n);
       const C slope = static_cast<C>(
-          long_sum<C>(s.length, [&](int64_t i) { return h(i) * (static_cast<C>(x[i]) - m); }) *
+          long_sum<C>(s.length, [=](int64_t i) { return h(i) * (static_cast<C>(x[i]) - m); }) *
           scale * scale / n);
       for (int64_t i = 0; i < s.length; ++i)
         gx[i] = static_cast<T>(scale * (h(i) - mean_h - (static_cast<C>(x[i]) - m) * slope));

@@ -22,7 +22,9 @@ void group_norm_cpu(const Tensor& input, const Tensor& weight, const Tensor& bia
                     int64_t channels, int64_t plane, int64_t groups, double eps, const Tensor& out,
                     const Tensor& mean, const Tensor& rstd) {
   using C = compute_type<T>;
-  const Tensor in = dense(input), w = dense(weight), b = dense(bias);
+  const Tensor in = dense(input);
+  const Parameter<T> weights(weight, channels, T(1)), biases(bias, channels, T(0));
+  const T *w = weights.data(), *b = biases.data();
   const int64_t per_group = channels / groups, length = per_group * plane;
   parallel_for(samples * groups, grain_of(length), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
@@ -42,7 +44,7 @@ void group_norm_cpu(const Tensor& input, const Tensor& weight, const Tensor& bia
       rstd.data_as<C>()[row] = r;
       for (int64_t k = 0; k < per_group; ++k) {
         const int64_t c = row % groups * per_group + k;
-        const C scale = r * parameter<T>(w, c, C(1)), shift = parameter<T>(b, c, C(0));
+        const C scale = r * static_cast<C>(w[c]), shift = static_cast<C>(b[c]);
         for (int64_t i = k * plane; i < (k + 1) * plane; ++i)
           y[i] = static_cast<T>((static_cast<C>(x[i]) - m) * scale + shift);
       }
@@ -59,8 +61,9 @@ void group_norm_backward_cpu(const Tensor& grad, const Tensor& input, const Tens
                              const Tensor& grad_input, const Tensor& grad_weight,
                              const Tensor& grad_bias) {
   using C = compute_type<T>;
-  const Tensor gr = dense(grad), in = dense(input), w = dense(weight), mu = dense(mean),
-               sigma = dense(rstd);
+  const Tensor gr = dense(grad), in = dense(input), mu = dense(mean), sigma = dense(rstd);
+  const Parameter<T> weights(weight, channels, T(1));
+  const T* w = weights.data();
   const int64_t per_group = channels / groups, length = per_group * plane;
   using W = wide_type<C>;
   // Of each channel of each sample: the sums of g and of g * xhat.
@@ -82,14 +85,14 @@ void group_norm_backward_cpu(const Tensor& grad, const Tensor& input, const Tens
                       r;
         sums[row * per_group + k] = sum;
         dots[row * per_group + k] = dot;
-        const C scale = parameter<T>(w, row % groups * per_group + k, C(1));
+        const C scale = static_cast<C>(w[row % groups * per_group + k]);
         mean_of_h += scale * sum;
         mean_of_dot += scale * dot;
       }
       const C mean_h = static_cast<C>(mean_of_h / static_cast<W>(length));
       const C slope = static_cast<C>(mean_of_dot * r / static_cast<W>(length));
       for (int64_t k = 0; k < per_group; ++k) {
-        const C scale = parameter<T>(w, row % groups * per_group + k, C(1));
+        const C scale = static_cast<C>(w[row % groups * per_group + k]);
         for (int64_t i = k * plane; i < (k + 1) * plane; ++i) {
           gx[i] = static_cast<T>(
               r * (static_cast<C>(g[i]) * scale - mean_h - (static_cast<C>(x[i]) - m) * slope));
@@ -121,7 +124,8 @@ void rms_norm_cpu(const Tensor& input, IntList normalized_shape, const Tensor& w
                   const Tensor& out, const Tensor& rstd) {
   using C = compute_type<T>;
   const Rows s(input.sizes(), normalized_shape);
-  const Tensor in = dense(input), w = dense(weight);
+  const Tensor in = dense(input);
+  const Parameter<T> weights(weight, s.length, T(1));
   parallel_for(s.rows, grain_of(s.length), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const T* x = in.data_as<T>() + row * s.length;
@@ -134,13 +138,9 @@ void rms_norm_cpu(const Tensor& input, IntList normalized_shape, const Tensor& w
                                       static_cast<wide_type<C>>(s.length));
       const C r = C(1) / std::sqrt(square + static_cast<C>(eps));
       rstd.data_as<C>()[row] = r;
-      if (w.defined()) {
-        const T* wp = w.data_as<T>();
-        for (int64_t i = 0; i < s.length; ++i)
-          y[i] = static_cast<T>(static_cast<C>(x[i]) * r * static_cast<C>(wp[i]));
-      } else {
-        for (int64_t i = 0; i < s.length; ++i) y[i] = static_cast<T>(static_cast<C>(x[i]) * r);
-      }
+      const T* w = weights.data();
+      for (int64_t i = 0; i < s.length; ++i)
+        y[i] = static_cast<T>(static_cast<C>(x[i]) * r * static_cast<C>(w[i]));
     }
   });
 }
@@ -153,16 +153,19 @@ void rms_norm_backward_cpu(const Tensor& grad, const Tensor& input, IntList norm
                            const Tensor& grad_weight) {
   using C = compute_type<T>;
   const Rows s(input.sizes(), normalized_shape);
-  const Tensor gr = dense(grad), in = dense(input), w = dense(weight), sigma = dense(rstd);
+  const Tensor gr = dense(grad), in = dense(input), sigma = dense(rstd);
+  const Parameter<T> weights(weight, s.length, T(1));
   parallel_for(s.rows, grain_of(s.length), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const T* g = gr.data_as<T>() + row * s.length;
       const T* x = in.data_as<T>() + row * s.length;
       T* gx = grad_input.data_as<T>() + row * s.length;
       const C r = sigma.data_as<C>()[row];
-      const auto h = [&](int64_t i) { return static_cast<C>(g[i]) * parameter<T>(w, i, C(1)); };
+      const auto h = [g, w = weights.data()](int64_t i) {
+        return static_cast<C>(g[i]) * static_cast<C>(w[i]);
+      };
       const C slope = static_cast<C>(
-          long_sum<C>(s.length, [&](int64_t i) { return h(i) * static_cast<C>(x[i]); }) * r * r /
+          long_sum<C>(s.length, [=](int64_t i) { return h(i) * static_cast<C>(x[i]); }) * r * r /
           static_cast<wide_type<C>>(s.length));
       for (int64_t i = 0; i < s.length; ++i)
         gx[i] = static_cast<T>(r * (h(i) - static_cast<C>(x[i]) * slope));

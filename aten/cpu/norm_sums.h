@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "aten/cpu/long_sums.h"
 #include "aten/ops/contiguous.h"
@@ -9,12 +10,20 @@
 
 namespace treadle::cpu {
 
-// Element i of a weight or bias, or what stands for it where there is none.
-template <class T>
-compute_type<T> parameter(const Tensor& t, int64_t i, compute_type<T> otherwise) {
-  return t.defined() ? static_cast<compute_type<T>>(t.data_as<T>()[i]) : otherwise;
-}
 inline Tensor dense(const Tensor& t) { return t.defined() ? aten::contiguous(t) : t; }
+
+// `count` elements of a weight or bias, side by side; each is `otherwise` where there is none.
+template <class T>
+class Parameter {
+ public:
+  Parameter(const Tensor& t, int64_t count, T otherwise)
+      : given_(dense(t)), absent_(t.defined() ? 0 : static_cast<size_t>(count), otherwise) {}
+  const T* data() const { return given_.defined() ? given_.data_as<T>() : absent_.data(); }
+
+ private:
+  Tensor given_;
+  std::vector<T> absent_;
+};
 
 // How many rows of this length are worth a thread of their own.
 inline int64_t grain_of(int64_t length) {
