@@ -5,6 +5,7 @@
 #include "aten/ops/_index_put_integer.h"
 #include "aten/ops/arange.h"
 #include "aten/ops/bincount.h"
+#include "aten/ops/cat.h"
 #include "aten/ops/conj.h"
 #include "aten/ops/constant_pad_nd.h"
 #include "aten/ops/div.h"
@@ -22,6 +23,7 @@
 #include "aten/ops/scatter.h"
 #include "aten/ops/scatter_add.h"
 #include "aten/ops/split_with_sizes.h"
+#include "aten/ops/stack.h"
 #include "aten/ops/sub.h"
 #include "aten/ops/sum.h"
 #include "aten/ops/to.h"
@@ -45,6 +47,17 @@ Tensor summed_to(const Tensor& t, IntList sizes) {
 
 Tensor as_dtype_of(const Tensor& condition, const Tensor& t) {
   return aten::to(condition, t.dtype());
+}
+
+// Zeros of the sizes that `sizes_of` tells take the place of gradients that did not come.
+template <class F>
+std::vector<Tensor> with_zeros(TensorList grads, F&& sizes_of) {
+  std::vector<Tensor> all(grads.begin(), grads.end());
+  const Tensor& like = *std::ranges::find_if(all, &Tensor::defined);
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!all[i].defined()) all[i] = aten::new_zeros(like, sizes_of(static_cast<int64_t>(i)));
+  }
+  return all;
 }
 
 // How many elements were summed into each mean.
@@ -173,6 +186,38 @@ Tensor index_put_values_backward(const Tensor& grad, TensorList indices, IntList
   if (!accumulate && values.numel() > 0)
     values = aten::masked_fill(values, overwritten_by_index(grad, indices), 0);
   return summed_to(values, sizes);
+}
+
+Tensor split_backward(TensorList grads, IntList sizes, int64_t split_size, int64_t dim) {
+  const int64_t d = wrap_dim("split", dim, static_cast<int64_t>(sizes.size()));
+  DimVector piece(sizes);
+  return aten::cat(with_zeros(grads,
+                              [&](int64_t i) -> IntList {
+                                piece[d] = std::min(split_size, sizes[d] - i * split_size);
+                                return piece;
+                              }),
+                   d);
+}
+
+Tensor split_with_sizes_backward(TensorList grads, IntList sizes, IntList split_sizes,
+                                 int64_t dim) {
+  const int64_t d = wrap_dim("split_with_sizes", dim, static_cast<int64_t>(sizes.size()));
+  DimVector piece(sizes);
+  return aten::cat(with_zeros(grads,
+                              [&](int64_t i) -> IntList {
+                                piece[d] = split_sizes[i];
+                                return piece;
+                              }),
+                   d);
+}
+
+Tensor unbind_backward(TensorList grads, IntList sizes, int64_t dim) {
+  const int64_t d = wrap_dim("unbind", dim, static_cast<int64_t>(sizes.size()));
+  DimVector slice;
+  for (size_t k = 0; k < sizes.size(); ++k) {
+    if (static_cast<int64_t>(k) != d) slice.push_back(sizes[k]);
+  }
+  return aten::stack(with_zeros(grads, [&](int64_t) -> IntList { return slice; }), d);
 }
 
 Tensor index_select_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index) {

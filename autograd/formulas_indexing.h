@@ -16,6 +16,11 @@ Tensor index_put_self_backward(const Tensor& grad, TensorList indices, bool accu
 Tensor index_put_values_backward(const Tensor& grad, TensorList indices, IntList sizes,
                                  bool accumulate);
 
+// Views of pieces that fill a tensor of `sizes`: their gradients are joined.
+Tensor split_backward(TensorList grads, IntList sizes, int64_t split_size, int64_t dim);
+Tensor split_with_sizes_backward(TensorList grads, IntList sizes, IntList split_sizes, int64_t dim);
+Tensor unbind_backward(TensorList grads, IntList sizes, int64_t dim);
+
 Tensor index_select_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& index);
 Tensor index_copy_source_backward(const Tensor& grad, IntList sizes, int64_t dim,
                                   const Tensor& index);

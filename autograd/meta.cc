@@ -206,7 +206,7 @@ void remove_hook(const Tensor& t, HookId id) {
   if (const Edge maker = maker_in(*meta); maker.valid()) maker.node->remove_hook(id);
 }
 
-void set_history(const Tensor& output, const NodePtr& node) {
+void set_history(const Tensor& output, NodePtr node) {
   // A view of an inference tensor is one itself, and in no graph.
   if (!output.defined() || !is_differentiable(output.dtype()) || output.impl()->is_inference()) {
     node->add_undefined_input();
@@ -220,7 +220,7 @@ void set_history(const Tensor& output, const NodePtr& node) {
   else
     meta = &ensure_meta(output);
   // Nobody else knows the tensor yet.
-  meta->grad_fn = node;
+  meta->grad_fn = std::move(node);
   meta->output_nr = nr;
   output.impl()->set_layer(Layer::Autograd, true);
 }

@@ -108,7 +108,7 @@ void remove_hook(const Tensor& t, HookId id);
 
 // Makes `node` the maker of `output`, a new tensor. Undefined outputs and those of a dtype without
 // gradients get an input number whose gradient never comes.
-void set_history(const Tensor& output, const NodePtr& node);
+void set_history(const Tensor& output, NodePtr node);
 void set_history(TensorList outputs, const NodePtr& node);
 // One edge for each argument.
 void add_edges(Node& node, const Tensor& t);

@@ -121,6 +121,11 @@ class LayerFunction:
     edges: tuple[Target, ...] = ()
     output_flags: tuple[bool, ...] = field(default=())
 
+    @property
+    def keeps_outputs(self) -> bool:
+        """Whether the node saves results of the call."""
+        return self.node is not None and any(slot.is_output for slot in self.node.slots)
+
 
 def _camel(name: str) -> str:
     return "".join(part[0].upper() + part[1:] for part in name.split("_") if part)
@@ -442,7 +447,7 @@ def _style(e: Entry, form: Form) -> Optional[str]:
             else None
         )
     formulas = e.derivative is not None and bool(e.derivative.formulas)
-    if cpp.returns_views(e) and not formulas:
+    if cpp.returns_views(e):
         return "views"
     if e.kind == "view":
         return "view" if _is_differentiable(e) else None

@@ -56,7 +56,7 @@ std::vector<Tensor> split_with_sizes(const Tensor& self, IntList split_sizes, in
 }
 
 std::vector<Tensor> split(const Tensor& self, IntList split_size, int64_t dim) {
-  return composite::split_with_sizes(self, split_size, dim);
+  return aten::split_with_sizes(self, split_size, dim);
 }
 
 std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
@@ -69,7 +69,7 @@ std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
         "chunk: expected chunks <= 65536 for a dimension of size 0, got chunks = ", chunks);
     return std::vector<Tensor>(static_cast<size_t>(chunks), aten::slice(self, dim, 0, 0));
   }
-  return composite::split(self, (size - 1) / chunks + 1, dim);
+  return aten::split(self, (size - 1) / chunks + 1, dim);
 }
 
 std::vector<Tensor> tensor_split(const Tensor& self, IntList indices, int64_t dim) {
@@ -89,14 +89,10 @@ std::vector<Tensor> tensor_split(const Tensor& self, int64_t sections, int64_t d
   check<ErrorKind::Value>(sections <= std::max<int64_t>(size, 65536),
                           "tensor_split: expected sections <= ", std::max<int64_t>(size, 65536),
                           ", got sections = ", sections);
-  std::vector<Tensor> pieces;
-  int64_t at = 0;
-  for (int64_t i = 0; i < sections; ++i) {
-    const int64_t length = size / sections + (i < size % sections ? 1 : 0);
-    pieces.push_back(aten::slice(self, d, at, at + length));
-    at += length;
-  }
-  return pieces;
+  DimVector lengths;
+  for (int64_t i = 0; i < sections; ++i)
+    lengths.push_back(size / sections + (i < size % sections ? 1 : 0));
+  return aten::split_with_sizes(self, lengths, d);
 }
 
 std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {

@@ -457,3 +457,28 @@ def test_what_an_operator_saved_serves_a_view_and_the_result_that_was_used_befor
     z = y[:2].exp_()
     (y.sum() + (z * z).sum()).backward()
     assert treadle.allclose(x.grad, 2 * apart.grad)
+
+
+@pytest.mark.parametrize(
+    "cut, node",
+    [
+        (lambda t: t.unbind(1), "UnbindBackward0"),
+        (lambda t: t.split(2, 1), "SplitBackward0"),
+        (lambda t: t.chunk(2, -1), "SplitBackward0"),
+        (lambda t: t.split([1, 0, 2], 1), "SplitWithSizesBackward0"),
+        (lambda t: t.tensor_split(2, 1), "SplitWithSizesBackward0"),
+    ],
+    ids=["unbind", "split", "chunk", "split sizes", "tensor_split"],
+)
+def test_pieces_have_one_node(cut: Any, node: str) -> None:
+    """Whose gradient joins theirs, with zeros for those that had none."""
+    x = treadle.randn(4, 3, dtype=treadle.float64, requires_grad=True)
+    pieces = cut(x * 1)
+    assert {piece.grad_fn for piece in pieces} == {pieces[0].grad_fn}
+    assert pieces[0].grad_fn.name() == node
+    for used in range(len(pieces)):
+        expected = treadle.zeros(4, 3, dtype=treadle.float64)
+        cut(expected)[used].fill_(2)
+        (got,) = treadle.autograd.grad(2 * cut(x * 1)[used].sum(), x)
+        treadle.testing.assert_close(got, expected, rtol=0, atol=0)
+    assert treadle.autograd.gradgradcheck(lambda t: [p.exp() for p in cut(t)], [x])
