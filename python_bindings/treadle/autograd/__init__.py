@@ -12,10 +12,8 @@ from typing import Any, Optional, Sequence, Tuple, Union
 from treadle import _C, _names
 from treadle.autograd import _edge
 from treadle.autograd._edge import GradientEdge
-from treadle.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
-from treadle.autograd.function import Function
 from treadle.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
-from treadle.autograd.variable import Variable
+
 
 class SavedTensor:
     """The name of what a node keeps of a tensor. Programs are given the tensor itself,
@@ -195,7 +193,9 @@ _LAZY = {
     ),
     "ProfilerActivity": "treadle.profiler",
     "has_torch_function": "treadle.functional",
-    "NestedIOFunction": "treadle.autograd.function",
+    **dict.fromkeys(("Function", "NestedIOFunction"), "treadle.autograd.function"),
+    "Variable": "treadle.autograd.variable",
+    **dict.fromkeys(("detect_anomaly", "set_detect_anomaly"), "treadle.autograd.anomaly_mode"),
 }
 _submodules = _names.attributes_of(__name__)
 
