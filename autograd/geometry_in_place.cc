@@ -29,10 +29,7 @@ namespace {
 
 // A view lies elsewhere in its base now: its node is made anew when it is asked for.
 void outdate(ViewMeta& view) {
-  {
-    const std::lock_guard lock(view.lock);
-    if (!view.grad_fn) return;
-  }
+  if (!view.has_maker) return;
   if (const AutogradMeta* base = meta_of(view.base)) view.base_history = base->history - 1;
 }
 

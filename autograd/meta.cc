@@ -38,8 +38,9 @@ void set_maker(const Tensor& t, AutogradMeta& meta, Edge maker, Still&& still) {
   {
     const std::lock_guard lock(meta.lock);
     if (!still()) return;
-    std::swap(meta.grad_fn, maker.node);
-    std::swap(meta.output_nr, maker.input_nr);
+    Edge before{std::move(meta.grad_fn), meta.output_nr};
+    meta.set_maker(std::move(maker.node), maker.input_nr);
+    maker = std::move(before);  // which goes after the lock is open
   }
   if (!meta.retains_grad) return;
   remove_retain_hook(maker);
@@ -220,8 +221,7 @@ void set_history(const Tensor& output, NodePtr node) {
   else
     meta = &ensure_meta(output);
   // Nobody else knows the tensor yet.
-  meta->grad_fn = std::move(node);
-  meta->output_nr = nr;
+  meta->set_maker(std::move(node), nr);
   output.impl()->set_layer(Layer::Autograd, true);
 }
 

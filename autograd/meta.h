@@ -24,18 +24,25 @@ struct LeafHooks {
 
 struct AutogradMeta : AutogradMetaBase {
   ~AutogradMeta() override;
-  bool requires_grad() const override { return leaf_requires_grad || grad_fn; }
+  bool requires_grad() const override { return leaf_requires_grad || has_maker; }
   virtual ViewMeta* view() { return nullptr; }
+  // Under `lock`, or where nobody else knows the tensor.
+  void set_maker(NodePtr node, uint32_t nr) {
+    has_maker.store(static_cast<bool>(node), std::memory_order_relaxed);
+    grad_fn = std::move(node);
+    output_nr = nr;
+  }
 
   Tensor grad;                       // under `lock`: see grad_of(), set_grad()
   NodePtr grad_fn;                   // under `lock`; of a view: may be out of date, see grad_fn(t)
   Node* grad_accumulator = nullptr;  // not owned; under `lock`
   MadeOnce<LeafHooks> hooks;
-  uint32_t output_nr = 0;  // which output of grad_fn; under `lock`
+  uint32_t output_nr = 0;              // which output of grad_fn; under `lock`
+  std::atomic<bool> has_maker{false};  // whether there is a grad_fn, for who has no lock
   // How often an operator changed the tensor in place and rebased its history.
   std::atomic<uint32_t> history{0};
-  bool leaf_requires_grad = false;
-  bool retains_grad = false;
+  std::atomic<bool> leaf_requires_grad{false};
+  std::atomic<bool> retains_grad{false};
   // Other threads may go backward through the tensor, or read its gradient, at any time.
   mutable SpinLock lock;
 };

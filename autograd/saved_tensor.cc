@@ -131,7 +131,7 @@ Tensor SavedTensor::unpack(const Node& node, const char* what) const {
   // The tensor's place in the graph matters only while a graph is being made of this backward.
   if (state != State::Packed && !grad_enabled()) return tensor;
   if (state == State::Input) {
-    check<ErrorKind::Runtime>(!has_maker_ || meta_of(tensor)->grad_fn, node.name(), ": expected ",
+    check<ErrorKind::Runtime>(!has_maker_ || meta_of(tensor)->has_maker, node.name(), ": expected ",
                               what,
                               " with the history that it was saved with, got a tensor that "
                               "detach_() cut off from it; use "
@@ -152,8 +152,7 @@ Tensor SavedTensor::unpack(const Node& node, const char* what) const {
   if (!edge.valid()) return value;
   AutogradMeta& meta = ensure_meta(value);
   // For a leaf the edge is its accumulator: a stand-in whose gradient still goes to the leaf.
-  meta.grad_fn = edge.node;
-  meta.output_nr = edge.input_nr;
+  meta.set_maker(edge.node, edge.input_nr);
   update_layer(value);
   return value;
 }

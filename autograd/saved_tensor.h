@@ -80,7 +80,7 @@ class SavedTensor {
     tensor_ = t;
     version_ = t.version();
     const AutogradMeta* meta = meta_of(t);
-    has_maker_ = meta && meta->grad_fn;
+    has_maker_ = meta && meta->has_maker;
     hold(State::Input);
   }
   void save_slowly(const Tensor& t, bool is_output, uint32_t output_nr = 0);

@@ -1,4 +1,6 @@
 // What Tensor has for autograd: grad, grad_fn, requires_grad, backward(), hooks, data.
+#include <mutex>
+
 #include "autograd/accumulate_grad.h"
 #include "autograd/alias.h"
 #include "autograd/engine.h"
@@ -89,7 +91,9 @@ PyObject* get_version(PyObject* self, void*) {
 PyObject* get_output_nr(PyObject* self, void*) {
   return guarded([&] {
     const auto* meta = autograd::meta_of(unwrap(self));
-    return PyLong_FromUnsignedLong(meta ? meta->output_nr : 0);
+    if (!meta) return PyLong_FromLong(0);
+    const std::lock_guard lock(meta->lock);
+    return PyLong_FromUnsignedLong(meta->output_nr);
   });
 }
 PyObject* get_base(PyObject* self, void*) {
