@@ -34,6 +34,41 @@ def test_dimensions_of_arguments() -> None:
     assert vmap(lambda r: r).__name__ == "<lambda>"
 
 
+class Pair:
+    """Two tensors with a batch of their own, which are taken apart and stacked together."""
+
+    def __init__(self, a: treadle.Tensor, b: treadle.Tensor, batch: int) -> None:
+        assert a.shape[0] == b.shape[0] == batch
+        self.a, self.b, self.batch = a, b, batch
+
+    def dim(self) -> int:
+        return 1
+
+    def size(self, dim: int) -> int:
+        return self.batch
+
+    def unbind(self, dim: int) -> list:
+        return [Pair(a[None], b[None], 1) for a, b in zip(self.a, self.b)]
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        assert func is treadle.stack
+        pairs = args[0]
+        return cls(
+            treadle.cat([p.a for p in pairs]), treadle.cat([p.b for p in pairs]), len(pairs)
+        )
+
+
+def test_collections_that_know_their_batch() -> None:
+    pairs = Pair(tensor(X), tensor([1, 10]), 2)
+    same(vmap(lambda p: (p.a * p.b).sum())(pairs), (X * [[1], [10]]).sum(1))
+    made = vmap(lambda p, w: Pair(p.a * w, p.b, p.batch))(pairs, tensor([2, 3]))
+    assert made.batch == 2
+    same(made.a, X * [[2], [3]])
+    with pytest.raises(ValueError, match=r"expected -1 <= in_dim < 1 for an input of 1 dim"):
+        vmap(lambda p: p.a, in_dims=1)(pairs)
+
+
 def test_dimensions_of_results() -> None:
     x = tensor(X)
     same(vmap(lambda r: r * 2, out_dims=1)(x), X.T * 2)

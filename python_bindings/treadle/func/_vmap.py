@@ -5,6 +5,9 @@
 
 The function is called for each sample, and the results are stacked: so that every operator, and
 anything else Python can do, is correct in it. The time is that of a loop.
+
+A collection of tensors that overrides operators, as tensordict's do, is mapped and stacked as one:
+it knows what its own batch is.
 """
 
 from __future__ import annotations
@@ -26,6 +29,15 @@ Tensor = _C.Tensor
 Dims = Union[int, None, Tuple[Any, ...], List[Any], dict]
 
 
+def _is_collection(value: Any) -> bool:
+    kind = type(value)
+    return (
+        hasattr(kind, "__torch_function__")
+        and hasattr(kind, "unbind")
+        and not isinstance(value, Tensor)
+    )
+
+
 def _title(func: Callable, details: str) -> str:
     return f"vmap({getattr(func, '__name__', repr(func))}, {details})"
 
@@ -45,7 +57,7 @@ class _Batch:
             )
         if not args:
             raise ValueError(f"{self.title}: expected inputs, got no inputs")
-        self.leaves, self.spec = tree_flatten(args)
+        self.leaves, self.spec = tree_flatten(args, is_leaf=_is_collection)
         dims = _broadcast_to_and_flatten(in_dims, self.spec, lambda tree: tree is None)
         if dims is None:
             raise ValueError(
@@ -70,7 +82,7 @@ class _Batch:
             raise ValueError(
                 f"{self.title}: expected in_dims of ints and None, got {type(dim).__name__}"
             )
-        if not isinstance(leaf, Tensor):
+        if not isinstance(leaf, Tensor) and not _is_collection(leaf):
             raise ValueError(
                 f"{self.title}: got in_dim={dim} for an input of type {type(leaf).__name__}: only "
                 "tensors can be mapped, use None for others"
@@ -99,7 +111,7 @@ def _slices(value: Any, dim: Optional[int], size: int) -> List[Any]:
     """The value of one argument for each sample."""
     if dim is None:
         return [value] * size
-    if value.requires_grad and _C.is_grad_enabled():
+    if _is_collection(value) or (value.requires_grad and _C.is_grad_enabled()):
         return list(value.unbind(dim))  # one node for all
     return [value.select(dim, i) for i in range(size)]  # views that may be written to
 
@@ -136,7 +148,7 @@ class _Collector:
                 raise ValueError(
                     f"{self.title}: expected out_dims of ints and None, got {type(dim).__name__}"
                 )
-            if dim is not None and not isinstance(leaf, Tensor):
+            if dim is not None and not isinstance(leaf, Tensor) and not _is_collection(leaf):
                 raise ValueError(
                     f"{self.title}: expected the function to return only Tensors, got "
                     f"{type(leaf).__name__}; out_dims may be None for such an output"
@@ -144,7 +156,7 @@ class _Collector:
         self.dims, self.columns = dims, [[] for _ in leaves]
 
     def add(self, result: Any) -> None:
-        leaves, spec = tree_flatten(result)
+        leaves, spec = tree_flatten(result, is_leaf=_is_collection)
         if self.spec is None:
             self._begin(result, leaves, spec)
         elif spec != self.spec:
@@ -180,7 +192,7 @@ class _Collector:
         if size == 0:
             where = dim % (first.dim() + 1)
             return first.new_zeros((*first.shape[:where], 0, *first.shape[where:]))
-        return _C.stack(column, dim)
+        return treadle.stack(column, dim)
 
 
 # ---- random numbers ----
