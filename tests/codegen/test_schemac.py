@@ -430,3 +430,24 @@ def test_trees(tmp_path: Path) -> None:
     assert right["lhs"] == {"op": "index", "on": size, "index": {"op": "int", "value": "0"}}
     assert op["args"][2]["default"] == {"kind": "list", "text": "[1,2]", "value": [1, 2]}
     assert op["args"][2]["type"]["list_size"] == 2
+
+
+KEYS_PAGE = ROOT / "docs" / "entry-keys.md"
+WORDS = {
+    "key": "- func: f(Tensor self) -> Tensor\n  xxxxxxxx: 1\n",
+    "tag": "- func: f(Tensor self) -> Tensor\n  tags: xxxxxxxx\n",
+    "promotion": "- func: f(Tensor self) -> Tensor\n  promote: xxxxxxxx\n",
+    "form": "- func: f(Tensor self) -> Tensor\n  forms: xxxxxxxx\n",
+    "variant": "- func: f(Tensor self) -> Tensor\n  variants: xxxxxxxx\n",
+    "autocast policy": "- func: f(Tensor self) -> Tensor\n  autocast: xxxxxxxx\n",
+}
+
+
+@pytest.mark.parametrize("kind", WORDS)
+def test_the_page_of_keys_has_every_word(kind: str, tmp_path: Path) -> None:
+    said = compile_model(tmp_path, WORDS[kind]).stderr
+    found = re.search(rf"unknown {kind} 'xxxxxxxx'.*?known are ([^\n]*)", said, re.DOTALL)
+    assert found, said
+    page = KEYS_PAGE.read_text(encoding="utf-8")
+    words = found[1].rstrip(")").replace(" and ", ", ").split(", ")
+    assert len(words) > 1 and [word for word in words if f"`{word}`" not in page] == []
