@@ -90,10 +90,12 @@ PyObject* get_version(PyObject* self, void*) {
 }
 PyObject* get_output_nr(PyObject* self, void*) {
   return guarded([&] {
-    const auto* meta = autograd::meta_of(unwrap(self));
-    if (!meta) return PyLong_FromLong(0);
-    const std::lock_guard lock(meta->lock);
-    return PyLong_FromUnsignedLong(meta->output_nr);
+    uint32_t number = 0;
+    if (const auto* meta = autograd::meta_of(unwrap(self))) {
+      const std::lock_guard lock(meta->lock);
+      number = meta->output_nr;
+    }
+    return PyLong_FromUnsignedLong(number);
   });
 }
 PyObject* get_base(PyObject* self, void*) {
