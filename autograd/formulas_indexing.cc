@@ -49,7 +49,7 @@ Tensor as_dtype_of(const Tensor& condition, const Tensor& t) {
   return aten::to(condition, t.dtype());
 }
 
-// Zeros of the sizes that `sizes_of` tells take the place of gradients that did not come.
+// The gradients; zeros of the sizes that `sizes_of(i)` tells where one did not come.
 template <class F>
 std::vector<Tensor> with_zeros(TensorList grads, F&& sizes_of) {
   std::vector<Tensor> all(grads.begin(), grads.end());
@@ -190,13 +190,9 @@ Tensor index_put_values_backward(const Tensor& grad, TensorList indices, IntList
 
 Tensor split_backward(TensorList grads, IntList sizes, int64_t split_size, int64_t dim) {
   const int64_t d = wrap_dim("split", dim, static_cast<int64_t>(sizes.size()));
-  DimVector piece(sizes);
-  return aten::cat(with_zeros(grads,
-                              [&](int64_t i) -> IntList {
-                                piece[d] = std::min(split_size, sizes[d] - i * split_size);
-                                return piece;
-                              }),
-                   d);
+  DimVector lengths(grads.size(), split_size);
+  lengths.back() = sizes[d] - split_size * (static_cast<int64_t>(grads.size()) - 1);
+  return split_with_sizes_backward(grads, sizes, lengths, d);
 }
 
 Tensor split_with_sizes_backward(TensorList grads, IntList sizes, IntList split_sizes,

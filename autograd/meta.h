@@ -38,7 +38,7 @@ struct AutogradMeta : AutogradMetaBase {
   Node* grad_accumulator = nullptr;  // not owned; under `lock`
   MadeOnce<LeafHooks> hooks;
   uint32_t output_nr = 0;              // which output of grad_fn; under `lock`
-  std::atomic<bool> has_maker{false};  // whether there is a grad_fn, for who has no lock
+  std::atomic<bool> has_maker{false};  // whether there is a grad_fn; read without `lock`
   // How often an operator changed the tensor in place and rebased its history.
   std::atomic<uint32_t> history{0};
   std::atomic<bool> leaf_requires_grad{false};

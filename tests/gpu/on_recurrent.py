@@ -95,8 +95,8 @@ def test_results_and_gradients(kind: str, form: str) -> None:
 @pytest.mark.parametrize("units", [16, 128, 640])  # one kernel for all steps, one that stays, many
 @pytest.mark.parametrize("kind", KINDS)
 def test_dtypes(kind: str, units: int, dtype: Any) -> None:
-    """Beside the CPU's float64. In float32 an H200 is off by up to 104 epsilon: cuDNN's own sigmoid
-    and tanh."""
+    """Beside the CPU's float64. In float32, layers with a sigmoid or tanh were up to 104 epsilon
+    off on an H200, those with a relu less than 30."""
     treadle.manual_seed(1)
     layer = KINDS[kind](128, units, dtype=dtype)
     x = treadle.randn(6, 8, 128, dtype=dtype, requires_grad=True)
@@ -109,9 +109,10 @@ def test_dtypes(kind: str, units: int, dtype: Any) -> None:
         x.detach().double().requires_grad_(),
         wide_start if kind == "lstm" else wide_start[0],
     )
-    bound = treadle.finfo(dtype).eps * (200 if dtype == treadle.float32 else 30)
-    # In 16 bits, rounding decides on which side of 0 the argument of a relu is, and so its slope.
-    results = 2 if kind == "relu" and dtype != treadle.float32 else len(got)
+    is_curved = kind != "relu"
+    bound = treadle.finfo(dtype).eps * (200 if is_curved and dtype == treadle.float32 else 30)
+    # In float16, rounding decides on which side of 0 the argument of a relu is, and so its slope.
+    results = 2 if not is_curved and dtype == treadle.float16 else len(got)
     for e, g in list(zip(expected, got))[:results]:
         assert (g.double() - e).abs().max().item() < bound * e.abs().max().item()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 from typing import Any, Iterator
 
@@ -111,3 +113,14 @@ def test_other_gradients_are_as_without() -> None:
     with set_detect_anomaly(True):
         (x[index] * x.exp()).sum().backward()
     assert treadle.allclose(x.grad, x[index].exp() + x[index] * x.exp())
+
+
+def test_the_package_loads_it_at_its_first_use() -> None:
+    program = (
+        "import sys, treadle\n"
+        "late = ['treadle.autograd.' + name for name in ('anomaly_mode', 'function', 'variable')]\n"
+        "assert not set(late) & set(sys.modules)\n"
+        "from treadle.autograd import Function, Variable, detect_anomaly\n"
+        "assert set(late) <= set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

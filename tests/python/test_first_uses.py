@@ -28,6 +28,7 @@ CASES = {
     "compare": "x == x",
     "item": "x.sum().item()",
     "tolist": "x.tolist()",
+    "autograd.Variable": "treadle.autograd.Variable(x)",
     "named result": "repr(x.max(dim=1))",
     "named types": "treadle.return_types.max",
     "size": "repr(x.shape), x.stride()",
