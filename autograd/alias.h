@@ -1,7 +1,7 @@
 // Another tensor over the same elements, without history.
 #pragma once
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 namespace treadle::autograd {
 

@@ -1,7 +1,7 @@
 // The node of every view: it knows how one of two tensors over the same memory lies in the other.
 #pragma once
 
-#include "autograd/node.h"
+#include "autograd/graph/node.h"
 
 namespace treadle::autograd {
 

@@ -9,8 +9,8 @@
 
 #include "aten/ops/to.h"
 #include "autograd/meta.h"
-#include "core/backend.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/device/backend.h"
 
 namespace treadle::autocast {
 namespace {

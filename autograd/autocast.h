@@ -19,9 +19,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/device.h"
-#include "core/layers.h"
-#include "core/tensor.h"
+#include "core/base/device.h"
+#include "core/base/layers.h"
+#include "core/tensor/tensor.h"
 
 namespace treadle::autocast {
 

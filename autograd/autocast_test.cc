@@ -20,8 +20,8 @@
 #include "aten/ops/sum.h"
 #include "aten/ops/to.h"
 #include "autograd/test_support.h"
-#include "core/dispatcher.h"
-#include "core/testing_backend.h"
+#include "core/device/testing_backend.h"
+#include "core/dispatch/dispatcher.h"
 
 namespace treadle::autocast {
 namespace {

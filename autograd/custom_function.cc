@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "autograd/alias.h"
+#include "autograd/graph/visit.h"
 #include "autograd/record.h"
 #include "autograd/view.h"
-#include "autograd/visit.h"
 
 namespace treadle::autograd {
 namespace {

@@ -23,7 +23,7 @@
 
 #include "autograd/meta.h"
 #include "autograd/saved_tensor.h"
-#include "core/value.h"
+#include "core/dispatch/value.h"
 
 namespace treadle::autograd {
 

@@ -2,7 +2,7 @@
 // history goes on from the tensor as it was.
 //
 //   y = x * 2;  y.t_();      // y's node takes a gradient of y's new shape to one of the old shape
-#include "aten/composite/renamed_errors.h"
+#include "aten/engine/renamed_errors.h"
 #include "aten/ops/as_strided.h"
 #include "aten/ops/as_strided_.h"
 #include "aten/ops/resize_.h"
@@ -16,13 +16,13 @@
 #include "aten/ops/transpose_.h"
 #include "aten/ops/unsqueeze.h"
 #include "aten/ops/unsqueeze_.h"
-#include "autograd/accumulate_grad.h"
 #include "autograd/alias.h"
 #include "autograd/as_strided_node.h"
+#include "autograd/graph/accumulate_grad.h"
 #include "autograd/meta.h"
 #include "autograd/record.h"
 #include "autograd/view.h"
-#include "core/quiescence.h"
+#include "core/base/quiescence.h"
 
 namespace treadle::autograd {
 namespace {

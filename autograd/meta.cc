@@ -1,9 +1,9 @@
 // Reading and changing what autograd keeps for a tensor.
 #include "autograd/meta.h"
 
-#include "autograd/accumulate_grad.h"
+#include "autograd/graph/accumulate_grad.h"
 #include "autograd/view.h"
-#include "core/weak_tensor.h"
+#include "core/tensor/weak_tensor.h"
 
 namespace treadle::autograd {
 namespace {

@@ -9,8 +9,8 @@
 #include <memory>
 #include <string_view>
 
-#include "autograd/node.h"
-#include "core/tensor.h"
+#include "autograd/graph/node.h"
+#include "core/tensor/tensor.h"
 
 namespace treadle::autograd {
 

@@ -1,13 +1,13 @@
 // What generated code needs to record an operator; included by every generated file of autograd.
 #pragma once
 
-#include "autograd/formulas.h"
+#include "aten/ops/gradients.h"
 #include "autograd/meta.h"
 #include "autograd/ops_syntax.h"
 #include "autograd/saved_tensor.h"
 #include "autograd/saved_visitor.h"
 #include "autograd/view.h"
-#include "core/operator.h"
+#include "core/dispatch/operator.h"
 
 namespace treadle::autograd {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "autograd/alias.h"
+#include "autograd/graph/visit.h"
 #include "autograd/saved_visitor.h"
-#include "autograd/visit.h"
 
 namespace treadle::autograd {
 

@@ -7,7 +7,7 @@
 #include "aten/ops/exp.h"
 #include "aten/ops/mul.h"
 #include "aten/ops/sum.h"
-#include "autograd/accumulate_grad.h"
+#include "autograd/graph/accumulate_grad.h"
 #include "autograd/test_support.h"
 
 namespace treadle::autograd {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "autograd/saved_tensor.h"
-#include "core/value.h"
+#include "core/dispatch/value.h"
 
 namespace treadle::autograd {
 

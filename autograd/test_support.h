@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "autograd/engine.h"
+#include "autograd/graph/engine.h"
 #include "autograd/meta.h"
 
 namespace treadle::autograd::testing {

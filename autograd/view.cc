@@ -17,7 +17,7 @@
 #include "aten/ops/view_as_real.h"
 #include "autograd/alias.h"
 #include "autograd/as_strided_node.h"
-#include "autograd/visit.h"
+#include "autograd/graph/visit.h"
 
 namespace treadle::autograd {
 namespace {

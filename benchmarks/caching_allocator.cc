@@ -1,6 +1,6 @@
 // What memory of a device costs on the host: a block is allocated and freed, alone, among many
 // others, and with a second stream that uses it.
-#include "core/caching_allocator.h"
+#include "core/memory/caching_allocator.h"
 
 #include <benchmark/benchmark.h>
 

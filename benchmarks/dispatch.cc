@@ -5,7 +5,7 @@
 #include "aten/ops/add.h"
 #include "aten/ops/mul.h"
 #include "aten/ops/ones.h"
-#include "core/operator.h"
+#include "core/dispatch/operator.h"
 
 namespace treadle {
 namespace {

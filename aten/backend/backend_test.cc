@@ -13,8 +13,9 @@
 #include "aten/ops/sum.h"
 #include "aten/ops/t.h"
 #include "aten/ops/to.h"
-#include "core/dispatcher.h"
-#include "core/testing_backend.h"
+#include "core/device/testing_backend.h"
+#include "core/dispatch/call_counts.h"
+#include "core/dispatch/dispatcher.h"
 
 namespace treadle {
 namespace {

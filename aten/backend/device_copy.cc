@@ -2,10 +2,10 @@
 #include "aten/backend/device_copy.h"
 
 #include "aten/backend/generated.h"
-#include "aten/iterator/copy.h"
-#include "aten/iterator/overlap.h"
-#include "aten/resolve.h"
-#include "core/backend.h"
+#include "aten/engine/copy.h"
+#include "aten/engine/overlap.h"
+#include "aten/engine/resolve.h"
+#include "core/device/backend.h"
 
 namespace treadle {
 namespace {

@@ -2,7 +2,7 @@
 // bytes; strides and dtypes are seen to here: by a kernel that it generates, else on the CPU.
 #pragma once
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 namespace treadle {
 

@@ -5,9 +5,10 @@
 #include <unordered_map>
 
 #include "aten/backend/device_copy.h"
-#include "core/backend.h"
-#include "core/dispatcher.h"
-#include "core/operator_schema.h"
+#include "core/device/backend.h"
+#include "core/dispatch/call_counts.h"
+#include "core/dispatch/dispatcher.h"
+#include "core/dispatch/operator_schema.h"
 
 namespace treadle {
 namespace {

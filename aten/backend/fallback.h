@@ -1,7 +1,7 @@
 // The fallback of backends: an operator that a device has no kernel for runs on the CPU.
 #pragma once
 
-#include "core/operator.h"
+#include "core/dispatch/operator.h"
 
 namespace treadle {
 

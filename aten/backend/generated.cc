@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <deque>
 
-#include "aten/iterator/loop_geometry.h"
+#include "aten/engine/loop_geometry.h"
 #include "aten/ops/_local_scalar_dense.h"
-#include "core/address_map.h"
+#include "core/base/address_map.h"
 #include "core/schema/function_schema.h"
 
 namespace treadle {

@@ -1,13 +1,13 @@
 // Generated kernels of backends: a pointwise or reduce call as its expression and its operands, for
-// a backend that makes a kernel of it (Backend::pointwise and reduce of core/backend.h).
+// a backend that makes a kernel of it (Backend::pointwise and reduce of core/device/backend.h).
 #pragma once
 
 #include <string_view>
 
-#include "aten/iterator/reduce.h"
-#include "core/backend.h"
-#include "core/scalar.h"
-#include "core/tensor.h"
+#include "aten/engine/reduce.h"
+#include "core/base/scalar.h"
+#include "core/device/backend.h"
+#include "core/tensor/tensor.h"
 
 namespace treadle {
 

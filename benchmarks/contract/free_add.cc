@@ -3,7 +3,7 @@
 //
 // benchmarks/contract_cost.py counts the instructions of `a + b` with and without it.
 #define TREADLE_CONTRACT_FREE
-#include "aten/iterator/pointwise.cc"
+#include "aten/engine/pointwise.cc"
 #include "aten/ops/add.h"
 
 namespace treadle::aten {

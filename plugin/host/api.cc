@@ -7,11 +7,11 @@
 #include <map>
 #include <mutex>
 
-#include "core/backend.h"
-#include "core/dispatcher.h"
-#include "core/fork_safe_mutex.h"
-#include "core/operator_schema.h"
-#include "core/parallel.h"
+#include "core/base/fork_safe_mutex.h"
+#include "core/base/parallel.h"
+#include "core/device/backend.h"
+#include "core/dispatch/dispatcher.h"
+#include "core/dispatch/operator_schema.h"
 #include "plugin/host/boundary.h"
 #include "plugin/host/registration.h"
 

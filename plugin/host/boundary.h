@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/dispatch/value.h"
 #include "core/schema/function_schema.h"
-#include "core/value.h"
 #include "plugin/treadle/plugin.h"
 
 namespace treadle::plugin {

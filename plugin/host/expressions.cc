@@ -7,8 +7,8 @@
 #include <unordered_map>
 
 #include "aten/backend/generated.h"
-#include "core/error.h"
-#include "core/fork_safe_mutex.h"
+#include "core/base/error.h"
+#include "core/base/fork_safe_mutex.h"
 #include "core/schema/expr.h"
 
 namespace treadle::plugin {

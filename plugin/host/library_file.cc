@@ -8,7 +8,7 @@
 #include <fstream>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace treadle::plugin {
 namespace {

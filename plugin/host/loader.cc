@@ -6,8 +6,8 @@
 #include <map>
 #include <mutex>
 
-#include "core/error.h"
-#include "core/fork_safe_mutex.h"
+#include "core/base/error.h"
+#include "core/base/fork_safe_mutex.h"
 #include "plugin/host/api.h"
 #include "plugin/host/boundary.h"
 #include "plugin/host/library_file.h"

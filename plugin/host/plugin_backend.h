@@ -1,10 +1,10 @@
-// PluginBackend: a Backend (core/backend.h) over the functions that a plug-in registered.
+// PluginBackend: a Backend (core/device/backend.h) over the functions that a plug-in registered.
 #pragma once
 
 #include <memory>
 #include <string>
 
-#include "core/backend.h"
+#include "core/device/backend.h"
 #include "plugin/treadle/plugin.h"
 
 namespace treadle::plugin {

@@ -9,11 +9,12 @@
 #include <utility>
 
 #include "aten/backend/fallback.h"
-#include "core/address_map.h"
-#include "core/backend.h"
-#include "core/dispatcher.h"
-#include "core/dynamic_operator.h"
-#include "core/fork_safe_mutex.h"
+#include "core/base/address_map.h"
+#include "core/base/fork_safe_mutex.h"
+#include "core/device/backend.h"
+#include "core/dispatch/call_counts.h"
+#include "core/dispatch/dispatcher.h"
+#include "core/dispatch/dynamic_operator.h"
 #include "plugin/host/boundary.h"
 #include "plugin/host/plugin_backend.h"
 

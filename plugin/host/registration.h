@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/device.h"
+#include "core/base/device.h"
 #include "plugin/treadle/plugin.h"
 
 namespace treadle::plugin {

@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "python_bindings/csrc/overrides.h"
+#include "python_bindings/csrc/dispatch/overrides.h"
 #include "python_bindings/csrc/package_name.h"
 
 namespace treadle::python {

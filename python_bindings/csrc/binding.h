@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "python_bindings/csrc/arg_parser.h"
+#include "python_bindings/csrc/arguments/arg_parser.h"
 
 namespace treadle::python {
 

@@ -4,8 +4,8 @@
 // The collector finds cycles by counting: an object whose references all come from objects it has
 // traversed is garbage. So a tensor's object must name what its tensor holds, a hook for one, but
 // only while nobody else holds the tensor; else the hook would be named by an object that may go
-// while the hook stays. The walk (autograd/visit.h) goes on for as long as each handle is the only
-// one.
+// while the hook stays. The walk (autograd/graph/visit.h) goes on for as long as each handle is the
+// only one.
 //
 // Each object is traversed several times in one collection, and must name the same objects each
 // time. C++ code without the interpreter lock may take new handles meanwhile. It can do so only in
@@ -15,8 +15,8 @@
 
 #include <atomic>
 
-#include "autograd/visit.h"
-#include "python_bindings/csrc/node_object.h"
+#include "autograd/graph/visit.h"
+#include "python_bindings/csrc/autograd/node_object.h"
 
 namespace treadle::python {
 namespace {

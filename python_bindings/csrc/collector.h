@@ -2,8 +2,8 @@
 // with attributes, behind a tensor or a node of the graph.
 #pragma once
 
-#include "autograd/node.h"
-#include "core/tensor.h"
+#include "autograd/graph/node.h"
+#include "core/tensor/tensor.h"
 #include "python_bindings/csrc/python.h"
 
 namespace treadle::python {

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/quiescence.h"
+#include "core/base/quiescence.h"
 
 namespace treadle::python {
 

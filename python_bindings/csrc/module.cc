@@ -3,10 +3,10 @@
 
 #include <vector>
 
-#include "core/dispatcher.h"
+#include "core/dispatch/dispatcher.h"
 #include "python_bindings/csrc/binding.h"
-#include "python_bindings/csrc/construct.h"
 #include "python_bindings/csrc/gil.h"
+#include "python_bindings/csrc/tensors/construct.h"
 
 namespace treadle::python {
 namespace {

@@ -18,7 +18,7 @@ void init_function_type(PyObject* module);          // function_object.cc
 void init_grad_functions(PyObject* module);         // grad_functions.cc
 void init_settings(PyObject* module);               // settings.cc
 void init_autocast(PyObject* module);               // autocast.cc
-void init_dispatcher(PyObject* module);             // dispatcher_questions.cc
+void init_dispatcher(PyObject* module);             // dispatch/introspection.cc
 void init_overrides(PyObject* module);              // overrides.cc
 void init_dispatch_modes(PyObject* module);         // dispatch_modes.cc
 void init_overridable_functions(PyObject* module);  // overridable_function.cc

@@ -4,8 +4,8 @@
 #include <map>
 #include <vector>
 
-#include "core/profiler.h"
-#include "python_bindings/csrc/casters.h"
+#include "core/dispatch/profiler.h"
+#include "python_bindings/csrc/arguments/casters.h"
 #include "python_bindings/csrc/module.h"
 
 namespace py = pybind11;

@@ -2,14 +2,14 @@
 // thread.
 #include <pybind11/pybind11.h>
 
-#include "core/allocator.h"
-#include "core/layers.h"
-#include "core/math_switches.h"
-#include "core/parallel.h"
-#include "core/waits.h"
-#include "python_bindings/csrc/casters.h"
-#include "python_bindings/csrc/convert.h"
-#include "python_bindings/csrc/default_device.h"
+#include "core/base/layers.h"
+#include "core/base/math_switches.h"
+#include "core/base/parallel.h"
+#include "core/device/sync_debug_mode.h"
+#include "core/memory/allocator.h"
+#include "python_bindings/csrc/arguments/casters.h"
+#include "python_bindings/csrc/arguments/convert.h"
+#include "python_bindings/csrc/devices/default_device.h"
 #include "python_bindings/csrc/module.h"
 #include "python_bindings/csrc/package_name.h"
 

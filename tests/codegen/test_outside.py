@@ -161,7 +161,7 @@ def test_what_is_refused(entries: str, derivatives: str, message: str, tmp_path:
 
 RULE = """\
 {include}
-#include "aten/structured.h"
+#include "aten/engine/structured.h"
 namespace my_ops::shape {{
 {result} halves(const char*, const treadle::Tensor& self, int64_t) {{
   return {{TensorSpec{{self.sizes(), self.dtype()}}, TensorSpec{{self.sizes(), self.dtype()}}}};

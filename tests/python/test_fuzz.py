@@ -255,7 +255,7 @@ def test_shrinking_ends() -> None:
         (ValueError("add: a\nb\nc\nd\ne\nf\ng"), "message of too many lines"),
         (ValueError("add: " + "x" * 2000), "message too long"),
         (RuntimeError("add: treadle::aten::add failed"), "message with internal names"),
-        (RuntimeError("add: at aten/contract.cc:12"), "message with internal names"),
+        (RuntimeError("add: at aten/engine/contract.cc:12"), "message with internal names"),
         (RuntimeError("something went wrong"), "message that names no operator"),
         (treadle.InternalError("add: broken"), "internal error"),
     ],

@@ -70,7 +70,7 @@ KERNELS = """\
 #include "aten/ops/amax.h"
 #include "aten/ops/amin.h"
 #include "aten/ops/contiguous.h"
-#include "aten/structured.h"
+#include "aten/engine/structured.h"
 #include "small_ops/functions.h"
 
 namespace small_ops {
@@ -477,7 +477,7 @@ assert changed.scaled(x, 3).tolist() == [6, 6] and m.scaled(x, 3).tolist() == [3
 def test_a_library_without_a_module_and_a_program(tmp_path: Path) -> None:
     (tmp_path / "main.cc").write_text(
         '#include <cstdio>\n#include "aten/ops/ones.h"\n#include "aten/ops/sum.h"\n'
-        '#include "aten/ops/item.h"\n#include "core/scalar.h"\n'
+        '#include "aten/ops/item.h"\n#include "core/base/scalar.h"\n'
         "int main() {\n  using namespace treadle;\n"
         '  std::printf("%g\\n", aten::item(aten::sum(aten::ones({2, 3}))).to<double>());\n}\n'
     )

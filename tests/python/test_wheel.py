@@ -63,7 +63,7 @@ def test_what_the_wheel_holds(wheel: Path) -> None:  # noqa: F811
         assert wanted in names
     assert any(name.startswith("treadle/_C.") and name.endswith(".so") for name in names)
     assert any(
-        name.startswith("treadle/") and name.endswith("core/tensor.h") for name in names
+        name.startswith("treadle/") and name.endswith("core/tensor/tensor.h") for name in names
     ), "no headers"
     assert not [
         name for name in names if name.startswith("/") or ".." in name or "__pycache__" in name
@@ -147,6 +147,6 @@ def test_the_archive_of_the_sources(tmp_path: Path) -> None:
         assert f"Version: {top.partition('-')[2]}\n" in archive.extractfile(
             f"{top}/PKG-INFO"
         ).read().decode()
-        for wanted in ("dev", "pyproject.toml", "native_functions.yaml", "core/tensor.h"):
+        for wanted in ("dev", "pyproject.toml", "native_functions.yaml", "core/tensor/tensor.h"):
             assert f"{top}/{wanted}" in names
         assert archive.getmember(f"{top}/dev").mode & 0o111

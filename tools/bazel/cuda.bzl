@@ -150,10 +150,10 @@ def _host_sources_impl(ctx):
     ]
 
 cuda_host_sources = rule(
-    doc = """C++ for the host of .cu and .cuh files, for the emulator (aten/cuda/emulator/translate.py).""",
+    doc = """C++ for the host of .cu and .cuh files, for the emulator (tests/cuda_emulator/translate.py).""",
     implementation = _host_sources_impl,
     attrs = {
         "srcs": attr.label_list(allow_files = [".cu", ".cuh", ".h"]),
-        "_translate": attr.label(default = "//aten/cuda/emulator:translate.py", allow_single_file = True),
+        "_translate": attr.label(default = "//tests/cuda_emulator:translate.py", allow_single_file = True),
     },
 )

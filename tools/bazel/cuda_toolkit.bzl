@@ -6,7 +6,7 @@ needs it is built (bazel build --config=cuda). What is missing stops such a buil
     @cuda: bin/nvcc was not found in /usr/local/cuda; install the CUDA toolkit: apt-get install cuda-toolkit-13-0
 
 @cuda//:nvcc is the compiler, @cuda//:headers what C++ code includes, @cuda//:runtime the CUDA runtime as a
-static library. Its other libraries are opened while the program runs (aten/cuda/shared_library.h).
+static library. Its other libraries are opened while the program runs (aten/backend/cuda/shared_library.h).
 """
 
 _CUDNN_DIRS = ["/usr/include", "/usr/include/x86_64-linux-gnu", "/usr/include/aarch64-linux-gnu"]

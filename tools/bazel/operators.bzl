@@ -4,7 +4,7 @@
         name = "operators",
         functions = "//:native_functions.yaml",
         derivatives = "//:derivatives.yaml",
-        helpers = "//autograd:formula_headers",
+        helpers = "//aten:gradient_headers",
         names = OPERATOR_NAMES,
         shards = 16,
     )

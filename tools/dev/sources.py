@@ -19,12 +19,12 @@ MARKERS = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 # Data, or text whose lines cannot be broken.
 LONG_LINES = {".md", ".yaml", ".txt", ".j2", ".bzl", ".bazel", ".sh"}
 LONG_FILES = {"native_functions.yaml", "derivatives.yaml"}
-# A mutex that a fork may leave locked, in code that a child may run (core/fork_safe_mutex.h).
+# A mutex that a fork may leave locked, in code that a child may run (core/base/fork_safe_mutex.h).
 # A line that says why no fork can is left alone.
 MUTEX = re.compile(r"\bstd::(?:recursive_|shared_|timed_)?mutex\b(?!>)(?!.*fork)")
 FORKED = ("core/", "aten/", "plugin/host/", "python_bindings/csrc/")
 # A child has no GPU; tests do not fork.
-NOT_FORKED = re.compile(r"^aten/cuda/|_test\.cc$|/testing_")
+NOT_FORKED = re.compile(r"^aten/backend/cuda/|^aten/ops/\w+/cuda/|^tests/|_test\.cc$|/testing_")
 # What tests compare with: nobody edits it.
 FROZEN = ("tests/codegen", "tests/data")
 

@@ -25,7 +25,7 @@ from ui import ROOT, DevError, run, say, step
 # Bazel's exit statuses that are about tests, not the build: some failed; none were found.
 TESTS_FAILED, NO_TESTS = 3, 4
 
-EMULATOR = "aten/cuda/emulator:libtreadle_cuda_emulated.so"
+EMULATOR = "tests/cuda_emulator:libtreadle_cuda_emulated.so"
 OPERATORS = "tests/python/test_operators.py"
 DEVICE_TESTS = [str(path.relative_to(ROOT)) for path in sorted((ROOT / "tests/gpu").glob("*.py"))]
 # What runs there: tests of operators make tensors on the device, those of devices where they say,
@@ -191,7 +191,7 @@ def run_python(config: bazel.Config, package: Path, args: argparse.Namespace) ->
 
 
 def run_emulated(args: argparse.Namespace, paths: list[str]) -> Count:
-    """Runs tests with the emulator (aten/cuda/emulator) as the device cuda."""
+    """Runs tests with the emulator (tests/cuda_emulator) as the device cuda."""
     package = bazel.build_package(bazel.Config())
     library = bazel.build(bazel.Config("cuda"), f"//{EMULATOR}") / EMULATOR.replace(":", "/")
     variables = python_environment(bazel.Config(), package) | {

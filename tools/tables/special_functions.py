@@ -1,7 +1,7 @@
-"""The coefficients in aten/cpu/simd/special_tables.h: expansions of special functions, computed
+"""The coefficients in aten/scalar/special_tables.h: expansions of special functions, computed
 with 50 digits and rounded once.
 
-    .venv/bin/python tools/tables/special_functions.py > aten/cpu/simd/special_tables.h
+    .venv/bin/python tools/tables/special_functions.py > aten/scalar/special_tables.h
 
 A Chebyshev series is given for Clenshaw's recurrence, the highest term first; what lies below 2^-56
 of the function is cut off. A polynomial is given for Horner's rule, the highest power first.

@@ -1,14 +1,14 @@
 // rotary: pairs of features turned by the angles of their positions.
 #include "extra_ops/ops/rotary.h"
 
+#include "aten/engine/structured.h"
 #include "aten/ops/add.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/mul.h"
 #include "aten/ops/slice.h"
 #include "aten/ops/sub.h"
 #include "aten/ops/sum_to_size.h"
-#include "aten/structured.h"
-#include "core/parallel.h"
+#include "core/base/parallel.h"
 #include "extra_ops/ops/rotary_angles_backward.h"
 
 namespace extra_ops {

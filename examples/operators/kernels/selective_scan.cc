@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "aten/engine/structured.h"
 #include "aten/ops/add.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/mul.h"
@@ -14,8 +15,7 @@
 #include "aten/ops/transpose.h"
 #include "aten/ops/unsqueeze.h"
 #include "aten/ops/zeros.h"
-#include "aten/structured.h"
-#include "core/parallel.h"
+#include "core/base/parallel.h"
 #include "extra_ops/ops/selective_scan.h"
 #include "extra_ops/ops/selective_scan_backward.h"
 #include "extra_ops/ops/selective_scan_forward.h"

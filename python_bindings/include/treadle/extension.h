@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "aten/functions.h"
-#include "python_bindings/csrc/convert.h"
-#include "python_bindings/csrc/operator_library.h"
+#include "python_bindings/csrc/arguments/convert.h"
+#include "python_bindings/csrc/library/extension_module.h"
 #include "treadle/stamp.h"
 
 namespace treadle::extension {

@@ -1,0 +1,165 @@
+// The table of conversion loops. Contiguous ones are separate, so that the compiler makes vector
+// code of them.
+#include "aten/backend/cpu/convert.h"
+
+#include <immintrin.h>
+
+#include <cstring>
+
+#include "aten/backend/cpu/interleaved_pages.h"
+#include "aten/backend/cpu/targets.h"
+#include "core/base/error.h"
+
+namespace treadle::simd {
+namespace {
+
+// Half and float in vectors of eight; returns how many elements it did. The same bits as
+// core/base/half.h.
+[[gnu::target("avx2,f16c")]] int64_t half_to_float(const char* src, char* dst, int64_t n) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const __m128i h = _mm_loadu_si128(reinterpret_cast<const __m128i*>(src + 2 * i));
+    _mm256_storeu_ps(reinterpret_cast<float*>(dst + 4 * i), _mm256_cvtph_ps(h));
+  }
+  return i;
+}
+[[gnu::target("avx2,f16c")]] int64_t float_to_half(const char* src, char* dst, int64_t n) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const __m256 f = _mm256_loadu_ps(reinterpret_cast<const float*>(src + 4 * i));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(dst + 2 * i),
+                     _mm256_cvtps_ph(f, _MM_FROUND_TO_NEAREST_INT));
+  }
+  return i;
+}
+
+[[gnu::target("avx512f")]] int64_t float_to_double(const char* src, char* dst, int64_t n) {
+  int64_t i = 0;
+#pragma GCC unroll 4
+  for (; i + 8 <= n; i += 8) {
+    const __m256 f = _mm256_loadu_ps(reinterpret_cast<const float*>(src + 4 * i));
+    _mm512_storeu_pd(reinterpret_cast<double*>(dst + 8 * i), _mm512_cvtps_pd(f));
+  }
+  return i;
+}
+
+// Elements of four bytes from every second place, and to every second: as much as vectors can do
+// without a look behind the last one; return how many.
+[[gnu::target("avx2")]] int64_t from_every_second(const char* src, char* dst, int64_t n) {
+  int64_t i = 0;
+  for (; i + 8 < n; i += 8) {
+    const __m256 low = _mm256_loadu_ps(reinterpret_cast<const float*>(src + 8 * i));
+    const __m256 high = _mm256_loadu_ps(reinterpret_cast<const float*>(src + 8 * i + 32));
+    const __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(low, high, 0x88));
+    _mm256_storeu_pd(reinterpret_cast<double*>(dst + 4 * i), _mm256_permute4x64_pd(pairs, 0xD8));
+  }
+  return i;
+}
+[[gnu::target("avx512f")]] int64_t to_every_second(const char* src, char* dst, int64_t n) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    __builtin_prefetch(dst + 8 * i + cpu::PageTurns::kPageBytes, 1);  // see there
+    const __m256i elements = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(src + 4 * i));
+    // The mask leaves what lies between as it is: another thread may be writing there.
+    _mm512_mask_storeu_epi32(dst + 8 * i, 0x5555, _mm512_cvtepu32_epi64(elements));
+  }
+  return i;
+}
+
+// The runs that vectors are quicker at; returns how many elements they did.
+template <class T>
+int64_t copied_in_vectors(const char* src, int64_t src_stride, char* dst, int64_t dst_stride,
+                          int64_t n) {
+  if constexpr (sizeof(T) == 4) {
+    if (src_stride == 8 && dst_stride == 4 && chosen_target > 0)
+      return from_every_second(src, dst, n);
+    if (src_stride == 4 && dst_stride == 8 && chosen_target > 1)
+      return to_every_second(src, dst, n);
+  }
+  return 0;
+}
+
+template <class T>
+T element_at(const char* place) {
+  return element_value(*reinterpret_cast<const T*>(place));
+}
+
+// Constant strides, where they are known to be those of elements side by side, save an addition
+// each.
+template <class From, class To, class FromStride, class ToStride>
+[[gnu::always_inline]] inline void strided_loop(const char* src, FromStride src_stride, char* dst,
+                                                ToStride dst_stride, int64_t n) {
+#pragma GCC unroll 8
+  for (int64_t i = 0; i < n; ++i, src += src_stride, dst += dst_stride) {
+    *reinterpret_cast<To*>(dst) = convert_element<To>(element_at<From>(src));
+  }
+}
+
+template <class From, class To>
+void convert_loop(const char* src, int64_t src_stride, char* dst, int64_t dst_stride, int64_t n) {
+  constexpr int64_t kFrom = sizeof(From), kTo = sizeof(To);
+  if (src_stride == kFrom && dst_stride == kTo) {
+    if constexpr (std::is_same_v<From, To>) {
+      std::memmove(dst, src, static_cast<size_t>(n) * sizeof(To));
+      return;
+    }
+    int64_t i = 0;
+    if constexpr (std::is_same_v<From, Half> && std::is_same_v<To, float>) {
+      if (chosen_target > 0) i = half_to_float(src, dst, n);
+    } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, Half>) {
+      if (chosen_target > 0) i = float_to_half(src, dst, n);
+    } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, double>) {
+      if (chosen_target > 1) i = float_to_double(src, dst, n);
+    }
+    const From* const s = reinterpret_cast<const From*>(src);
+    To* const d = reinterpret_cast<To*>(dst);
+#pragma GCC ivdep
+    for (; i < n; ++i) d[i] = convert_element<To>(element_value(s[i]));
+  } else if (src_stride == 0) {
+    const To value = convert_element<To>(element_at<From>(src));
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < n; ++i, dst += dst_stride) *reinterpret_cast<To*>(dst) = value;
+  } else if constexpr (std::is_same_v<From, To>) {
+    const int64_t done = copied_in_vectors<To>(src, src_stride, dst, dst_stride, n);
+    src += done * src_stride;
+    dst += done * dst_stride;
+    n -= done;
+    if (dst_stride == kTo)
+      strided_loop<From, To>(src, src_stride, dst, std::integral_constant<int64_t, kTo>(), n);
+    else if (src_stride == kFrom)
+      strided_loop<From, To>(src, std::integral_constant<int64_t, kFrom>(), dst, dst_stride, n);
+    else
+      strided_loop<From, To>(src, src_stride, dst, dst_stride, n);
+  } else {
+    strided_loop<From, To>(src, src_stride, dst, dst_stride, n);
+  }
+}
+
+// Bools are copied as bytes: memory that nobody has written yet holds neither of their values.
+template <class From, class To>
+constexpr ConvertFn* conversion() {
+  if constexpr (std::is_same_v<From, bool> && std::is_same_v<To, bool>)
+    return &convert_loop<uint8_t, uint8_t>;
+  else
+    return &convert_loop<From, To>;
+}
+
+template <class From, class... Tos>
+constexpr std::array<ConvertFn*, kNumScalarTypes> row(TypeList<Tos...>) {
+  return {conversion<From, Tos>()...};
+}
+template <class... Froms>
+constexpr std::array<std::array<ConvertFn*, kNumScalarTypes>, kNumScalarTypes> table(
+    TypeList<Froms...>) {
+  return {row<Froms>(AllTypes())...};
+}
+constexpr auto kTable = table(AllTypes());
+
+}  // namespace
+
+ConvertFn* converter(ScalarType from, ScalarType to) {
+  check_internal(!is_stored(from) && !is_stored(to), "a kernel was given a type that only stores");
+  return kTable[static_cast<size_t>(from)][static_cast<size_t>(to)];
+}
+
+}  // namespace treadle::simd

@@ -1,0 +1,65 @@
+// A contiguous tensor seen along one dimension, as outer x size x inner, and loops over its slices.
+//
+// A slice is the `size` elements that differ in that dimension only; they lie `inner` apart.
+// Softmax, sorting, scans and reductions along a dimension work on one slice at a time, and slices
+// are independent, so they may run in any order.
+#pragma once
+
+#include <algorithm>
+
+#include "core/base/parallel.h"
+#include "core/tensor/tensor.h"
+
+namespace treadle::cpu {
+
+// Elements that one piece of a parallel loop works on, about.
+inline constexpr int64_t kGrain = 32768;
+
+struct DimSlices {
+  int64_t outer = 1, size = 1, inner = 1;
+  int64_t count() const { return outer * inner; }
+};
+
+// `dim` may be negative; a 0-dim tensor is one slice of one element.
+inline DimSlices dim_slices(IntList sizes, int64_t dim) {
+  DimSlices s;
+  if (sizes.empty()) return s;
+  const int64_t rank = static_cast<int64_t>(sizes.size());
+  if (dim < 0) dim += rank;
+  for (int64_t d = 0; d < dim; ++d) s.outer *= sizes[d];
+  s.size = sizes[dim];
+  for (int64_t d = dim + 1; d < rank; ++d) s.inner *= sizes[d];
+  return s;
+}
+
+// How many units of `work` elements make a piece.
+inline int64_t grain_for(int64_t work) {
+  return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, work));
+}
+
+// f(first element of the slice, number of the slice), for every slice in parallel.
+template <class F>
+void for_each_slice(const DimSlices& s, F&& f) {
+  parallel_for(s.count(), grain_for(s.size), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) f((i / s.inner) * s.size * s.inner + i % s.inner, i);
+  });
+}
+
+// Neighbouring slices, which kernels work on side by side so that memory is read in order.
+inline constexpr int64_t kColumns = 256;
+
+// f(outer index, first column, columns), for blocks of at most kColumns of the `inner` columns, in
+// parallel.
+template <class F>
+void for_each_column_block(const DimSlices& s, F&& f) {
+  const int64_t blocks = (s.inner + kColumns - 1) / kColumns;
+  parallel_for(s.outer * blocks, grain_for(s.size * std::min(s.inner, kColumns)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t column = (i % blocks) * kColumns;
+                   f(i / blocks, column, std::min(kColumns, s.inner - column));
+                 }
+               });
+}
+
+}  // namespace treadle::cpu

@@ -1,0 +1,233 @@
+// Products on OpenBLAS in tiles of a fixed size, and loops for the types it does not have.
+#include "aten/backend/cpu/gemm.h"
+
+#include <cblas.h>
+
+#include <algorithm>
+#include <climits>
+#include <memory>
+#include <vector>
+
+#include "aten/backend/cpu/long_sums.h"
+#include "core/base/parallel.h"
+
+namespace treadle::cpu {
+namespace {
+
+// How BLAS may read a row-major operand: as it lies, transposed, or not at all.
+struct Operand {
+  CBLAS_TRANSPOSE transpose;
+  int64_t leading;
+};
+
+template <class T>
+bool blas_operand(const MatrixView<T>& m, Operand& out) {
+  if (m.col_stride == 1 && m.row_stride >= std::max<int64_t>(1, m.cols)) {
+    out = {CblasNoTrans, m.row_stride};
+  } else if (m.row_stride == 1 && m.col_stride >= std::max<int64_t>(1, m.rows)) {
+    out = {CblasTrans, m.col_stride};
+  } else if (m.rows == 1 && m.col_stride == 1) {
+    out = {CblasNoTrans, std::max<int64_t>(1, m.cols)};
+  } else if (m.cols == 1 && m.row_stride == 1) {
+    out = {CblasTrans, std::max<int64_t>(1, m.rows)};
+  } else {
+    return false;
+  }
+  return out.leading <= INT_MAX;
+}
+
+template <class To, class From>
+std::vector<To> packed(const MatrixView<From>& m) {
+  std::vector<To> out(static_cast<size_t>(m.rows * m.cols));
+  parallel_for(m.rows, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, m.cols)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   for (int64_t j = 0; j < m.cols; ++j)
+                     out[i * m.cols + j] =
+                         static_cast<To>(m.data[i * m.row_stride + j * m.col_stride]);
+                 }
+               });
+  return out;
+}
+
+template <class T>
+void blas_call(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k, T alpha, const T* a,
+               int lda, const T* b, int ldb, T beta, T* c, int ldc) {
+  if constexpr (std::is_same_v<T, float>) {
+    cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+  } else if constexpr (std::is_same_v<T, double>) {
+    cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+  } else if constexpr (std::is_same_v<T, std::complex<float>>) {
+    cblas_cgemm(CblasRowMajor, ta, tb, m, n, k, &alpha, a, lda, b, ldb, &beta, c, ldc);
+  } else {
+    cblas_zgemm(CblasRowMajor, ta, tb, m, n, k, &alpha, a, lda, b, ldb, &beta, c, ldc);
+  }
+}
+
+// The tile of C that one BLAS call computes. It depends on the problem only: its size, never the
+// number of threads. Each call packs the whole of the other operand, which takes as long as the
+// products of some 20 rows: tiles are as tall as leaves many threads one.
+constexpr int64_t kTileWork = int64_t{1} << 22;  // multiplications in a tile, at least
+constexpr int64_t kMinTileRows = 128, kMaxTileRows = 512, kTiles = 16;
+
+// Longer sums of products are cut into pieces, which are added up in double: BLAS adds up all of
+// them in the type of the elements.
+constexpr int64_t kLongProduct = 16384, kProductPiece = 4096;
+
+// alpha A B + beta C, as one tile: what `a` and `b` are for a piece of the sum, from `at` on.
+template <class T, class Call>
+void sum_pieces(int64_t rows, int64_t columns, int64_t length, T alpha, T beta, T* c, int64_t ldc,
+                Call product) {
+  using W = wide_type<T>;
+  std::vector<T> piece(static_cast<size_t>(rows * columns));
+  std::vector<W> sums(piece.size(), W(0));
+  for (int64_t at = 0; at < length; at += kProductPiece) {
+    product(at, std::min(kProductPiece, length - at), piece.data());
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<W>(piece[i]);
+  }
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) {
+      const W sum = static_cast<W>(alpha) * sums[i * columns + j];
+      T& to = c[i * ldc + j];
+      to = static_cast<T>(beta == T(0) ? sum : sum + static_cast<W>(beta) * static_cast<W>(to));
+    }
+  }
+}
+
+template <class T>
+void blas_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t ldc, T alpha, T beta) {
+  Operand oa, ob;
+  check<ErrorKind::Value>(
+      a.rows <= INT_MAX && b.cols <= INT_MAX && a.cols <= INT_MAX && ldc <= INT_MAX,
+      "matmul: expected every dimension of a matrix below 2^31, got ", a.rows, " x ", a.cols,
+      " by ", b.rows, " x ", b.cols);
+  if (!blas_operand(a, oa)) {
+    const std::vector<T> copy = packed<T>(a);
+    return blas_gemm(MatrixView<T>{copy.data(), a.rows, a.cols, a.cols, 1}, b, c, ldc, alpha, beta);
+  }
+  if (!blas_operand(b, ob)) {
+    const std::vector<T> copy = packed<T>(b);
+    return blas_gemm(a, MatrixView<T>{copy.data(), b.rows, b.cols, b.cols, 1}, c, ldc, alpha, beta);
+  }
+  const int64_t row_work = std::max<int64_t>(1, b.cols * a.cols);
+  const int64_t rows = std::max(std::clamp(a.rows / kTiles, kMinTileRows, kMaxTileRows),
+                                (kTileWork + row_work - 1) / row_work);
+  const int64_t row_tiles = std::max<int64_t>(1, a.rows / rows);
+  // A flat C (few rows, many columns) is split by columns instead.
+  const int64_t column_work = std::max<int64_t>(1, a.rows * a.cols);
+  const int64_t columns = std::max<int64_t>(256, (kTileWork + column_work - 1) / column_work);
+  const int64_t column_tiles = row_tiles > 1 ? 1 : std::max<int64_t>(1, b.cols / columns);
+  const auto tile = [&](int64_t t) {
+    const int64_t r0 = column_tiles > 1 ? 0 : a.rows * t / row_tiles;
+    const int64_t r1 = column_tiles > 1 ? a.rows : a.rows * (t + 1) / row_tiles;
+    const int64_t c0 = column_tiles > 1 ? b.cols * t / column_tiles : 0;
+    const int64_t c1 = column_tiles > 1 ? b.cols * (t + 1) / column_tiles : b.cols;
+    const auto product = [&](int64_t at, int64_t length, T factor, T old, T* to, int64_t ldto) {
+      blas_call<T>(oa.transpose, ob.transpose, static_cast<int>(r1 - r0), static_cast<int>(c1 - c0),
+                   static_cast<int>(length), factor, a.data + r0 * a.row_stride + at * a.col_stride,
+                   static_cast<int>(oa.leading), b.data + at * b.row_stride + c0 * b.col_stride,
+                   static_cast<int>(ob.leading), old, to, static_cast<int>(ldto));
+    };
+    single_threaded([&] {
+      T* const to = c + r0 * ldc + c0;
+      if (a.cols <= kLongProduct || std::is_same_v<T, wide_type<T>>)
+        return product(0, a.cols, alpha, beta, to, ldc);
+      sum_pieces<T>(r1 - r0, c1 - c0, a.cols, alpha, beta, to, ldc,
+                    [&](int64_t at, int64_t length, T* piece) {
+                      product(at, length, T(1), T(0), piece, c1 - c0);
+                    });
+    });
+  };
+  parallel_chunks(std::max(row_tiles, column_tiles), tile);
+}
+
+// Integers: products and sums wrap, as unsigned arithmetic does.
+template <class T>
+void loop_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t ldc, T alpha, T beta) {
+  using U = std::conditional_t<
+      std::is_same_v<T, bool>, uint8_t,
+      std::make_unsigned_t<std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>>>;
+  const std::vector<T> bp = [&] {
+    std::vector<T> out;
+    out.reserve(static_cast<size_t>(b.rows * b.cols));
+    for (int64_t i = 0; i < b.rows; ++i)
+      for (int64_t j = 0; j < b.cols; ++j)
+        out.push_back(element_value(b.data[i * b.row_stride + j * b.col_stride]));
+    return out;
+  }();
+  const int64_t grain = std::max<int64_t>(1, 32768 / std::max<int64_t>(1, b.cols * a.cols));
+  parallel_for(a.rows, grain, [&](int64_t begin, int64_t end) {
+    std::vector<uint64_t> row(static_cast<size_t>(b.cols));
+    for (int64_t i = begin; i < end; ++i) {
+      std::fill(row.begin(), row.end(), 0);
+      for (int64_t k = 0; k < a.cols; ++k) {
+        const uint64_t x =
+            static_cast<uint64_t>(element_value(a.data[i * a.row_stride + k * a.col_stride]));
+        for (int64_t j = 0; j < b.cols; ++j)
+          row[j] += x * static_cast<uint64_t>(static_cast<U>(bp[k * b.cols + j]));
+      }
+      for (int64_t j = 0; j < b.cols; ++j) {
+        uint64_t value = row[j] * static_cast<uint64_t>(alpha);
+        if (beta != T(0))
+          value +=
+              static_cast<uint64_t>(beta) * static_cast<uint64_t>(element_value(c[i * ldc + j]));
+        c[i * ldc + j] =
+            std::is_same_v<T, bool> ? static_cast<T>(value != 0) : static_cast<T>(value);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+template <class T>
+void gemm(MatrixView<T> a, MatrixView<T> b, T* c, int64_t ldc, Factor<T> alpha, Factor<T> beta) {
+  if (a.rows == 0 || b.cols == 0) return;
+  if (a.cols == 0) {  // an empty sum
+    for (int64_t i = 0; i < a.rows; ++i)
+      for (int64_t j = 0; j < b.cols; ++j)
+        c[i * ldc + j] = beta == Factor<T>(0)
+                             ? T(0)
+                             : static_cast<T>(beta * static_cast<Factor<T>>(c[i * ldc + j]));
+    return;
+  }
+  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+    const std::vector<float> fa = packed<float>(a), fb = packed<float>(b);
+    std::vector<float> fc(static_cast<size_t>(a.rows * b.cols));
+    blas_gemm<float>({fa.data(), a.rows, a.cols, a.cols, 1}, {fb.data(), b.rows, b.cols, b.cols, 1},
+                     fc.data(), b.cols, alpha, 0.0f);
+    for (int64_t i = 0; i < a.rows; ++i) {
+      for (int64_t j = 0; j < b.cols; ++j) {
+        const float old = beta == 0 ? 0.0f : beta * static_cast<float>(c[i * ldc + j]);
+        c[i * ldc + j] = static_cast<T>(fc[i * b.cols + j] + old);
+      }
+    }
+  } else if constexpr (std::is_integral_v<T>) {
+    loop_gemm(a, b, c, ldc, alpha, beta);
+  } else {
+    blas_gemm(a, b, c, ldc, alpha, beta);
+  }
+}
+
+template void gemm(MatrixView<bool>, MatrixView<bool>, bool*, int64_t, bool, bool);
+template void gemm(MatrixView<uint8_t>, MatrixView<uint8_t>, uint8_t*, int64_t, uint8_t, uint8_t);
+template void gemm(MatrixView<uint16_t>, MatrixView<uint16_t>, uint16_t*, int64_t, uint16_t,
+                   uint16_t);
+template void gemm(MatrixView<uint32_t>, MatrixView<uint32_t>, uint32_t*, int64_t, uint32_t,
+                   uint32_t);
+template void gemm(MatrixView<uint64_t>, MatrixView<uint64_t>, uint64_t*, int64_t, uint64_t,
+                   uint64_t);
+template void gemm(MatrixView<int8_t>, MatrixView<int8_t>, int8_t*, int64_t, int8_t, int8_t);
+template void gemm(MatrixView<int16_t>, MatrixView<int16_t>, int16_t*, int64_t, int16_t, int16_t);
+template void gemm(MatrixView<int32_t>, MatrixView<int32_t>, int32_t*, int64_t, int32_t, int32_t);
+template void gemm(MatrixView<int64_t>, MatrixView<int64_t>, int64_t*, int64_t, int64_t, int64_t);
+template void gemm(MatrixView<Half>, MatrixView<Half>, Half*, int64_t, float, float);
+template void gemm(MatrixView<BFloat16>, MatrixView<BFloat16>, BFloat16*, int64_t, float, float);
+template void gemm(MatrixView<float>, MatrixView<float>, float*, int64_t, float, float);
+template void gemm(MatrixView<double>, MatrixView<double>, double*, int64_t, double, double);
+template void gemm(MatrixView<std::complex<float>>, MatrixView<std::complex<float>>,
+                   std::complex<float>*, int64_t, std::complex<float>, std::complex<float>);
+template void gemm(MatrixView<std::complex<double>>, MatrixView<std::complex<double>>,
+                   std::complex<double>*, int64_t, std::complex<double>, std::complex<double>);
+
+}  // namespace treadle::cpu

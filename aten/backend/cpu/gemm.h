@@ -1,0 +1,28 @@
+// gemm: C = alpha * A @ B + beta * C for one or many matrices, with the same bits at any thread
+// count.
+//
+// float, double and their complex types run on OpenBLAS, one thread per fixed tile of C; integers
+// on a plain loop; the 16-bit floats are widened to float. Accepts any strides: a matrix that BLAS
+// cannot read is copied first.
+#pragma once
+
+#include "core/tensor/tensor.h"
+
+namespace treadle::cpu {
+
+// A matrix of `rows` x `cols` elements; strides in elements, any sign.
+template <class T>
+struct MatrixView {
+  const T* data;
+  int64_t rows, cols, row_stride, col_stride;
+};
+
+// In what alpha and beta are given: the 16-bit floats would round them.
+template <class T>
+using Factor = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
+
+// `c` is row-major with leading dimension `ldc`. With beta == 0 its old contents are not read.
+template <class T>
+void gemm(MatrixView<T> a, MatrixView<T> b, T* c, int64_t ldc, Factor<T> alpha, Factor<T> beta);
+
+}  // namespace treadle::cpu

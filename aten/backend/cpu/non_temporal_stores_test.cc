@@ -1,0 +1,46 @@
+// Copies past the caches: each byte, wherever it starts and ends in a line, and none beside them.
+#include "aten/backend/cpu/non_temporal_stores.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace treadle::cpu {
+namespace {
+
+TEST(StreamedWrites, AreOnForLargeResultsAlone) {
+  EXPECT_FALSE(StreamedWrites(int64_t{1} << 20).on());
+  EXPECT_TRUE(StreamedWrites(int64_t{1} << 30).on());
+}
+
+TEST(StreamedWrites, CopyEachByteAndNoOther) {
+  std::vector<char> from(80000), expected(80000), to(80000);
+  for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<char>(i * 7 % 251 + 1);
+  for (const int64_t total : {int64_t{1}, int64_t{1} << 30}) {
+    const StreamedWrites writes(total);
+    for (const size_t first : {0, 1, 16, 63, 64}) {
+      for (const size_t bytes : {0, 1, 63, 64, 255, 256, 257, 320, 1024, 3001, 70001}) {
+        for (const size_t source : {0, 5}) {
+          std::fill(to.begin(), to.end(), 0);
+          std::fill(expected.begin(), expected.end(), 0);
+          std::copy_n(from.begin() + static_cast<int64_t>(source), bytes,
+                      expected.begin() + static_cast<int64_t>(first));
+          writes.copy(to.data() + first, from.data() + source, static_cast<int64_t>(bytes));
+          writes.finish();
+          ASSERT_EQ(to, expected) << first << " " << bytes << " " << source;
+        }
+      }
+    }
+  }
+}
+
+TEST(StreamedWrites, SayWhereTheNextLineBegins) {
+  alignas(64) char memory[128];
+  EXPECT_EQ(StreamedWrites::until_line(memory), 0);
+  EXPECT_EQ(StreamedWrites::until_line(memory + 1), 63);
+  EXPECT_EQ(StreamedWrites::until_line(memory + 64), 0);
+}
+
+}  // namespace
+}  // namespace treadle::cpu

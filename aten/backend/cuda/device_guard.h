@@ -1,0 +1,35 @@
+// DeviceGuard: makes a device the one that this thread's CUDA calls are for, and then the one it
+// was before. It costs a comparison where that is so already.
+#pragma once
+
+#include "aten/backend/cuda/calls.h"
+
+namespace treadle::cuda {
+
+// The device that this thread's calls are for.
+inline int& active_device() {
+  thread_local int device = 0;
+  return device;
+}
+inline void activate(int device) {
+  if (active_device() == device) return;
+  succeed(calls().set_device(device), "choosing a device");
+  active_device() = device;
+}
+
+class DeviceGuard {
+ public:
+  explicit DeviceGuard(int device) : before_(active_device()) { activate(device); }
+  DeviceGuard(const DeviceGuard&) = delete;
+  ~DeviceGuard() {
+    if (active_device() == before_) return;
+    // No error can be raised here; a next call for another device says what is wrong.
+    calls().set_device(before_);
+    active_device() = before_;
+  }
+
+ private:
+  int before_;
+};
+
+}  // namespace treadle::cuda

@@ -1,0 +1,33 @@
+// Faults: the error record of each device, and the errors that are made of it.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "aten/backend/cuda/fault_record.h"
+
+namespace treadle::cuda {
+
+class Faults {
+ public:
+  // Where kernels on a device leave their faults; made at the first call.
+  FaultPlace place(int device);
+  // Raises what a kernel on the device has left, once. To be called where the host has waited.
+  void raise(int device);
+  void raise_any();
+
+ private:
+  struct Device {
+    FaultPlace place{nullptr, nullptr};
+    FaultRecord* seen = nullptr;  // the record at the host's own address
+  };
+  bool take(int device, FaultRecord& found);
+
+  std::mutex mutex_;
+  std::vector<Device> devices_;
+};
+
+Faults& faults();
+
+}  // namespace treadle::cuda

@@ -1,0 +1,74 @@
+// CudaGraphs: capture and replay of what is queued in a stream, and random numbers in it.
+//
+// A kernel that draws random numbers is given where they start when it is queued. In a graph it is
+// queued once and done often: there it is given an address instead, where each replay first puts
+// the generator's position, and how far after that its own numbers start. So a replay draws the
+// numbers that the same calls would have drawn without a graph.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "aten/backend/cuda/calls.h"
+#include "aten/backend/cuda/pinned_memory.h"
+#include "core/device/generator.h"
+#include "core/device/graphs.h"
+
+namespace treadle::cuda {
+
+// Where a call's random numbers start: at `at`; with `base`, so far after the position there.
+struct RandomStart {
+  GeneratorImpl::Position at;
+  const GeneratorImpl::Position* base = nullptr;  // on the device
+};
+
+class CudaGraphs final : public Graphs {
+ public:
+  explicit CudaGraphs(PinnedMemory& pinned) : pinned_(pinned) {}
+
+  uint64_t begin(int index, uint64_t stream, uint64_t pool, CaptureErrors errors) override;
+  void* end(int index, uint64_t stream) override;
+  void replay(void* graph, uint64_t stream) override;
+  void destroy(void* graph) noexcept override;
+  int device_of(void* graph) override;
+  std::optional<uint64_t> captured_with(int index, uint64_t stream) override;
+  void write(void* graph, const std::string& path) override;
+
+  // Reserves counters of the generator for a call in this thread's stream on the device.
+  RandomStart reserve(int device, const Generator& generator, uint64_t blocks);
+
+ private:
+  struct RandomUse {
+    Generator generator;
+    GeneratorImpl::Position* base;
+    uint64_t blocks;  // that a replay needs
+  };
+  struct Graph {
+    int device;
+    uint64_t stream;  // of the capture
+    uint64_t pool;
+    std::vector<RandomUse> random{};
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t executable = nullptr;
+  };
+  static Graph& graph_at(void* graph) { return *static_cast<Graph*>(graph); }
+
+  // Null where the stream is not captured.
+  Graph* capture_of(int index, uint64_t stream);
+
+  PinnedMemory& pinned_;
+  // Of the captures. The allocator asks for them, so it is not called with this lock held.
+  std::mutex mutex_;
+  std::map<std::pair<int, uint64_t>, Graph*> captures_;  // by device and the stream that began
+  std::mutex random_mutex_;                              // of their uses of random numbers
+  std::atomic<int> capture_count_{0};
+};
+
+// Those of the backend; the counters of a generator where there is none.
+RandomStart reserve_random(int device, const Generator& generator, uint64_t blocks);
+
+}  // namespace treadle::cuda

@@ -1,0 +1,17 @@
+// The texts of the headers that generated kernels include, as a table that the build makes
+// (embed_headers.sh): those of the CPU's kernels that hold for any processor, and
+// aten/backend/cuda/device/.
+#pragma once
+
+#include <cstddef>
+
+namespace treadle::cuda {
+
+struct DeviceHeader {
+  const char* name;  // as in #include
+  const char* text;
+};
+extern const DeviceHeader kDeviceHeaders[];
+extern const size_t kDeviceHeaderCount;
+
+}  // namespace treadle::cuda

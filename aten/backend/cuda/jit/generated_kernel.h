@@ -1,0 +1,63 @@
+// GeneratedKernel: a kernel that was compiled while the program runs. One is kept for each key,
+// for all devices of an architecture.
+//
+//   GeneratedKernel& kernel = GeneratedKernel::of(key, device, "pointwise", [&] { return text; });
+//   kernel.launch(device, blocks, arguments);
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "aten/backend/cuda/calls.h"
+#include "aten/backend/cuda/jit/geometry.h"
+
+namespace treadle::cuda {
+
+// The arguments of a launch, by value, in order. What is added is copied.
+class Arguments {
+ public:
+  template <class T>
+  Arguments& add(const T& value) {
+    return add_bytes(&value, sizeof value, alignof(T));
+  }
+  Arguments& add_bytes(const void* data, size_t size, size_t alignment);
+  // The addresses of the arguments, valid until one is added.
+  void** pointers();
+
+ private:
+  static constexpr size_t kMost = 24, kMostBytes = 4096;
+  alignas(16) char bytes_[kMostBytes];
+  size_t used_ = 0, count_ = 0;
+  void* pointers_[kMost];
+};
+
+// What tells sources apart, a few values of any kind.
+using KernelKey = ByteList<320>;
+
+class GeneratedKernel {
+ public:
+  // The kernel `name` of the source that `text` writes, where the key is new.
+  static GeneratedKernel& of(KernelKey key, int device, const char* name,
+                             const std::function<std::string()>& text);
+
+  // In this thread's stream of the device, which must be active (DeviceGuard), by blocks of 256
+  // threads.
+  void launch(int device, dim3 blocks, Arguments& arguments);
+
+  static constexpr unsigned kThreads = 256;
+
+ private:
+  GeneratedKernel(std::string image, const char* name);
+  void prepare(int device);
+
+  std::string image_;  // the library refers to it
+  cudaLibrary_t library_ = nullptr;
+  cudaKernel_t kernel_ = nullptr;
+  std::mutex mutex_;
+  std::atomic<uint64_t> prepared_[2] = {};  // a bit for each device
+};
+
+}  // namespace treadle::cuda

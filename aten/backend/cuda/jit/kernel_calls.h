@@ -1,0 +1,18 @@
+// Calls of hand-written CUDA kernels with tensors of the CPU, for tests: of kernels that are made
+// of operators and of a library's functions, which the test has put others in the place of.
+//
+//   auto [lu, pivots, info] = outputs of the CPU's operator, to compare with
+//   call_kernel<aten::ops::_linalg_lu>(ScalarType::Float64, a, lu, pivots, info);
+#pragma once
+
+#include "core/dispatch/operator.h"
+
+namespace treadle::cuda {
+
+template <class Op, class... Arguments>
+auto call_kernel(ScalarType dtype, const Arguments&... arguments) {
+  void* const kernel = Op::op.table().find(Device{DeviceType::CUDA, 0}, Layout::Strided, dtype);
+  return reinterpret_cast<typename Op::Kernel*>(kernel)(arguments...);
+}
+
+}  // namespace treadle::cuda

@@ -1,0 +1,35 @@
+// Generated reductions: which kernels a call takes, their source, and their arguments. No device
+// is needed for the first two.
+#pragma once
+
+#include <string>
+
+#include "aten/backend/cuda/jit/generated_kernel.h"
+#include "aten/backend/generated.h"
+
+namespace treadle::cuda {
+
+// Everything about a call that its kernels' source depends on, and how its work is split: by the
+// sizes and strides alone, so that the same call gives the same bits on every device.
+struct ReducePlan {
+  std::string_view expression;
+  ScalarType in, out, compute;
+  int kept = 1, folded = 1;  // dimensions
+  bool narrow = true;        // 32-bit indices
+  bool rows = false;         // the elements folded follow each other in memory
+  bool wide = false;         // and are aligned for reads of 16 bytes
+
+  int width = 1;       // outputs of a block
+  int64_t pieces = 1;  // of a fold; more than one: a second kernel joins their results
+  int64_t piece = 0;   // elements of a piece
+};
+
+inline constexpr size_t kMostReduceDims = 12;
+
+ReducePlan plan_reduce(const GeneratedReduce& call);
+// A fold in one piece is one kernel; of several pieces each is folded, then the results are joined.
+enum class FoldStage : char { Whole, Pieces, Join };
+// The kernel "fold_kernel" of the stage.
+std::string reduce_source(const ReducePlan& plan, FoldStage stage);
+
+}  // namespace treadle::cuda

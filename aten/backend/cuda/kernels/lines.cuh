@@ -1,0 +1,25 @@
+// Lines: a contiguous tensor seen along one dimension: `count` lines of `size` elements, which lie
+// `inner` apart.
+#pragma once
+
+#include "aten/backend/cpu/dim_slices.h"
+#include "core/tensor/tensor.h"
+
+namespace treadle::cuda {
+
+struct Lines {
+  int64_t count, size, inner;
+
+  __host__ __device__ int64_t at(int64_t line, int64_t j) const {
+    const int64_t o = line / inner;
+    return (o * size + j) * inner + (line - o * inner);
+  }
+};
+
+// `dim` may be negative; a 0-dim tensor is one line of one element.
+inline Lines lines_of(IntList sizes, int64_t dim) {
+  const cpu::DimSlices s = cpu::dim_slices(sizes, dim);
+  return {s.count(), s.size, s.inner};
+}
+
+}  // namespace treadle::cuda

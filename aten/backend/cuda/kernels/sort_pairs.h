@@ -1,0 +1,43 @@
+// SortedPairs: keys, each with the position of the element that it was made of, and their stable
+// sort. It is how elements are ordered and how writes that meet are brought into order.
+//
+//   SortedPairs pairs("sort", n, place);
+//   make_keys<<<...>>>(..., pairs.keys(), pairs.positions());
+//   pairs.sort(32);    // keys below 2^32; keys() and positions() are in order from here on
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <bit>
+#include <string_view>
+
+#include "core/tensor/tensor.h"
+
+namespace treadle::cuda {
+
+class SortedPairs {
+ public:
+  // RuntimeError where `n` is 2^32 or more.
+  SortedPairs(std::string_view op, int64_t n, Device device, cudaStream_t stream);
+
+  uint64_t* keys() const { return keys_; }
+  uint32_t* positions() const { return positions_; }
+  int64_t size() const { return n_; }
+
+  // By the lowest `bits` of the keys; equal ones keep their order.
+  void sort(int bits);
+
+ private:
+  int64_t n_;
+  cudaStream_t stream_;
+  Tensor memory_;
+  uint64_t *keys_, *other_keys_;
+  uint32_t *positions_, *other_positions_;
+};
+
+// Bits that the numbers below `span` have.
+inline int bits_below(int64_t span) {
+  return span > 1 ? 64 - std::countl_zero(static_cast<uint64_t>(span - 1)) : 0;
+}
+
+}  // namespace treadle::cuda

@@ -1,0 +1,50 @@
+// PinnedMemory: memory of the host that devices copy from and to by themselves. A freed block is
+// used again once the copies that were queued with it are done: each is marked by an event, and
+// nobody waits.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "aten/backend/cuda/calls.h"
+
+namespace treadle::cuda {
+
+class PinnedMemory {
+ public:
+  void* allocate(size_t nbytes);
+  void deallocate(void* data) noexcept;
+  // Whether the address is inside a block that is in use.
+  bool contains(const void* address);
+  // A copy with this memory was queued on the stream of the device.
+  void note_use(const void* address, int device, cudaStream_t stream);
+
+ private:
+  struct Use {
+    int device;
+    cudaStream_t stream;
+    friend auto operator<=>(const Use&, const Use&) = default;
+  };
+  struct Block {
+    size_t size;
+    std::set<Use> uses;
+  };
+  struct Freed {
+    void* data;
+    size_t size;
+    std::vector<cudaEvent_t> events;  // all of them passed: free
+  };
+  std::map<const void*, Block>::iterator find(const void* address);
+  static size_t rounded(size_t nbytes);
+  void collect();
+
+  std::mutex mutex_;
+  std::map<const void*, Block> used_;
+  std::vector<Freed> waiting_;
+  std::multimap<size_t, void*> free_;  // by size
+};
+
+}  // namespace treadle::cuda

@@ -1,0 +1,227 @@
+// Runs block loops over operands of any strides and dtypes: what a block cannot read or write
+// itself passes through buffers of the compute type, a few hundred elements at a time, which stay
+// in the nearest cache.
+#include "aten/engine/cpu/pointwise_blocks.h"
+
+#include "aten/backend/cpu/convert.h"
+#include "aten/backend/cpu/non_temporal_stores.h"
+#include "core/base/parallel.h"
+
+namespace treadle::simd {
+namespace {
+
+constexpr int64_t kBlock = 512;        // elements of a buffer
+constexpr int64_t kGrain = 32 * 1024;  // elements of a parallel chunk; a multiple of kBlock
+constexpr int64_t kLongRow = 64;       // rows at least this long are walked one at a time
+constexpr int64_t kMaxItem = 16;
+
+// One operand of a strided run, and how the block gets at it.
+struct Access {
+  const PointwiseOperand* operand;
+  ConvertFn* convert;
+  int64_t inner;   // stride along a row
+  bool unit_rows;  // a row can be handed to the block as it is
+  bool dense;      // so can the whole operand
+  bool constant;   // one element, seen everywhere
+};
+
+// The index tuple of element `linear`.
+void unravel(const PointwiseCall& call, int64_t linear, int64_t* index) {
+  for (int d = call.dims - 1; d >= 0; --d) {
+    index[d] = linear % call.shape[d];
+    linear /= call.shape[d];
+  }
+}
+
+int64_t offset_of(const PointwiseCall& call, const int64_t* strides, const int64_t* index) {
+  int64_t offset = 0;
+  for (int d = 0; d < call.dims; ++d) offset += index[d] * strides[d];
+  return offset;
+}
+
+// To the first element of the next row.
+void next_row(const PointwiseCall& call, int64_t* index) {
+  index[call.dims - 1] = 0;
+  for (int d = call.dims - 2; d >= 0; --d) {
+    if (++index[d] < call.shape[d]) return;
+    index[d] = 0;
+  }
+}
+
+class StridedRun {
+ public:
+  StridedRun(const PointwiseCall& call, PointwiseBlock* block, ScalarType result)
+      : call_(call), block_(block), result_(result), row_(call.shape[call.dims - 1]) {
+    for (int k = 0; k < call.inputs; ++k)
+      in_[k] = access(call.in[k], call.compute, converter(call.in[k].dtype, call.compute));
+    out_ = access(call.out, result, converter(result, call.out.dtype));
+    out_.constant = false;
+  }
+
+  void run(int64_t begin, int64_t end) {
+    // Small enough for the stack; uninitialised, for most runs use few of them.
+    alignas(64) char buffers[kMaxPointwiseInputs + 1][kBlock * kMaxItem];
+    DimVector index(static_cast<size_t>(call_.dims));
+    unravel(call_, begin, index.data());
+    for (int k = 0; k < call_.inputs; ++k) {
+      if (!in_[k].constant) continue;
+      in_[k].convert(call_.in[k].data, 0, buffers[k], item_size(call_.compute),
+                     std::min(kBlock, end - begin));
+    }
+    if (row_ >= kLongRow)
+      run_rows(begin, end, index.data(), buffers);
+    else
+      run_short_rows(begin, end, index.data(), buffers);
+  }
+
+ private:
+  using Buffers = char[kMaxPointwiseInputs + 1][kBlock * kMaxItem];
+
+  Access access(const PointwiseOperand& operand, ScalarType type, ConvertFn* convert) const {
+    Access a{&operand, convert, operand.strides[call_.dims - 1], false, false, true};
+    a.unit_rows = operand.dtype == type && a.inner == item_size(type);
+    a.dense = operand.dtype == type;
+    int64_t expected = item_size(type);
+    for (int d = call_.dims - 1; d >= 0; --d) {
+      a.dense = a.dense && operand.strides[d] == expected;
+      a.constant = a.constant && operand.strides[d] == 0;
+      expected *= call_.shape[d];
+    }
+    return a;
+  }
+
+  // Pieces of rows, each as long as the row where no operand needs a buffer.
+  void run_rows(int64_t begin, int64_t end, int64_t* index, Buffers& buffers) {
+    bool buffered = !out_.unit_rows;
+    for (int k = 0; k < call_.inputs; ++k) buffered |= !in_[k].unit_rows;
+    const void* in[kMaxPointwiseInputs];
+    for (int64_t at = begin; at < end;) {
+      int64_t n = std::min(end - at, row_ - index[call_.dims - 1]);
+      if (buffered) n = std::min(n, kBlock);
+      for (int k = 0; k < call_.inputs; ++k) {
+        in[k] = buffers[k];
+        if (in_[k].constant) continue;
+        char* const source = call_.in[k].data + offset_of(call_, call_.in[k].strides, index);
+        if (in_[k].unit_rows)
+          in[k] = source;
+        else
+          in_[k].convert(source, in_[k].inner, buffers[k], item_size(call_.compute), n);
+      }
+      char* const target = call_.out.data + offset_of(call_, call_.out.strides, index);
+      char* const result = out_.unit_rows ? target : buffers[kMaxPointwiseInputs];
+      block_(result, in, call_.scalars, n, Pass::InOrder);
+      if (!out_.unit_rows) out_.convert(result, item_size(result_), target, out_.inner, n);
+      at += n;
+      index[call_.dims - 1] += n;
+      if (index[call_.dims - 1] == row_) next_row(call_, index);
+    }
+  }
+
+  // Blocks that span rows.
+  void run_short_rows(int64_t begin, int64_t end, int64_t* index, Buffers& buffers) {
+    const void* in[kMaxPointwiseInputs];
+    for (int64_t at = begin; at < end;) {
+      const int64_t n = std::min(end - at, kBlock);
+      for (int k = 0; k < call_.inputs; ++k) {
+        in[k] = buffers[k];
+        if (in_[k].constant) continue;
+        if (in_[k].dense)
+          in[k] = call_.in[k].data + at * item_size(call_.compute);
+        else
+          gather(in_[k], index, n, buffers[k]);
+      }
+      char* const result =
+          out_.dense ? call_.out.data + at * item_size(result_) : buffers[kMaxPointwiseInputs];
+      block_(result, in, call_.scalars, n, Pass::InOrder);
+      if (!out_.dense) scatter(index, n, result);
+      at += n;
+      if (at < end) unravel(call_, at, index);
+    }
+  }
+
+  void gather(const Access& a, const int64_t* start, int64_t n, char* buffer) const {
+    const int64_t item = item_size(call_.compute);
+    each_row(start, n, a.operand->strides, [&](int64_t offset, int64_t done, int64_t count) {
+      a.convert(a.operand->data + offset, a.inner, buffer + done * item, item, count);
+    });
+  }
+  void scatter(const int64_t* start, int64_t n, const char* buffer) const {
+    const int64_t item = item_size(result_);
+    each_row(start, n, call_.out.strides, [&](int64_t offset, int64_t done, int64_t count) {
+      out_.convert(buffer + done * item, item, call_.out.data + offset, out_.inner, count);
+    });
+  }
+  template <class F>
+  void each_row(const int64_t* start, int64_t n, const int64_t* strides, F f) const {
+    DimVector index(start, start + call_.dims);
+    for (int64_t done = 0; done < n;) {
+      const int64_t count = std::min(n - done, row_ - index[static_cast<size_t>(call_.dims - 1)]);
+      f(offset_of(call_, strides, index.data()), done, count);
+      done += count;
+      next_row(call_, index.data());
+    }
+  }
+
+  const PointwiseCall& call_;
+  PointwiseBlock* block_;
+  ScalarType result_;
+  int64_t row_;
+  Access out_;
+  Access in_[kMaxPointwiseInputs];
+};
+
+bool writes_over_input(const PointwiseCall& call) {
+  for (int k = 0; k < call.inputs; ++k) {
+    if (call.in[k].data == call.out.data) return true;
+  }
+  return false;
+}
+
+// Where every operand is a run of the compute type (the result perhaps of bools).
+void run_direct(const PointwiseCall& call, PointwiseBlock* block, int64_t out_item) {
+  using cpu::StreamedWrites;
+  const int64_t item = item_size(call.compute);
+  const auto compute = [&](int64_t begin, int64_t end, Pass pass) {
+    const void* in[kMaxPointwiseInputs];
+    for (int k = 0; k < call.inputs; ++k) in[k] = call.in[k].data + begin * item;
+    block(call.out.data + begin * out_item, in, call.scalars, end - begin, pass);
+  };
+  const StreamedWrites writes(call.numel * item);
+  if (!writes.on()) {
+    parallel_for(call.numel, kGrain,
+                 [&](int64_t begin, int64_t end) { compute(begin, end, Pass::InOrder); });
+    return;
+  }
+  // From the start of a line on, if elements begin where lines do: a store to two lines takes two.
+  const int64_t until_line = StreamedWrites::until_line(call.out.data);
+  const bool by_lines = out_item == item && until_line % item == 0;
+  const int64_t head = by_lines ? until_line / item : 0;
+  // What is written over has been read into the caches.
+  const Pass pass = by_lines && !writes_over_input(call) ? Pass::PastCaches : Pass::ByPages;
+  parallel_for(call.numel, kGrain, [&](int64_t begin, int64_t end) {
+    const int64_t start = std::min(begin + head, end);  // a chunk is of whole lines
+    compute(begin, start, Pass::InOrder);
+    compute(start, end, pass);
+    writes.finish();
+  });
+}
+
+}  // namespace
+
+void run_blocks(const PointwiseCall& call, const PointwiseTargets& targets) {
+  PointwiseBlock* block = nullptr;
+  const PointwiseBlocks* blocks = nullptr;
+  for (int t = chosen_target; block == nullptr && t >= 0; --t) {
+    blocks = targets[static_cast<size_t>(t)];
+    block = blocks->by_dtype[static_cast<size_t>(call.compute)];
+  }
+  check_internal(block != nullptr, "a pointwise kernel was called for a dtype it has no loop for");
+  if (call.direct) [[likely]] {
+    run_direct(call, block, blocks->bool_result ? 1 : item_size(call.compute));
+    return;
+  }
+  StridedRun run(call, block, blocks->bool_result ? ScalarType::Bool : call.compute);
+  parallel_for(call.numel, kGrain, [&](int64_t begin, int64_t end) { run.run(begin, end); });
+}
+
+}  // namespace treadle::simd

@@ -1,0 +1,37 @@
+// Pointwise blocks: the one loop that exists per operator, dtype and instruction set, and what runs
+// it over any operands.
+//
+// A block runs over consecutive elements of one type. Everything else (strides, broadcasting,
+// conversions, 16-bit floats, the parallel split) is done around it by run_blocks, so that results
+// have the same bits in every layout.
+#pragma once
+
+#include <array>
+
+#include "aten/backend/cpu/targets.h"
+#include "aten/engine/pointwise.h"
+
+namespace treadle::simd {
+
+// How a block goes through its elements: in order, or by cpu::PageTurns where there are many; and
+// then past the caches (see cpu::StreamedWrites), where `out` is at the start of a line.
+enum class Pass : uint8_t { InOrder, ByPages, PastCaches };
+
+// `out` has `n` elements of the compute type, or of bool where the operator's result is a truth
+// value.
+using PointwiseBlock = void(void* out, const void* const* in, const Scalar* scalars, int64_t n,
+                            Pass pass);
+
+// By compute dtype; null where the operator has none (or, in the table of the last target, where
+// the one before serves).
+struct PointwiseBlocks {
+  std::array<PointwiseBlock*, kNumScalarTypes> by_dtype{};
+  bool bool_result = false;
+};
+// One table per target, in the order of chosen_target.
+using PointwiseTargets = std::array<const PointwiseBlocks*, kTargets>;
+
+// The kernel of every cell: runs the operator's blocks for `call.compute` on this machine's target.
+void run_blocks(const PointwiseCall& call, const PointwiseTargets& targets);
+
+}  // namespace treadle::simd

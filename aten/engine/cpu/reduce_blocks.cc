@@ -1,0 +1,420 @@
+// Runs reductions over operands of any strides and dtypes. Where the folded dimension is the one
+// that walks memory, each output is a fold of consecutive elements; where it is not, rows of
+// outputs are stepped together. Either way the elements are cut into pieces of a fixed size whose
+// results are combined in pairs, so that bits do not depend on threads and the error of a sum grows
+// with the logarithm of its length.
+#include "aten/engine/cpu/reduce_blocks.h"
+
+#include <cstring>
+#include <vector>
+
+#include "aten/backend/cpu/convert.h"
+#include "core/base/parallel.h"
+
+namespace treadle::simd {
+namespace {
+
+constexpr int64_t kPiece = 4096;       // elements folded at once
+constexpr int64_t kBuffer = 512;       // elements converted at once; divides kPiece
+constexpr int64_t kRowsPerPiece = 32;  // rows stepped into one accumulator
+constexpr int64_t kWidth = 2048;       // outputs stepped together
+constexpr int64_t kBands = 16;         // bands of columns, between which rows are asked for
+constexpr int64_t kChunk = 64 * 1024;  // elements of a parallel chunk; a multiple of kPiece
+constexpr int64_t kLine = 64;          // bytes that memory answers with
+constexpr int64_t kMaxItem = 16;
+constexpr int64_t kLanes = 128;            // accumulators that converted elements are stepped into
+constexpr int64_t kConverted = 16 * 1024;  // bytes of converted elements that stay at hand
+
+// Combines results of pieces in pairs, as they come: the n-th carries like a binary counter.
+class Cascade {
+ public:
+  Cascade(const ReduceFunctions& f, int64_t width, int64_t item)
+      : f_(f), width_(width), bytes_(width * item) {}
+
+  // Adds a piece's result, which it copies.
+  void push(const char* piece) {
+    const char* carry = piece;
+    int64_t level = 0;
+    for (int64_t n = count_++; n & 1; n >>= 1, ++level) {
+      f_.combine(at(level), carry, width_);
+      carry = at(level);
+    }
+    const size_t needed = static_cast<size_t>((level + 1) * bytes_);
+    if (levels_.size() < needed) {
+      const size_t offset = level > 0 ? static_cast<size_t>((level - 1) * bytes_) : 0;
+      levels_.resize(needed);
+      if (level > 0) carry = levels_.data() + offset;
+    }
+    std::memcpy(at(level), carry, static_cast<size_t>(bytes_));
+  }
+
+  // The result of all; at least one piece was pushed.
+  const char* finish() {
+    char* result = nullptr;
+    int64_t level = 0;
+    for (int64_t n = count_; n != 0; n >>= 1, ++level) {
+      if (!(n & 1)) continue;
+      if (result != nullptr) f_.combine(at(level), result, width_);
+      result = at(level);
+    }
+    count_ = 0;
+    return result;
+  }
+
+ private:
+  char* at(int64_t level) { return levels_.data() + level * bytes_; }
+
+  const ReduceFunctions& f_;
+  int64_t width_, bytes_;
+  int64_t count_ = 0;
+  std::vector<char> levels_;  // the result of 2^level pieces each
+};
+
+// Walks the index tuples of a shape along one operand.
+class Walk {
+ public:
+  Walk(const DimVector& sizes, const DimVector& strides, int64_t linear)
+      : sizes_(sizes), strides_(strides), index_(sizes.size()) {
+    for (size_t d = sizes.size(); d-- > 0;) {
+      index_[d] = linear % sizes[d];
+      linear /= sizes[d];
+      offset_ += index_[d] * strides[d];
+    }
+  }
+  int64_t offset() const { return offset_; }
+  // Elements left in the innermost row.
+  int64_t left() const { return sizes_.back() - index_.back(); }
+  // Forward by `n` <= left().
+  void advance(int64_t n) {
+    size_t d = sizes_.size() - 1;
+    index_[d] += n;
+    offset_ += n * strides_[d];
+    while (index_[d] == sizes_[d] && d > 0) {
+      offset_ -= index_[d] * strides_[d];
+      index_[d] = 0;
+      --d;
+      ++index_[d];
+      offset_ += strides_[d];
+    }
+  }
+
+ private:
+  const DimVector& sizes_;
+  const DimVector& strides_;
+  DimVector index_;
+  int64_t offset_ = 0;
+};
+
+class Reduction {
+ public:
+  Reduction(const ReduceCall& call, const ReduceFunctions& f)
+      : call_(call),
+        f_(f),
+        item_(item_size(call.compute)),
+        load_(converter(call.in_dtype, call.compute)),
+        store_(converter(call.compute, call.out_dtype)),
+        same_type_(call.in_dtype == call.compute),
+        width_(same_type_ ? kWidth : std::min(kWidth, kConverted / kRowsAtOnce / item_)) {}
+
+  void run() const {
+    if (call_.reduced == 0) return fill_empty();
+    const int64_t folded = std::abs(call_.reduced_in_strides.back()),
+                  kept = std::abs(call_.kept_in_strides.back());
+    // Rows of a few outputs are not worth stepping.
+    const bool folds_rows = call_.kept_sizes.back() < 4 || (folded <= kept && call_.reduced > 1);
+    if (folds_rows)
+      run_inner();
+    else
+      run_outer();
+  }
+
+ private:
+  void fill_empty() const {
+    parallel_for(call_.outputs, kWidth, [&](int64_t begin, int64_t end) {
+      alignas(64) char block[kWidth * kMaxItem];
+      f_.init(block, end - begin);
+      put(block, begin, end - begin);
+    });
+  }
+
+  // Finishes accumulators of outputs [first, first + n) and writes them.
+  void put(char* acc, int64_t first, int64_t n) const {
+    f_.final(acc, n, static_cast<double>(call_.reduced));
+    Walk out(call_.kept_sizes, call_.kept_out_strides, first);
+    for (int64_t done = 0; done < n;) {
+      const int64_t count = std::min(n - done, out.left());
+      store_(acc + done * item_, item_, call_.out + out.offset(), call_.kept_out_strides.back(),
+             count);
+      done += count;
+      out.advance(count);
+    }
+  }
+
+  // ---- each output a fold ----
+
+  // Converts the next n elements.
+  void read(const char* base, Walk& in, int64_t n, char* buffer) const {
+    for (int64_t done = 0; done < n;) {
+      const int64_t count = std::min(n - done, in.left());
+      load_(base + in.offset(), call_.reduced_in_strides.back(), buffer + done * item_, item_,
+            count);
+      done += count;
+      in.advance(count);
+    }
+  }
+
+  // *acc = the fold of the next n elements. They are stepped as rows, whose accumulators do not
+  // wait for one another. For types of 8 bytes and more: float's error would grow with n.
+  void fold_converted(const char* base, Walk& in, int64_t n, char* acc) const {
+    constexpr int64_t kRows = kRowsAtOnce * kLanes;
+    alignas(64) char lanes[kLanes * kMaxItem], buffer[kRows * kMaxItem];
+    const void* rows[kRowsAtOnce];
+    for (int r = 0; r < kRowsAtOnce; ++r) rows[r] = buffer + r * kLanes * item_;
+    f_.init(lanes, kLanes);
+    for (; n >= kRows; n -= kRows) {
+      read(base, in, kRows, buffer);
+      f_.outer_rows(lanes, rows, kLanes);
+    }
+    read(base, in, n, buffer);
+    for (int64_t done = 0; done < n; done += kLanes)
+      f_.outer(lanes, buffer + done * item_, std::min(kLanes, n - done));
+    f_.inner(acc, lanes, kLanes);
+  }
+
+  // *acc = the fold of elements [begin, end) of the output whose first element is at `base`.
+  void fold(const char* base, int64_t begin, int64_t end, char* acc) const {
+    const bool direct = same_type_ && call_.reduced_in_strides.back() == item_;
+    if (direct && call_.reduced_sizes.size() == 1 && end - begin <= kPiece) {
+      f_.inner(acc, base + begin * item_, end - begin);
+      return;
+    }
+    Walk in(call_.reduced_sizes, call_.reduced_in_strides, begin);
+    if (!same_type_ && item_ >= 8 && f_.init != nullptr && end - begin >= kRowsAtOnce * kLanes)
+      return fold_converted(base, in, end - begin, acc);
+    alignas(64) char buffer[kPiece * kMaxItem];
+    if (!same_type_ && call_.reduced_sizes.size() == 1 && end - begin <= kPiece) {
+      read(base, in, end - begin, buffer);
+      return f_.inner(acc, buffer, end - begin);
+    }
+    Cascade cascade(f_, 1, item_);
+    bool many = false;
+    for (int64_t at = begin; at < end;) {
+      const int64_t n = std::min(kPiece, end - at);
+      const char* piece = base + in.offset();
+      if (direct && in.left() >= n) {
+        in.advance(n);
+      } else {
+        read(base, in, n, buffer);
+        piece = buffer;
+      }
+      f_.inner(acc, piece, n);
+      at += n;
+      if (!many && at == end) return;
+      many = true;
+      cascade.push(acc);
+    }
+    std::memcpy(acc, cascade.finish(), static_cast<size_t>(item_));
+  }
+
+  void run_inner() const {
+    const int64_t chunks = (call_.reduced + kChunk - 1) / kChunk;
+    if (chunks == 1) {
+      parallel_for(call_.outputs, std::max<int64_t>(1, kChunk / 2 / call_.reduced),
+                   [&](int64_t begin, int64_t end) {
+                     alignas(64) char acc[kBuffer * kMaxItem];
+                     Walk in(call_.kept_sizes, call_.kept_in_strides, begin);
+                     for (int64_t first = begin; first < end; first += kBuffer) {
+                       const int64_t n = std::min(kBuffer, end - first);
+                       for (int64_t i = 0; i < n; ++i) {
+                         fold(call_.in + in.offset(), 0, call_.reduced, acc + i * item_);
+                         in.advance(1);
+                       }
+                       put(acc, first, n);
+                     }
+                   });
+      return;
+    }
+    std::vector<char> partial(static_cast<size_t>(call_.outputs * chunks * item_));
+    parallel_chunks(call_.outputs * chunks, [&](int64_t unit) {
+      const int64_t begin = unit % chunks * kChunk;
+      const Walk in(call_.kept_sizes, call_.kept_in_strides, unit / chunks);
+      alignas(64) char acc[kMaxItem];
+      fold(call_.in + in.offset(), begin, std::min(call_.reduced, begin + kChunk), acc);
+      std::memcpy(partial.data() + unit * item_, acc, static_cast<size_t>(item_));
+    });
+    for (int64_t o = 0; o < call_.outputs; ++o)
+      combine_partials(partial.data() + o * chunks * item_, chunks, item_, 1, o);
+  }
+
+  // ---- rows of outputs stepped together ----
+
+  // Steps kRowsAtOnce rows into acc[0..width). Rows are streams too short for the machine to see
+  // them coming: while bands of columns are stepped, those from `next` on are asked for, one after
+  // the other as they lie in memory.
+  void step_together(const void* const* rows, const char* next, int64_t width, char* acc) const {
+    constexpr int64_t kBandsOfRow = kBands / kRowsAtOnce;
+    const int64_t bytes = width * item_;
+    if (next == nullptr || bytes < kBands * kLine) return f_.outer_rows(acc, rows, width);
+    for (int64_t b = 0; b < kBands; ++b) {
+      const char* const row = next + b / kBandsOfRow * call_.reduced_in_strides.back();
+      const int64_t part = b % kBandsOfRow;
+      for (int64_t at = bytes * part / kBandsOfRow; at < bytes * (part + 1) / kBandsOfRow;
+           at += kLine)
+        __builtin_prefetch(row + at);
+      const int64_t first = width * b / kBands, count = width * (b + 1) / kBands - first;
+      const void* band[kRowsAtOnce];
+      for (int r = 0; r < kRowsAtOnce; ++r)
+        band[r] = static_cast<const char*>(rows[r]) + first * item_;
+      f_.outer_rows(acc + first * item_, band, count);
+    }
+  }
+
+  // acc[0..width) = the fold of rows [begin, end) of the outputs whose first elements start at
+  // `base`.
+  void step_rows(const char* base, int64_t width, int64_t begin, int64_t end, char* acc) const {
+    const int64_t stride = call_.kept_in_strides.back();
+    const bool direct = same_type_ && stride == item_;
+    Cascade cascade(f_, width, item_);
+    Walk in(call_.reduced_sizes, call_.reduced_in_strides, begin);
+    alignas(64) char buffer[kWidth * kMaxItem];
+    bool many = false;
+    for (int64_t at = begin; at < end;) {
+      const int64_t last = std::min(end, at + kRowsPerPiece);
+      bool fresh = f_.init == nullptr;
+      if (!fresh) f_.init(acc, width);
+      while (at < last) {
+        const char* row = base + in.offset();
+        if (!fresh && (direct || !same_type_) && last - at >= kRowsAtOnce) {
+          const void* rows[kRowsAtOnce];
+          for (int r = 0; r < kRowsAtOnce; ++r) {
+            rows[r] = base + in.offset();
+            in.advance(1);
+            if (direct) continue;
+            char* const converted = buffer + r * width * item_;
+            load_(static_cast<const char*>(rows[r]), stride, converted, item_, width);
+            rows[r] = converted;
+          }
+          const bool ask = direct && in.left() >= kRowsAtOnce;
+          step_together(rows, ask ? base + in.offset() : nullptr, width, acc);
+          at += kRowsAtOnce;
+          continue;
+        }
+        if (fresh) {
+          load_(row, stride, acc, item_, width);
+        } else if (direct) {
+          f_.outer(acc, row, width);
+        } else {
+          load_(row, stride, buffer, item_, width);
+          f_.outer(acc, buffer, width);
+        }
+        fresh = false;
+        in.advance(1);
+        ++at;
+      }
+      if (!many && at == end) return;
+      many = true;
+      cascade.push(acc);
+    }
+    std::memcpy(acc, cascade.finish(), static_cast<size_t>(width * item_));
+  }
+
+  void run_outer() const {
+    // A unit is up to width_ outputs of one row of the kept dimensions; long folds are cut into
+    // chunks of rows.
+    const int64_t row = call_.kept_sizes.back(), rows = call_.outputs / row;
+    const int64_t blocks = (row + width_ - 1) / width_, units = rows * blocks;
+    const int64_t width = std::min(row, width_);
+    const int64_t chunk_rows =
+        std::max<int64_t>(kRowsPerPiece, kChunk / width / kRowsPerPiece * kRowsPerPiece);
+    const int64_t chunks = (call_.reduced + chunk_rows - 1) / chunk_rows;
+    const auto place = [&](int64_t unit, int64_t* first, int64_t* n) {
+      const int64_t at = unit % blocks * width_;
+      *first = unit / blocks * row + at;
+      *n = std::min(width_, row - at);
+    };
+    if (chunks == 1) {
+      parallel_for(units, std::max<int64_t>(1, kChunk / 2 / (width * call_.reduced)),
+                   [&](int64_t begin, int64_t end) {
+                     alignas(64) char acc[kWidth * kMaxItem];
+                     for (int64_t unit = begin; unit < end; ++unit) {
+                       int64_t first, n;
+                       place(unit, &first, &n);
+                       step_rows(
+                           call_.in + Walk(call_.kept_sizes, call_.kept_in_strides, first).offset(),
+                           n, 0, call_.reduced, acc);
+                       put(acc, first, n);
+                     }
+                   });
+      return;
+    }
+    const int64_t bytes = width * item_;
+    std::vector<char> partial(static_cast<size_t>(units * chunks * bytes));
+    parallel_chunks(units * chunks, [&](int64_t piece) {
+      int64_t first, n;
+      place(piece / chunks, &first, &n);
+      const int64_t begin = piece % chunks * chunk_rows;
+      step_rows(call_.in + Walk(call_.kept_sizes, call_.kept_in_strides, first).offset(), n, begin,
+                std::min(call_.reduced, begin + chunk_rows), partial.data() + piece * bytes);
+    });
+    for (int64_t unit = 0; unit < units; ++unit) {
+      int64_t first, n;
+      place(unit, &first, &n);
+      combine_partials(partial.data() + unit * chunks * bytes, chunks, bytes, n, first);
+    }
+  }
+
+  // Partial results, `spacing` bytes apart, of outputs [first, first + n): combined in the order of
+  // chunks, finished and written.
+  void combine_partials(const char* partial, int64_t chunks, int64_t spacing, int64_t n,
+                        int64_t first) const {
+    Cascade cascade(f_, n, item_);
+    for (int64_t c = 0; c < chunks; ++c) cascade.push(partial + c * spacing);
+    std::vector<char> acc(static_cast<size_t>(n * item_));
+    std::memcpy(acc.data(), cascade.finish(), acc.size());
+    put(acc.data(), first, n);
+  }
+
+  const ReduceCall& call_;
+  const ReduceFunctions& f_;
+  int64_t item_;
+  ConvertFn* load_;
+  ConvertFn* store_;
+  bool same_type_;
+  int64_t width_;  // kWidth, or less where elements are converted first
+};
+
+}  // namespace
+
+namespace {
+
+// The functions of this machine's target, or of one before it; null where no target has any.
+const ReduceFunctions* functions_for(ScalarType compute, const ReduceTargets& targets) {
+  for (int t = chosen_target; t >= 0; --t) {
+    const ReduceFunctions& candidate =
+        targets[static_cast<size_t>(t)]->by_dtype[static_cast<size_t>(compute)];
+    if (candidate.inner != nullptr) return &candidate;
+  }
+  return nullptr;
+}
+
+ScalarType wider(ScalarType t) {
+  return t == ScalarType::Float32     ? ScalarType::Float64
+         : t == ScalarType::Complex64 ? ScalarType::Complex128
+                                      : t;
+}
+
+}  // namespace
+
+void run_reduce(const ReduceCall& call, const ReduceTargets& targets) {
+  if (targets[0]->widens && wider(call.compute) != call.compute) {
+    ReduceCall wide = call;
+    wide.compute = wider(call.compute);
+    if (const ReduceFunctions* f = functions_for(wide.compute, targets))
+      return Reduction(wide, *f).run();
+  }
+  const ReduceFunctions* const f = functions_for(call.compute, targets);
+  check_internal(f != nullptr, "a reduction kernel was called for a dtype it has no loop for");
+  Reduction(call, *f).run();
+}
+
+}  // namespace treadle::simd

@@ -1,0 +1,40 @@
+// Reduction blocks: the loops that exist per reduction, dtype and instruction set, and what runs
+// them over any operand.
+#pragma once
+
+#include <array>
+
+#include "aten/backend/cpu/targets.h"
+#include "aten/engine/reduce.h"
+
+namespace treadle::simd {
+
+// Accumulators and elements are of the compute type.
+inline constexpr int kRowsAtOnce = 4;
+
+struct ReduceFunctions {
+  // acc[i] = the result of no element; null where there is none.
+  void (*init)(void* acc, int64_t n) = nullptr;
+  // *acc = the fold of x[0..n), n >= 1. The order of the fold depends on n alone.
+  void (*inner)(void* acc, const void* x, int64_t n) = nullptr;
+  // acc[i] = step(acc[i], x[i])
+  void (*outer)(void* acc, const void* x, int64_t n) = nullptr;
+  // The same for kRowsAtOnce rows one after the other, in one pass over `acc`.
+  void (*outer_rows)(void* acc, const void* const* rows, int64_t n) = nullptr;
+  // acc[i] = combine(acc[i], other[i])
+  void (*combine)(void* acc, const void* other, int64_t n) = nullptr;
+  // acc[i] = final(acc[i], count)
+  void (*final)(void* acc, int64_t n, double count) = nullptr;
+};
+struct ReduceBlocks {
+  std::array<ReduceFunctions, kNumScalarTypes> by_dtype{};
+  // Whether float is folded in double: each factor's rounding is in a product, however it is cut.
+  bool widens = false;
+};
+using ReduceTargets = std::array<const ReduceBlocks*, kTargets>;
+
+// The kernel of every cell: runs the reduction's functions for `call.compute` on this machine's
+// target.
+void run_reduce(const ReduceCall& call, const ReduceTargets& targets);
+
+}  // namespace treadle::simd

@@ -1,0 +1,43 @@
+// LoopGeometry: the common shape of several operands with a stride for each, in an order that walks
+// memory forwards.
+//
+//   LoopGeometry g(shape);
+//   g.add(out_strides, out_item);  g.add(self_strides, self_item);   // strides in elements, of
+//   g.shape's rank g.order();                                                       // sort the
+//   dimensions, merge neighbours
+#pragma once
+
+#include "core/base/array_ref.h"
+
+namespace treadle {
+
+struct LoopGeometry {
+  static constexpr int kMaxOperands = 8;
+
+  explicit LoopGeometry(IntList shape) : shape(shape) {}
+
+  void add(IntList element_strides, int64_t item) {
+    DimVector& s = strides[operands++];
+    s.resize(element_strides.size());
+    for (size_t d = 0; d < s.size(); ++d) s[d] = element_strides[d] * item;
+  }
+
+  // Sorts the dimensions so that strides of the first operands grow outwards, drops those of size
+  // 1, merges those that all operands walk as one. At least one dimension is left. Exact: every
+  // index tuple meets the same elements as before.
+  void order();
+
+  DimVector shape;                  // outermost first
+  DimVector strides[kMaxOperands];  // in bytes
+  int operands = 0;
+};
+
+// The order of dimensions, outermost first, in which the operands' strides shrink; operands that
+// come first decide. A stride of 0 (broadcast) decides nothing, and undecided dimensions keep their
+// order.
+DimVector memory_order(IntList shape, const DimVector* strides, int operands);
+
+// Strides in elements of `shape` seen through a broadcast of `sizes`, which must fit.
+DimVector broadcast_strides(IntList shape, IntList sizes, IntList strides);
+
+}  // namespace treadle

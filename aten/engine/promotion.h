@@ -1,0 +1,35 @@
+// Type promotion by PyTorch's rules: tensors with dimensions decide first, then 0-dim tensors, then
+// Python numbers; a lower one changes the dtype only when its kind (bool < integer < floating <
+// complex) is higher.
+//
+//   int64[3] + float64[] -> float64;  float32[3] + float64[] -> float32;  int64[3] + 1.5 -> the
+//   default dtype
+#pragma once
+
+#include <optional>
+
+#include "core/tensor/tensor.h"
+
+namespace treadle {
+
+class Promotion {
+ public:
+  void add(const Tensor& t) {
+    add(t.impl()->is_wrapped_number() ? Number : t.dim() > 0 ? Dimensioned : ZeroDim, t.dtype());
+  }
+  void add(const Scalar& s) { add(Number, s.type()); }
+  // Bool when nothing was added.
+  ScalarType result() const;
+
+ private:
+  enum Rank { Dimensioned, ZeroDim, Number };
+  void add(Rank rank, ScalarType t);
+  std::optional<ScalarType> by_rank_[3];
+};
+
+// 0 bool, 1 integer, 2 floating, 3 complex.
+constexpr int kind_rank(ScalarType t) {
+  return t == ScalarType::Bool ? 0 : is_complex(t) ? 3 : is_floating(t) ? 2 : 1;
+}
+
+}  // namespace treadle

@@ -1,0 +1,215 @@
+// The reduction engine: decides dims, dtypes and the result's shape, and hands the kernel merged
+// dimensions.
+#include "aten/engine/reduce.h"
+
+#include "aten/backend/generated.h"
+#include "aten/engine/copy.h"
+#include "aten/engine/loop_geometry.h"
+#include "aten/engine/overlap.h"
+#include "aten/engine/structured.h"
+#include "core/device/backend.h"
+#include "core/dispatch/call_counts.h"
+#include "core/dispatch/operator_schema.h"
+
+namespace treadle {
+namespace {
+
+struct Plan {
+  ScalarType cell;  // names the kernel
+  ScalarType compute;
+  ScalarType result;
+  DimVector dims;   // reduced, sorted
+  DimVector sizes;  // of the result
+  int64_t reduced = 1;
+};
+
+constexpr ScalarType compute_of(ScalarType t) {
+  return t == ScalarType::Float16 || t == ScalarType::BFloat16 ? ScalarType::Float32 : t;
+}
+
+void choose_types(const ReduceOp& op, ScalarType self, std::optional<ScalarType> dtype,
+                  Plan& plan) {
+  switch (op.promote) {
+    case ReducePromote::Same:
+      plan.result = self;
+      break;
+    case ReducePromote::Sum:
+      plan.result = dtype                        ? *dtype
+                    : self == ScalarType::UInt64 ? self
+                    : is_integral(self, true)    ? ScalarType::Int64
+                                                 : self;
+      break;
+    case ReducePromote::Float:
+      plan.result = dtype.value_or(self);
+      break;
+    case ReducePromote::Bool:
+      plan.result = self == ScalarType::UInt8 ? self : ScalarType::Bool;
+      plan.cell = self;
+      plan.compute = ScalarType::Bool;
+      return;
+  }
+  plan.cell = plan.result;
+  plan.compute = compute_of(plan.result);
+  // A kernel for narrow integers may not exist where the result is asked for in one: it wraps a
+  // wide sum.
+  if (op.promote == ReducePromote::Sum && is_integral(plan.result, true))
+    plan.cell = plan.compute = ScalarType::Int64;
+}
+
+Plan make_plan(const ReduceOp& op, const Tensor& self, OptionalIntList dims, bool keepdim,
+               std::optional<ScalarType> dtype) {
+  check<ErrorKind::Type>(self.defined(), op.name,
+                         ": expected a tensor for argument 'self', got None");
+  // Truth is asked of no dimension where none is named; sums are then of all.
+  DimVector reduced_dims = wrap_dims(op.name, dims, self.dim(), op.promote != ReducePromote::Bool);
+  Plan plan;
+  choose_types(op, self.dtype(), dtype, plan);
+  plan.dims = std::move(reduced_dims);
+  std::sort(plan.dims.begin(), plan.dims.end());
+  const IntList sizes = self.sizes();
+  size_t next = 0;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (next < plan.dims.size() && plan.dims[next] == static_cast<int64_t>(d)) {
+      ++next;
+      plan.reduced *= sizes[d];
+      if (keepdim) plan.sizes.push_back(1);
+    } else {
+      plan.sizes.push_back(sizes[d]);
+    }
+  }
+  const Device device = self.is_meta() ? kCPU : self.device();
+  if (op.op->table().find(device, Layout::Strided, plan.cell) == nullptr &&
+      find_boxed(*op.op, device, Layout::Strided, plan.cell) == nullptr) {
+    no_kernel(*op.op, device, Layout::Strided, plan.cell);
+  }
+  if (plan.reduced == 0 && !op.has_identity && checked_numel(plan.sizes) > 0) {
+    const std::string text = str(": expected a non-empty dimension to reduce, got shape ", sizes);
+    if (!dims || dims->empty()) fail<ErrorKind::Runtime>(op.name, text);
+    fail<ErrorKind::Index>(op.name, text);
+  }
+  return plan;
+}
+
+// Calls a boxed kernel: what the call was asked for goes where the schema has it, then the output,
+// which is contiguous and of the result's dtype.
+void run_boxed(const ReduceOp& op, BoxedKernel kernel, const Plan& plan, const Tensor& self,
+               const Tensor& out, bool keepdim) {
+  const bool fits = out.is_contiguous() && out.dtype() == plan.result;
+  const Tensor filled = fits ? out : empty_tensor(out.sizes(), plan.result, out.device());
+  Stack stack;
+  for (const schema::Argument& a : schema_of(*op.op).arguments) {
+    if (a.type.is_tensor())
+      stack.push_back(Value(self));
+    else if (a.name == "keepdim")
+      stack.push_back(Value(keepdim));
+    else if (a.type.base == schema::BaseType::ScalarType)
+      stack.push_back(Value(plan.result));
+    else if (a.type.list)
+      stack.push_back(Value(Value::Ints(plan.dims.begin(), plan.dims.end())));
+    else
+      stack.push_back(Value(plan.dims[0]));
+  }
+  stack.push_back(Value(filled));
+  kernel(*op.op, stack);
+  if (!fits) copy_strided(out, filled);
+}
+
+void run(const ReduceOp& op, const Plan& plan, const Tensor& self, const Tensor& out);
+
+// A call on a backend's device: by its own kernel, by one that it generates, or by the fallback.
+void run_on_backend(const ReduceOp& op, const Plan& plan, const ReduceCall& call,
+                    const Tensor& self, const Tensor& out, bool keepdim) {
+  const DeviceType device = self.device().type;
+  const KernelRow* const row = op.op->table().row(device, Layout::Strided);
+  const BoxedKernel native = row ? row->boxed[static_cast<size_t>(plan.cell)] : nullptr;
+  const OperatorInfo& info = op.op->info();
+  if (native == nullptr && plan.reduced == 0) {
+    // What no element makes depends on no memory of the device.
+    const Tensor here = empty_cpu(out.sizes(), plan.result);
+    run(op, plan, empty_cpu(self.sizes(), self.dtype()), here);
+    copy_strided(out, here);
+    count_answer(device, *op.op, Answer::Generated);
+    return;
+  }
+  if (native == nullptr &&
+      run_generated({info.base_name, info.schema, info.expression}, call, out, self)) {
+    count_answer(device, *op.op, Answer::Generated);
+    return;
+  }
+  const BoxedKernel boxed = find_boxed(*op.op, self.device(), Layout::Strided, plan.cell);
+  if (boxed == nullptr) no_kernel(*op.op, self.device(), Layout::Strided, plan.cell);
+  Tensor operand = self;
+  if (native != nullptr && self.dtype() != plan.cell) {
+    // The backend's own kernel sees the dtype that it was registered for.
+    operand = empty_tensor(self.sizes(), plan.cell, self.device());
+    copy_strided(operand, self);
+  }
+  run_boxed(op, boxed, plan, operand, out, keepdim);
+}
+
+// Runs the kernel; `out` has the plan's sizes, and any strides and dtype.
+void run(const ReduceOp& op, const Plan& plan, const Tensor& self, const Tensor& out) {
+  if (out.is_meta() || out.numel() == 0) return;
+  void* const kernel = op.op->table().find(self.device(), Layout::Strided, plan.cell);
+  const bool keepdim = out.dim() == self.dim();
+  DimVector kept_sizes, kept_in, kept_out, reduced_sizes, reduced_in;
+  size_t next = 0, out_dim = 0;
+  for (size_t d = 0; d < self.sizes().size(); ++d) {
+    if (next < plan.dims.size() && plan.dims[next] == static_cast<int64_t>(d)) {
+      ++next;
+      out_dim += keepdim;
+      reduced_sizes.push_back(self.sizes()[d]);
+      reduced_in.push_back(self.strides()[d]);
+    } else {
+      kept_sizes.push_back(self.sizes()[d]);
+      kept_in.push_back(self.strides()[d]);
+      kept_out.push_back(out.strides()[out_dim++]);
+    }
+  }
+  LoopGeometry kept(kept_sizes), reduced(reduced_sizes);
+  kept.add(kept_in, self.element_size());
+  kept.add(kept_out, out.element_size());
+  reduced.add(reduced_in, self.element_size());
+  kept.order();
+  reduced.order();
+  ReduceCall call;
+  call.in = static_cast<const char*>(self.data());
+  call.out = static_cast<char*>(out.data());
+  call.kept_sizes = kept.shape;
+  call.kept_in_strides = kept.strides[0];
+  call.kept_out_strides = kept.strides[1];
+  call.reduced_sizes = reduced.shape;
+  call.reduced_in_strides = reduced.strides[0];
+  call.outputs = out.numel();
+  call.reduced = plan.reduced;
+  call.in_dtype = self.dtype();
+  call.out_dtype = out.dtype();
+  call.compute = plan.compute;
+  if (kernel)
+    reinterpret_cast<ReduceKernel*>(kernel)(call);
+  else
+    run_on_backend(op, plan, call, self, out, keepdim);
+}
+
+}  // namespace
+
+Tensor reduce(const ReduceOp& op, const Tensor& self, OptionalIntList dims, bool keepdim,
+              std::optional<ScalarType> dtype) {
+  const Plan plan = make_plan(op, self, dims, keepdim, dtype);
+  Tensor out = empty_tensor(plan.sizes, plan.result, self.device());
+  run(op, plan, self, out);
+  return out;
+}
+
+void reduce_out(const ReduceOp& op, const Tensor& self, OptionalIntList dims, bool keepdim,
+                std::optional<ScalarType> dtype, const Tensor& out) {
+  // Without a dtype asked for, a sum is accumulated in the dtype of `out`.
+  if (out.defined() && !dtype && op.promote == ReducePromote::Sum) dtype = out.dtype();
+  const Plan plan = make_plan(op, self, dims, keepdim, dtype);
+  const Tensor* const inputs[] = {&self};
+  Output output(op.name, TensorSpec{plan.sizes, plan.result, self.device()}, out, {inputs, 1});
+  run(op, plan, self, output.tensor());
+  output.finish();
+}
+
+}  // namespace treadle

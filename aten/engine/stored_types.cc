@@ -1,0 +1,223 @@
+// Float8 types are read from tables and rounded in integers; complex types of 32 bits are pairs.
+#include "aten/engine/stored_types.h"
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <complex>
+#include <limits>
+
+#include "aten/backend/device_copy.h"
+#include "aten/engine/copy.h"
+#include "core/base/parallel.h"
+
+namespace treadle {
+namespace {
+
+constexpr int64_t kGrain = 32 * 1024;
+
+// A sign bit, an exponent and a mantissa.
+struct Format {
+  int mantissa, bias;
+  int largest;         // the magnitude's bits of the largest number
+  int too_large;       // what is larger becomes this
+  int nan;             // the magnitude's bits
+  bool unsigned_zero;  // the bits of -0 are the only NaN
+};
+constexpr Format kE4m3fn{3, 7, 0x7e, 0x7e, 0x7f, false};  // it has no infinity: it saturates
+constexpr Format kE5m2{2, 15, 0x7b, 0x7c, 0x7f, false};
+constexpr Format kE4m3fnuz{3, 8, 0x7f, 0x80, 0x80, true};
+constexpr Format kE5m2fnuz{2, 16, 0x7f, 0x80, 0x80, true};
+
+constexpr float power_of_two(int exponent) {
+  return std::bit_cast<float>(static_cast<uint32_t>(exponent + 127) << 23);
+}
+
+template <Format f>
+struct SmallFloat {
+  static float to_float(uint8_t bits) {
+    static const auto values = [] {
+      std::array<float, 256> table{};
+      for (int i = 0; i < 256; ++i) table[static_cast<size_t>(i)] = value_of(i);
+      return table;
+    }();
+    return values[bits];
+  }
+
+  static uint8_t from_float(float value) {
+    const uint32_t u = std::bit_cast<uint32_t>(value);
+    const uint32_t sign = u >> 24 & 0x80u, magnitude = u & 0x7fffffffu;
+    if (magnitude > 0x7f800000u) return static_cast<uint8_t>(sign | f.nan);
+    constexpr int kDropped = 23 - f.mantissa;
+    constexpr float kSmallestNormal = power_of_two(1 - f.bias);
+    uint32_t rounded;
+    if (std::bit_cast<float>(magnitude) < kSmallestNormal) {
+      // Adding a number whose last place is that of the type rounds as it should.
+      constexpr float kAligned = power_of_two(24 - f.bias - f.mantissa);
+      rounded = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + kAligned) -
+                std::bit_cast<uint32_t>(kAligned);
+    } else {
+      constexpr uint32_t kHalf = (1u << (kDropped - 1)) - 1;
+      constexpr uint32_t kRebias = static_cast<uint32_t>(127 - f.bias) << f.mantissa;
+      rounded = ((magnitude + kHalf + (magnitude >> kDropped & 1)) >> kDropped) - kRebias;
+    }
+    if (rounded > static_cast<uint32_t>(f.largest)) rounded = f.too_large;
+    if (f.unsigned_zero && rounded == 0) return 0;
+    return static_cast<uint8_t>(sign | rounded);
+  }
+
+ private:
+  static float value_of(int bits) {
+    const int magnitude = bits & 0x7f, exponent = magnitude >> f.mantissa;
+    const int fraction = magnitude & ((1 << f.mantissa) - 1);
+    const bool negative = bits > 0x7f;
+    constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+    if (f.unsigned_zero && bits == 0x80) return kNan;
+    if (magnitude > f.largest) {
+      const bool infinite = magnitude == f.too_large && f.too_large != f.nan;
+      return std::copysign(infinite ? std::numeric_limits<float>::infinity() : kNan,
+                           negative ? -1.0f : 1.0f);
+    }
+    const float value = exponent == 0
+                            ? std::ldexp(static_cast<float>(fraction), 1 - f.bias - f.mantissa)
+                            : std::ldexp(static_cast<float>(fraction + (1 << f.mantissa)),
+                                         exponent - f.bias - f.mantissa);
+    return negative ? -value : value;
+  }
+};
+
+// Powers of two from 2^-127 on, without a sign; the last pattern is NaN. A value half way between
+// two goes to the larger one.
+struct Exponent {
+  static float to_float(uint8_t bits) {
+    if (bits == 0) return 0x1p-127f;
+    return bits == 255 ? std::numeric_limits<float>::quiet_NaN() : power_of_two(bits - 127);
+  }
+  static uint8_t from_float(float value) {
+    const uint32_t u = std::bit_cast<uint32_t>(value);
+    const uint32_t exponent = u >> 23 & 0xffu, fraction = u & 0x7fffffu;
+    if (exponent == 255) return 255;
+    const uint32_t half = exponent > 0 ? 0x400000u : 0x400001u;
+    return static_cast<uint8_t>(exponent + (fraction >= half ? 1 : 0));
+  }
+};
+
+template <class Small>
+struct FloatElement {
+  using Bits = uint8_t;
+  using Wide = float;
+  static float widen(uint8_t bits) { return Small::to_float(bits); }
+  static uint8_t narrow(float value) { return Small::from_float(value); }
+};
+
+template <class Part>
+struct ComplexElement {
+  using Bits = std::array<Part, 2>;
+  using Wide = std::complex<float>;
+  static Wide widen(Bits b) { return {static_cast<float>(b[0]), static_cast<float>(b[1])}; }
+  static Bits narrow(Wide v) { return {Part(v.real()), Part(v.imag())}; }
+};
+
+// Calls f.template operator()<Element>().
+template <class F>
+void visit_stored(ScalarType t, F&& f) {
+  switch (t) {
+    case ScalarType::Float8_e4m3fn:
+      return f.template operator()<FloatElement<SmallFloat<kE4m3fn>>>();
+    case ScalarType::Float8_e5m2:
+      return f.template operator()<FloatElement<SmallFloat<kE5m2>>>();
+    case ScalarType::Float8_e4m3fnuz:
+      return f.template operator()<FloatElement<SmallFloat<kE4m3fnuz>>>();
+    case ScalarType::Float8_e5m2fnuz:
+      return f.template operator()<FloatElement<SmallFloat<kE5m2fnuz>>>();
+    case ScalarType::Float8_e8m0fnu:
+      return f.template operator()<FloatElement<Exponent>>();
+    case ScalarType::Complex32:
+      return f.template operator()<ComplexElement<Half>>();
+    case ScalarType::BComplex32:
+      return f.template operator()<ComplexElement<BFloat16>>();
+    default:
+      fail<ErrorKind::NotImplemented>(
+          "copy_: expected a dtype whose elements can be converted, got ", name_of(t),
+          "; its bytes can be seen with .view(treadle.uint8)");
+  }
+}
+
+}  // namespace
+
+void copy_anywhere(const Tensor& dst, const Tensor& src) {
+  if (dst.is_cpu() && src.is_cpu())
+    copy_strided(dst, src);
+  else
+    copy_between_devices(dst, src, false);
+}
+
+ScalarType computed_type(ScalarType stored) {
+  return is_complex(stored) ? ScalarType::Complex64 : ScalarType::Float32;
+}
+
+ScalarType carrier_type(ScalarType stored) {
+  return item_size(stored) == 4 ? ScalarType::UInt32 : ScalarType::UInt8;
+}
+
+Tensor as_carriers(const Tensor& t) {
+  return alias_as(t, carrier_type(t.dtype()), t.sizes(), t.strides(), t.storage_offset());
+}
+
+Tensor from_carriers(const Tensor& t, ScalarType stored) {
+  return alias_as(t, stored, t.sizes(), t.strides(), t.storage_offset());
+}
+
+Tensor computed(const Tensor& t) {
+  const Tensor wide = empty_cpu(t.sizes(), computed_type(t.dtype()));
+  const Tensor bits = empty_cpu(t.sizes(), carrier_type(t.dtype()));
+  visit_stored(t.dtype(), [&]<class Element>() {
+    copy_anywhere(bits, as_carriers(t));
+    const auto* from = static_cast<const typename Element::Bits*>(bits.data());
+    auto* to = static_cast<typename Element::Wide*>(wide.data());
+    parallel_for(wide.numel(), kGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) to[i] = Element::widen(from[i]);
+    });
+  });
+  return wide;
+}
+
+void store(const Tensor& dst, const Tensor& src) {
+  visit_stored(dst.dtype(), [&]<class Element>() {
+    const Tensor wide = empty_cpu(src.sizes(), computed_type(dst.dtype()));
+    copy_anywhere(wide, src);
+    const Tensor bits = empty_cpu(src.sizes(), carrier_type(dst.dtype()));
+    const auto* from = static_cast<const typename Element::Wide*>(wide.data());
+    auto* to = static_cast<typename Element::Bits*>(bits.data());
+    parallel_for(wide.numel(), kGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) to[i] = Element::narrow(from[i]);
+    });
+    copy_anywhere(as_carriers(dst), bits);
+  });
+}
+
+Scalar encoded(const Scalar& value, ScalarType stored) {
+  Scalar bits;
+  visit_stored(stored, [&]<class Element>() {
+    const auto element = Element::narrow(value.to<typename Element::Wide>());
+    if constexpr (sizeof(element) == 1)
+      bits = Scalar(element);
+    else
+      bits = Scalar(std::bit_cast<uint32_t>(element));
+  });
+  return bits;
+}
+
+Scalar decoded(const Scalar& bits, ScalarType stored) {
+  Scalar value;
+  visit_stored(stored, [&]<class Element>() {
+    using Bits = typename Element::Bits;
+    if constexpr (sizeof(Bits) == 1)
+      value = Scalar(Element::widen(bits.to<uint8_t>()));
+    else
+      value = Scalar(Element::widen(std::bit_cast<Bits>(bits.to<uint32_t>())));
+  });
+  return value;
+}
+
+}  // namespace treadle

@@ -1,0 +1,35 @@
+// Types that only store (is_stored() in core/base/scalar_type.h): what their bits say.
+//
+//   store(eighths, values);          // rounds float32 values to float8
+//   Tensor wide = computed(eighths); // and back, exactly
+#pragma once
+
+#include "core/tensor/tensor.h"
+
+namespace treadle {
+
+// The type that holds each value: float32, of the complex ones complex64.
+ScalarType computed_type(ScalarType stored);
+// The unsigned integer of the same size: what moves elements moves these.
+ScalarType carrier_type(ScalarType stored);
+
+// The same memory as integers, and as `stored` again.
+Tensor as_carriers(const Tensor& t);
+Tensor from_carriers(const Tensor& t, ScalarType stored);
+
+// The values of `t`, in a new contiguous tensor of computed_type() on the CPU.
+// NotImplementedError for a type whose elements are several values.
+Tensor computed(const Tensor& t);
+// Writes `src`, of any dtype and a shape that broadcasts, rounded to the nearest value, of two the
+// even one. A value that is too large becomes infinite; the largest number in float8_e4m3fn, and
+// NaN in the other types without an infinity.
+void store(const Tensor& dst, const Tensor& src);
+
+// A copy on the CPU, on a device or between the two.
+void copy_anywhere(const Tensor& dst, const Tensor& src);
+
+// A number as the bits of an element, and back.
+Scalar encoded(const Scalar& value, ScalarType stored);
+Scalar decoded(const Scalar& bits, ScalarType stored);
+
+}  // namespace treadle

@@ -1,0 +1,13 @@
+// The whole matrix of attention's probabilities, from differentiable operators: for gradients of
+// gradients, and where the mask itself takes a gradient of that size.
+#pragma once
+
+#include "core/tensor/tensor.h"
+
+namespace treadle::composite {
+
+// softmax(scale * query @ key^T, masked), 0 in rows whose every key is masked; (..., L, S).
+Tensor attention_weights(const Tensor& query, const Tensor& key, const Tensor& mask, bool is_causal,
+                         double scale);
+
+}  // namespace treadle::composite

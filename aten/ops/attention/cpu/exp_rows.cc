@@ -1,0 +1,42 @@
+// exp of a row and its sum. The sum goes over lanes of a fixed number, whatever the width of a
+// vector is, so that results do not depend on the machine's vectors.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "aten/ops/attention/cpu/exp_rows.cc"
+#include "aten/backend/cpu/targets.h"
+#include "hwy/foreach_target.h"
+
+#include "aten/engine/cpu/fold-inl.h"
+#include "aten/ops/attention/cpu/exp_rows.h"
+#include "aten/scalar/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace treadle::simd::HWY_NAMESPACE {
+
+template <class T>
+T exp_shifted(T* x, int64_t n, T shift) {
+  const Vec<T> by = set(shift);
+  return folded_sum<T>(n, [&](int64_t i, int64_t lanes) {
+    const Vec<T> e = exp(load_lanes(x + i, lanes) - by);
+    store_lanes(e, x + i, lanes);
+    return e;
+  });
+}
+
+}  // namespace treadle::simd::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace treadle::cpu {
+
+float exp_shifted(float* x, int64_t n, float shift) {
+  return simd::chosen(simd::N_SSE4::exp_shifted<float>, simd::N_AVX2::exp_shifted<float>,
+                      simd::N_AVX3::exp_shifted<float>)(x, n, shift);
+}
+
+double exp_shifted(double* x, int64_t n, double shift) {
+  return simd::chosen(simd::N_SSE4::exp_shifted<double>, simd::N_AVX2::exp_shifted<double>,
+                      simd::N_AVX3::exp_shifted<double>)(x, n, shift);
+}
+
+}  // namespace treadle::cpu
+#endif  // HWY_ONCE

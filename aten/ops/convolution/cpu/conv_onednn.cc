@@ -1,0 +1,362 @@
+// Plans of oneDNN: a primitive for each task and geometry, made at the first call and kept.
+#include "aten/ops/convolution/cpu/conv_onednn.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "aten/backend/cpu/lru_cache.h"
+#include "core/base/error.h"
+#include "core/base/fork_safe_mutex.h"
+#include "core/base/parallel.h"
+
+namespace treadle::cpu {
+namespace {
+
+using dnnl::memory;
+
+const dnnl::engine& engine() {
+  // Never destroyed: a thread may still use it while the program ends.
+  static const auto* const e = [] {
+    dnnl::set_primitive_cache_capacity(0);  // plans are kept here
+    return new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
+  return *e;
+}
+
+// oneDNN writes the code of a primitive to pages that it takes for granted: std::bad_alloc where
+// the system would refuse them.
+void require_room_for_code() {
+  constexpr size_t kRoom = size_t{32} << 20;
+  void* const room =
+      mmap(nullptr, kRoom, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) throw std::bad_alloc();
+  munmap(room, kRoom);
+}
+
+enum class Task { Forward, ForwardBias, GradInput, GradWeight };
+
+// A primitive with the layouts it wants and, where those are not the plain ones, the reorders to
+// and from them. Without a primitive: oneDNN has none for this geometry.
+struct Plan {
+  dnnl::primitive primitive;
+  memory::desc plain[3], wanted[3];  // input, weight, output (or their gradients)
+  memory::desc bias, scratch;
+  dnnl::reorder reorders[3];  // of an operand to what the primitive wants, of the result from it
+  bool reordered[3];
+};
+
+// How far the last window reaches beyond the input; negative where it ends before the input does.
+int64_t padding_behind(const ConvGeometry& g, int d) {
+  return (g.out[d] - 1) * g.stride[d] + g.dilation[d] * (g.kernel[d] - 1) + 1 - g.in[d] -
+         g.padding[d];
+}
+
+// The range in which oneDNN's kernels, which compute addresses in 32 bits, are taken at their word.
+bool in_range(const ConvGeometry& g) {
+  constexpr int64_t kMany = int64_t{1} << 20, kElements = int64_t{1} << 29;
+  if (g.batch > kMany || g.in_channels > kMany || g.out_channels > kMany) return false;
+  // They add up a window in float, one element after the other; matrix products cut long sums.
+  constexpr int64_t kTerms = int64_t{1} << 16;
+  if (std::max(g.in_channels, g.out_channels) / g.groups > kTerms / g.kernel_elements())
+    return false;
+  for (int d = 0; d < 3; ++d) {
+    const int64_t span = g.dilation[d] * (g.kernel[d] - 1) + 1, behind = padding_behind(g, d);
+    for (const int64_t size : {g.in[d], g.out[d], span, g.stride[d]}) {
+      if (size > kMany) return false;
+    }
+    if (g.padding[d] >= span || behind >= span || behind <= -g.stride[d]) return false;
+  }
+  return g.in_positions() <= kElements && g.out_positions() <= kElements &&
+         g.kernel_elements() <= kElements && g.in_image() <= kElements &&
+         g.out_image() <= kElements && g.weight_elements() <= kElements;
+}
+
+memory::desc contiguous(const memory::dims& sizes) {
+  memory::dims strides(sizes.size());
+  int64_t step = 1;
+  for (size_t d = sizes.size(); d-- > 0; step *= sizes[d]) strides[d] = step;
+  return memory::desc(sizes, memory::data_type::f32, strides);
+}
+memory::desc any_layout(const memory::dims& sizes) {
+  return memory::desc(sizes, memory::data_type::f32, memory::format_tag::any);
+}
+
+std::shared_ptr<const Plan> make_plan(Task task, const ConvGeometry& g) {
+  auto plan = std::make_shared<Plan>();
+  if (!in_range(g)) return plan;
+  memory::dims in{g.batch, g.in_channels}, out{g.batch, g.out_channels}, w, strides, dilates,
+      before, behind;
+  if (g.groups == 1) {
+    w = {g.out_channels, g.in_channels};
+  } else {
+    w = {g.groups, g.out_channels / g.groups, g.in_channels / g.groups};
+  }
+  for (int d = 3 - g.spatial; d < 3; ++d) {
+    in.push_back(g.in[d]);
+    out.push_back(g.out[d]);
+    w.push_back(g.kernel[d]);
+    strides.push_back(g.stride[d]);
+    dilates.push_back(g.dilation[d] - 1);
+    before.push_back(g.padding[d]);
+    behind.push_back(padding_behind(g, d));
+  }
+  plan->plain[0] = contiguous(in);
+  plan->plain[1] = contiguous(w);
+  plan->plain[2] = contiguous(out);
+  plan->bias = contiguous({g.out_channels});
+
+  const memory::desc any_in = any_layout(in), any_w = any_layout(w), any_out = any_layout(out);
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  const auto algorithm = dnnl::algorithm::convolution_direct;
+  const auto training = dnnl::prop_kind::forward_training;
+  const auto forward_desc =
+      task == Task::ForwardBias
+          ? dnnl::convolution_forward::desc(training, algorithm, any_in, any_w, plan->bias, any_out,
+                                            strides, dilates, before, behind)
+          : dnnl::convolution_forward::desc(training, algorithm, any_in, any_w, any_out, strides,
+                                            dilates, before, behind);
+  const dnnl::convolution_forward::primitive_desc forward(forward_desc, attr, engine());
+  // Reference loops are slower than the caller's own matrix products.
+  const auto is_fast = [](const auto& d) {
+    return std::string_view(d.impl_info_str()).find("ref") == std::string_view::npos;
+  };
+  if (task == Task::Forward || task == Task::ForwardBias) {
+    if (is_fast(forward)) plan->primitive = dnnl::convolution_forward(forward);
+    plan->wanted[0] = forward.src_desc();
+    plan->wanted[1] = forward.weights_desc();
+    plan->wanted[2] = forward.dst_desc();
+    plan->scratch = forward.scratchpad_desc();
+  } else if (task == Task::GradInput) {
+    const dnnl::convolution_backward_data::primitive_desc d(
+        dnnl::convolution_backward_data::desc(algorithm, any_in, any_w, any_out, strides, dilates,
+                                              before, behind),
+        attr, engine(), forward);
+    if (is_fast(d)) plan->primitive = dnnl::convolution_backward_data(d);
+    plan->wanted[0] = d.diff_src_desc();
+    plan->wanted[1] = d.weights_desc();
+    plan->wanted[2] = d.diff_dst_desc();
+    plan->scratch = d.scratchpad_desc();
+  } else {
+    const dnnl::convolution_backward_weights::primitive_desc d(
+        dnnl::convolution_backward_weights::desc(algorithm, any_in, any_w, any_out, strides,
+                                                 dilates, before, behind),
+        attr, engine(), forward);
+    if (is_fast(d)) plan->primitive = dnnl::convolution_backward_weights(d);
+    plan->wanted[0] = d.src_desc();
+    plan->wanted[1] = d.diff_weights_desc();
+    plan->wanted[2] = d.diff_dst_desc();
+    plan->scratch = d.scratchpad_desc();
+  }
+  const int written = task == Task::GradInput ? 0 : task == Task::GradWeight ? 1 : 2;
+  for (int i = 0; i < 3; ++i) {
+    plan->reordered[i] = plan->wanted[i] != plan->plain[i];
+    if (!plan->reordered[i]) continue;
+    const memory::desc& from = i == written ? plan->wanted[i] : plan->plain[i];
+    const memory::desc& to = i == written ? plan->plain[i] : plan->wanted[i];
+    plan->reorders[i] = dnnl::reorder(dnnl::reorder::primitive_desc(engine(), from, engine(), to));
+  }
+  return plan;
+}
+
+// A geometry that oneDNN refuses has a plan without a primitive.
+std::shared_ptr<const Plan> plan_or_none(Task task, const ConvGeometry& g) {
+  require_room_for_code();
+  try {
+    return make_plan(task, g);
+  } catch (const dnnl::error& e) {
+    if (e.status == dnnl_out_of_memory) throw;
+    return std::make_shared<const Plan>();
+  }
+}
+
+struct PlanKey {
+  Task task;
+  ConvGeometry geometry;
+  friend bool operator==(const PlanKey&, const PlanKey&) = default;
+};
+struct PlanKeyHash {
+  size_t operator()(const PlanKey& key) const {
+    const ConvGeometry& g = key.geometry;
+    uint64_t hash = static_cast<uint64_t>(key.task);
+    const auto add = [&](int64_t v) {
+      hash = (hash ^ static_cast<uint64_t>(v)) * 0x9E3779B97F4A7C15u;
+      hash ^= hash >> 32;
+    };
+    for (const int64_t v : {g.batch, g.in_channels, g.out_channels, g.groups, int64_t{g.spatial}})
+      add(v);
+    for (const auto* dims : {&g.in, &g.out, &g.kernel, &g.stride, &g.padding, &g.dilation})
+      for (const int64_t v : *dims) add(v);
+    return hash;
+  }
+};
+
+// Shapes that vary without end do not grow memory without end: a plan takes some 50 KB.
+constexpr size_t kMostPlans = 1024;
+
+// The plan of each piece of the batch; none if oneDNN has no kernel for one of them.
+std::vector<std::shared_ptr<const Plan>> plans_for(Task task, const ConvGeometry& g) {
+  // oneDNN makes plans under the lock too, so that no fork comes between. Never destroyed.
+  static auto* const mutex = new ForkSafeMutex;
+  static auto* const kept =
+      new RecentlyUsed<PlanKey, std::shared_ptr<const Plan>, PlanKeyHash>(kMostPlans);
+  const int64_t pieces = g.pieces(), least = g.batch / pieces;
+  std::vector<std::shared_ptr<const Plan>> plans;
+  std::shared_ptr<const Plan> of_size[2];  // sizes of pieces differ by one at most
+  const std::lock_guard lock(*mutex);
+  for (int64_t p = 0; p < pieces; ++p) {
+    const int64_t size = g.first_image(p + 1) - g.first_image(p);
+    std::shared_ptr<const Plan>& plan = of_size[size - least];
+    if (!plan) {
+      const PlanKey key{task, g.piece(p)};
+      const auto* const known = kept->find(key);
+      if (known) {
+        plan = *known;
+      } else {
+        single_threaded([&] { plan = plan_or_none(task, key.geometry); });
+        kept->put(key, plan);
+      }
+    }
+    if (!plan->primitive) return {};
+    plans.push_back(plan);
+  }
+  return plans;
+}
+
+void reorder(const dnnl::reorder& primitive, const memory& from, memory& to) {
+  single_threaded([&] {
+    dnnl::stream stream(engine());
+    dnnl::reorder(primitive).execute(stream, const_cast<memory&>(from), to);
+    stream.wait();
+  });
+}
+
+// Adds the gradients of the weight that the pieces made, in their order, and writes the sum in the
+// plain layout. The layout may depend on the size of a piece.
+void add_up(const std::vector<std::shared_ptr<const Plan>>& plans, std::vector<memory>& parts,
+            float* result) {
+  const Plan& first = *plans[0];
+  std::vector<const float*> addends;
+  for (size_t p = 1; p < parts.size(); ++p) {
+    if (plans[p]->wanted[1] != first.wanted[1]) {
+      const memory own = parts[p];
+      parts[p] = memory(first.wanted[1], engine());
+      reorder(dnnl::reorder(own, parts[p]), own, parts[p]);
+    }
+    addends.push_back(static_cast<const float*>(parts[p].get_data_handle()));
+  }
+  float* const total = static_cast<float*>(parts[0].get_data_handle());
+  const int64_t size = static_cast<int64_t>(first.wanted[1].get_size() / sizeof(float));
+  parallel_for(size, 32768, [&](int64_t begin, int64_t end) {
+    for (const float* const addend : addends) {
+      for (int64_t i = begin; i < end; ++i) total[i] += addend[i];
+    }
+  });
+  memory plain(first.plain[1], engine(), result);
+  if (first.reordered[1]) {
+    reorder(first.reorders[1], parts[0], plain);
+  } else {
+    std::copy_n(total, size, result);
+  }
+}
+
+// `written` (0 input, 1 weight, 2 output) is the result; the other two are operands.
+bool run(Task task, const ConvGeometry& g, int written, const int arguments[3],
+         float* const data[3], const float* bias) {
+  try {
+    const auto plans = plans_for(task, g);
+    if (plans.empty()) return false;
+    const Plan& first = *plans[0];
+    memory weights;  // in the layout of the first piece, where that is not the plain one
+    if (written != 1 && first.reordered[1]) {
+      weights = memory(first.wanted[1], engine());
+      reorder(first.reorders[1], memory(first.plain[1], engine(), data[1]), weights);
+    }
+    std::vector<memory> parts(written == 1 && plans.size() > 1 ? plans.size() : 0);
+    const int64_t image[] = {g.in_image(), 0, g.out_image()};
+    parallel_chunks(g.pieces(), [&](int64_t p) {
+      single_threaded([&] {
+        const Plan& plan = *plans[static_cast<size_t>(p)];
+        dnnl::stream stream(engine());
+        std::unordered_map<int, memory> args;
+        memory plain[3], wanted[3];
+        for (int i = 0; i < 3; ++i) {
+          if (i == 1 && weights && plan.wanted[1] == first.wanted[1]) {
+            wanted[1] = weights;
+          } else if (i == 1 && !parts.empty()) {
+            wanted[1] = parts[static_cast<size_t>(p)] = memory(plan.wanted[1], engine());
+          } else {
+            plain[i] = memory(plan.plain[i], engine(), data[i] + g.first_image(p) * image[i]);
+            wanted[i] = plan.reordered[i] ? memory(plan.wanted[i], engine()) : plain[i];
+            if (plan.reordered[i] && i != written)
+              dnnl::reorder(plan.reorders[i]).execute(stream, plain[i], wanted[i]);
+          }
+          args[arguments[i]] = wanted[i];
+        }
+        if (bias) args[DNNL_ARG_BIAS] = memory(plan.bias, engine(), const_cast<float*>(bias));
+        args[DNNL_ARG_SCRATCHPAD] = memory(plan.scratch, engine());
+        plan.primitive.execute(stream, args);
+        if (plan.reordered[written] && parts.empty())
+          dnnl::reorder(plan.reorders[written]).execute(stream, wanted[written], plain[written]);
+        stream.wait();
+      });
+    });
+    if (!parts.empty()) add_up(plans, parts, data[1]);
+    return true;
+  } catch (const dnnl::error& e) {
+    if (e.status == dnnl_out_of_memory)
+      fail<ErrorKind::OutOfMemory>("convolution: out of memory for the work space");
+    fail<ErrorKind::Runtime>("convolution: the convolution library failed: ", e.what());
+  }
+}
+
+}  // namespace
+
+bool conv_forward_onednn(const ConvGeometry& g, const float* input, const float* weight,
+                         const float* bias, float* output) {
+  constexpr int arguments[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
+  float* const data[] = {const_cast<float*>(input), const_cast<float*>(weight), output};
+  return run(bias ? Task::ForwardBias : Task::Forward, g, 2, arguments, data, bias);
+}
+
+bool conv_grad_input_onednn(const ConvGeometry& g, const float* grad, const float* weight,
+                            float* grad_input) {
+  constexpr int arguments[] = {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST};
+  float* const data[] = {grad_input, const_cast<float*>(weight), const_cast<float*>(grad)};
+  return run(Task::GradInput, g, 0, arguments, data, nullptr);
+}
+
+bool conv_grad_weight_onednn(const ConvGeometry& g, const float* grad, const float* input,
+                             float* grad_weight) {
+  constexpr int arguments[] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST};
+  const auto from_images = [&](const ConvGeometry& some, int64_t first, float* result) {
+    float* const data[] = {const_cast<float*>(input) + first * g.in_image(), result,
+                           const_cast<float*>(grad) + first * g.out_image()};
+    return run(Task::GradWeight, some, 1, arguments, data, nullptr);
+  };
+  // oneDNN adds up all positions in float: so many of them go in parts, whose sums are doubles.
+  constexpr int64_t kTerms = 32768, kManyTerms = 8 * kTerms;
+  const int64_t images = std::max<int64_t>(1, kTerms / g.out_positions());
+  if (g.batch * g.out_positions() <= kManyTerms || images >= g.batch)
+    return from_images(g, 0, grad_weight);
+  std::vector<float> part(static_cast<size_t>(g.weight_elements()));
+  std::vector<double> sums(part.size(), 0.0);
+  ConvGeometry some = g;
+  for (int64_t first = 0; first < g.batch; first += images) {
+    some.batch = std::min(images, g.batch - first);
+    if (!from_images(some, first, part.data())) return false;
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<double>(part[i]);
+  }
+  std::copy(sums.begin(), sums.end(), grad_weight);
+  return true;
+}
+
+}  // namespace treadle::cpu

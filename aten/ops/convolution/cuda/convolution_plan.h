@@ -1,0 +1,91 @@
+// ConvolutionPlan: how cuDNN computes a convolution, or one of its gradients, of one geometry.
+//
+//   std::vector<CudnnDescriptor> ways = convolution_ways(geometry, ConvolutionPart::Y, {handle});
+//   std::optional<ConvolutionPlan> plan = ConvolutionPlan::make(std::move(ways[0]), {handle});
+//   plan->run(handle, {.x = x, .w = w, .y = y}, workspace);
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "aten/backend/cuda/libraries/cudnn.h"
+
+namespace treadle::cuda {
+
+// One of cuDNN's descriptors of graphs: what it describes is set attribute by attribute.
+class CudnnDescriptor {
+ public:
+  explicit CudnnDescriptor(cudnnBackendDescriptorType_t type);
+  CudnnDescriptor(CudnnDescriptor&& other) noexcept : handle_(std::exchange(other.handle_, {})) {}
+  CudnnDescriptor& operator=(CudnnDescriptor&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~CudnnDescriptor();
+  cudnnBackendDescriptor_t get() const { return handle_; }
+
+  void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,
+           const void* values);
+  void set(cudnnBackendAttributeName_t name, const CudnnDescriptor& value) {
+    set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value.handle_);
+  }
+  void set(cudnnBackendAttributeName_t name, int64_t value) {
+    set(name, CUDNN_TYPE_INT64, 1, &value);
+  }
+  void set(cudnnBackendAttributeName_t name, IntList values) {
+    set(name, CUDNN_TYPE_INT64, static_cast<int64_t>(values.size()), values.data());
+  }
+  // How many there are, of at most `most`.
+  int64_t get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t most,
+              void* values) const;
+  [[nodiscard]] cudnnStatus_t finalize() const;
+
+ private:
+  cudnnBackendDescriptor_t handle_ = nullptr;
+};
+
+// Where work is planned for: a device by its handle, or one that is not there by its properties.
+struct CudnnTarget {
+  cudnnHandle_t handle = nullptr;
+  const CudnnDescriptor* properties = nullptr;
+};
+
+// All addresses that a plan is given are multiples of it, in bytes. For a bias and 16-bit numbers
+// that are aligned to no more than their size, cuDNN 9 refuses to plan.
+inline constexpr int64_t kPlanAlignment = 16;
+
+struct ConvolutionGeometry {
+  using Sizes = std::vector<int64_t>;
+  cudnnDataType_t type;
+  Sizes x, w, y;  // contiguous: (N, C, space...) with at least two dimensions of space
+  Sizes stride, padding, dilation;
+  bool bias = false;   // added to y, one for each channel
+  bool exact = false;  // factors of float32 are not rounded
+};
+enum class ConvolutionPart { Y, X, W };  // which one is computed of the two others
+
+// The ways that give the same bits each time, the best first by cuDNN's own estimate. None where
+// it has no way, as for a bias with some geometries.
+std::vector<CudnnDescriptor> convolution_ways(const ConvolutionGeometry& geometry,
+                                              ConvolutionPart part, const CudnnTarget& target);
+
+class ConvolutionPlan {
+ public:
+  // Nothing where the device cannot go this way, or not without more than 1 GiB.
+  static std::optional<ConvolutionPlan> make(CudnnDescriptor way, const CudnnTarget& target);
+
+  struct Places {
+    void *x, *w, *y, *bias = nullptr;
+  };
+  // Queues it in the handle's stream.
+  cudnnStatus_t run(cudnnHandle_t handle, const Places& at, void* workspace) const;
+  size_t workspace() const { return workspace_; }
+
+ private:
+  ConvolutionPlan(CudnnDescriptor way, CudnnDescriptor plan, size_t workspace)
+      : way_(std::move(way)), plan_(std::move(plan)), workspace_(workspace) {}
+  CudnnDescriptor way_, plan_;
+  size_t workspace_;
+};
+
+}  // namespace treadle::cuda

@@ -1,0 +1,17 @@
+// Depthwise convolutions of images, whose groups have one input channel each: what they read and
+// write is all of their work, and no matrix product is in it. T is float, double, Half or BFloat16.
+#pragma once
+
+#include "aten/ops/convolution/cuda/convolution_plan.h"
+
+namespace treadle::cuda {
+
+// Whether a convolution is one that the kernels here take.
+bool is_depthwise(const ConvolutionGeometry& geometry);
+
+// Computes a part of the others; all are contiguous. bias, for y only, may be null.
+template <class T>
+void depthwise(const ConvolutionGeometry& geometry, ConvolutionPart part, const Tensor& x,
+               const Tensor& w, const Tensor& y, const Tensor& bias);
+
+}  // namespace treadle::cuda

@@ -1,0 +1,28 @@
+// Helpers for the formulas of convolution. Convolution is linear in the input and in the weight, so
+// that its gradients are convolutions and weight gradients again.
+#pragma once
+
+#include "core/tensor/tensor.h"
+
+namespace treadle::autograd {
+
+// The gradient of `convolution` with respect to an input of shape `input_size`.
+Tensor convolution_grad_input(const Tensor& grad, const Tensor& weight, IntList input_size,
+                              IntList stride, IntList padding, IntList dilation, bool transposed,
+                              int64_t groups);
+// The gradient of `convolution` with respect to a weight of shape `weight_size`.
+Tensor convolution_grad_weight(const Tensor& grad, const Tensor& input, IntList weight_size,
+                               IntList stride, IntList padding, IntList dilation, bool transposed,
+                               int64_t groups);
+// Sum of an output gradient ([N,] O, spatial...) over everything but the channels.
+Tensor convolution_grad_bias(const Tensor& grad, int64_t weight_dim);
+
+// Gradients of `_convolution_grad_weight` with respect to its two tensors.
+Tensor convolution_grad_weight_grad(const Tensor& grad, const Tensor& input, IntList grad_size,
+                                    IntList stride, IntList padding, IntList dilation,
+                                    int64_t groups);
+Tensor convolution_grad_weight_input(const Tensor& grad, const Tensor& output_grad,
+                                     IntList input_size, IntList stride, IntList padding,
+                                     IntList dilation, int64_t groups);
+
+}  // namespace treadle::autograd

@@ -1,0 +1,14 @@
+// Gradients of the transforms that give or take half of a spectrum.
+#pragma once
+
+#include "core/tensor/tensor.h"
+
+namespace treadle::autograd {
+
+// Points of the half that stand for two of the whole have twice the gradient, so these are the
+// transforms back with such points halved or doubled.
+Tensor fft_r2c_backward(const Tensor& grad, IntList dim, int64_t normalization, bool forward,
+                        int64_t last_dim_size);
+Tensor fft_c2r_backward(const Tensor& grad, IntList dim, int64_t normalization, bool forward);
+
+}  // namespace treadle::autograd

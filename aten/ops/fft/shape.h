@@ -1,0 +1,17 @@
+// Shape rules of Fourier transforms between complex and real tensors.
+#pragma once
+
+#include "aten/engine/structured.h"
+#include "aten/ops/_fft_c2c.h"
+#include "aten/ops/_fft_c2r.h"
+#include "aten/ops/_fft_r2c.h"
+
+namespace treadle::shape {
+
+// Every entry of `dim` is a dimension of the tensor, none twice, none of size 0, the last one that
+// is halved.
+TensorSpec fft_c2c(const char* op, const Tensor& self, IntList dim);
+TensorSpec fft_r2c(const char* op, const Tensor& self, IntList dim);
+TensorSpec fft_c2r(const char* op, const Tensor& self, IntList dim, int64_t last_dim_size);
+
+}  // namespace treadle::shape

@@ -1,0 +1,357 @@
+// Index plans: where in memory the elements lie that an operator with index tensors reads or
+// writes.
+//
+//   element (o, i, q, r) of the indexed part  =  data[outer[o] + index[i] + inner[q] + r],  r < run
+//
+// `outer` are the dimensions before the indexed ones, `index` the entries of the index tensors,
+// `inner` x `run` the dimensions after, of which the last lie side by side. Offsets are in
+// elements. Bounds are checked while a plan is made, so that following it needs no checks, and
+// whoever changes an index tensor meanwhile changes nothing; but see DirectIndex.
+//
+// Other threads may write the memory of an index at any time. So a kernel uses no entry that was
+// checked in another read: it has offsets of its own, or it checks an entry when it uses it.
+#pragma once
+
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "aten/backend/cpu/dim_slices.h"
+#include "aten/backend/cpu/non_temporal_stores.h"
+#include "aten/backend/cpu/read_once.h"
+#include "aten/ops/indexing/cpu/deterministic_scatter.h"
+#include "core/tensor/tensor.h"
+
+namespace treadle::cpu {
+
+inline constexpr int64_t kAhead = 16;  // entries between asking for an element and using it
+
+// Whether the elements of `count` entries, somewhere in `bytes`, fit into a core's cache: asking
+// for them ahead would only cost.
+inline bool stays_near(int64_t count, uint64_t bytes) {
+  constexpr uint64_t kCache = uint64_t{1} << 19, kLine = 64;
+  return bytes <= kCache || static_cast<uint64_t>(count) <= kCache / kLine;
+}
+
+// Offsets whose values are not set when they are made: there may be as many as elements.
+class Offsets {
+ public:
+  Offsets() = default;
+  // Memory of a tensor, as its allocator keeps large blocks for the next one.
+  explicit Offsets(int64_t count)
+      : memory_(empty_cpu({count}, ScalarType::Int64)),
+        values_(memory_.data_as<int64_t>()),
+        count_(count) {}
+  int64_t size() const { return count_; }
+  const int64_t* data() const { return values_; }
+  int64_t* data() { return values_; }
+  int64_t operator[](int64_t i) const { return values_[i]; }
+
+ private:
+  Tensor memory_;
+  int64_t* values_ = nullptr;
+  int64_t count_ = 0;
+};
+
+// One index for the elements of a tensor of one dimension, the commonest of all. Entries are
+// checked when they are used, so that no offsets need be kept; before writing to a tensor that the
+// caller keeps, all of them are checked as well.
+struct DirectIndex {
+  const int64_t* values = nullptr;
+  int64_t count = 0;
+  uint64_t size = 0, stride = 0, wrap = 0;  // wrap: the size where negative entries are allowed
+  std::string_view op;
+  int64_t dim = -1;  // for the message; -1: the operator has but one
+
+  // Whether every entry is in range, and those of [begin, end).
+  bool is_inside() const;
+  bool is_inside(int64_t begin, int64_t end) const;
+
+  // f(at), where at(e) is where the element of an entry lies, or raises IndexError where there is
+  // none. It holds what it needs: a loop's writes could change this object, for all the compiler
+  // knows.
+  template <class F>
+  void with_offsets(F&& f) const {
+    const auto place = [this, values = values, size = size, wrap = wrap](int64_t e) {
+      const uint64_t given = static_cast<uint64_t>(read_once(values + e));
+      uint64_t place = given;
+      if (place >= size) [[unlikely]] {
+        place += wrap;
+        if (place >= size) throw out_of_bounds(static_cast<int64_t>(given));
+      }
+      return place;
+    };
+    if (stride == 1) return f([=](int64_t e) { return static_cast<int64_t>(place(e)); });
+    f([=, stride = stride](int64_t e) { return static_cast<int64_t>(place(e) * stride); });
+  }
+
+  // Where the element of an entry lies if the entry is in range and not negative: an address to
+  // ask for ahead, not to use.
+  template <class Element>
+  const void* unchecked(const Element* data, int64_t e) const {
+    const uint64_t offset = static_cast<uint64_t>(values[e]) * stride * sizeof(Element);
+    return reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(data) + offset);
+  }
+
+  // The error of the first entry that is not in range; of the last one, should the index have
+  // changed since.
+  [[gnu::cold]] Error out_of_bounds() const;
+  [[gnu::cold]] Error out_of_bounds(int64_t value) const;
+};
+
+struct IndexPlan {
+  DirectIndex direct;   // with values: there is nothing else in the plan
+  Tensor index_values;  // keeps them
+  std::vector<int64_t> outer, inner;
+  Offsets index;
+  int64_t run = 1;
+
+  int64_t slice() const { return static_cast<int64_t>(inner.size()) * run; }
+  int64_t slices() const { return static_cast<int64_t>(outer.size()) * index.size(); }
+};
+
+enum class NegativeIndex : bool { Refused, FromTheEnd };
+enum class PlanFor : bool { Reading, Writing };
+
+// Advanced indexing with integer tensors; see shape::IndexGeometry for the order of dimensions.
+// `out` is what the operator is about to write: self, or a new tensor.
+IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indices, PlanFor use,
+                        const Tensor& out);
+// One index for a tensor of one dimension, unless it needs another form first, is to be followed in
+// another order, or may change while `out` is written. Its entries are not checked.
+std::optional<DirectIndex> direct_index(std::string_view op, const Tensor& self,
+                                        const Tensor& index, NegativeIndex negative, int64_t dim,
+                                        PlanFor use, const Tensor& out);
+IndexPlan plan_of(const DirectIndex& direct, const Tensor& index);
+// By offsets, one for each entry.
+IndexPlan dim_offsets_plan(std::string_view op, const Tensor& self, int64_t dim,
+                           const Tensor& index, NegativeIndex negative);
+
+// One index tensor, of any shape, for `dim` of self. `out` is what the operator is about to write:
+// it may be a tensor of the caller's, which stays as it was where an entry is wrong. Inlined, and
+// checked before anything is made, as each frame and each destructor makes an error slower.
+[[gnu::always_inline]] inline IndexPlan dim_plan(std::string_view op, const Tensor& self,
+                                                 int64_t dim, const Tensor& index,
+                                                 NegativeIndex negative, PlanFor use,
+                                                 const Tensor& out) {
+  if (const auto direct = direct_index(op, self, index, negative, -1, use, out)) {
+    if (!direct->is_inside()) throw direct->out_of_bounds();
+    return plan_of(*direct, index);
+  }
+  return dim_offsets_plan(op, self, dim, index, negative);
+}
+
+// The entries of an index in [0, size). Each is read once and checked then; IndexError where it is
+// not in range.
+class Entries {
+ public:
+  Entries(const int64_t* values, int64_t size, std::string_view op)
+      : values_(values), size_(static_cast<uint64_t>(size)), op_(op) {}
+  int64_t operator[](int64_t i) const {
+    const int64_t value = read_once(values_ + i);
+    if (static_cast<uint64_t>(value) >= size_) [[unlikely]]
+      throw out_of_bounds(op_, value, static_cast<int64_t>(size_));
+    return value;
+  }
+  const int64_t* data() const { return values_; }
+  // Where the element of an entry lies if the entry is in range: an address to ask for ahead, not
+  // to use.
+  template <class Element>
+  const void* unchecked(const Element* data, int64_t i, int64_t step) const {
+    const uint64_t offset =
+        static_cast<uint64_t>(values_[i]) * static_cast<uint64_t>(step) * sizeof(Element);
+    return reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(data) + offset);
+  }
+
+ private:
+  [[gnu::cold, gnu::noinline]] static Error out_of_bounds(std::string_view op, int64_t value,
+                                                          int64_t size);
+  const int64_t* values_;
+  uint64_t size_;
+  std::string_view op_;
+};
+
+// An index as contiguous int64 values, all of which were in range when it was made.
+class CheckedIndex {
+ public:
+  CheckedIndex(std::string_view op, Tensor values, int64_t size)
+      : values_(std::move(values)), size_(size), op_(op) {}
+  IntList sizes() const { return values_.sizes(); }
+  int64_t numel() const { return values_.numel(); }
+  Entries entries() const { return {values_.data_as<int64_t>(), size_, op_}; }
+
+ private:
+  Tensor values_;
+  int64_t size_;
+  std::string_view op_;
+};
+
+// IndexError where an entry of `index` is not in [0, size). Never memory of `written`, which the
+// caller is about to write.
+CheckedIndex checked_index(std::string_view op, const Tensor& index, int64_t size,
+                           const Tensor& written);
+// A copy of the entries, for kernels that read them more than once. IndexError as above.
+Offsets own_entries(std::string_view op, const Tensor& index, int64_t size);
+// `t` as a contiguous tensor that shares no memory with `written`.
+Tensor apart_from(const Tensor& t, const Tensor& written);
+
+template <class Element>
+void read_direct(const DirectIndex& index, const Element* data, Element* out) {
+  const bool far = !stays_near(index.count, index.size * sizeof(Element));
+  parallel_for(index.count, kGrain, [=, &index](int64_t i, int64_t end) {
+    index.with_offsets([=, &index](auto at) mutable {
+      if (far) {
+        for (; i < end - kAhead; ++i) {
+          __builtin_prefetch(index.unchecked(data, i + kAhead));
+          out[i] = data[at(i)];
+        }
+      }
+#pragma GCC unroll 4
+      for (; i < end; ++i) out[i] = data[at(i)];
+    });
+  });
+}
+
+// Copies the elements of the plan to `out`, in order.
+template <class Element>
+void read_plan(const IndexPlan& plan, const Element* data, Element* out) {
+  if (plan.direct.values) return read_direct(plan.direct, data, out);
+  const int64_t entries = plan.index.size();
+  const int64_t slice = plan.slice();
+  const StreamedWrites writes(plan.slices() * slice * int64_t{sizeof(Element)});
+  parallel_for(plan.slices(), grain_for(slice), [&](int64_t begin, int64_t end) {
+    int64_t o = begin / entries;
+    int64_t e = begin % entries;
+    for (int64_t i = begin; i < end; ++o, e = 0) {
+      const int64_t stop = std::min(end, i + entries - e);
+      if (slice == 1) {
+        const Element* from = data + plan.outer[o] + plan.inner[0];
+        // Memory answers late where entries lie far apart: ask for it ahead.
+        const int64_t ahead = std::min(stop, i + std::max<int64_t>(0, entries - e - kAhead));
+        for (; i < ahead; ++i, ++e) {
+          __builtin_prefetch(from + plan.index[e + kAhead]);
+          out[i] = from[plan.index[e]];
+        }
+        for (; i < stop; ++i) out[i] = from[plan.index[e++]];
+        continue;
+      }
+      for (; i < stop; ++i) {
+        const Element* from = data + plan.outer[o] + plan.index[e++];
+        Element* to = out + i * slice;
+        for (const int64_t offset : plan.inner) {
+          if (plan.run >= 16)
+            writes.copy(to, from + offset, plan.run * int64_t{sizeof(Element)});
+          else
+            for (int64_t r = 0; r < plan.run; ++r) to[r] = from[offset + r];
+          to += plan.run;
+        }
+      }
+    }
+    writes.finish();
+  });
+}
+
+// write() of write_plan that only copies, which runs of elements have a quicker way for.
+struct Assign {
+  template <class T>
+  void operator()(T& target, const T& value) const {
+    target = value;
+  }
+};
+
+template <class T, class S, class Write>
+void write_run(T* target, const S* source, int64_t count, RowAhead ahead, Write write) {
+  if constexpr (std::is_same_v<Write, Assign>) {
+    if (count >= 16) {
+      StreamedWrites::copy_row(target, source, count * int64_t{sizeof(T)}, ahead);
+      return;
+    }
+  }
+  for (int64_t r = 0; r < count; ++r) write(target[r], source[r]);
+}
+
+// write(data element, source element) for the elements of the plan. The entries of `index` run in
+// order, so that what happens to an element that is named twice is the same at any number of
+// threads: only columns and outer dimensions run in parallel, or runs of single elements. `source`
+// has the plan's elements in order, or one for all if not `many`. `data` has `span` elements side
+// by side.
+template <class T, class S, class Write>
+void write_plan(const IndexPlan& plan, T* data, int64_t span, const S* source, bool many,
+                Write write) {
+  if (plan.direct.values) {
+    const DirectIndex& index = plan.direct;
+    const bool far = !stays_near(index.count, index.size * sizeof(T));
+    index.with_offsets([=, index = index, step = int64_t{many}](auto at) {
+      int64_t e = 0;
+      if (far) {
+        for (; e < index.count - kAhead; ++e) {
+          __builtin_prefetch(index.unchecked(data, e + kAhead), 1);
+          write(data[at(e)], source[e * step]);
+        }
+      }
+#pragma GCC unroll 4
+      for (; e < index.count; ++e) write(data[at(e)], source[e * step]);
+    });
+    return;
+  }
+  const int64_t entries = plan.index.size();
+  const int64_t slice = plan.slice();
+  const int64_t rows = static_cast<int64_t>(plan.inner.size());
+  if (entries == 0 || slice == 0) return;
+  if (slice == 1 && plan.outer.size() == 1) {
+    T* const target = data + plan.outer[0] + plan.inner[0];
+    const int64_t* const at = plan.index.data();
+    const int64_t step = many;
+    if (!worth_sorting(entries, span)) {
+      // A loop of its own: what is written could be what a function object holds, for all the
+      // compiler knows of elements as bits.
+      int64_t e = 0;
+      for (; e < entries - kAhead; ++e) {
+        __builtin_prefetch(target + at[e + kAhead], 1);
+        write(target[at[e]], source[e * step]);
+      }
+      for (; e < entries; ++e) write(target[at[e]], source[e * step]);
+      return;
+    }
+    ordered_writes(
+        entries, span, [=](int64_t e) { return at[e]; },
+        [=](int64_t e) { write(target[at[e]], source[e * step]); });
+    return;
+  }
+  // A column is one row of `inner`, or part of the run if there is only one: as wide a part as
+  // leaves every thread one, since memory is slow to follow narrow ones.
+  const int64_t width =
+      rows > 1 ? 1 : std::max<int64_t>(16, (plan.run + num_threads() - 1) / num_threads());
+  const int64_t columns = rows > 1 ? rows : (plan.run + width - 1) / width;
+  const int64_t work = entries * (rows > 1 ? plan.run : width);
+  parallel_for(static_cast<int64_t>(plan.outer.size()) * columns, grain_for(work),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t o = i / columns;
+                   const int64_t column = i % columns;
+                   const int64_t q = rows > 1 ? column : 0;
+                   const int64_t first = rows > 1 ? 0 : column * width;
+                   const int64_t last = rows > 1 ? plan.run : std::min(plan.run, first + width);
+                   T* const target = data + plan.outer[o] + plan.inner[q];
+                   const S* from = many ? source + o * entries * slice + q * plan.run : source;
+                   for (int64_t e = 0; e < entries; ++e) {
+                     T* const to = target + plan.index[e];
+                     if (e + kAhead < entries)
+                       __builtin_prefetch(target + plan.index[e + kAhead] + first, 1);
+                     if (many) {
+                       RowAhead ahead;
+                       if (e + 2 < entries)
+                         ahead = {(plan.index[e + 2] - plan.index[e]) * int64_t{sizeof(T)},
+                                  2 * slice * int64_t{sizeof(S)}};
+                       write_run(to + first, from + first, last - first, ahead, write);
+                       from += slice;
+                     } else {
+                       for (int64_t r = first; r < last; ++r) write(to[r], *from);
+                     }
+                   }
+                 }
+               });
+}
+
+}  // namespace treadle::cpu

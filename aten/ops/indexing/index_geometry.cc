@@ -1,0 +1,63 @@
+// Advanced indexing: which dimension goes where, and the sizes of the result.
+#include "aten/ops/indexing/index_geometry.h"
+
+namespace treadle::shape {
+
+std::optional<DimVector> broadcast_two(IntList a, IntList b) {
+  const IntList longer = a.size() >= b.size() ? a : b;
+  const IntList shorter = a.size() >= b.size() ? b : a;
+  const size_t lead = longer.size() - shorter.size();
+  DimVector sizes(longer);
+  for (size_t i = 0; i < shorter.size(); ++i) {
+    int64_t& size = sizes[lead + i];
+    if (size == 1)
+      size = shorter[i];
+    else if (shorter[i] != 1 && shorter[i] != size)
+      return std::nullopt;
+  }
+  return sizes;
+}
+
+IndexGeometry index_geometry(const char* op, const Tensor& self, TensorList indices) {
+  check<ErrorKind::Index>(static_cast<int64_t>(indices.size()) <= self.dim(), op,
+                          ": expected at most ", self.dim(), " indices for a tensor of shape ",
+                          self.sizes(), ", got ", indices.size());
+  IndexGeometry g;
+  bool adjacent = true;
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    const bool indexed = d < static_cast<int64_t>(indices.size()) && indices[d].defined();
+    if (!indexed) {
+      (g.indexed_dims.empty() ? g.before_dims : g.after_dims).push_back(d);
+      continue;
+    }
+    const Tensor& index = indices[d];
+    check<ErrorKind::Index>(
+        index.dtype() == ScalarType::Int64 || index.dtype() == ScalarType::Int32, op,
+        ": expected index tensors of dtype int64, int32, bool or uint8, got ", index.dtype());
+    if (g.indexed_dims.empty()) {
+      g.index_sizes = index.sizes();
+    } else {
+      const auto sizes = broadcast_two(g.index_sizes, index.sizes());
+      check<ErrorKind::Index>(sizes.has_value(), op,
+                              ": expected index tensors whose shapes broadcast together, got ",
+                              g.index_sizes, " and ", index.sizes());
+      g.index_sizes = *sizes;
+      if (g.indexed_dims.back() != d - 1) adjacent = false;
+    }
+    g.indexed_dims.push_back(d);
+  }
+  check<ErrorKind::Index>(!g.indexed_dims.empty(), op,
+                          ": expected at least one index tensor, got none");
+  if (!adjacent) {
+    DimVector rest = g.before_dims;
+    for (const int64_t d : g.after_dims) rest.push_back(d);
+    g.after_dims = rest;
+    g.before_dims.clear();
+  }
+  for (const int64_t d : g.before_dims) g.result.push_back(self.size(d));
+  for (const int64_t size : g.index_sizes) g.result.push_back(size);
+  for (const int64_t d : g.after_dims) g.result.push_back(self.size(d));
+  return g;
+}
+
+}  // namespace treadle::shape

@@ -1,0 +1,28 @@
+// How advanced indexing takes a shape apart: the dimensions an index tensor replaces, those before
+// and those after.
+//
+//   self (2, 3, 4, 5), indices {None, i, j}, i and j broadcast to (7,)
+//   before (2), indexed (3, 4), after (5); the result is before + (7,) + after
+//
+// When the indexed dimensions are not next to each other the index's shape comes first, as in
+// NumPy: `before` is empty and every dimension that is not indexed is in `after`.
+#pragma once
+
+#include "core/tensor/tensor.h"
+
+namespace treadle::shape {
+
+struct IndexGeometry {
+  DimVector index_sizes;                            // what the index tensors broadcast to
+  DimVector before_dims, indexed_dims, after_dims;  // dimensions of self
+  DimVector result;                                 // sizes of the result
+};
+
+// `indices` are integer tensors or undefined (the whole dimension), at least one defined.
+// IndexError when they are too many, of another dtype, or do not broadcast.
+IndexGeometry index_geometry(const char* op, const Tensor& self, TensorList indices);
+
+// The shape two shapes broadcast to; nothing when they do not.
+std::optional<DimVector> broadcast_two(IntList a, IntList b);
+
+}  // namespace treadle::shape

@@ -1,0 +1,52 @@
+// cat and stack: runs of bytes laid one behind the other, by the device's copies of rows.
+#include "aten/backend/cuda/kernels/registration.h"
+#include "aten/ops/_cat.h"
+#include "aten/ops/_stack.h"
+#include "aten/ops/clone.h"
+#include "aten/ops/contiguous.h"
+#include "aten/ops/joining/shape.h"
+
+namespace treadle::cuda {
+namespace {
+
+// `outer`: the number of elements of `out` over the dimensions before the one joined along.
+void join(TensorList tensors, const Tensor& out, int64_t outer) {
+  if (out.numel() == 0) return;
+  const int device = out.device().index;
+  const DeviceGuard guard(device);
+  char* to = static_cast<char*>(out.data());
+  const auto pitch = static_cast<size_t>(out.nbytes() / outer);
+  for (const Tensor& t : tensors) {
+    if (shape::cat_skips(t) || t.numel() == 0) continue;
+    Tensor part = aten::contiguous(t);
+    if (part.storage() == out.storage()) part = aten::clone(part, std::nullopt);
+    const auto width = static_cast<size_t>(part.nbytes() / outer);
+    succeed(cudaMemcpy2DAsync(to, pitch, part.data(), width, width, static_cast<size_t>(outer),
+                              cudaMemcpyDeviceToDevice, stream_on(device)),
+            "copying on a device");
+    to += width;
+  }
+}
+
+int64_t product_before(IntList sizes, int64_t dim) {
+  int64_t product = 1;
+  for (int64_t d = 0; d < dim; ++d) product *= sizes[static_cast<size_t>(d)];
+  return product;
+}
+
+template <class T>
+void cat_cuda(TensorList tensors, int64_t dim, IntList /*lengths*/, const Tensor& out) {
+  join(tensors, out, product_before(out.sizes(), wrap_dim("cat", dim, out.dim())));
+}
+template <class T>
+void stack_cuda(TensorList tensors, int64_t dim, const Tensor& out) {
+  join(tensors, out, product_before(out.sizes(), wrap_dim("stack", dim, out.dim())));
+}
+
+const auto cat_registered = register_cuda<aten::ops::_cat>(
+    AllTypes(), []<class T>() { return &cat_cuda<T>; }, "cat_cuda");
+const auto stack_registered = register_cuda<aten::ops::_stack>(
+    AllTypes(), []<class T>() { return &stack_cuda<T>; }, "stack_cuda");
+
+}  // namespace
+}  // namespace treadle::cuda

@@ -1,0 +1,18 @@
+// Shape rules of operators that put tensors together: cat and stack.
+#pragma once
+
+#include "aten/engine/structured.h"
+#include "aten/ops/_cat.h"
+#include "aten/ops/_stack.h"
+
+namespace treadle::shape {
+
+// The dtype is what all of the tensors promote to. A tensor of shape (0,) fits anywhere and adds
+// nothing.
+TensorSpec cat(const char* op, TensorList tensors, int64_t dim);
+TensorSpec stack(const char* op, TensorList tensors, int64_t dim);
+
+// Whether cat passes over `t`.
+inline bool cat_skips(const Tensor& t) { return t.dim() == 1 && t.sizes()[0] == 0; }
+
+}  // namespace treadle::shape

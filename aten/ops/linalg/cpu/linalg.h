@@ -1,0 +1,99 @@
+// What kernels of linear algebra share: a batch of matrices shared out among threads, and the way
+// from rows (tensors) to columns (LAPACK) and back.
+//
+//   for_each_matrix(batch, work_of_one, [&](int64_t begin, int64_t end) {
+//     lapack::Work<T> work;
+//     for (int64_t i = begin; i < end; ++i) ...
+//   });
+#pragma once
+
+#include <algorithm>
+#include <climits>
+#include <cmath>
+#include <vector>
+
+#include "aten/backend/cpu/lapack.h"
+#include "aten/ops/clone.h"
+#include "aten/ops/contiguous.h"
+#include "core/base/parallel.h"
+#include "core/tensor/tensor.h"
+
+namespace treadle::cpu {
+
+// Rows, columns and number of the matrices in the last two dimensions.
+struct MatrixBatch {
+  int64_t rows, columns, count;
+  explicit MatrixBatch(const Tensor& t) : rows(t.size(-2)), columns(t.size(-1)), count(1) {
+    for (size_t d = 0; d + 2 < t.sizes().size(); ++d) count *= t.sizes()[d];
+  }
+  int64_t numel() const { return rows * columns; }
+};
+
+// LAPACK counts in `int`.
+inline int lapack_size(int64_t n) {
+  check<ErrorKind::Runtime>(n <= INT_MAX,
+                            "linalg: expected every dimension of a matrix below 2^31, got ", n);
+  return static_cast<int>(n);
+}
+
+// A leading dimension is at least 1, also of an empty matrix.
+inline int leading(int64_t n) { return std::max(1, lapack_size(n)); }
+
+// Shares `count` matrices among threads, small ones several at a time; libraries run on one thread.
+template <class F>
+void for_each_matrix(int64_t count, double work, F&& f) {
+  const int64_t grain = work >= 65536 ? 1 : static_cast<int64_t>(65536 / std::max(1.0, work));
+  parallel_for(count, grain,
+               [&](int64_t begin, int64_t end) { single_threaded([&] { f(begin, end); }); });
+}
+
+inline double cube(int64_t n) { return static_cast<double>(n) * n * n; }
+
+// to[j * ldto + i] = from[i * ldfrom + j] for i < rows, j < columns.
+template <class T>
+void transpose_copy(const T* from, int64_t rows, int64_t columns, int64_t ldfrom, T* to,
+                    int64_t ldto) {
+  constexpr int64_t kBlock = 16;
+  for (int64_t i0 = 0; i0 < rows; i0 += kBlock) {
+    const int64_t i1 = std::min(rows, i0 + kBlock);
+    for (int64_t j0 = 0; j0 < columns; j0 += kBlock) {
+      const int64_t j1 = std::min(columns, j0 + kBlock);
+      for (int64_t i = i0; i < i1; ++i)
+        for (int64_t j = j0; j < j1; ++j) to[j * ldto + i] = from[i * ldfrom + j];
+    }
+  }
+}
+
+// A contiguous copy that nobody else has. LAPACK may write anywhere for what is not finite: what
+// was found finite must stay so, whatever other threads write.
+inline Tensor own_matrices(const Tensor& t) {
+  const Tensor result = aten::contiguous(t);
+  return result.is_same(t) ? aten::clone(t, MemoryFormat::Contiguous) : result;
+}
+
+template <class T>
+bool all_finite(const T* values, int64_t count) {
+  // A sum of products with 0 is 0 unless one of them was not finite.
+  real_type<T> sum(0);
+  for (int64_t i = 0; i < count; ++i) {
+    if constexpr (is_complex_type<T>)
+      sum += values[i].real() * real_type<T>(0) + values[i].imag() * real_type<T>(0);
+    else
+      sum += values[i] * T(0);
+  }
+  return sum == real_type<T>(0);
+}
+
+template <class T>
+T quiet_nan() {
+  return T(std::numeric_limits<real_type<T>>::quiet_NaN());
+}
+
+inline float conjugate(float v) { return v; }
+inline double conjugate(double v) { return v; }
+template <class R>
+std::complex<R> conjugate(std::complex<R> v) {
+  return std::conj(v);
+}
+
+}  // namespace treadle::cpu

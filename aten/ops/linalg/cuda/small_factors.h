@@ -1,0 +1,25 @@
+// Factors of many small matrices at once, each in the shared memory of a block: cuSOLVER takes them
+// one after the other. T is float, double or a complex number of them.
+#pragma once
+
+#include "core/tensor/tensor.h"
+
+namespace treadle::cuda {
+
+// Whether `count` matrices of this size are better factored so.
+bool suits_small_factors(int64_t count, int64_t rows, int64_t columns, int64_t item);
+
+// Contiguous matrices of finite numbers, as LAPACK's getrf.
+template <class T>
+void small_lu(const Tensor& matrices, const Tensor& lu, const Tensor& pivots, const Tensor& info);
+
+// Matrices by columns, `stride` elements apart, as LAPACK's geqrf and orgqr, in place; the factors
+// are contiguous.
+template <class T>
+void small_reflect(int64_t rows, int64_t columns, int64_t count, int64_t stride,
+                   const Tensor& matrices, const Tensor& tau);
+template <class T>
+void small_product(int64_t rows, int64_t columns, int64_t k, int64_t count, int64_t stride,
+                   const Tensor& matrices, const Tensor& tau);
+
+}  // namespace treadle::cuda

@@ -1,0 +1,204 @@
+// Group normalisation and root-mean-square normalisation with their gradients.
+//
+// Wu & He, "Group normalization" (2018); Zhang & Sennrich, "Root mean square layer normalization"
+// (2019). A group of channels of one sample is a run of elements, so both work on rows: the group's
+// weight changes with the channel, the other's with the element. Sums run in a fixed order.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "aten/ops/_group_norm_backward.h"
+#include "aten/ops/_rms_norm.h"
+#include "aten/ops/_rms_norm_backward.h"
+#include "aten/ops/native_group_norm.h"
+#include "aten/ops/normalization/cpu/norm_sums.h"
+#include "core/base/parallel.h"
+
+namespace treadle::cpu {
+namespace {
+
+template <class T>
+void group_norm_cpu(const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t samples,
+                    int64_t channels, int64_t plane, int64_t groups, double eps, const Tensor& out,
+                    const Tensor& mean, const Tensor& rstd) {
+  using C = compute_type<T>;
+  const Tensor in = dense(input);
+  const Parameter<T> weights(weight, channels, T(1)), biases(bias, channels, T(0));
+  const T *w = weights.data(), *b = biases.data();
+  const int64_t per_group = channels / groups, length = per_group * plane;
+  parallel_for(samples * groups, grain_of(length), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const T* x = in.data_as<T>() + row * length;
+      T* y = out.data_as<T>() + row * length;
+      const auto n = static_cast<wide_type<C>>(length);
+      const C m =
+          static_cast<C>(long_sum<C>(length, [&](int64_t i) { return static_cast<C>(x[i]); }) / n);
+      const C v = static_cast<C>(long_sum<C>(length,
+                                             [&](int64_t i) {
+                                               const C d = static_cast<C>(x[i]) - m;
+                                               return d * d;
+                                             }) /
+                                 n);
+      const C r = C(1) / std::sqrt(v + static_cast<C>(eps));
+      mean.data_as<C>()[row] = m;
+      rstd.data_as<C>()[row] = r;
+      for (int64_t k = 0; k < per_group; ++k) {
+        const int64_t c = row % groups * per_group + k;
+        const C scale = r * static_cast<C>(w[c]), shift = static_cast<C>(b[c]);
+        for (int64_t i = k * plane; i < (k + 1) * plane; ++i)
+          y[i] = static_cast<T>((static_cast<C>(x[i]) - m) * scale + shift);
+      }
+    }
+  });
+}
+
+// With xhat = (x - mean) * rstd and h = g * weight:  d x = rstd * (h - mean(h) - xhat * mean(h *
+// xhat)),  d weight = sum of g * xhat,  d bias = sum of g, over samples and plane.
+template <class T>
+void group_norm_backward_cpu(const Tensor& grad, const Tensor& input, const Tensor& weight,
+                             const Tensor& mean, const Tensor& rstd, int64_t samples,
+                             int64_t channels, int64_t plane, int64_t groups,
+                             const Tensor& grad_input, const Tensor& grad_weight,
+                             const Tensor& grad_bias) {
+  using C = compute_type<T>;
+  const Tensor gr = dense(grad), in = dense(input), mu = dense(mean), sigma = dense(rstd);
+  const Parameter<T> weights(weight, channels, T(1));
+  const T* w = weights.data();
+  const int64_t per_group = channels / groups, length = per_group * plane;
+  using W = wide_type<C>;
+  // Of each channel of each sample: the sums of g and of g * xhat.
+  std::vector<W> sums(static_cast<size_t>(samples * channels)), dots(sums.size());
+  parallel_for(samples * groups, grain_of(length), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const T* g = gr.data_as<T>() + row * length;
+      const T* x = in.data_as<T>() + row * length;
+      T* gx = grad_input.data_as<T>() + row * length;
+      const C m = mu.data_as<C>()[row], r = sigma.data_as<C>()[row];
+      W mean_of_h = 0, mean_of_dot = 0;
+      for (int64_t k = 0; k < per_group; ++k) {
+        const T *gk = g + k * plane, *xk = x + k * plane;
+        const W sum = long_sum<C>(plane, [&](int64_t i) { return static_cast<C>(gk[i]); });
+        const W dot = long_sum<C>(plane,
+                                  [&](int64_t i) {
+                                    return static_cast<C>(gk[i]) * (static_cast<C>(xk[i]) - m);
+                                  }) *
+                      r;
+        sums[row * per_group + k] = sum;
+        dots[row * per_group + k] = dot;
+        const C scale = static_cast<C>(w[row % groups * per_group + k]);
+        mean_of_h += scale * sum;
+        mean_of_dot += scale * dot;
+      }
+      const C mean_h = static_cast<C>(mean_of_h / static_cast<W>(length));
+      const C slope = static_cast<C>(mean_of_dot * r / static_cast<W>(length));
+      for (int64_t k = 0; k < per_group; ++k) {
+        const C scale = static_cast<C>(w[row % groups * per_group + k]);
+        for (int64_t i = k * plane; i < (k + 1) * plane; ++i) {
+          gx[i] = static_cast<T>(
+              r * (static_cast<C>(g[i]) * scale - mean_h - (static_cast<C>(x[i]) - m) * slope));
+        }
+      }
+    }
+  });
+  for (int64_t c = 0; c < channels; ++c) {
+    W weight_sum = 0, bias_sum = 0;
+    for (int64_t n = 0; n < samples; ++n) {
+      weight_sum += dots[n * channels + c];
+      bias_sum += sums[n * channels + c];
+    }
+    grad_weight.data_as<T>()[c] = static_cast<T>(static_cast<C>(weight_sum));
+    grad_bias.data_as<T>()[c] = static_cast<T>(static_cast<C>(bias_sum));
+  }
+}
+
+struct Rows {
+  int64_t rows, length;
+  Rows(IntList input, IntList normalized) : rows(1), length(1) {
+    for (const int64_t n : normalized) length *= n;
+    for (size_t d = 0; d < input.size() - normalized.size(); ++d) rows *= input[d];
+  }
+};
+
+template <class T>
+void rms_norm_cpu(const Tensor& input, IntList normalized_shape, const Tensor& weight, double eps,
+                  const Tensor& out, const Tensor& rstd) {
+  using C = compute_type<T>;
+  const Rows s(input.sizes(), normalized_shape);
+  const Tensor in = dense(input);
+  const Parameter<T> weights(weight, s.length, T(1));
+  parallel_for(s.rows, grain_of(s.length), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const T* x = in.data_as<T>() + row * s.length;
+      T* y = out.data_as<T>() + row * s.length;
+      const C square = static_cast<C>(long_sum<C>(s.length,
+                                                  [&](int64_t i) {
+                                                    const C v = static_cast<C>(x[i]);
+                                                    return v * v;
+                                                  }) /
+                                      static_cast<wide_type<C>>(s.length));
+      const C r = C(1) / std::sqrt(square + static_cast<C>(eps));
+      rstd.data_as<C>()[row] = r;
+      const T* w = weights.data();
+      for (int64_t i = 0; i < s.length; ++i)
+        y[i] = static_cast<T>(static_cast<C>(x[i]) * r * static_cast<C>(w[i]));
+    }
+  });
+}
+
+// With xhat = x * rstd and h = g * weight:  d x = rstd * (h - xhat * mean(h * xhat)),  d weight =
+// sum over rows of g * xhat.
+template <class T>
+void rms_norm_backward_cpu(const Tensor& grad, const Tensor& input, IntList normalized_shape,
+                           const Tensor& rstd, const Tensor& weight, const Tensor& grad_input,
+                           const Tensor& grad_weight) {
+  using C = compute_type<T>;
+  const Rows s(input.sizes(), normalized_shape);
+  const Tensor gr = dense(grad), in = dense(input), sigma = dense(rstd);
+  const Parameter<T> weights(weight, s.length, T(1));
+  parallel_for(s.rows, grain_of(s.length), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const T* g = gr.data_as<T>() + row * s.length;
+      const T* x = in.data_as<T>() + row * s.length;
+      T* gx = grad_input.data_as<T>() + row * s.length;
+      const C r = sigma.data_as<C>()[row];
+      const auto h = [g, w = weights.data()](int64_t i) {
+        return static_cast<C>(g[i]) * static_cast<C>(w[i]);
+      };
+      const C slope = static_cast<C>(
+          long_sum<C>(s.length, [=](int64_t i) { return h(i) * static_cast<C>(x[i]); }) * r * r /
+          static_cast<wide_type<C>>(s.length));
+      for (int64_t i = 0; i < s.length; ++i)
+        gx[i] = static_cast<T>(r * (h(i) - static_cast<C>(x[i]) * slope));
+    }
+  });
+  // The weight: pieces of columns, every row in order.
+  parallel_for(s.length, 256, [&](int64_t begin, int64_t end) {
+    ColumnSums<C> sums(end - begin);
+    for (int64_t row = 0; row < s.rows; ++row) {
+      const T* g = gr.data_as<T>() + row * s.length + begin;
+      const T* x = in.data_as<T>() + row * s.length + begin;
+      const C r = sigma.data_as<C>()[row];
+      sums.add_row([&](C* sum) {
+        for (int64_t i = 0; i < end - begin; ++i)
+          sum[i] += static_cast<C>(g[i]) * static_cast<C>(x[i]) * r;
+      });
+    }
+    sums.take([to = grad_weight.data_as<T>() + begin](int64_t i, wide_type<C> sum) {
+      to[i] = static_cast<T>(static_cast<C>(sum));
+    });
+  });
+}
+
+const auto group_registered = register_kernels<aten::ops::native_group_norm, DeviceType::CPU>(
+    []<class T>() { return &group_norm_cpu<T>; }, "group_norm_cpu");
+const auto group_backward_registered =
+    register_kernels<aten::ops::_group_norm_backward, DeviceType::CPU>(
+        []<class T>() { return &group_norm_backward_cpu<T>; }, "group_norm_backward_cpu");
+const auto rms_registered = register_kernels<aten::ops::_rms_norm, DeviceType::CPU>(
+    []<class T>() { return &rms_norm_cpu<T>; }, "rms_norm_cpu");
+const auto rms_backward_registered =
+    register_kernels<aten::ops::_rms_norm_backward, DeviceType::CPU>(
+        []<class T>() { return &rms_norm_backward_cpu<T>; }, "rms_norm_backward_cpu");
+
+}  // namespace
+}  // namespace treadle::cpu

@@ -1,0 +1,25 @@
+// Running statistics: the means and variances of the channels that a normalisation keeps up to
+// date. Both are looked at before either is written, so that a call that fails writes neither.
+#pragma once
+
+#include "core/tensor/tensor.h"
+
+namespace treadle::composite {
+
+// The tensors of one number for each channel that `op` takes, any of which may be undefined.
+struct ChannelTensors {
+  const Tensor& weight;
+  const Tensor& bias;
+  const Tensor& running_mean;
+  const Tensor& running_var;
+};
+
+// RuntimeError unless each is of shape (channels,).
+void check_channel_tensors(const char* op, const ChannelTensors& tensors, int64_t channels);
+
+// RuntimeError unless the running statistics, where there are any, can be written from tensors on
+// the device of `input`: a floating dtype, memory of their own.
+void require_statistics(const char* op, const Tensor& input, const Tensor& running_mean,
+                        const Tensor& running_var);
+
+}  // namespace treadle::composite

@@ -1,0 +1,33 @@
+// Helpers for formulas of pointwise operators that are more than an expression: powers, whose
+// derivative has gaps at zero, and directions of complex numbers. Made of operators, so that they
+// can be differentiated again.
+#pragma once
+
+#include <optional>
+
+#include "core/tensor/tensor.h"
+
+namespace treadle::autograd {
+
+// grad / conj(divisor)
+Tensor div_by_scalar(const Tensor& grad, const Scalar& divisor);
+
+// Of base ** exponent: 0 for the base where the exponent is 0, and for the exponent where the base
+// is 0 and the power is not infinite.
+Tensor pow_scalar_backward(const Tensor& grad, const Tensor& base, const Scalar& exponent);
+Tensor pow_backward_base(const Tensor& grad, const Tensor& base, const Tensor& exponent);
+Tensor pow_backward_exponent(const Tensor& grad, const Tensor& base, const Tensor& exponent,
+                             const Tensor& result);
+Tensor scalar_pow_backward(const Tensor& grad, const Scalar& base, const Tensor& exponent,
+                           const Tensor& result);
+
+// Of logit: 0 where `eps` held the argument back, and NaN where the value is.
+Tensor logit_backward(const Tensor& grad, const Tensor& self, const std::optional<double>& eps);
+
+// Of sgn: nothing for real numbers; for complex ones the part of the gradient across the direction,
+// over the size.
+Tensor sgn_backward(const Tensor& grad, const Tensor& self, const Tensor& result);
+
+Tensor gelu_tanh_backward(const Tensor& grad, const Tensor& self);
+
+}  // namespace treadle::autograd

@@ -1,0 +1,16 @@
+// The noise of dropout: real numbers, as those it is multiplied with are kept or dropped whole.
+#pragma once
+
+#include "core/base/error.h"
+#include "core/tensor/tensor.h"
+
+namespace treadle::composite {
+
+// The dtype of the noise for `input`; RuntimeError where it holds integers.
+inline ScalarType noise_dtype(const char* op, const Tensor& input) {
+  check<ErrorKind::Runtime>(input.is_floating_point() || input.is_complex(), op,
+                            ": expected input of a floating or complex dtype, got ", input.dtype());
+  return to_real(input.dtype());
+}
+
+}  // namespace treadle::composite

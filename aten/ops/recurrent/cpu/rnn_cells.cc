@@ -1,0 +1,247 @@
+// The pointwise part of LSTM and GRU cells, and its gradients: what is left of a step once the
+// matrix products are done. Backward computes the activations anew from the gates.
+//
+//   lstm: gates (B, 4H) hold i, f, g, o.   c' = sigmoid(f) c + sigmoid(i) tanh(g),
+//                                           h' = sigmoid(o) tanh(c')
+//   gru: gates of the input and of the hidden state (B, 3H) hold r, z, n.
+//        n' = tanh(xn + sigmoid(xr + hr) hn),  h' = n' + sigmoid(xz + hz) (h - n')
+//
+// Hochreiter & Schmidhuber (1997); Cho et al. (2014).
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "aten/ops/recurrent/cpu/rnn_cells.cc"
+#include "aten/backend/cpu/targets.h"
+#include "hwy/foreach_target.h"
+
+#include <algorithm>
+
+#include "aten/scalar/math-inl.h"
+
+#ifndef TREADLE_ATEN_CPU_RNN_CELLS_TABLE
+#define TREADLE_ATEN_CPU_RNN_CELLS_TABLE
+namespace treadle::cpu {
+
+// One row of a batch: `n` hidden units.
+template <class T>
+struct CellLoops {
+  void (*lstm)(const T* gates, const T* cx, T* hy, T* cy, int64_t n);
+  void (*lstm_backward)(const T* grad_h, const T* grad_c, const T* gates, const T* cx, const T* cy,
+                        T* grad_gates, T* grad_cx, int64_t n);
+  void (*gru)(const T* x, const T* h, const T* hx, T* hy, int64_t n);
+  void (*gru_backward)(const T* grad, const T* x, const T* h, const T* hx, T* grad_x, T* grad_h,
+                       T* grad_hx, int64_t n);
+};
+
+}  // namespace treadle::cpu
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace treadle::simd::HWY_NAMESPACE {
+
+template <class T>
+struct CellTarget {
+  using V = Vec<T>;
+
+  // f(first, lanes) for n elements.
+  template <class F>
+  static HWY_INLINE void for_lanes(int64_t n, F f) {
+    for (int64_t i = 0; i < n; i += V::kLanes) f(i, std::min<int64_t>(V::kLanes, n - i));
+  }
+
+  static void lstm(const T* gates, const T* cx, T* hy, T* cy, int64_t n) {
+    for_lanes(n, [&](int64_t k, int64_t lanes) {
+      const V i = sigmoid(load_lanes(gates + k, lanes)),
+              f = sigmoid(load_lanes(gates + n + k, lanes));
+      const V g = tanh(load_lanes(gates + 2 * n + k, lanes)),
+              o = sigmoid(load_lanes(gates + 3 * n + k, lanes));
+      const V c = f * load_lanes(cx + k, lanes) + i * g;
+      store_lanes(c, cy + k, lanes);
+      store_lanes(o * tanh(c), hy + k, lanes);
+    });
+  }
+
+  static void lstm_backward(const T* grad_h, const T* grad_c, const T* gates, const T* cx,
+                            const T* cy, T* grad_gates, T* grad_cx, int64_t n) {
+    const V one = set(T(1));
+    for_lanes(n, [&](int64_t k, int64_t lanes) {
+      const V i = sigmoid(load_lanes(gates + k, lanes)),
+              f = sigmoid(load_lanes(gates + n + k, lanes));
+      const V g = tanh(load_lanes(gates + 2 * n + k, lanes)),
+              o = sigmoid(load_lanes(gates + 3 * n + k, lanes));
+      const V t = tanh(load_lanes(cy + k, lanes)), gh = load_lanes(grad_h + k, lanes);
+      const V dc = load_lanes(grad_c + k, lanes) + gh * o * (one - t * t);
+      store_lanes(dc * g * i * (one - i), grad_gates + k, lanes);
+      store_lanes(dc * load_lanes(cx + k, lanes) * f * (one - f), grad_gates + n + k, lanes);
+      store_lanes(dc * i * (one - g * g), grad_gates + 2 * n + k, lanes);
+      store_lanes(gh * t * o * (one - o), grad_gates + 3 * n + k, lanes);
+      store_lanes(dc * f, grad_cx + k, lanes);
+    });
+  }
+
+  static void gru(const T* x, const T* h, const T* hx, T* hy, int64_t n) {
+    for_lanes(n, [&](int64_t k, int64_t lanes) {
+      const V r = sigmoid(load_lanes(x + k, lanes) + load_lanes(h + k, lanes));
+      const V z = sigmoid(load_lanes(x + n + k, lanes) + load_lanes(h + n + k, lanes));
+      const V m = tanh(load_lanes(x + 2 * n + k, lanes) + r * load_lanes(h + 2 * n + k, lanes));
+      store_lanes(m + z * (load_lanes(hx + k, lanes) - m), hy + k, lanes);
+    });
+  }
+
+  static void gru_backward(const T* grad, const T* x, const T* h, const T* hx, T* grad_x, T* grad_h,
+                           T* grad_hx, int64_t n) {
+    const V one = set(T(1));
+    for_lanes(n, [&](int64_t k, int64_t lanes) {
+      const V hn = load_lanes(h + 2 * n + k, lanes), g = load_lanes(grad + k, lanes);
+      const V r = sigmoid(load_lanes(x + k, lanes) + load_lanes(h + k, lanes));
+      const V z = sigmoid(load_lanes(x + n + k, lanes) + load_lanes(h + n + k, lanes));
+      const V m = tanh(load_lanes(x + 2 * n + k, lanes) + r * hn);
+      const V dm = g * (one - z) * (one - m * m);
+      const V dz = g * (load_lanes(hx + k, lanes) - m) * z * (one - z);
+      const V dr = dm * hn * r * (one - r);
+      store_lanes(dr, grad_x + k, lanes);
+      store_lanes(dz, grad_x + n + k, lanes);
+      store_lanes(dm, grad_x + 2 * n + k, lanes);
+      store_lanes(dr, grad_h + k, lanes);
+      store_lanes(dz, grad_h + n + k, lanes);
+      store_lanes(dm * r, grad_h + 2 * n + k, lanes);
+      store_lanes(g * z, grad_hx + k, lanes);
+    });
+  }
+
+  static constexpr cpu::CellLoops<T> kLoops = {&lstm, &lstm_backward, &gru, &gru_backward};
+};
+
+constexpr cpu::CellLoops<float> cells_float = CellTarget<float>::kLoops;
+constexpr cpu::CellLoops<double> cells_double = CellTarget<double>::kLoops;
+
+}  // namespace treadle::simd::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "aten/ops/_gru_cell.h"
+#include "aten/ops/_gru_cell_backward.h"
+#include "aten/ops/_lstm_cell.h"
+#include "aten/ops/_lstm_cell_backward.h"
+#include "aten/ops/contiguous.h"
+#include "aten/ops/copy_.h"
+#include "aten/ops/to.h"
+#include "core/base/parallel.h"
+
+namespace treadle::cpu {
+namespace {
+
+template <class T>
+const CellLoops<T>& cell_loops() {
+  if constexpr (std::is_same_v<T, float>) {
+    return simd::chosen(simd::N_SSE4::cells_float, simd::N_AVX2::cells_float,
+                        simd::N_AVX3::cells_float);
+  } else {
+    return simd::chosen(simd::N_SSE4::cells_double, simd::N_AVX2::cells_double,
+                        simd::N_AVX3::cells_double);
+  }
+}
+
+template <class F>
+void for_rows(const Tensor& state, F&& f) {
+  const int64_t units = state.size(1);
+  parallel_for(state.size(0), std::max<int64_t>(1, 4096 / std::max<int64_t>(1, units)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t row = begin; row < end; ++row) f(row, units);
+               });
+}
+
+// 16-bit tensors are computed in float32: the arguments widened, the results narrowed.
+Tensor wide(const Tensor& t) { return aten::to(t, ScalarType::Float32); }
+Tensor wide_like(const Tensor& t) { return empty_cpu(t.sizes(), ScalarType::Float32); }
+
+template <class T>
+void lstm_cell_cpu(const Tensor& gates, const Tensor& cx, const Tensor& hy, const Tensor& cy) {
+  if constexpr (!std::is_same_v<T, compute_type<T>>) {
+    const Tensor h = wide_like(hy), c = wide_like(cy);
+    lstm_cell_cpu<float>(wide(gates), wide(cx), h, c);
+    aten::copy_(hy, h);
+    aten::copy_(cy, c);
+  } else {
+    const Tensor g = aten::contiguous(gates), c = aten::contiguous(cx);
+    for_rows(hy, [&](int64_t row, int64_t n) {
+      cell_loops<T>().lstm(g.data_as<T>() + row * 4 * n, c.data_as<T>() + row * n,
+                           hy.data_as<T>() + row * n, cy.data_as<T>() + row * n, n);
+    });
+  }
+}
+
+template <class T>
+void lstm_cell_backward_cpu(const Tensor& grad_h, const Tensor& grad_c, const Tensor& gates,
+                            const Tensor& cx, const Tensor& cy, const Tensor& grad_gates,
+                            const Tensor& grad_cx) {
+  if constexpr (!std::is_same_v<T, compute_type<T>>) {
+    const Tensor gg = wide_like(grad_gates), gc = wide_like(grad_cx);
+    lstm_cell_backward_cpu<float>(wide(grad_h), wide(grad_c), wide(gates), wide(cx), wide(cy), gg,
+                                  gc);
+    aten::copy_(grad_gates, gg);
+    aten::copy_(grad_cx, gc);
+  } else {
+    const Tensor gh = aten::contiguous(grad_h), gc = aten::contiguous(grad_c),
+                 g = aten::contiguous(gates), c = aten::contiguous(cx), y = aten::contiguous(cy);
+    for_rows(cx, [&](int64_t row, int64_t n) {
+      cell_loops<T>().lstm_backward(gh.data_as<T>() + row * n, gc.data_as<T>() + row * n,
+                                    g.data_as<T>() + row * 4 * n, c.data_as<T>() + row * n,
+                                    y.data_as<T>() + row * n, grad_gates.data_as<T>() + row * 4 * n,
+                                    grad_cx.data_as<T>() + row * n, n);
+    });
+  }
+}
+
+template <class T>
+void gru_cell_cpu(const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& hx,
+                  const Tensor& hy) {
+  if constexpr (!std::is_same_v<T, compute_type<T>>) {
+    const Tensor h = wide_like(hy);
+    gru_cell_cpu<float>(wide(input_gates), wide(hidden_gates), wide(hx), h);
+    aten::copy_(hy, h);
+  } else {
+    const Tensor x = aten::contiguous(input_gates), g = aten::contiguous(hidden_gates),
+                 h = aten::contiguous(hx);
+    for_rows(hy, [&](int64_t row, int64_t n) {
+      cell_loops<T>().gru(x.data_as<T>() + row * 3 * n, g.data_as<T>() + row * 3 * n,
+                          h.data_as<T>() + row * n, hy.data_as<T>() + row * n, n);
+    });
+  }
+}
+
+template <class T>
+void gru_cell_backward_cpu(const Tensor& grad, const Tensor& input_gates,
+                           const Tensor& hidden_gates, const Tensor& hx, const Tensor& grad_input,
+                           const Tensor& grad_hidden, const Tensor& grad_hx) {
+  if constexpr (!std::is_same_v<T, compute_type<T>>) {
+    const Tensor gx = wide_like(grad_input), gg = wide_like(grad_hidden), gh = wide_like(grad_hx);
+    gru_cell_backward_cpu<float>(wide(grad), wide(input_gates), wide(hidden_gates), wide(hx), gx,
+                                 gg, gh);
+    aten::copy_(grad_input, gx);
+    aten::copy_(grad_hidden, gg);
+    aten::copy_(grad_hx, gh);
+  } else {
+    const Tensor d = aten::contiguous(grad), x = aten::contiguous(input_gates),
+                 g = aten::contiguous(hidden_gates), h = aten::contiguous(hx);
+    for_rows(hx, [&](int64_t row, int64_t n) {
+      cell_loops<T>().gru_backward(
+          d.data_as<T>() + row * n, x.data_as<T>() + row * 3 * n, g.data_as<T>() + row * 3 * n,
+          h.data_as<T>() + row * n, grad_input.data_as<T>() + row * 3 * n,
+          grad_hidden.data_as<T>() + row * 3 * n, grad_hx.data_as<T>() + row * n, n);
+    });
+  }
+}
+
+const auto lstm_registered = register_kernels<aten::ops::_lstm_cell, DeviceType::CPU>(
+    []<class T>() { return &lstm_cell_cpu<T>; }, "lstm_cell_cpu");
+const auto lstm_backward_registered =
+    register_kernels<aten::ops::_lstm_cell_backward, DeviceType::CPU>(
+        []<class T>() { return &lstm_cell_backward_cpu<T>; }, "lstm_cell_backward_cpu");
+const auto gru_registered = register_kernels<aten::ops::_gru_cell, DeviceType::CPU>(
+    []<class T>() { return &gru_cell_cpu<T>; }, "gru_cell_cpu");
+const auto gru_backward_registered =
+    register_kernels<aten::ops::_gru_cell_backward, DeviceType::CPU>(
+        []<class T>() { return &gru_cell_backward_cpu<T>; }, "gru_cell_backward_cpu");
+
+}  // namespace
+}  // namespace treadle::cpu
+#endif  // HWY_ONCE

@@ -1,0 +1,185 @@
+// Resampling along one dimension, by a table of the inputs that each output is a sum of.
+//
+// Interpolation over several dimensions is one such step for each. The gradient is the same sum
+// with the table of weights transposed.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "aten/backend/cpu/long_sums.h"
+#include "aten/ops/_resample.h"
+#include "aten/ops/_resample_backward.h"
+#include "aten/ops/contiguous.h"
+#include "aten/ops/resampling/resample_taps.h"
+#include "core/base/parallel.h"
+
+namespace treadle::cpu {
+namespace {
+
+// A sparse matrix by rows: output o is the sum of weight[i] * in[index[i]] for i from start[o] to
+// start[o + 1].
+struct Taps {
+  std::vector<int64_t> start{0}, index;
+  std::vector<double> weight;
+
+  void add(int64_t at, double w) {
+    index.push_back(at);
+    weight.push_back(w);
+  }
+  void end_row() { start.push_back(static_cast<int64_t>(index.size())); }
+  int64_t rows() const { return static_cast<int64_t>(start.size()) - 1; }
+
+  Taps transposed(int64_t columns) const {
+    Taps t;
+    t.start.assign(static_cast<size_t>(columns) + 1, 0);
+    t.index.resize(index.size());
+    t.weight.resize(index.size());
+    for (const int64_t at : index) ++t.start[at + 1];
+    for (int64_t c = 0; c < columns; ++c) t.start[c + 1] += t.start[c];
+    std::vector<int64_t> next(t.start.begin(), t.start.end() - 1);
+    for (int64_t o = 0; o < rows(); ++o) {
+      for (int64_t i = start[o]; i < start[o + 1]; ++i) {
+        const int64_t to = next[index[i]]++;
+        t.index[to] = o;
+        t.weight[to] = weight[i];
+      }
+    }
+    return t;
+  }
+};
+
+Taps table_of(const ResampleTaps& of_output) {
+  Taps taps;
+  for (int64_t o = 0; o < of_output.out; ++o) {
+    of_output.of(o, [&](int64_t at, double w) { taps.add(at, w); });
+    taps.end_row();
+  }
+  return taps;
+}
+
+// How many elements the dimensions before and behind `dim` have.
+std::pair<int64_t, int64_t> around(const Tensor& t, int64_t dim) {
+  int64_t outer = 1, inner = 1;
+  for (int64_t d = 0; d < dim; ++d) outer *= t.size(d);
+  for (int64_t d = dim + 1; d < t.dim(); ++d) inner *= t.size(d);
+  return {outer, inner};
+}
+
+template <class T>
+void apply(const Taps& taps, const Tensor& self, int64_t dim, const Tensor& out) {
+  using C = compute_type<T>;
+  const Tensor input = aten::contiguous(self);
+  const std::pair<int64_t, int64_t> sides = around(input, dim);
+  const int64_t outer = sides.first, inner = sides.second;
+  const int64_t in = input.size(dim), rows = taps.rows();
+  const T* const from = input.data_as<T>();
+  T* const to = out.data_as<T>();
+  const std::vector<C> weight(taps.weight.begin(), taps.weight.end());
+  // One element at a time where the dimension is the last, else whole rows of `inner` elements.
+  const int64_t grain = std::max<int64_t>(1, 32768 / inner);
+  parallel_for(outer * rows, grain, [&](int64_t begin, int64_t end) {
+    ColumnSums<C> sums(inner);
+    for (int64_t r = begin; r < end; ++r) {
+      const int64_t o = r % rows;
+      const T* plane = from + r / rows * in * inner;
+      if (inner == 1) {
+        const int64_t first = taps.start[o];
+        to[r] =
+            static_cast<T>(static_cast<C>(long_sum<C>(taps.start[o + 1] - first, [&](int64_t i) {
+              return weight[first + i] * static_cast<C>(plane[taps.index[first + i]]);
+            })));
+        continue;
+      }
+      for (int64_t i = taps.start[o]; i < taps.start[o + 1]; ++i) {
+        const T* row = plane + taps.index[i] * inner;
+        const C w = weight[i];
+        sums.add_row([&](C* s) {
+          for (int64_t x = 0; x < inner; ++x) s[x] += w * static_cast<C>(row[x]);
+        });
+      }
+      sums.take([of_row = to + r * inner](int64_t x, wide_type<C> sum) {
+        of_row[x] = static_cast<T>(static_cast<C>(sum));
+      });
+    }
+  });
+}
+
+// Weights of bytes as whole numbers of a power of two, as PyTorch and Pillow have them: as many
+// bits as the largest of them leaves in 15.
+struct WholeWeights {
+  std::vector<int32_t> weight;
+  int bits = 0;
+
+  explicit WholeWeights(const std::vector<double>& exact) {
+    const double most = exact.empty() ? 0 : *std::max_element(exact.begin(), exact.end());
+    while (bits < 22 && std::floor(0.5 + most * (1 << (bits + 1))) < (1 << 15)) ++bits;
+    for (const double w : exact)
+      weight.push_back(static_cast<int32_t>(std::round(w * (1 << bits))));
+  }
+};
+
+void apply_to_bytes(const Taps& taps, const Tensor& self, int64_t dim, const Tensor& out) {
+  const Tensor input = aten::contiguous(self);
+  const std::pair<int64_t, int64_t> sides = around(input, dim);
+  const int64_t outer = sides.first, inner = sides.second;
+  const int64_t in = input.size(dim), rows = taps.rows();
+  const uint8_t* const from = input.data_as<uint8_t>();
+  uint8_t* const to = out.data_as<uint8_t>();
+  const WholeWeights whole(taps.weight);
+  // A sum of bytes by weights that come to 2^22 at most fits.
+  const int32_t half = whole.bits > 0 ? 1 << (whole.bits - 1) : 0;
+  const auto byte_of = [bits = whole.bits](int32_t sum) {
+    return static_cast<uint8_t>(std::clamp(sum >> bits, 0, 255));
+  };
+  const int64_t grain = std::max<int64_t>(1, 32768 / inner);
+  parallel_for(outer * rows, grain, [&](int64_t begin, int64_t end) {
+    std::vector<int32_t> sums(static_cast<size_t>(inner));
+    for (int64_t r = begin; r < end; ++r) {
+      const int64_t o = r % rows, first = taps.start[o], last = taps.start[o + 1];
+      const uint8_t* plane = from + r / rows * in * inner;
+      if (inner == 1) {
+        int32_t sum = half;
+        for (int64_t i = first; i < last; ++i) sum += whole.weight[i] * plane[taps.index[i]];
+        to[r] = byte_of(sum);
+        continue;
+      }
+      std::fill(sums.begin(), sums.end(), half);
+      for (int64_t i = first; i < last; ++i) {
+        const uint8_t* row = plane + taps.index[i] * inner;
+        const int32_t w = whole.weight[i];
+        for (int64_t x = 0; x < inner; ++x) sums[x] += w * row[x];
+      }
+      std::transform(sums.begin(), sums.end(), to + r * inner, byte_of);
+    }
+  });
+}
+
+template <class T>
+void resample_cpu(const Tensor& self, int64_t dim, int64_t size, std::string_view mode,
+                  bool align_corners, std::optional<double> scale, const Tensor& out) {
+  if (out.numel() == 0) return;
+  dim = wrap_dim("_resample", dim, self.dim());
+  const Taps taps = table_of({mode, self.size(dim), size, align_corners, scale});
+  if constexpr (std::is_same_v<T, uint8_t>)
+    apply_to_bytes(taps, self, dim, out);
+  else
+    apply<T>(taps, self, dim, out);
+}
+
+template <class T>
+void resample_backward_cpu(const Tensor& grad, int64_t dim, int64_t size, std::string_view mode,
+                           bool align_corners, std::optional<double> scale, const Tensor& out) {
+  if (out.numel() == 0) return;
+  dim = wrap_dim("_resample_backward", dim, grad.dim());
+  const Taps taps = table_of({mode, size, grad.size(dim), align_corners, scale});
+  apply<T>(taps.transposed(size), grad, dim, out);
+}
+
+const auto resample_registered = register_kernels<aten::ops::_resample, DeviceType::CPU>(
+    []<class T>() { return &resample_cpu<T>; }, "resample_cpu");
+const auto backward_registered = register_kernels<aten::ops::_resample_backward, DeviceType::CPU>(
+    []<class T>() { return &resample_backward_cpu<T>; }, "resample_backward_cpu");
+
+}  // namespace
+}  // namespace treadle::cpu

@@ -1,0 +1,33 @@
+// Helpers for formulas of special functions: slopes that are a quotient with a limit at zero. Made
+// of operators, so that they can be differentiated again.
+#pragma once
+
+#include "core/tensor/tensor.h"
+
+namespace treadle::autograd {
+
+// The derivative of a function at `self`, where its value is `result`.
+Tensor i1_slope(const Tensor& self, const Tensor& result);
+Tensor i1e_slope(const Tensor& self, const Tensor& result);
+Tensor bessel_j1_slope(const Tensor& self, const Tensor& result);
+Tensor spherical_bessel_j0_slope(const Tensor& self, const Tensor& result);
+Tensor sinc_slope(const Tensor& self, const Tensor& result);
+
+// Of the lower incomplete gamma function by its argument: x^(a - 1) exp(-x) / gamma(a).
+Tensor igamma_slope(const Tensor& order, const Tensor& x);
+
+// Of self * log(other) and self * log1p(other) by self: 0 where self is and the logarithm is not
+// finite.
+Tensor xlogy_backward_self(const Tensor& grad, const Tensor& self, const Scalar& other);
+Tensor xlog1py_backward_self(const Tensor& grad, const Tensor& self, const Scalar& other);
+
+Tensor zeta_backward_other(const Tensor& grad, const Scalar& self, const Tensor& other);
+
+// Of points of the Dirichlet distribution, by their concentrations.
+Tensor sample_dirichlet_backward(const Tensor& grad, const Tensor& concentration,
+                                 const Tensor& result);
+
+// Of the angle of a number: the direction across it, over its size. Real numbers have none.
+Tensor angle_backward(const Tensor& grad, const Tensor& self);
+
+}  // namespace treadle::autograd

@@ -1,0 +1,107 @@
+// Histograms: how many elements, or how much of their weights, fall between
+// neighbouring edges.
+//
+// The last bin has both its edges, the others only the lower one; what lies
+// outside and NaN count nowhere. Counting is in fixed pieces, added up in
+// order.
+#include <cmath>
+
+#include "aten/backend/cpu/dim_slices.h"
+#include "aten/ops/_histogramdd.h"
+#include "aten/ops/contiguous.h"
+#include "aten/ops/histc.h"
+#include "aten/ops/statistics/histogram_bins.h"
+
+namespace treadle::cpu {
+namespace {
+
+// Adds up counts(begin, end, bins) of pieces of the elements; few pieces, as
+// each has all bins.
+template <class C, class F>
+std::vector<C> counted(int64_t elements, int64_t bins, F&& counts) {
+  constexpr int64_t kPieces = 16;
+  const int64_t least = std::max<int64_t>(kGrain, bins);
+  const int64_t size = std::max<int64_t>(least, (elements + kPieces - 1) / kPieces);
+  const int64_t pieces = std::max<int64_t>(1, (elements + size - 1) / size);
+  std::vector<std::vector<C>> parts(pieces);
+  parallel_chunks(pieces, [&](int64_t p) {
+    parts[p].assign(bins, C(0));
+    counts(p * size, std::min(elements, (p + 1) * size), parts[p].data());
+  });
+  for (int64_t p = 1; p < pieces; ++p) {
+    for (int64_t b = 0; b < bins; ++b) parts[0][b] += parts[p][b];
+  }
+  return std::move(parts[0]);
+}
+
+template <class T>
+void histc_cpu(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max,
+               const Tensor& out) {
+  const Tensor input = aten::contiguous(self);
+  const T* const from = input.data_as<T>();
+  const int64_t n = input.numel();
+  const auto at = [&](int64_t i) {
+    return static_cast<double>(static_cast<compute_type<T>>(from[i]));
+  };
+  double low = min.checked_to<double>("histc"), high = max.checked_to<double>("histc");
+  if (low == high && n > 0) {
+    low = high = at(0);
+    for (int64_t i = 1; i < n && !std::isnan(low); ++i) {
+      const double v = at(i);
+      low = v >= low ? low : v;
+      high = v <= high ? high : v;
+    }
+  }
+  const EqualBins equal(low, high, bins);
+  const auto counts = counted<int64_t>(n, bins, [&](int64_t begin, int64_t end, int64_t* count) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t bin = equal.of(at(i));
+      if (bin >= 0) ++count[bin];
+    }
+  });
+  T* const to = out.data_as<T>();
+  for (int64_t b = 0; b < bins; ++b)
+    to[b] = static_cast<T>(static_cast<compute_type<T>>(static_cast<double>(counts[b])));
+}
+
+template <class T>
+void histogramdd_cpu(const Tensor& self, TensorList bins, const Tensor& weight, const Tensor& out) {
+  const int64_t points = self.size(0), dims = self.size(1), cells = out.numel();
+  if (cells == 0) return;
+  const Tensor input = aten::contiguous(self);
+  const Tensor weights = weight.defined() ? aten::contiguous(weight) : Tensor();
+  std::vector<std::vector<T>> edges;
+  for (const Tensor& b : bins) {
+    const Tensor own = aten::contiguous(b);
+    edges.emplace_back(own.data_as<T>(), own.data_as<T>() + own.numel());
+    check_edges(edges.back().data(), own.numel());
+  }
+  const T* const from = input.data_as<T>();
+  const T* const factors = weights.defined() ? weights.data_as<T>() : nullptr;
+  const auto sums = counted<double>(points, cells, [&](int64_t begin, int64_t end, double* count) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t cell = 0;
+      bool inside = true;
+      for (int64_t d = 0; d < dims && inside; ++d) {
+        const std::vector<T>& e = edges[d];
+        const T v = from[i * dims + d];
+        inside = v >= e.front() && v <= e.back();
+        if (!inside) break;
+        const int64_t last = static_cast<int64_t>(e.size()) - 2;
+        const int64_t bin = std::upper_bound(e.begin(), e.end(), v) - e.begin() - 1;
+        cell = cell * (last + 1) + std::min(bin, last);
+      }
+      if (inside) count[cell] += factors ? static_cast<double>(factors[i]) : 1.0;
+    }
+  });
+  T* const to = out.data_as<T>();
+  for (int64_t c = 0; c < cells; ++c) to[c] = static_cast<T>(sums[c]);
+}
+
+const auto histc_registered = register_kernels<aten::ops::histc, DeviceType::CPU>(
+    []<class T>() { return &histc_cpu<T>; }, "histc_cpu");
+const auto histogramdd_registered = register_kernels<aten::ops::_histogramdd, DeviceType::CPU>(
+    []<class T>() { return &histogramdd_cpu<T>; }, "histogramdd_cpu");
+
+}  // namespace
+}  // namespace treadle::cpu

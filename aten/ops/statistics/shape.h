@@ -1,0 +1,12 @@
+// Shape rule of var and std.
+#pragma once
+
+#include "aten/engine/structured.h"
+#include "aten/ops/std.h"
+
+namespace treadle::shape {
+
+// The result is real. `dims` absent or empty: all.
+TensorSpec variance(const char* op, const Tensor& self, OptionalIntList dims, bool keepdim);
+
+}  // namespace treadle::shape

@@ -1,0 +1,24 @@
+// Helpers for formulas that undo broadcasting and conversions.
+#pragma once
+
+#include "autograd/graph/node.h"
+#include "core/tensor/tensor.h"
+
+namespace treadle::autograd {
+
+// Whether a tensor of shape `from` broadcasts to `to`.
+bool is_expandable_to(IntList from, IntList to);
+
+// The gradient of a broadcast from `sizes`: sums the dimensions that were broadcast.
+Tensor sum_to(const Tensor& grad, IntList sizes);
+// The gradient of a conversion: from a complex gradient to a real value, the real part.
+Tensor to_dtype(const Tensor& grad, ScalarType dtype);
+// The gradient of an argument of a pointwise operator: of its shape and dtype, whatever the formula
+// made.
+Tensor reduce_to(const Tensor& grad, IntList sizes, ScalarType dtype);
+
+// The gradient of copying to another shape, dtype or device.
+Tensor copy_backward(const Tensor& grad, IntList sizes, ScalarType dtype, Device device);
+Tensor permute_backward(const Tensor& grad, IntList dims);
+
+}  // namespace treadle::autograd

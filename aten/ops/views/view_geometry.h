@@ -1,0 +1,95 @@
+// ViewGeometry: where the elements of a view lie, as dimensions are cut, dropped or added.
+//
+//   ViewGeometry g(x);           // x of shape (4, 5)
+//   g.slice(1, {0, 3, 2});       // x[:, ::2], shape (4, 3)
+//   g.select(0, 3);              // x[3, ::2], shape (3,)
+//   g.over(x);                   // the view
+#pragma once
+
+#include <optional>
+
+#include "core/base/checked.h"
+#include "core/tensor/tensor.h"
+
+namespace treadle::shape {
+
+// A stride times a factor, an offset moved by some strides. These overflow only where the tensor
+// has no elements or one index along the dimension: there any number would do.
+inline int64_t times(int64_t stride, int64_t factor) {
+  return (Checked(stride) * factor).value_or(1);
+}
+inline int64_t moved(int64_t offset, int64_t steps, int64_t stride) {
+  return (Checked(steps) * stride + offset).value_or(offset);
+}
+
+// The indices first, first + step, ..., `length` of them.
+struct SliceRange {
+  int64_t first, length, step;
+};
+// Those that start, end and step != 0 name in a dimension of `size`, as in Python: negative ones
+// count from the end, what lies outside is cut off, and a negative step goes back.
+inline SliceRange slice_range(std::optional<int64_t> start, std::optional<int64_t> end,
+                              int64_t step, int64_t size) {
+  const bool back = step < 0;
+  const int64_t low = back ? -1 : 0, high = back ? size - 1 : size;
+  const auto bound = [&](int64_t index) {
+    if (index < 0) index += size;
+    return index < low ? low : index > high ? high : index;
+  };
+  const int64_t first = start ? bound(*start) : back ? high : low;
+  const int64_t last = end ? bound(*end) : back ? low : high;
+  const int64_t apart = back ? first - last : last - first;
+  if (apart <= 0) return {back && first < 0 ? 0 : first, 0, step};
+  const uint64_t by = back ? -static_cast<uint64_t>(step) : static_cast<uint64_t>(step);
+  return {first, static_cast<int64_t>(static_cast<uint64_t>(apart - 1) / by) + 1, step};
+}
+
+class ViewGeometry {
+ public:
+  explicit ViewGeometry(const Tensor& t)
+      : sizes_(t.sizes()),
+        strides_(t.strides()),
+        offset_(t.storage_offset()),
+        empty_(t.numel() == 0) {}
+
+  const DimVector& sizes() const { return sizes_; }
+
+  // The view of `self`, whose geometry this was. RuntimeError where it is outside of the storage,
+  // which was made smaller then.
+  Tensor over(const Tensor& self) const {
+    return alias_with_geometry(self, sizes_, strides_, offset_);
+  }
+
+  // One index, in [0, size), of dimension `d`, which goes.
+  void select(size_t d, int64_t index) {
+    move(index, strides_[d]);
+    sizes_.erase(d);
+    strides_.erase(d);
+  }
+  void slice(size_t d, const SliceRange& range) {
+    sizes_[d] = range.length;
+    empty_ |= range.length == 0;
+    move(range.first, strides_[d]);
+    // A step beyond the end is never taken, whatever it is.
+    if (range.length > 1) strides_[d] = times(strides_[d], range.step);
+  }
+  // A new dimension of size 1 before dimension `d`.
+  void unsqueeze(size_t d) {
+    // What a contiguous tensor of the new shape has there.
+    const int64_t stride = d < strides_.size() ? times(strides_[d], sizes_[d]) : 1;
+    sizes_.insert(d, 1);
+    strides_.insert(d, stride);
+  }
+
+ private:
+  void move(int64_t steps, int64_t stride) {
+    // Without elements there is no place to point to.
+    if (!empty_) offset_ = moved(offset_, steps, stride);
+  }
+
+  DimVector sizes_, strides_;
+  int64_t offset_;
+  bool empty_;
+};
+
+}  // namespace treadle::shape

@@ -1,0 +1,622 @@
+// Functions of vectors. Those by Highway are corrected here at infinities, NaN, the ends of their
+// ranges and signed zeros; the others go lane by lane through the C library. docs/accuracy.md says
+// how accurate each is; math_test.cc holds them to that on every target.
+#if defined(TREADLE_ATEN_CPU_SIMD_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TREADLE_ATEN_CPU_SIMD_MATH_INL_H_
+#undef TREADLE_ATEN_CPU_SIMD_MATH_INL_H_
+#else
+#define TREADLE_ATEN_CPU_SIMD_MATH_INL_H_
+#endif
+
+#include "aten/scalar/complex_math.h"
+#include "aten/scalar/int_math.h"
+#include "aten/scalar/scalar_math.h"
+#include "aten/scalar/special-inl.h"
+#include "aten/scalar/vec-inl.h"
+#include "hwy/contrib/math/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace treadle::simd::HWY_NAMESPACE {
+
+template <class T>
+inline constexpr T kInf = std::numeric_limits<T>::infinity();
+template <class T>
+inline constexpr T kNaN = std::numeric_limits<T>::quiet_NaN();
+
+// ---- exact --------------------------------------------------------------------------------------
+
+template <class T>
+HWY_INLINE Vec<T> abs(Vec<T> x) {
+  return {hn::Abs(x.raw)};
+}
+template <class T>
+HWY_INLINE Vec<T> square(Vec<T> x) {
+  return x * x;
+}
+template <class T>
+HWY_INLINE Vec<T> sqrt(Vec<T> x) {
+  return {hn::Sqrt(x.raw)};
+}
+template <class T>
+HWY_INLINE Vec<T> reciprocal(Vec<T> x) {
+  return set(T(1)) / x;
+}
+template <class T>
+HWY_INLINE Vec<T> rsqrt(Vec<T> x) {
+  return set(T(1)) / sqrt(x);
+}
+template <class T>
+HWY_INLINE Vec<T> floor(Vec<T> x) {
+  return {hn::Floor(x.raw)};
+}
+template <class T>
+HWY_INLINE Vec<T> ceil(Vec<T> x) {
+  return {hn::Ceil(x.raw)};
+}
+template <class T>
+HWY_INLINE Vec<T> round(Vec<T> x) {
+  return {hn::Round(x.raw)};
+}
+template <class T>
+HWY_INLINE Vec<T> trunc(Vec<T> x) {
+  return {hn::Trunc(x.raw)};
+}
+template <class T>
+HWY_INLINE Vec<T> frac(Vec<T> x) {
+  return x - trunc(x);
+}
+template <class T>
+HWY_INLINE Vec<T> copysign(Vec<T> x, Vec<T> s) {
+  return {hn::CopySign(x.raw, s.raw)};
+}
+template <class T>
+HWY_INLINE Mask<T> isnan(Vec<T> x) {
+  return x != x;
+}
+template <class T>
+HWY_INLINE Mask<T> isinf(Vec<T> x) {
+  return abs(x) == set(kInf<T>);
+}
+template <class T>
+HWY_INLINE Mask<T> isfinite(Vec<T> x) {
+  return abs(x) < set(kInf<T>);
+}
+template <class T>
+HWY_INLINE Mask<T> signbit(Vec<T> x) {
+  return copysign(set(T(1)), x) < set(T(0));
+}
+template <class T>
+HWY_INLINE Vec<T> sign(Vec<T> x) {
+  return where(x == set(T(0)), set(T(0)), where(isnan(x), x, copysign(set(T(1)), x)));
+}
+template <class T>
+HWY_INLINE Vec<T> sgn(Vec<T> x) {
+  return sign(x);
+}
+template <class T>
+HWY_INLINE Vec<T> real(Vec<T> x) {
+  return x;
+}
+template <class T>
+HWY_INLINE Vec<T> conj(Vec<T> x) {
+  return x;
+}
+template <class T>
+HWY_INLINE Vec<T> imag(Vec<T>) {
+  return set(T(0));
+}
+template <class T>
+HWY_INLINE Vec<T> arg(Vec<T> x) {
+  return where(isnan(x), x, where(x < set(T(0)), set(std::numbers::pi_v<T>), set(T(0))));
+}
+
+// NaN in either operand gives NaN.
+template <class T>
+HWY_INLINE Vec<T> maximum(Vec<T> a, Vec<T> b) {
+  return where(isnan(a), a, where(a > b, a, b));
+}
+template <class T>
+HWY_INLINE Vec<T> minimum(Vec<T> a, Vec<T> b) {
+  return where(isnan(a), a, where(a < b, a, b));
+}
+// NaN only where both operands are.
+template <class T>
+HWY_INLINE Vec<T> fmax(Vec<T> a, Vec<T> b) {
+  return where(logical_or(isnan(b), a > b), a, b);
+}
+template <class T>
+HWY_INLINE Vec<T> fmin(Vec<T> a, Vec<T> b) {
+  return where(logical_or(isnan(b), a < b), a, b);
+}
+template <class T>
+HWY_INLINE Vec<T> clamp(Vec<T> x, Vec<T> low, Vec<T> high) {
+  return minimum(maximum(x, low), high);
+}
+template <class T>
+HWY_INLINE Vec<T> relu(Vec<T> x) {
+  return where(x < set(T(0)), set(T(0)), x);
+}
+template <class T>
+HWY_INLINE Vec<T> nan_to_num(Vec<T> x, Vec<T> nan, Vec<T> positive, Vec<T> negative) {
+  return where(isnan(x), nan,
+               where(x == set(kInf<T>), positive, where(x == set(-kInf<T>), negative, x)));
+}
+
+// ---- exponentials and logarithms ----------------------------------------------------------------
+
+// An integer as a float, and in the lowest bits of a word with `offset` added.
+struct Rounded {
+  hn::Vec<Tag<float>> n;
+  hn::Vec<Tag<uint32_t>> bits;
+};
+// a b, where |a b| < 2^22.
+HWY_INLINE Rounded round_product(hn::Vec<Tag<float>> a, float b, float offset) {
+  const Tag<float> d;
+  // Added to 1.5 * 2^23, a number is rounded to an integer.
+  const auto shift = hn::Set(d, 12582912.0f + offset);
+  const auto sum = hn::MulAdd(a, hn::Set(d, b), shift);
+  return {hn::Sub(sum, shift), hn::BitCast(Tag<uint32_t>(), sum)};
+}
+// (e^(k s) - 1) / k = s + k s^2 q(k s) for |k s| <= log(2) / 2; the polynomial q was fitted with an
+// error of 0.22 * 2^-24 in the whole.
+template <int k>
+HWY_INLINE hn::Vec<Tag<float>> expm1_over(hn::Vec<Tag<float>> s) {
+  const Tag<float> d;
+  constexpr float c[] = {k * 4.9999998150e-01f, k * k * 1.6666543424e-01f,
+                         k * k * k * 4.1667200714e-02f, k * k * k * k * 8.3665472176e-03f,
+                         k * k * k * k * k * 1.3882516536e-03f};
+  auto q = hn::Set(d, c[4]);
+  for (int i = 3; i >= 0; --i) q = hn::MulAdd(q, s, hn::Set(d, c[i]));
+  return hn::MulAdd(hn::Mul(s, s), q, s);
+}
+// The float 2^(e - 127), where e is the lowest bits.
+HWY_INLINE hn::Vec<Tag<float>> power_of_two(hn::Vec<Tag<uint32_t>> e) {
+  return hn::BitCast(Tag<float>(), hn::ShiftLeft<23>(e));
+}
+// 2^n e^r, where x = n log 2 + r; the power in two factors, as it may be more or less than a float
+// can be.
+HWY_INLINE Vec<float> exp_float(Vec<float> x) {
+  const Tag<float> d;
+  // Infinite and zero where these are. In this order a NaN is kept on x86.
+  const auto y = hn::Max(hn::Set(d, -104.0f), hn::Min(hn::Set(d, 89.0f), x.raw));
+  const Rounded power = round_product(y, std::numbers::log2e_v<float>, 2 * 127);
+  // log 2 in two parts, the first of so few bits that its product with n is exact.
+  auto r = hn::NegMulAdd(power.n, hn::Set(d, 0.693359375f), y);
+  r = hn::NegMulAdd(power.n, hn::Set(d, -2.12194440e-4f), r);
+  const auto half = hn::ShiftRight<1>(power.bits);
+  const auto first = power_of_two(half), second = power_of_two(hn::Sub(power.bits, half));
+  return {hn::Mul(hn::MulAdd(first, expm1_over<1>(r), first), second)};
+}
+template <class T>
+HWY_INLINE Vec<T> exp(Vec<T> x) {
+  if constexpr (sizeof(T) == 4) return exp_float(x);
+  constexpr T kHigh = T(709.782712893383973096);
+  const Vec<T> bounded = where(x > set(kHigh), set(kHigh), x);
+  const Vec<T> y = {hn::Exp(Tag<T>(), bounded.raw)};
+  return where(isnan(x), x, where(x > set(kHigh), set(kInf<T>), y));
+}
+template <class T>
+HWY_INLINE Vec<T> expm1(Vec<T> x) {
+  constexpr T kHigh = sizeof(T) == 4 ? T(88.72283935546875) : T(709.782712893383973096);
+  const Vec<T> bounded = where(x > set(kHigh), set(kHigh), x);
+  const Vec<T> y = {hn::Expm1(Tag<T>(), bounded.raw)};
+  const Vec<T> tiny = set(sizeof(T) == 4 ? T(1e-8) : T(1e-17));
+  return where(logical_or(isnan(x), abs(x) < tiny), x, where(x > set(kHigh), set(kInf<T>), y));
+}
+// `y` where x is a positive finite number, what a logarithm is where it is not.
+template <class T>
+HWY_INLINE Vec<T> at_log_ends(Vec<T> x, Vec<T> y) {
+  const Vec<T> bad = where(x == set(T(0)), set(-kInf<T>), set(kNaN<T>));
+  return where(x > set(T(0)), where(x == set(kInf<T>), x, y), where(isnan(x), x, bad));
+}
+template <class T>
+HWY_INLINE Vec<T> log(Vec<T> x) {
+  return at_log_ends(x, {hn::Log(Tag<T>(), x.raw)});
+}
+// `y`, or k where x is 2^k: the logarithm of a power of two has no error.
+template <class T>
+HWY_INLINE Vec<T> at_powers_of_two(Vec<T> x, Vec<T> y) {
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  constexpr int kDigits = std::numeric_limits<T>::digits - 1;
+  // An integer below 2^kDigits in the lowest bits of this number is added to it.
+  constexpr T kShift = T(Bits(1) << kDigits), kBias = T(std::numeric_limits<T>::max_exponent - 1);
+  const Tag<Bits> d;
+  const auto bits = hn::BitCast(d, x.raw);
+  const auto fraction = hn::And(bits, hn::Set(d, (Bits(1) << kDigits) - 1));
+  const auto shifted =
+      hn::Or(hn::ShiftRight<kDigits>(bits), hn::BitCast(d, hn::Set(Tag<T>(), kShift)));
+  const Vec<T> exponent = {
+      hn::Sub(hn::BitCast(Tag<T>(), shifted), hn::Set(Tag<T>(), kShift + kBias))};
+  return where(Mask<T>{hn::RebindMask(Tag<T>(), hn::Eq(fraction, hn::Zero(d)))}, exponent, y);
+}
+template <class T>
+HWY_INLINE Vec<T> log2(Vec<T> x) {
+  return at_log_ends(x, at_powers_of_two(x, {hn::Log2(Tag<T>(), x.raw)}));
+}
+template <class T>
+HWY_INLINE Vec<T> log10(Vec<T> x) {
+  return at_log_ends(x, {hn::Log10(Tag<T>(), x.raw)});
+}
+template <class T>
+HWY_INLINE Vec<T> log1p(Vec<T> x) {
+  const Vec<T> y = at_log_ends(x + set(T(1)), {hn::Log1p(Tag<T>(), x.raw)});
+  return where(x == set(T(0)), x, y);
+}
+// float in lanes of a CPU: through double, with the same functions, is quicker than lane by lane.
+template <class T>
+inline constexpr bool kThroughDouble = std::is_same_v<T, float>&& Vec<T>::kLanes > 1;
+template <class T>
+HWY_INLINE Vec<T> exp2(Vec<T> x) {
+  if constexpr (kThroughDouble<T>) {
+    return through_double([](Vec<double> v) HWY_ATTR { return exp(v * set(std::numbers::ln2)); },
+                          x);
+  } else {
+    return map_lanes([](T v) { return std::exp2(v); }, x);
+  }
+}
+template <class T>
+HWY_INLINE Vec<T> logaddexp(Vec<T> a, Vec<T> b) {
+  const Vec<T> sum = maximum(a, b) + log1p(exp(-abs(a - b)));
+  return where(logical_and(isinf(a), a == b), a, sum);
+}
+
+template <class T>
+HWY_INLINE Vec<T> logaddexp2(Vec<T> a, Vec<T> b) {
+  const Vec<T> rest = log1p(exp2(-abs(a - b))) * set(std::numbers::log2e_v<T>);
+  return where(logical_and(isinf(a), a == b), a, maximum(a, b) + rest);
+}
+
+// ---- trigonometric and hyperbolic ---------------------------------------------------------------
+
+// `fast` where |x| < limit, else lane by lane: range reduction of large numbers needs many digits
+// of pi.
+template <class T, class F>
+HWY_INLINE Vec<T> or_lanes(Vec<T> x, T limit, Vec<T> fast, F slow) {
+  const Mask<T> in_range = abs(x) < set(limit);
+  if (HWY_LIKELY(hn::AllTrue(Tag<T>(), in_range.raw))) return fast;
+  return where(in_range, fast, map_lanes(slow, x));
+}
+template <class T>
+inline constexpr T kTrigLimit = sizeof(T) == 4 ? T(10000) : T(100000);
+template <class T>
+HWY_INLINE Vec<T> sin(Vec<T> x) {
+  const Vec<T> y =
+      or_lanes(x, kTrigLimit<T>, {hn::Sin(Tag<T>(), x.raw)}, [](T v) { return std::sin(v); });
+  return where(x == set(T(0)), x, y);
+}
+template <class T>
+HWY_INLINE Vec<T> cos(Vec<T> x) {
+  const Vec<T> y =
+      or_lanes(x, kTrigLimit<T>, {hn::Cos(Tag<T>(), x.raw)}, [](T v) { return std::cos(v); });
+  // Where x^2 / 2 is less than half of what 1 can lose.
+  const Mask<T> flat = abs(x) < set(sizeof(T) == 4 ? T(0x1p-12) : T(1.0536e-8));
+  return where(flat, set(T(1)), y);
+}
+template <class T>
+HWY_INLINE Vec<T> tan(Vec<T> x) {
+  if constexpr (kThroughDouble<T>) {
+    const Vec<T> y = through_double([](Vec<double> v) HWY_ATTR { return sin(v) / cos(v); }, x);
+    return where(x == set(T(0)), x, y);
+  } else {
+    return map_lanes([](T v) { return std::tan(v); }, x);
+  }
+}
+// sin(pi x) / (pi x); half turns are taken off before the product with pi is rounded, so that the
+// zeros are zeros and what is near them has all its digits.
+template <class T>
+HWY_INLINE Vec<T> sinc(Vec<T> x) {
+  const Vec<T> pi = set(std::numbers::pi_v<T>), turns = round(x), half = turns * set(T(0.5));
+  const Vec<T> sine = sin(pi * (x - turns));
+  const Vec<T> y = where(half == floor(half), sine, -sine) / (pi * x);
+  return where(x == set(T(0)), set(T(1)), where(isinf(x), set(T(0)), y));
+}
+template <class T>
+HWY_INLINE Vec<T> asin(Vec<T> x) {
+  return where(abs(x) <= set(T(1)), {hn::Asin(Tag<T>(), x.raw)}, where(isnan(x), x, set(kNaN<T>)));
+}
+template <class T>
+HWY_INLINE Vec<T> acos(Vec<T> x) {
+  return where(abs(x) <= set(T(1)), {hn::Acos(Tag<T>(), x.raw)}, where(isnan(x), x, set(kNaN<T>)));
+}
+template <class T>
+HWY_INLINE Vec<T> atan(Vec<T> x) {
+  return where(isnan(x), x, {hn::Atan(Tag<T>(), x.raw)});
+}
+template <class T>
+HWY_INLINE Vec<T> atan2(Vec<T> y, Vec<T> x) {
+  if constexpr (kThroughDouble<T>) {
+    const auto angle = [](Vec<double> v, Vec<double> u) HWY_ATTR {
+      constexpr double kPi = std::numbers::pi;
+      const auto by_side = [u](double right, double left)
+                               HWY_ATTR { return where(signbit(u), set(left), set(right)); };
+      const Vec<double> zero = set(0.0);
+      // The quotient has no number where both are zero, or infinite.
+      Vec<double> turned = atan(v / u) + copysign(by_side(0, kPi), v);
+      const auto exactly = [&](Mask<double> both, Vec<double> there)
+                               HWY_ATTR { turned = where(both, copysign(there, v), turned); };
+      exactly(logical_and(u == zero, v == zero), by_side(0, kPi));
+      exactly(logical_and(isinf(u), isinf(v)), by_side(kPi / 4, 3 * kPi / 4));
+      return turned;
+    };
+    return through_double(angle, y, x);
+  } else {
+    return map_lanes([](T a, T b) { return std::atan2(a, b); }, y, x);
+  }
+}
+template <class T>
+HWY_INLINE Vec<T> sinh(Vec<T> x) {
+  const T limit = sizeof(T) == 4 ? T(44) : T(350);
+  const Vec<T> y =
+      or_lanes(x, limit, {hn::Sinh(Tag<T>(), x.raw)}, [](T v) { return std::sinh(v); });
+  return where(abs(x) < set(sizeof(T) == 4 ? T(1e-5) : T(1e-9)), x, y);
+}
+template <class T>
+HWY_INLINE Vec<T> cosh(Vec<T> x) {
+  if constexpr (kThroughDouble<T>) {
+    const auto half_sum = [](Vec<double> v) HWY_ATTR { return (exp(v) + exp(-v)) * set(0.5); };
+    return through_double(half_sum, x);
+  } else {
+    return map_lanes([](T v) { return std::cosh(v); }, x);
+  }
+}
+// e / (e + 1) for e = (e^(2 |x|) - 1) / 2, in which nothing cancels: with |x| = n log(2) / 2 + s it
+// is 2^n (e^(2 s) - 1) / 2 + (2^n - 1) / 2. Beyond 10 it is 1. What rounding log 2 adds to s
+// matters the less the greater n is.
+HWY_INLINE Vec<float> tanh_float(Vec<float> x) {
+  const Tag<float> d;
+  // In this order a NaN is kept on x86.
+  const auto y = hn::Min(hn::Set(d, 10.0f), hn::Abs(x.raw));
+  const Rounded rounded = round_product(y, 2 * std::numbers::log2e_v<float>, 127);
+  const auto s = hn::NegMulAdd(rounded.n, hn::Set(d, std::numbers::ln2_v<float> / 2), y);
+  const auto power = power_of_two(rounded.bits);
+  const auto rest = hn::MulAdd(power, hn::Set(d, 0.5f), hn::Set(d, -0.5f));
+  const auto e = hn::MulAdd(power, expm1_over<2>(s), rest);
+  return {hn::CopySign(hn::Div(e, hn::Add(e, hn::Set(d, 1.0f))), x.raw)};
+}
+template <class T>
+HWY_INLINE Vec<T> tanh(Vec<T> x) {
+  if constexpr (sizeof(T) == 4) return tanh_float(x);
+  const Vec<T> y = {hn::Tanh(Tag<T>(), fmin(fmax(x, set(T(-40))), set(T(40))).raw)};
+  return where(logical_or(isnan(x), abs(x) < set(T(1e-9))), x, y);
+}
+template <class T>
+HWY_INLINE Vec<T> asinh(Vec<T> x) {
+  const T limit = sizeof(T) == 4 ? T(1e18) : T(1e150);
+  return or_lanes(x, limit, {hn::Asinh(Tag<T>(), x.raw)}, [](T v) { return std::asinh(v); });
+}
+template <class T>
+HWY_INLINE Vec<T> acosh(Vec<T> x) {
+  const T limit = sizeof(T) == 4 ? T(1e18) : T(1e150);
+  const Vec<T> y =
+      or_lanes(x, limit, {hn::Acosh(Tag<T>(), x.raw)}, [](T v) { return std::acosh(v); });
+  return where(x < set(T(1)), set(kNaN<T>), y);
+}
+template <class T>
+HWY_INLINE Vec<T> atanh(Vec<T> x) {
+  const Vec<T> size = abs(x), one = set(T(1));
+  const Vec<T> y =
+      where(size < set(sizeof(T) == 4 ? T(1e-5) : T(1e-9)), x, {hn::Atanh(Tag<T>(), x.raw)});
+  return where(size < one, y,
+               where(size == one, copysign(set(kInf<T>), x), where(isnan(x), x, set(kNaN<T>))));
+}
+
+// ---- special functions and activations ----------------------------------------------------------
+
+// By Horner's rule, the highest power first.
+template <size_t N>
+HWY_INLINE Vec<double> polynomial(const double (&c)[N], Vec<double> x) {
+  auto sum = hn::Set(Tag<double>(), c[0]);
+  for (size_t i = 1; i < N; ++i) sum = hn::MulAdd(sum, x.raw, hn::Set(Tag<double>(), c[i]));
+  return {sum};
+}
+// erfc(x) for x >= 0, to 2^-29.9 of it where it is a float's: exp(-x^2) q(t) / (1 + 2x) with
+// t = (x - 2) / (x + 2), where the polynomial q was fitted on 0 <= x <= 10.2.
+HWY_INLINE Vec<double> erfc_positive(Vec<double> x) {
+  constexpr double kQ[] = {7.9351516940042e-05,  1.6925304757917e-04,  -4.0071873991330e-04,
+                           -1.4206321233598e-03, 1.2527163914520e-03,  8.7090271116811e-03,
+                           -8.0308754705396e-03, -5.4217815596076e-02, 1.6405104060988e-01,
+                           -1.6603052242704e-01, -9.2763820663843e-02, 1.2769783826877e+00};
+  x = where(x > set(11.0), set(11.0), x);
+  const Vec<double> q = polynomial(kQ, (x - set(2.0)) / (x + set(2.0)));
+  return exp(-(x * x)) * q / (set(1.0) + x + x);
+}
+// erf(x) for |x| < 1/2, by the powers of x^2 up to the last above 2^-30.
+HWY_INLINE Vec<double> erf_small(Vec<double> x) {
+  constexpr double kSeries[] = {1.2055332981789664e-04, -8.548327023450853e-04,
+                                5.2239776254421878e-03, -2.6866170645131252e-02,
+                                1.1283791670955126e-01, -3.7612638903183754e-01,
+                                1.1283791670955126};
+  return x * polynomial(kSeries, x * x);
+}
+template <class T>
+HWY_INLINE Vec<T> erf(Vec<T> x) {
+  if constexpr (kThroughDouble<T>) {
+    return through_double(
+        [](Vec<double> v) HWY_ATTR {
+          const Vec<double> size = abs(v), far = copysign(set(1.0) - erfc_positive(size), v);
+          return where(size < set(0.5), erf_small(v), far);
+        },
+        x);
+  } else {
+    return map_lanes([](T v) { return std::erf(v); }, x);
+  }
+}
+template <class T>
+HWY_INLINE Vec<T> erfc(Vec<T> x) {
+  if constexpr (kThroughDouble<T>) {
+    return through_double(
+        [](Vec<double> v) HWY_ATTR {
+          const Vec<double> y = erfc_positive(abs(v));
+          return where(v < set(0.0), set(2.0) - y, y);
+        },
+        x);
+  } else {
+    return map_lanes([](T v) { return std::erfc(v); }, x);
+  }
+}
+template <class T>
+HWY_INLINE Vec<T> erfinv(Vec<T> x) {
+  return map_lanes([](T v) { return scalar::erfinv(v); }, x);
+}
+template <class T>
+HWY_INLINE Vec<T> lgamma(Vec<T> x) {
+  return map_lanes([](T v) { return scalar::lgamma(v); }, x);
+}
+template <class T>
+HWY_INLINE Vec<T> digamma(Vec<T> x) {
+  return map_lanes([](T v) { return scalar::digamma(v); }, x);
+}
+// factor / (1 + exp(-x)); the exponential is that of -|x|, which does not overflow.
+template <class T>
+HWY_INLINE Vec<T> times_sigmoid(Vec<T> factor, Vec<T> x) {
+  const Vec<T> e = exp(-abs(x));
+  return where(x < set(T(0)), factor * e, factor) / (set(T(1)) + e);
+}
+template <class T>
+HWY_INLINE Vec<T> sigmoid(Vec<T> x) {
+  return times_sigmoid(set(T(1)), x);
+}
+template <class T>
+HWY_INLINE Vec<T> silu(Vec<T> x) {
+  return times_sigmoid(x, x);
+}
+// erfc, not 1 + erf: what is left of 1 below zero has all its digits.
+template <class T>
+HWY_INLINE Vec<T> gelu(Vec<T> x) {
+  return x * set(T(0.5)) * erfc(x * set(-T(1) / std::numbers::sqrt2_v<T>));
+}
+template <class T>
+HWY_INLINE Vec<T> gelu_tanh(Vec<T> x) {
+  // (1 + tanh(y)) / 2 is the sigmoid of 2 y.
+  const Vec<T> inner = set(T(1.59576912160573071176)) * (x + set(T(0.044715)) * x * x * x);
+  return times_sigmoid(x, inner);
+}
+template <class T>
+HWY_INLINE Vec<T> softplus(Vec<T> x, Vec<T> beta, Vec<T> threshold) {
+  const Vec<T> scaled = x * beta;
+  return where(scaled > threshold, x, log1p(exp(scaled)) / beta);
+}
+template <class T>
+HWY_INLINE Vec<T> softplus(Vec<T> x, Vec<T> beta) {
+  return softplus(x, beta, set(T(20)));
+}
+template <class T>
+HWY_INLINE Vec<T> softplus(Vec<T> x) {
+  return softplus(x, set(T(1)), set(T(20)));
+}
+
+// ---- two numbers --------------------------------------------------------------------------------
+
+// x^y for the finite, positive x and the y of a float, to 2^-28 of it where it is a float's: x is
+// 2^e m with m in [sqrt(1/2), sqrt(2)), log2(m) a series in s = (m - 1) / (m + 1), and 2^r one in
+// r, with the powers of s^2 and of r up to the last above 2^-36 and 2^-32.
+HWY_INLINE Vec<double> power_of_float(Vec<double> x, Vec<double> y) {
+  constexpr double kLog2[] = {2.2195308321368667e-1, 2.6230818925254154e-1, 3.2059779797532855e-1,
+                              4.1219858311113244e-1, 5.7707801635558531e-1, 9.6179669392597556e-1,
+                              2.8853900817779268};
+  constexpr double kExp2[] = {1.3215486790144310e-6, 1.5252733804059841e-5, 1.5403530393381608e-4,
+                              1.3333558146428443e-3, 9.6181291076284772e-3, 5.5504108664821580e-2,
+                              2.4022650695910072e-1, 6.9314718055994531e-1, 1};
+  const Tag<double> d;
+  const hn::RebindToUnsigned<Tag<double>> bits;
+  // Exponents become doubles, and doubles exponents, in the lowest bits of 2^52 and 1.5 * 2^52.
+  constexpr uint64_t kExponents = uint64_t{0xFFF} << 52, kUp = uint64_t{1024} << 52,
+                     kRoot = 0x3FE6A09E667F3BCD, kMagic = 0x4330000000000000;
+  const auto given = hn::BitCast(bits, x.raw);
+  const auto above = hn::Sub(given, hn::Set(bits, kRoot - kUp));  // e + 1024, and the rest
+  const auto counted = hn::Or(hn::ShiftRight<52>(above), hn::Set(bits, kMagic));
+  const Vec<double> e = {hn::Sub(hn::BitCast(d, counted), hn::Set(d, 0x1p52 + 1024))};
+  const auto whole = hn::Sub(hn::And(above, hn::Set(bits, kExponents)), hn::Set(bits, kUp));
+  const Vec<double> m = {hn::BitCast(d, hn::Sub(given, whole))}, one = set(1.0);
+  const Vec<double> s = (m - one) / (m + one);
+  Vec<double> t = y * (e + s * polynomial(kLog2, s * s));
+  t = {hn::Max(hn::Set(d, -200.0), hn::Min(hn::Set(d, 200.0), t.raw))};
+  const Vec<double> round = set(0x1.8p52 + 1023), rounded = t + round, n = rounded - round;
+  const auto scale = hn::BitCast(d, hn::ShiftLeft<52>(hn::BitCast(bits, rounded.raw)));
+  return polynomial(kExp2, t - n) * Vec<double>{scale};
+}
+template <class T>
+HWY_INLINE Vec<T> pow(Vec<T> a, Vec<T> b) {
+  // The same bits as scalar::pow, for the exponents that whole tensors are raised to.
+  if (hn::AllTrue(Tag<T>(), hn::Eq(b.raw, hn::Set(Tag<T>(), T(2))))) return a * a;
+  if (hn::AllTrue(Tag<T>(), hn::Eq(b.raw, hn::Set(Tag<T>(), T(3))))) return a * a * a;
+  if constexpr (kThroughDouble<T>) {
+    const Vec<T> zero = set(T(0)), one = set(T(1)), two = set(T(2)), size = abs(a);
+    Vec<T> y = through_double([](Vec<double> x, Vec<double> exponent)
+                                  HWY_ATTR { return power_of_float(x, exponent); },
+                              size, b);
+    // Where x or the exponent is at an end of its range.
+    const Mask<T> grows = logical_xor(size<one, b> zero);
+    const Mask<T> at_end = logical_or(logical_or(size == zero, isinf(size)), isinf(b));
+    y = where(at_end, where(grows, set(kInf<T>), zero), y);
+    y = where(logical_or(isnan(a), isnan(b)), set(kNaN<T>), y);
+    // Of negative numbers: odd integers change the sign, what is no integer has no result. Large
+    // floats are even, infinity is.
+    const Mask<T> odd = logical_and(trunc(b) == b, trunc(b / two) * two != b);
+    y = where(logical_and(signbit(a), odd), -y, y);
+    const Mask<T> below = logical_and(a < zero, isfinite(a));
+    y = where(logical_and(below, trunc(b) != b), set(kNaN<T>), y);
+    y = where(logical_or(a == one, logical_and(size == one, isinf(b))), one, y);
+    // The powers of scalar::pow, whatever is beside them.
+    y = where(b == zero, one, where(b == one, a, y));
+    return where(b == two, a * a, where(b == set(T(3)), a * a * a, y));
+  } else {
+    return map_lanes([](T x, T y) { return scalar::pow(x, y); }, a, b);
+  }
+}
+template <class T>
+HWY_INLINE Vec<T> hypot(Vec<T> a, Vec<T> b) {
+  if constexpr (kThroughDouble<T>) {
+    const auto length = [](Vec<double> x, Vec<double> y) HWY_ATTR { return sqrt(x * x + y * y); };
+    return where(logical_or(isinf(a), isinf(b)), set(kInf<T>), through_double(length, a, b));
+  } else {
+    return map_lanes([](T x, T y) { return std::hypot(x, y); }, a, b);
+  }
+}
+template <class T>
+HWY_INLINE Vec<T> nextafter(Vec<T> a, Vec<T> b) {
+  return map_lanes([](T x, T y) { return std::nextafter(x, y); }, a, b);
+}
+// Of floats, exactly: their product with a quotient below 2^29 fits into a double. A quotient that
+// was rounded up to an integer leaves a rest of the other sign.
+template <class T>
+HWY_INLINE Vec<T> fmod(Vec<T> a, Vec<T> b) {
+  const auto slow = [](T x, T y) { return std::fmod(x, y); };
+  if constexpr (kThroughDouble<T>) {
+    const Mask<T> fits = logical_and(abs(a / b) < set(T(1 << 28)), isfinite(b));
+    const Vec<T> y = through_double(
+        [](Vec<double> x, Vec<double> by) HWY_ATTR {
+          const Vec<double> rest = x - trunc(x / by) * by;
+          const Mask<double> over = logical_and(rest != set(0.0), signbit(rest * x));
+          return copysign(where(over, rest + copysign(by, x), rest), x);
+        },
+        a, b);
+    if (HWY_LIKELY(hn::AllTrue(Tag<T>(), fits.raw))) return y;
+    return where(fits, y, map_lanes(slow, a, b));
+  } else {
+    return map_lanes(slow, a, b);
+  }
+}
+template <class T>
+HWY_INLINE Vec<T> remainder(Vec<T> a, Vec<T> b) {
+  if constexpr (kThroughDouble<T>) {
+    const Vec<T> mod = fmod(a, b), zero = set(T(0));
+    const Mask<T> other_side = logical_xor(b < zero, mod < zero);
+    return where(mod == zero, copysign(mod, b), where(other_side, mod + b, mod));
+  } else {
+    return map_lanes([](T x, T y) { return scalar::remainder(x, y); }, a, b);
+  }
+}
+template <class T>
+HWY_INLINE Vec<T> floor_divide(Vec<T> a, Vec<T> b) {
+  return map_lanes([](T x, T y) { return scalar::floor_divide(x, y); }, a, b);
+}
+template <class T>
+HWY_INLINE Vec<T> trunc_divide(Vec<T> a, Vec<T> b) {
+  return trunc(a / b);
+}
+
+}  // namespace treadle::simd::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,66 @@
+// Anomaly mode: every node remembers where it was made, and a backward that fails, or yields NaN,
+// tells it.
+//
+// What is remembered is the observer's business (the Python stack); without one only NaN is looked
+// for.
+#pragma once
+
+#include <string>
+
+#include "autograd/graph/node.h"
+
+namespace treadle::autograd {
+
+class AnomalyObserver {
+ public:
+  virtual ~AnomalyObserver() = default;
+  // A node was made, in the backward of `parent` or in none. May throw.
+  virtual void created(Node& node, Node* parent) = 0;
+  // The backward of `node` threw. The exception goes on unless this throws another.
+  virtual void failed(const Node& node) = 0;
+};
+
+struct AnomalyMode {
+  bool enabled = false;
+  bool check_nan = true;
+};
+// For the whole process, as a backward may run on any thread.
+AnomalyMode anomaly_mode();
+void set_anomaly_mode(AnomalyMode mode);
+// Lives as long as the process.
+void set_anomaly_observer(AnomalyObserver* observer);
+
+// Runs `apply`, which computes the gradients of `node`, and looks at what comes of it.
+template <class F>
+Grads watch(Node& node, F&& apply);
+
+namespace detail {
+class Evaluated {
+ public:
+  explicit Evaluated(Node& node);
+  ~Evaluated();
+  Evaluated(const Evaluated&) = delete;
+  Evaluated& operator=(const Evaluated&) = delete;
+
+ private:
+  Node* outer_;
+};
+void report_failure(const Node& node);
+// RuntimeError for a NaN, when the mode asks for that.
+void check_gradients(const Node& node, const Grads& grads);
+}  // namespace detail
+
+template <class F>
+Grads watch(Node& node, F&& apply) {
+  const detail::Evaluated scope(node);
+  try {
+    Grads grads = apply();
+    detail::check_gradients(node, grads);
+    return grads;
+  } catch (...) {
+    detail::report_failure(node);
+    throw;
+  }
+}
+
+}  // namespace treadle::autograd

@@ -1,0 +1,40 @@
+// Measures the rest of the stack by the address of a local variable.
+#include "autograd/graph/nesting.h"
+
+#include <pthread.h>
+
+#include <cstdint>
+
+#include "core/base/error.h"
+
+namespace treadle::autograd {
+namespace {
+
+// Enough for the hook, the interpreter's frames below it and the kernels of a node. It is kept free
+// of a stack that may be as small as 8 MiB.
+constexpr uintptr_t kReserve = uintptr_t{1} << 20;
+
+// The lowest address of this thread's stack; 0 where the system does not tell.
+uintptr_t end_of_stack() {
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return 0;
+  void* lowest = nullptr;
+  size_t size = 0;
+  if (pthread_attr_getstack(&attributes, &lowest, &size) != 0) lowest = nullptr;
+  pthread_attr_destroy(&attributes);
+  return reinterpret_cast<uintptr_t>(lowest);
+}
+
+}  // namespace
+
+void require_stack() {
+  thread_local const uintptr_t end = end_of_stack();
+  const char here = 0;
+  const auto at = reinterpret_cast<uintptr_t>(&here);
+  check<ErrorKind::Runtime>(end == 0 || at - end > kReserve,
+                            "backward: expected room for one more backward pass inside those that "
+                            "run on this thread, got less than 1 MiB of stack: a hook, or the "
+                            "backward of a function, goes backward again and again");
+}
+
+}  // namespace treadle::autograd

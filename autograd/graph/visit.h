@@ -1,0 +1,86 @@
+// Visits objects of another language that a tensor keeps alive: the hooks of the tensor and of its
+// graph, the contexts of custom functions, what pack hooks returned. A garbage collector asks, to
+// find a cycle that leads through them.
+//
+//   struct Told : OwnedVisitor {
+//     void object(void* o) override { visit(static_cast<PyObject*>(o)); } ...
+//   };
+//   if (t.impl()->use_count() == 1) visit_owned(t, told);
+//
+// Only what has one owner is walked through, so that each reference is told once and by the one who
+// holds it: what the graph of another tensor or a running backward holds as well is left out. So
+// nobody else can reach what the walk comes to, and it takes no locks; it never recurses, and
+// changes no count.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "autograd/graph/node.h"
+#include "core/tensor/tensor.h"
+
+namespace treadle::autograd {
+
+class SavedTensor;
+class SavedTensorList;
+struct AutogradMeta;
+
+class OwnedVisitor {
+ public:
+  virtual ~OwnedVisitor() = default;
+  // A reference to an object: the `held` of a hook, or what a node tells in Node::visit_held().
+  virtual void object(void* object) = 0;
+  // A value that somebody outside keeps with a node: NodeHooks::notes, or what pack() returned.
+  virtual void kept(const std::shared_ptr<void>& value) = 0;
+  // A tensor of which this is the only reference (saved, a gradient, a base): it may own its Python
+  // object. What it owns besides is walked through by itself.
+  virtual void tensor(const Tensor& t) = 0;
+};
+
+// Tells what `t` owns: its hooks, its gradient, its base where it is a view, and the graph behind
+// it. The caller has the only reference to `t`. A collector asks again and again, so the walk ends
+// after some thousand nodes.
+void visit_owned(const Tensor& t, OwnedVisitor& visitor);
+// The same for what `node` owns.
+void visit_owned(const Node& node, OwnedVisitor& visitor);
+
+// Lets go of all that visit_owned() tells, and so breaks each cycle that leads through `t`. The
+// tensor has neither hooks nor gradient nor history afterwards.
+void clear_owned(const Tensor& t);
+
+// The walk, as those see it who own something: each tells it all that it holds.
+class OwnedWalk {
+ public:
+  explicit OwnedWalk(OwnedVisitor& visitor) : visitor_(visitor) {}
+  void object(void* object) {
+    if (object) visitor_.object(object);
+  }
+  void kept(const std::shared_ptr<void>& value) {
+    if (value.use_count() == 1) visitor_.kept(value);
+  }
+  void tensor(const Tensor& t);
+  void node(const NodePtr& node) {
+    if (node && node->use_count() == 1) nodes_.push_back(node.get());
+  }
+  void saved(const SavedTensor& saved);
+  void saved(const SavedTensorList& saved);
+
+ private:
+  friend void visit_owned(const Tensor& t, OwnedVisitor& visitor);
+  friend void visit_owned(const Node& node, OwnedVisitor& visitor);
+  template <class Hook>
+  void hooks(const HookList<Hook>& list) {
+    for (const auto& entry : list.entries()) {
+      if (entry.hook.use_count() == 1) object(entry.held);
+    }
+  }
+  void go();
+  void expand(const AutogradMeta& meta);
+  void expand(const Node& node);
+
+  OwnedVisitor& visitor_;
+  std::vector<const AutogradMeta*> metas_;
+  std::vector<const Node*> nodes_;
+};
+
+}  // namespace treadle::autograd

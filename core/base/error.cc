@@ -1,0 +1,68 @@
+// Formatting of the parts of error messages.
+
+#include "core/base/error.h"
+
+#include <charconv>
+#include <cmath>
+
+namespace treadle::detail {
+
+void append(std::string& out, std::string_view text) { out.append(text); }
+
+void append(std::string& out, int64_t value) {
+  char buffer[24];
+  out.append(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
+}
+
+void append(std::string& out, uint64_t value) {
+  char buffer[24];
+  out.append(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
+}
+
+// As Python's repr: fixed notation from 1e-4 up to 1e16, scientific beyond.
+void append(std::string& out, double value) {
+  if (std::isnan(value)) return append(out, "nan");
+  if (std::isinf(value)) return append(out, value < 0 ? "-inf" : "inf");
+  const double magnitude = std::fabs(value);
+  const bool fixed = value == 0 || (magnitude >= 1e-4 && magnitude < 1e16);
+  char buffer[64];
+  const char* end = std::to_chars(buffer, buffer + sizeof(buffer), value,
+                                  fixed ? std::chars_format::fixed : std::chars_format::scientific)
+                        .ptr;
+  const std::string_view text(buffer, static_cast<size_t>(end - buffer));
+  out.append(text);
+  if (fixed && text.find('.') == std::string_view::npos) out += ".0";
+}
+
+std::string LateText::text() const {
+  std::string out;
+  out.reserve(256);  // most messages, at once
+  write_(data_, out);
+  return out;
+}
+
+}  // namespace treadle::detail
+
+namespace treadle {
+namespace {
+
+std::string shortened(std::string message) {
+  // A shape of a thousand dimensions is not for reading: its middle is left out.
+  constexpr size_t kMost = 1000, kStart = 600, kEnd = 300;
+  if (message.size() > kMost) {
+    // Not in the middle of a character of several bytes.
+    const auto continues = [&](size_t at) { return (message[at] & 0xC0) == 0x80; };
+    size_t start = kStart, end = message.size() - kEnd;
+    while (start > 0 && continues(start)) --start;
+    while (end < message.size() && continues(end)) ++end;
+    message = message.substr(0, start) + " ... " + message.substr(end);
+  }
+  return message;
+}
+
+}  // namespace
+
+Error::Error(ErrorKind kind, const detail::LateText& message)
+    : Error(kind, shortened(message.text())) {}
+
+}  // namespace treadle

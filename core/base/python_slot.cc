@@ -1,0 +1,18 @@
+// The one pointer through which a dying tensor lets go of its Python object.
+#include "core/base/python_slot.h"
+
+#include <atomic>
+
+namespace treadle {
+namespace {
+std::atomic<bool (*)(TensorImpl&)> release_function{nullptr};
+}  // namespace
+
+void PythonSlot::set_release(bool (*function)(TensorImpl&)) { release_function.store(function); }
+
+bool PythonSlot::release(TensorImpl& tensor) {
+  auto* const function = release_function.load();
+  return function == nullptr || function(tensor);
+}
+
+}  // namespace treadle

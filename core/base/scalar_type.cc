@@ -1,0 +1,146 @@
+// Names and promotion of dtypes.
+
+#include "core/base/scalar_type.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "core/base/error.h"
+
+namespace treadle {
+namespace {
+
+constexpr std::array<std::string_view, kNumDtypes> kNames = {"bool",
+                                                             "uint8",
+                                                             "uint16",
+                                                             "uint32",
+                                                             "uint64",
+                                                             "int8",
+                                                             "int16",
+                                                             "int32",
+                                                             "int64",
+                                                             "float16",
+                                                             "bfloat16",
+                                                             "float32",
+                                                             "float64",
+                                                             "complex64",
+                                                             "complex128",
+                                                             "float8_e4m3fn",
+                                                             "float8_e5m2",
+                                                             "float8_e4m3fnuz",
+                                                             "float8_e5m2fnuz",
+                                                             "float8_e8m0fnu",
+                                                             "float4_e2m1fn_x2",
+                                                             "complex32",
+                                                             "bcomplex32",
+                                                             "qint8",
+                                                             "quint8",
+                                                             "qint32",
+                                                             "quint4x2",
+                                                             "quint2x4"};
+
+// Other names that PyTorch and NumPy know the types by.
+struct Alias {
+  std::string_view name;
+  ScalarType type;
+};
+constexpr Alias kAliases[] = {
+    {"half", ScalarType::Float16},     {"float", ScalarType::Float32},
+    {"double", ScalarType::Float64},   {"short", ScalarType::Int16},
+    {"int", ScalarType::Int32},        {"long", ScalarType::Int64},
+    {"cfloat", ScalarType::Complex64}, {"cdouble", ScalarType::Complex128},
+    {"chalf", ScalarType::Complex32},
+};
+
+// Where two dtypes have no common one.
+constexpr auto kNoCommon = static_cast<ScalarType>(kNumDtypes);
+
+constexpr ScalarType promote(ScalarType a, ScalarType b) {
+  if (a == b) return a;
+  if (is_complex(a) || is_complex(b)) return std::max(to_complex(a), to_complex(b));
+  if (is_floating(a) && is_floating(b)) {
+    const ScalarType low = std::min(a, b), high = std::max(a, b);
+    // Neither of the 16-bit types holds the other.
+    return low == ScalarType::Float16 && high == ScalarType::BFloat16 ? ScalarType::Float32 : high;
+  }
+  if (is_floating(a)) return a;
+  if (is_floating(b)) return b;
+  const ScalarType low = std::min(a, b), high = std::max(a, b);
+  if (low == ScalarType::Bool || is_signed(low) || !is_signed(high)) return high;
+  if (low == ScalarType::UInt64) return kNoCommon;
+  // Of two integers of one width, the signed one comes four later; the next wider, five.
+  return std::max(high, static_cast<ScalarType>(static_cast<int>(low) + 5));
+}
+
+constexpr auto kPromotion = [] {
+  std::array<std::array<ScalarType, kNumScalarTypes>, kNumScalarTypes> table{};
+  for (int a = 0; a < kNumScalarTypes; ++a) {
+    for (int b = 0; b < kNumScalarTypes; ++b) {
+      table[a][b] = promote(static_cast<ScalarType>(a), static_cast<ScalarType>(b));
+    }
+  }
+  return table;
+}();
+
+// Types that only store meet no other type, but for the complex ones, which are computed in
+// complex64.
+ScalarType promote_stored(ScalarType a, ScalarType b) {
+  if (a == b) return a;
+  if (is_stored(a) && is_stored(b))
+    return is_complex(a) && is_complex(b) ? ScalarType::Complex64 : kNoCommon;
+  const ScalarType stored = is_stored(a) ? a : b, other = is_stored(a) ? b : a;
+  if (!is_complex(stored)) return kNoCommon;
+  if (is_integral(other, true) || other == to_real(stored)) return stored;
+  return promote_types(ScalarType::Complex64, other);
+}
+
+std::atomic<ScalarType> g_default_dtype{ScalarType::Float32};
+
+}  // namespace
+
+ScalarType promote_types(ScalarType a, ScalarType b) {
+  const ScalarType common = is_stored(a) || is_stored(b)
+                                ? promote_stored(a, b)
+                                : kPromotion[static_cast<size_t>(a)][static_cast<size_t>(b)];
+  check<ErrorKind::Type>(common != kNoCommon, "expected dtypes with a common one, got ", name_of(a),
+                         " and ", name_of(b), "; cast one of them first, with .to()");
+  return common;
+}
+
+bool can_cast(ScalarType from, ScalarType to) {
+  if (is_complex(from) && !is_complex(to)) return false;
+  if (is_floating(from) && is_integral(to, true)) return false;
+  return from == ScalarType::Bool || to != ScalarType::Bool;
+}
+
+std::string_view name_of(ScalarType t) {
+  const auto i = static_cast<size_t>(t);
+  return i < kNames.size() ? kNames[i] : "unknown dtype";
+}
+
+ScalarType scalar_type_from_name(std::string_view name) {
+  std::string_view bare = name;
+  if (bare.starts_with("treadle.")) bare.remove_prefix(8);
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    if (kNames[i] == bare) return static_cast<ScalarType>(i);
+  }
+  for (const Alias& alias : kAliases) {
+    if (alias.name == bare) return alias.type;
+  }
+  std::string known;
+  for (std::string_view n : kNames) {
+    if (!known.empty()) known += ", ";
+    known += n;
+  }
+  fail<ErrorKind::Type>("expected the name of a dtype (", known, "), got '", name, "'");
+}
+
+ScalarType default_dtype() { return g_default_dtype.load(std::memory_order_relaxed); }
+
+void set_default_dtype(ScalarType t) {
+  check<ErrorKind::Type>(is_floating(t) && !is_stored(t),
+                         "set_default_dtype: expected a floating dtype, got ", t);
+  g_default_dtype.store(t, std::memory_order_relaxed);
+}
+
+}  // namespace treadle

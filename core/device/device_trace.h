@@ -1,0 +1,40 @@
+// DeviceTrace: what a backend tells of the work that its devices do while a profiler runs.
+//
+//   DeviceTrace& trace = *require_backend(type).trace();
+//   trace.start();
+//   ...
+//   for (const DeviceEvent& e : trace.stop()) ...
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace treadle {
+
+struct DeviceEvent {
+  enum class Kind : uint8_t { Kernel = 0, Copy = 1, Fill = 2 };
+  std::string name;
+  Kind kind = Kind::Kernel;
+  int device = 0;
+  uint64_t stream = 0;   // a number that tells streams apart
+  int64_t begin_ns = 0;  // of the profiler's clock (core/dispatch/profiler.h), as are the others
+  int64_t end_ns = 0;
+  // When it was queued, and by which thread, by the system's number; 0 where that is not known.
+  int64_t queued_ns = 0;
+  uint64_t thread = 0;
+  uint64_t call = 0;  // what was queued by one call has one number
+  int64_t bytes = 0;  // of a copy and a fill
+};
+
+// All functions throw Error.
+class DeviceTrace {
+ public:
+  virtual ~DeviceTrace() = default;
+  // Begins to record, for all threads. RuntimeError where it cannot, which says why.
+  virtual void start() = 0;
+  // Waits for the devices and ends the recording: all events, in the order of their beginning.
+  virtual std::vector<DeviceEvent> stop() = 0;
+};
+
+}  // namespace treadle

@@ -1,0 +1,37 @@
+// Counts of calls on the devices of backends, by operator and by the kind of kernel that answered.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+#include <vector>
+
+#include "core/base/device.h"
+
+namespace treadle {
+
+class Operator;
+class Tensor;
+
+// How calls of operators with tensors of a backend were answered.
+enum class Answer : uint8_t { Native, Generated, Decomposed, Fallback };
+std::string_view name_of(Answer answer);
+void count_answer(DeviceType type, const Operator& op, Answer answer);
+// The calls that a backend's own kernel of an operator answered. It adds them itself, so that
+// counting costs an addition; answer_counts() has them too. Never destroyed.
+struct NativeCalls {
+  NativeCalls(DeviceType type, const Operator& op);
+  NativeCalls(const NativeCalls&) = delete;
+  std::atomic<int64_t> calls{0};
+};
+// Counts a call made of other operators, where one of its tensors is a backend's.
+void count_decomposed(const Operator& op, std::initializer_list<const Tensor*> tensors);
+struct AnswerCount {
+  const Operator* op;  // the entry's functional form
+  Answer answer;
+  int64_t calls;
+};
+std::vector<AnswerCount> answer_counts(DeviceType type);
+void reset_answer_counts(DeviceType type);
+}  // namespace treadle

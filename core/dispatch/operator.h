@@ -1,0 +1,386 @@
+// Operator: what a call goes through: layers, then a table of kernels by device, layout and dtype.
+//
+//   generated code:  Tensor exp(const Tensor& self) { return dispatch<ops::exp>(self); }
+//   a kernel file:   const auto registered = register_kernels<ops::gather, DeviceType::CPU>(
+//                        []<class T>() { return &gather_cpu<T>; });
+//
+// An operator handle is a static object, so a call is a mask test and an indexed load: no look-up
+// by name, no lock.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "core/base/layers.h"
+#include "core/dispatch/value.h"
+#include "core/tensor/tensor.h"
+
+namespace treadle {
+
+class Operator;
+
+// What filled a cell of a kernel table; a smaller one wins over a larger one.
+enum class KernelSource : uint8_t {
+  Exact = 0,
+  DeviceLayout = 1,
+  Generated = 2,
+  Composite = 3,
+  Fallback = 4
+};
+std::string_view name_of(KernelSource source);
+
+struct KernelPlace {
+  KernelSource source = KernelSource::Generated;
+  const char* file = "";
+  int line = 0;
+  const char* name = "";  // the kernel's name as in the YAML, or how it came to be
+};
+
+// A boxed kernel takes its arguments from the stack (last argument on top) and leaves its results
+// there. It serves any form of the operator: `op` says which was called.
+using BoxedKernel = void (*)(const Operator& op, Stack& stack);
+
+// The kernels of one operator for one device and layout, by dtype.
+struct KernelRow {
+  std::array<void*, kMaxScalarTypes> kernels{};      // unboxed; null where there is none
+  std::array<BoxedKernel, kMaxScalarTypes> boxed{};  // used where the unboxed one is null
+  std::array<const KernelPlace*, kMaxScalarTypes> places{};
+};
+
+// Shared by the forms (functional, in-place, out=) of one entry. Rows are replaced, never changed,
+// so a call needs no lock.
+class KernelTable {
+ public:
+  constexpr KernelTable() = default;
+  // With rows made at compile time for strided CPU tensors.
+  constexpr explicit KernelTable(KernelRow* cpu_strided)
+      : strided_{std::atomic<KernelRow*>(cpu_strided)} {}
+
+  void* find(Device device, Layout layout, ScalarType dtype) const {
+    const KernelRow* row = this->row(device.type, layout);
+    return row && !is_stored(dtype) ? row->kernels[static_cast<size_t>(dtype)] : nullptr;
+  }
+  const KernelRow* row(DeviceType device, Layout layout) const {
+    const size_t d = static_cast<size_t>(device);
+    if (layout == Layout::Strided) [[likely]]
+      return strided_[d].load(std::memory_order_acquire);
+    const OtherLayouts* others = others_.load(std::memory_order_acquire);
+    return others ? others->rows[d][static_cast<size_t>(layout)].load(std::memory_order_acquire)
+                  : nullptr;
+  }
+  // Replaces a row. Under the dispatcher's lock; `row` lives for as long as the program.
+  void publish(DeviceType device, Layout layout, KernelRow* row);
+
+ private:
+  // Made when the first kernel of another layout comes: most operators never have one.
+  struct OtherLayouts {
+    std::atomic<KernelRow*> rows[kMaxDeviceTypes][kMaxLayouts]{};
+  };
+  std::atomic<KernelRow*> strided_[kMaxDeviceTypes]{};
+  std::atomic<OtherLayouts*> others_{nullptr};
+};
+
+enum class Form : uint8_t { Functional, InPlace, Out };
+enum class OperatorKind : uint8_t { Pointwise, Reduce, Kernel, Returns, View, Composite, Mutating };
+std::string_view name_of(OperatorKind kind);
+
+// Which calls layers below autograd see: always that of the operator; those of what it is made of
+// where autograd records them, else that of the operator; always those of what it is made of.
+enum class Seen : uint8_t { Always, Unrecorded, Never };
+
+// Constant data about one form of an operator, from the model.
+struct OperatorInfo {
+  const char* name;       // "aten::add_.Tensor"
+  const char* base_name;  // "add_": what messages call it
+  const char* entry;      // name of the entry's functional form, "aten::add.Tensor"
+  const char* schema;     // as printed by the grammar
+  Form form;
+  OperatorKind kind;
+  const char* file;  // of the entry
+  const int*
+      line_place;  // its line; kept apart, so that an edit that moves entries rebuilds one object
+  const char* const* checks;  // contract conditions as text, null-terminated
+  const char* shape;          // shape rule as text, or ""
+  const char* dtypes;         // "CPU: float32 float64; CUDA: ...", or ""
+  const char* expression;     // pointwise or reduce expression as text, or ""
+  const char* kernel_signature;
+  bool data_free;  // views and composites: no kernel table needed
+  // Names of arguments whose elements the operator moves without a look at them, "self src": these
+  // may be of a type that only stores.
+  const char* moves;
+  Seen seen = Seen::Always;
+  // Calls what the operator is made of, with all layers; null unless it is seen where unrecorded.
+  BoxedKernel parts = nullptr;
+
+  int line() const { return *line_place; }
+};
+
+class Operator {
+ public:
+  // `call_boxed` calls the operator, layers included, with arguments from the stack.
+  constexpr Operator(const OperatorInfo* info, KernelTable* table, BoxedKernel call_boxed,
+                     LayerMask always)
+      : info_(info), table_(table), call_boxed_(call_boxed), always_(always) {}
+  Operator(const Operator&) = delete;
+  Operator& operator=(const Operator&) = delete;
+
+  const OperatorInfo& info() const { return *info_; }
+  KernelTable& table() const { return *table_; }
+  bool has_table() const { return table_ != nullptr; }
+  void call_boxed(Stack& stack) const { call_boxed_(*this, stack); }
+  // Tells operators of one making from others.
+  bool is_called_by(BoxedKernel entry) const { return call_boxed_ == entry; }
+
+  // Layers a call whose tensors carry `tensors` must go through.
+  LayerMask active_layers(LayerMask tensors) const {
+    const LayerState& state = layer_state();
+    return static_cast<LayerMask>((tensors | state.included | always_) & ~state.excluded &
+                                  layers());
+  }
+  void* layer_function(Layer layer) const { return layer_functions_[static_cast<size_t>(layer)]; }
+  BoxedKernel layer_boxed(Layer layer) const { return layer_boxed_[static_cast<size_t>(layer)]; }
+  // What runs for this operator on `layer`. One of its own wins over a fallback for all operators;
+  // of two of its own the second is rejected with a RuntimeError that names both places.
+  void set_layer(Layer layer, void* function, BoxedKernel boxed, KernelPlace place);
+  const KernelPlace& layer_place(Layer layer) const {
+    return layer_places_[static_cast<size_t>(layer)];
+  }
+  LayerMask layers() const { return layers_.load(std::memory_order_acquire); }
+
+ private:
+  const OperatorInfo* info_;
+  KernelTable* table_;
+  BoxedKernel call_boxed_;
+  std::atomic<LayerMask> layers_{0};
+  LayerMask always_;
+  std::array<void*, kNumLayers> layer_functions_{};
+  std::array<BoxedKernel, kNumLayers> layer_boxed_{};
+  std::array<KernelPlace, kNumLayers> layer_places_{};
+};
+
+// ---- calling ----
+
+namespace detail {
+
+inline LayerMask layers_in(const Tensor& t) { return t.layers(); }
+inline LayerMask layers_in(TensorList list) {
+  LayerMask m = 0;
+  for (const Tensor& t : list) m |= t.layers();
+  return m;
+}
+template <class T>
+constexpr LayerMask layers_in(const T&) {
+  return 0;
+}
+
+// Boxing: how a C++ argument becomes a Value and back.
+template <class T>
+struct Box {
+  static Value to(const T& v) { return Value(v); }
+  static const T& from(const Value& v) { return v.as<T>(); }
+};
+template <>
+struct Box<Tensor> {
+  static Value to(const Tensor& t) { return t.defined() ? Value(t) : Value(); }
+  static Tensor from(const Value& v) { return v.is_none() ? Tensor() : v.as<Tensor>(); }
+};
+template <>
+struct Box<Generator> {
+  static Value to(const Generator& g) { return g ? Value(g) : Value(); }
+  static Generator from(const Value& v) { return v.is_none() ? Generator() : v.as<Generator>(); }
+};
+template <>
+struct Box<std::string_view> {
+  static Value to(std::string_view s) { return Value(std::string(s)); }
+  static std::string_view from(const Value& v) { return v.as<std::string>(); }
+};
+template <>
+struct Box<IntList> {
+  static Value to(IntList l) { return Value(l.vec()); }
+  static IntList from(const Value& v) { return v.as<Value::Ints>(); }
+};
+template <>
+struct Box<DoubleList> {
+  static Value to(DoubleList l) { return Value(l.vec()); }
+  static DoubleList from(const Value& v) { return v.as<Value::Doubles>(); }
+};
+template <>
+struct Box<TensorList> {
+  static Value to(TensorList l) { return Value(l.vec()); }
+  static TensorList from(const Value& v) { return v.as<Value::Tensors>(); }
+};
+template <size_t N>
+struct Box<std::array<bool, N>> {
+  static Value to(const std::array<bool, N>& a) { return Value(Value::Bools(a.begin(), a.end())); }
+  static std::array<bool, N> from(const Value& v) {
+    const Value::Bools& b = v.as<Value::Bools>();
+    std::array<bool, N> a{};
+    for (size_t i = 0; i < N && i < b.size(); ++i) a[i] = b[i];
+    return a;
+  }
+};
+template <class T>
+struct Box<std::optional<T>> {
+  static Value to(const std::optional<T>& o) { return o ? Box<T>::to(*o) : Value(); }
+  static std::optional<T> from(const Value& v) {
+    if (v.is_none()) return std::nullopt;
+    return std::optional<T>(Box<T>::from(v));
+  }
+};
+
+template <class R>
+void push_result(Stack& stack, const R& r) {
+  stack.push_back(Box<R>::to(r));
+}
+inline void push_result(Stack& stack, const std::vector<Tensor>& r) { stack.push_back(Value(r)); }
+template <class... Ts>
+void push_result(Stack& stack, const std::tuple<Ts...>& r) {
+  std::apply([&](const auto&... part) { (push_result(stack, part), ...); }, r);
+}
+
+template <class R>
+struct PopResult {
+  static R pop(Stack& stack, size_t at) { return Box<R>::from(stack[at]); }
+};
+template <>
+struct PopResult<std::vector<Tensor>> {
+  static std::vector<Tensor> pop(Stack& stack, size_t at) { return stack[at].as<Value::Tensors>(); }
+};
+template <class... Ts>
+struct PopResult<std::tuple<Ts...>> {
+  static std::tuple<Ts...> pop(Stack& stack, size_t at) {
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      return std::tuple<Ts...>(PopResult<Ts>::pop(stack, at + I)...);
+    }
+    (std::index_sequence_for<Ts...>());
+  }
+};
+
+}  // namespace detail
+
+// Calls an unboxed function of type Signature with arguments from the stack, and leaves its results
+// there.
+template <class Signature>
+struct BoxedCall;
+template <class R, class... Args>
+struct BoxedCall<R(Args...)> {
+  static void run(void* function, Stack& stack) {
+    auto* f = reinterpret_cast<R (*)(Args...)>(function);
+    constexpr size_t n = sizeof...(Args);
+    check<ErrorKind::Type>(stack.size() >= n, "expected ", n, " arguments, got ", stack.size());
+    const size_t first = stack.size() - n;
+    Stack results;
+    [&]<size_t... I>(std::index_sequence<I...>) {
+      if constexpr (std::is_void_v<R>)
+        f(detail::Box<std::decay_t<Args>>::from(stack[first + I])...);
+      else
+        detail::push_result(results, f(detail::Box<std::decay_t<Args>>::from(stack[first + I])...));
+    }
+    (std::index_sequence_for<Args...>());
+    stack.resize(first);
+    for (Value& v : results) stack.push_back(std::move(v));
+  }
+  // The other way: boxes arguments for a boxed kernel and unboxes its results.
+  static R through(BoxedKernel kernel, const Operator& op, std::decay_t<Args> const&... args) {
+    Stack stack;
+    stack.reserve(sizeof...(Args));
+    (stack.push_back(detail::Box<std::decay_t<Args>>::to(args)), ...);
+    kernel(op, stack);
+    if constexpr (!std::is_void_v<R>) return detail::PopResult<R>::pop(stack, 0);
+  }
+};
+
+// The boxed entry of a C++ function, for an Operator's constant data: boxed_entry<Tensor(const
+// Tensor&), &aten::exp>.
+template <class Signature, auto* function>
+void boxed_entry(const Operator&, Stack& stack) {
+  BoxedCall<Signature>::run(reinterpret_cast<void*>(static_cast<Signature*>(function)), stack);
+}
+
+namespace detail {
+template <class Op, class R, class... Args>
+[[gnu::noinline]] R call_layer(R (*)(Args...), LayerMask active,
+                               std::decay_t<Args> const&... args) {
+  const auto layer = static_cast<Layer>(std::countr_zero(active));
+  if (void* f = Op::op.layer_function(layer)) return reinterpret_cast<R (*)(Args...)>(f)(args...);
+  return BoxedCall<R(Args...)>::through(Op::op.layer_boxed(layer), Op::op, args...);
+}
+}  // namespace detail
+
+// The way in to every operator: the outermost active layer, else the operator's base (contract,
+// outputs, kernel).
+template <class Op, class... Args>
+inline auto dispatch(const Args&... args) {
+  const LayerMask active = Op::op.active_layers((LayerMask{0} | ... | detail::layers_in(args)));
+  if (active) [[unlikely]]
+    return detail::call_layer<Op>(static_cast<typename Op::Signature*>(nullptr), active, args...);
+  return Op::base(args...);
+}
+
+// Calls the operator below a layer, which what it is made of goes through nevertheless.
+template <class Op, class... Args>
+inline auto dispatch_below(Layer layer, const Args&... args) {
+  const auto passed = static_cast<LayerMask>((layer_bit(layer) << 1) - 1);
+  const auto active = static_cast<LayerMask>(
+      Op::op.active_layers((LayerMask{0} | ... | detail::layers_in(args))) & ~passed);
+  if (active)
+    return detail::call_layer<Op>(static_cast<typename Op::Signature*>(nullptr), active, args...);
+  return Op::base(args...);
+}
+
+// ---- registration ----
+
+// Where a registration stands. std::source_location says the same, but clang knows it from
+// version 16 on only.
+struct SourcePlace {
+  const char* file;
+  int line;
+  static constexpr SourcePlace here(const char* file = __builtin_FILE(),
+                                    int line = __builtin_LINE()) {
+    return {file, line};
+  }
+};
+
+// What a registration at load time returns; errors met there are kept and raised by
+// check_registrations().
+struct Registration {};
+
+// Fills the cells whose kernel is not null.
+Registration register_row(Operator& op, DeviceType device, Layout layout,
+                          const std::array<void*, kMaxScalarTypes>& kernels,
+                          const KernelPlace& place);
+
+template <class Op, DeviceType device, Layout layout = Layout::Strided, class Factory>
+Registration register_kernels(Factory factory, const char* name = "",
+                              SourcePlace at = SourcePlace::here()) {
+  std::array<void*, kMaxScalarTypes> kernels{};
+  [&]<class... Ts>(TypeList<Ts...>) {
+    ((kernels[static_cast<size_t>(scalar_type_of<Ts>)] = reinterpret_cast<void*>(
+          static_cast<typename Op::Kernel*>(factory.template operator()<Ts>()))),
+     ...);
+  }(typename Op::template Types<device>());
+  return register_row(Op::op, device, layout, kernels,
+                      KernelPlace{KernelSource::DeviceLayout, at.file, at.line, name});
+}
+
+Registration register_layer_function(Operator& op, Layer layer, void* function,
+                                     const KernelPlace& place);
+
+template <class Op>
+Registration register_layer(Layer layer, typename Op::Signature* function,
+                            SourcePlace at = SourcePlace::here()) {
+  return register_layer_function(Op::op, layer, reinterpret_cast<void*>(function),
+                                 KernelPlace{KernelSource::Generated, at.file, at.line, ""});
+}
+
+// Raised when no cell answers: names the operator, what was asked and what exists.
+[[noreturn]] void no_kernel(const Operator& op, Device device, Layout layout, ScalarType dtype);
+// The boxed kernel for a cell with no unboxed one: of the row, or the device's fallback; null when
+// neither exists.
+BoxedKernel find_boxed(const Operator& op, Device device, Layout layout, ScalarType dtype);
+
+}  // namespace treadle

@@ -1,0 +1,15 @@
+// Keeps the parsed schemas of operators. Operators are never freed, so their addresses name them.
+
+#include "core/dispatch/operator_schema.h"
+
+#include "core/base/address_map.h"
+
+namespace treadle {
+
+const schema::FunctionSchema& schema_of(const Operator& op) {
+  static auto* parsed = new AddressMap<schema::FunctionSchema>;
+  return parsed->ensure(&op,
+                        [&] { return schema::parse_schema(std::string_view(op.info().schema)); });
+}
+
+}  // namespace treadle

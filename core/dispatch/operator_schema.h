@@ -1,0 +1,12 @@
+// The schema of an operator as the grammar sees it: parsed once, for boxed calls.
+#pragma once
+
+#include "core/dispatch/operator.h"
+#include "core/schema/function_schema.h"
+
+namespace treadle {
+
+// Lives as long as the process. Thread-safe.
+const schema::FunctionSchema& schema_of(const Operator& op);
+
+}  // namespace treadle

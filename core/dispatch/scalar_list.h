@@ -1,0 +1,18 @@
+// ScalarList: a list of numbers, each of a kind of its own, as an argument of an operator.
+#pragma once
+
+#include "core/dispatch/operator.h"
+
+namespace treadle {
+
+using ScalarList = ArrayRef<Scalar>;
+
+namespace detail {
+template <>
+struct Box<ScalarList> {
+  static Value to(ScalarList l) { return Value(l.vec()); }
+  static ScalarList from(const Value& v) { return v.as<Value::Scalars>(); }
+};
+}  // namespace detail
+
+}  // namespace treadle

@@ -1,0 +1,357 @@
+// The CPU's allocator.
+//
+// Small blocks come from malloc. Large ones come from the system page by page; since the first
+// touch of a fresh page costs more than most operators do with it, the last few freed ones are kept
+// for the next request of the same size class.
+
+#include "core/memory/allocator.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstdlib>
+#include <mutex>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/fork_safe_mutex.h"
+
+namespace treadle {
+namespace {
+
+constexpr size_t kSmall = 1024;             // up to here malloc's alignment of 16 will do
+constexpr size_t kLarge = size_t{1} << 17;  // from here on, whole pages of the system
+constexpr size_t kAlignment = 64;
+constexpr size_t kHugePage = size_t{2} << 20;
+
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kUsePages = false;                // so that every block has its red zones
+constexpr size_t kMaxRequest = size_t{1} << 39;  // its malloc ends the program above 2^40
+#else
+constexpr bool kUsePages = true;
+constexpr size_t kMaxRequest = size_t{1} << 62;
+#endif
+
+// ---- statistics ---------------------------------------------------------------------------------
+
+// Counted per thread with plain stores, and added up now and then: an atomic addition would cost as
+// much as malloc.
+struct GlobalCounts {
+  std::atomic<int64_t> current{0}, peak{0}, allocations{0}, frees{0};
+
+  void raise_peak(int64_t value) {
+    int64_t seen = peak.load(std::memory_order_relaxed);
+    while (value > seen && !peak.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
+    }
+  }
+};
+constinit GlobalCounts g_counts;
+
+struct ThreadCounts {
+  std::atomic<int64_t> current{0}, peak{0}, allocations{0},
+      frees{0};         // since the last flush; written by one thread
+  int64_t flushed = 0;  // what `current` was, in all, at the flushes
+  enum : uint8_t { kNew, kListed, kGone } state = kNew;
+
+  static void plain_add(std::atomic<int64_t>& counter, int64_t by) {
+    counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+  }
+  void flush() {
+    flushed += current.load(std::memory_order_relaxed);
+    const int64_t before = g_counts.current.fetch_add(current.load(std::memory_order_relaxed),
+                                                      std::memory_order_relaxed);
+    g_counts.raise_peak(before + peak.load(std::memory_order_relaxed));
+    g_counts.allocations.fetch_add(allocations.load(std::memory_order_relaxed),
+                                   std::memory_order_relaxed);
+    g_counts.frees.fetch_add(frees.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    for (auto* counter : {&current, &peak, &allocations, &frees})
+      counter->store(0, std::memory_order_relaxed);
+  }
+};
+thread_local constinit ThreadCounts t_counts __attribute__((tls_model("initial-exec")));
+
+// The threads whose counts are not flushed. Never destroyed: threads may end after it would be.
+struct ThreadList {
+  ForkSafeMutex mutex;
+  std::vector<ThreadCounts*> threads;
+};
+ThreadList& thread_list() {
+  static auto* list = new ThreadList;
+  return *list;
+}
+
+// Takes a thread's counts off the list when the thread ends.
+struct ThreadEnd {
+  bool listed = false;
+  ~ThreadEnd() {
+    if (!listed) return;
+    ThreadList& list = thread_list();
+    const std::lock_guard lock(list.mutex);
+    t_counts.flush();
+    t_counts.state = ThreadCounts::kGone;
+    std::erase(list.threads, &t_counts);
+  }
+};
+thread_local ThreadEnd t_end;
+
+[[gnu::noinline]] void first_count_of_thread() {
+  ThreadList& list = thread_list();
+  const std::lock_guard lock(list.mutex);
+  list.threads.push_back(&t_counts);
+  t_counts.state = ThreadCounts::kListed;
+  t_end.listed = true;
+}
+
+inline void count(int64_t bytes) {
+  constexpr int64_t kFlushAt = int64_t{1} << 16;
+  ThreadCounts& counts = t_counts;
+  if (counts.state == ThreadCounts::kNew) [[unlikely]]
+    first_count_of_thread();
+  const int64_t now = counts.current.load(std::memory_order_relaxed) + bytes;
+  counts.current.store(now, std::memory_order_relaxed);
+  if (bytes >= 0) {
+    ThreadCounts::plain_add(counts.allocations, 1);
+    if (now > counts.peak.load(std::memory_order_relaxed))
+      counts.peak.store(now, std::memory_order_relaxed);
+  } else {
+    ThreadCounts::plain_add(counts.frees, 1);
+  }
+  if (now > kFlushAt || now < -kFlushAt || counts.state == ThreadCounts::kGone) [[unlikely]]
+    counts.flush();
+}
+
+// ---- large blocks -------------------------------------------------------------------------------
+
+// Rounds up to an eighth of the power of two below, so that a class wastes at most an eighth.
+size_t size_class(size_t nbytes) {
+  const size_t step = std::bit_floor(nbytes) / 8;
+  return (nbytes + step - 1) / step * step;
+}
+
+// Freed blocks, newest last. Bounded in number and in bytes; the oldest go first.
+class KeptBlocks {
+ public:
+  KeptBlocks() {
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGE_SIZE);
+    const size_t memory =
+        pages > 0 && page > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(page) : 0;
+    limit_ = std::min(memory / 16, size_t{512} << 20);
+  }
+
+  void* take(size_t size) {
+    const std::lock_guard lock(mutex_);
+    for (size_t i = count_; i-- > 0;) {
+      if (blocks_[i].size != size) continue;
+      void* data = blocks_[i].data;
+      remove(i);
+      return data;
+    }
+    return nullptr;
+  }
+
+  void give(void* data, size_t size) noexcept {
+    std::array<Block, kMaxBlocks> evicted;
+    size_t evictions = 0;
+    if (size > limit_) {
+      evicted[evictions++] = {data, size};
+    } else {
+      const std::lock_guard lock(mutex_);
+      while (count_ == kMaxBlocks || bytes_ + size > limit_) {
+        evicted[evictions++] = blocks_[0];
+        remove(0);
+      }
+      blocks_[count_++] = {data, size};
+      bytes_ += size;
+    }
+    for (size_t i = 0; i < evictions; ++i) munmap(evicted[i].data, evicted[i].size);
+  }
+
+  bool release_all() {
+    const std::lock_guard lock(mutex_);
+    const bool any = count_ > 0;
+    for (size_t i = 0; i < count_; ++i) munmap(blocks_[i].data, blocks_[i].size);
+    count_ = 0;
+    bytes_ = 0;
+    return any;
+  }
+
+ private:
+  static constexpr size_t kMaxBlocks = 64;
+  struct Block {
+    void* data;
+    size_t size;
+  };
+
+  void remove(size_t i) {
+    bytes_ -= blocks_[i].size;
+    std::copy(blocks_.begin() + i + 1, blocks_.begin() + count_, blocks_.begin() + i);
+    --count_;
+  }
+
+  ForkSafeMutex mutex_;
+  std::array<Block, kMaxBlocks> blocks_;
+  size_t count_ = 0;
+  size_t bytes_ = 0;
+  size_t limit_;
+};
+
+KeptBlocks& kept_blocks() {
+  static auto* kept = new KeptBlocks;
+  return *kept;
+}
+
+// A child has none of the other threads, so what they counted is added up there.
+void survive_forks() {
+  pthread_atfork(nullptr, nullptr, [] {
+    std::erase_if(thread_list().threads, [](ThreadCounts* thread) {
+      if (thread == &t_counts) return false;
+      thread->flush();
+      return true;
+    });
+  });
+}
+
+void* map_pages(size_t size) {
+  void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) return nullptr;
+  if (size >= 2 * kHugePage)
+    madvise(data, size, MADV_HUGEPAGE);  // a hint; where it is refused pages are small
+  return data;
+}
+
+// Blocks below kLarge come from malloc, which gives the top of its heap back to the system whenever
+// 128 KiB of it are free, and gets it back page by page: at each step of a training. It keeps twice
+// as much as the largest block of its own pages that it ever freed (mallopt(3), M_TRIM_THRESHOLD).
+void keep_top_of_heap() {
+  void* volatile block = std::malloc(size_t{4} << 20);  // volatile: the pair would be left out
+  std::free(block);
+}
+
+// ---- the allocator ------------------------------------------------------------------------------
+
+class CpuAllocator final : public Allocator {
+ public:
+  void* allocate(size_t nbytes, Device) override {
+    if (nbytes == 0) return nullptr;
+    void* data = nullptr;
+    if (nbytes <= kSmall) [[likely]] {
+      data = std::malloc(nbytes);
+    } else if (kUsePages && nbytes >= kLarge) {
+      data = nbytes < kMaxRequest ? allocate_large(size_class(nbytes)) : nullptr;
+    } else {
+      data = nbytes < kMaxRequest ? allocate_aligned(nbytes) : nullptr;
+    }
+    if (!data) [[unlikely]] {
+      fail<ErrorKind::OutOfMemory>("expected to allocate ", readable_size(nbytes),
+                                   " on cpu, the system refused");
+    }
+    count(static_cast<int64_t>(nbytes));
+    return data;
+  }
+
+  void deallocate(void* data, size_t nbytes, Device) noexcept override {
+    if (nbytes == 0) return;
+    count(-static_cast<int64_t>(nbytes));
+    if (nbytes <= kSmall) [[likely]] {
+      std::free(data);
+    } else if (kUsePages && nbytes >= kLarge) {
+      kept_blocks().give(data, size_class(nbytes));
+    } else {
+      std::free(static_cast<void**>(data)[-1]);
+    }
+  }
+
+ private:
+  static void* allocate_large(size_t size) {
+    KeptBlocks& kept = kept_blocks();
+    if (void* data = kept.take(size)) return data;
+    if (void* data = map_pages(size)) return data;
+    return kept.release_all() ? map_pages(size) : nullptr;
+  }
+
+  // malloc's own aligned form skips its per-thread cache. What malloc gave is kept in the word
+  // before the block.
+  static void* allocate_aligned(size_t nbytes) {
+    void* base = std::malloc(nbytes + kAlignment + sizeof(void*));
+    if (!base) return nullptr;
+    const auto address = reinterpret_cast<uintptr_t>(base) + sizeof(void*);
+    void* data = reinterpret_cast<void*>((address + kAlignment - 1) / kAlignment * kAlignment);
+    static_cast<void**>(data)[-1] = base;
+    return data;
+  }
+};
+
+std::array<std::atomic<Allocator*>, kMaxDeviceTypes> g_allocators{};
+
+}  // namespace
+
+std::string readable_size(size_t nbytes) {
+  static constexpr const char* kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (nbytes < 1024) return str(nbytes, " bytes");
+  double value = static_cast<double>(nbytes);
+  int unit = 0;
+  for (; value >= 1024 && unit < 6; ++unit) value /= 1024;
+  return str(static_cast<int64_t>(value), ".", static_cast<int64_t>(value * 10) % 10, " ",
+             kUnits[unit]);
+}
+
+Allocator& cpu_allocator() {
+  // Never destroyed: storages may outlive everything else.
+  static Allocator* allocator = [] {
+    survive_forks();
+    keep_top_of_heap();
+    return new CpuAllocator;
+  }();
+  return *allocator;
+}
+
+size_t surrender_pages(void* data, size_t nbytes) noexcept {
+  if (!data || !kUsePages || nbytes < kLarge) return 0;
+  count(-static_cast<int64_t>(nbytes));
+  return size_class(nbytes);
+}
+
+Allocator& allocator_for(DeviceType type) {
+  if (type == DeviceType::CPU) return cpu_allocator();
+  Allocator* allocator = g_allocators[static_cast<size_t>(type)].load(std::memory_order_acquire);
+  check<ErrorKind::Runtime>(allocator != nullptr, "expected a device that has memory, got ",
+                            name_of(type), ", for which no backend is loaded");
+  return *allocator;
+}
+
+void register_allocator(DeviceType type, Allocator* allocator) {
+  check<ErrorKind::Value>(type != DeviceType::CPU && type != DeviceType::Meta,
+                          "expected a device other than ", name_of(type),
+                          " to register an allocator for");
+  g_allocators[static_cast<size_t>(type)].store(allocator, std::memory_order_release);
+}
+
+int64_t thread_net_bytes() {
+  return t_counts.flushed + t_counts.current.load(std::memory_order_relaxed);
+}
+
+MemoryStats cpu_memory_stats() {
+  ThreadList& list = thread_list();
+  const std::lock_guard lock(list.mutex);
+  MemoryStats stats;
+  stats.current_bytes = g_counts.current.load(std::memory_order_relaxed);
+  stats.allocations = g_counts.allocations.load(std::memory_order_relaxed);
+  stats.frees = g_counts.frees.load(std::memory_order_relaxed);
+  int64_t peak = stats.current_bytes;
+  for (const ThreadCounts* thread : list.threads) {
+    peak = std::max(peak, stats.current_bytes + thread->peak.load(std::memory_order_relaxed));
+    stats.current_bytes += thread->current.load(std::memory_order_relaxed);
+    stats.allocations += thread->allocations.load(std::memory_order_relaxed);
+    stats.frees += thread->frees.load(std::memory_order_relaxed);
+  }
+  g_counts.raise_peak(std::max(peak, stats.current_bytes));
+  stats.peak_bytes = g_counts.peak.load(std::memory_order_relaxed);
+  return stats;
+}
+
+}  // namespace treadle

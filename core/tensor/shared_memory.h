@@ -1,0 +1,34 @@
+// Storages whose bytes several processes share.
+//
+//   share_memory(t.storage());                  // the bytes move; every tensor on them goes with
+//   them int fd = shared_descriptor(t.storage());    // sent to another process, which calls
+//   Storage same = open_shared(fd, nbytes);
+//
+// The memory is a file without a name (memfd): the system counts who maps it or holds a descriptor
+// of it, and frees it after the last, however that one ended. A storage holds its descriptor for as
+// long as it lives. In one process there is one storage over a piece of shared memory, however
+// often it arrives.
+#pragma once
+
+#include "core/tensor/storage.h"
+
+namespace treadle {
+
+// A new storage of zeros. RuntimeError when the system gives no memory or no descriptor.
+Storage new_shared(size_t nbytes);
+// Moves the bytes of a CPU storage into shared memory, unless they lie there. Pointers to them
+// remain good: a large block keeps its address, and memory that is left is kept till the storage
+// dies.
+void share_memory(const Storage& storage);
+bool is_shared(const Storage& storage);
+// The descriptor of a shared storage, which remains the storage's own.
+int shared_descriptor(const Storage& storage);
+// The storage over the memory that `descriptor` stands for, of which it takes over the ownership,
+// also where it throws: RuntimeError when the memory is smaller than `nbytes`.
+Storage open_shared(int descriptor, size_t nbytes);
+
+// Asked by the last owner of a storage in the table (StorageImpl::is_listed): from then on it is
+// not found there. False where open_shared() was quicker, and has taken a reference.
+bool leave_shared_memory(const StorageImpl& storage);
+
+}  // namespace treadle

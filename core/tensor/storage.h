@@ -1,0 +1,79 @@
+// Storage: a reference-counted run of bytes on one device, shared by the tensors that view it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "core/base/intrusive_ptr.h"
+#include "core/memory/allocator.h"
+
+namespace treadle {
+
+// Who was given the address of a storage's memory: buffers of Python (NumPy arrays, memoryviews)
+// and tensors of other libraries.
+enum class Holder : uint8_t { Buffer, DLPack };
+
+class StorageImpl final : public RefCounted {
+ public:
+  // Allocates. A meta storage has a size and no bytes.
+  StorageImpl(size_t nbytes, Device device);
+  // Wraps memory owned elsewhere; `release` runs once when the storage dies (from any thread).
+  StorageImpl(void* data, size_t nbytes, Device device, std::function<void()> release,
+              bool writable = true);
+  ~StorageImpl() override;
+  // A size and no bytes, on any device: of a tensor that stands for others. Reading data() is up to
+  // those who ask has_memory() first, as TensorImpl::data() does.
+  static IntrusivePtr<StorageImpl> without_memory(size_t nbytes, Device device);
+
+  void* data() const noexcept { return data_; }
+  size_t nbytes() const noexcept { return nbytes_; }
+  Device device() const noexcept { return device_; }
+  bool owns_memory() const noexcept { return allocator_ != nullptr; }
+  bool writable() const noexcept { return writable_; }
+  // Grows (keeping contents, zero-filling nothing) or shrinks the size; RuntimeError where
+  // what_holds_it() says something.
+  void resize(size_t nbytes);
+  // Whether the storage was ever made smaller: tensors may reach past its end since.
+  bool has_shrunk() const noexcept { return has_shrunk_.load(std::memory_order_relaxed); }
+  // False for what without_memory() made. Such a storage counts as one that has shrunk, so that
+  // whoever asks for a tensor's bytes comes to the check of it.
+  bool has_memory() const noexcept { return has_memory_; }
+  // Puts other memory, to which the caller has copied the bytes, in place of the storage's, for all
+  // tensors on it; `release` as above. Returns what frees the memory that it had.
+  std::function<void()> replace_memory(void* data, std::function<void()> release);
+
+  // From hold() to let_go() the memory stays as it is. The holder keeps the storage, too.
+  void hold(Holder who) noexcept;
+  void let_go(Holder who) noexcept;
+  // Why the memory cannot be resized: "one that 2 buffers (NumPy arrays or memoryviews) hold";
+  // empty where it can be.
+  std::string what_holds_it() const;
+
+  // Whether the table of shared memory knows the storage; kept by that table.
+  bool is_listed() const noexcept { return is_listed_.load(std::memory_order_relaxed); }
+  void set_listed() noexcept { is_listed_.store(true, std::memory_order_relaxed); }
+  // How often tensors on this storage were written in place; see TensorImpl::version().
+  std::atomic<uint32_t>& version() noexcept { return version_; }
+
+ protected:
+  void destroy() override;
+
+ private:
+  class Change;  // while one lives the memory is nobody else's to change or to hold
+
+  std::atomic<bool> has_shrunk_{false}, is_listed_{false};
+  void* data_ = nullptr;
+  size_t nbytes_ = 0;
+  Allocator* allocator_ = nullptr;
+  std::function<void()>* release_ = nullptr;  // owned; null for allocated memory
+  std::atomic<uint64_t> holders_{0};          // counts by kind, and a bit for a Change
+  std::atomic<uint32_t> version_{0};
+  Device device_;
+  bool writable_ = true;
+  bool has_memory_ = true;
+};
+using Storage = IntrusivePtr<StorageImpl>;
+
+}  // namespace treadle

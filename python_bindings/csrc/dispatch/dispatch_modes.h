@@ -1,0 +1,46 @@
+// __torch_dispatch__: Python code that is given operators below autograd, by modes that are open on
+// this thread (TorchDispatchMode) and by classes of tensors.
+//
+// It is Layer::Dispatch. A thread includes the layer while a mode is open, and tensors of such a
+// class carry it, so that all others pay nothing: a call tests its layers anyway. The innermost
+// mode is asked first, and is not open while it handles a call: what it calls goes to the next
+// mode, then to the classes of the tensors, subclasses before their bases, then to the kernel. A
+// handler is below autograd and autocast: what it computes is not recorded.
+#pragma once
+
+#include <vector>
+
+#include "core/base/layers.h"
+#include "python_bindings/csrc/tensors/tensor_object.h"
+
+namespace treadle::python {
+
+// The open modes of this thread, innermost last: owned references. Who changes it calls
+// include_dispatch().
+std::vector<PyObject*>& dispatch_modes();
+void include_dispatch();
+
+// Whether a class of tensors has a __torch_dispatch__ of its own.
+bool class_dispatches(PyTypeObject* type);
+// Gives every operator the layer, which they have from the first use on.
+void add_dispatch_layer();
+
+// For its life, calls of this thread run below a set of layers.
+class BelowLayers {
+ public:
+  explicit BelowLayers(LayerMask layers) : saved_(layer_state().excluded) {
+    layer_state().excluded |= layers;
+  }
+  ~BelowLayers() { layer_state().excluded = saved_; }
+  BelowLayers(const BelowLayers&) = delete;
+  BelowLayers& operator=(const BelowLayers&) = delete;
+
+ private:
+  LayerMask saved_;
+};
+// The layer and all outside of it.
+constexpr LayerMask layers_down_to(Layer layer) {
+  return static_cast<LayerMask>((layer_bit(layer) << 1) - 1);
+}
+
+}  // namespace treadle::python

@@ -1,0 +1,28 @@
+// What custom functions and custom operators share: `ctx`, and the node whose backward is given it.
+//
+// The node owns `ctx`; `ctx` only looks at the node, so that nothing keeps itself alive.
+#pragma once
+
+#include "autograd/custom_function.h"
+#include "python_bindings/csrc/autograd/node_object.h"
+
+namespace treadle::python {
+
+// A new treadle.autograd.FunctionContext.
+Object new_context();
+
+// The node of a call whose backward is written in Python.
+class ContextNode : public autograd::FunctionNode {
+ public:
+  explicit ContextNode(PyObject* ctx);
+  ~ContextNode() override;
+  PyObject* ctx() const { return ctx_.get(); }
+  void visit_held(autograd::OwnedWalk& walk) const override;
+  // The tuple that is ctx.needs_input_grad; a reference is taken over.
+  void set_needs_input_grad(PyObject* needs);
+
+ private:
+  mutable HeldFunction ctx_;
+};
+
+}  // namespace treadle::python

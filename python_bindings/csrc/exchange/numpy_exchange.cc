@@ -1,0 +1,218 @@
+// Exchange by the buffer protocol, so that NumPy is not needed to build or load the extension. A
+// tensor made from an array keeps the buffer, and so the array, until its storage dies; an ndarray
+// made from a tensor keeps an UntypedStorage, which keeps the memory where it is.
+#include "python_bindings/csrc/exchange/numpy_exchange.h"
+
+#include <array>
+#include <memory>
+
+#include "aten/engine/named_errors.h"
+#include "autograd/view.h"
+#include "python_bindings/csrc/arguments/arg_parser.h"
+#include "python_bindings/csrc/arguments/convert.h"
+#include "python_bindings/csrc/tensors/storage_object.h"
+#include "python_bindings/csrc/tensors/tensor_object.h"
+
+namespace treadle::python {
+namespace {
+
+// A buffer held by a storage. Released under the interpreter lock, whichever thread drops the
+// storage.
+class HeldBuffer {
+ public:
+  HeldBuffer(PyObject* object, int flags) {
+    if (PyObject_GetBuffer(object, &view_, flags) < 0) throw PythonError{};
+  }
+  HeldBuffer(const HeldBuffer&) = delete;
+  HeldBuffer& operator=(const HeldBuffer&) = delete;
+  ~HeldBuffer() {
+    if (!interpreter_alive()) return;
+    AcquireGil gil;
+    PyBuffer_Release(&view_);
+  }
+  const Py_buffer& view() const { return view_; }
+
+ private:
+  Py_buffer view_;
+};
+
+// The dtype of a format of the struct module; NumPy writes complex numbers as "Zf" and "Zd".
+ScalarType dtype_of_format(const char* format, Py_ssize_t size) {
+  std::string_view text = format ? format : "B";
+  if (!text.empty() && (text[0] == '@' || text[0] == '=' || text[0] == '<')) text.remove_prefix(1);
+  constexpr std::string_view kSigned = "bhilqn", kUnsigned = "BHILQN";
+  if (text == "?") return ScalarType::Bool;
+  if (text == "e") return ScalarType::Float16;
+  if (text == "f") return ScalarType::Float32;
+  if (text == "d") return ScalarType::Float64;
+  if (text == "Zf") return ScalarType::Complex64;
+  if (text == "Zd") return ScalarType::Complex128;
+  if (text.size() == 1 && kSigned.find(text[0]) != std::string_view::npos) {
+    if (size == 1) return ScalarType::Int8;
+    if (size == 2) return ScalarType::Int16;
+    if (size == 4) return ScalarType::Int32;
+    if (size == 8) return ScalarType::Int64;
+  }
+  if (text.size() == 1 && kUnsigned.find(text[0]) != std::string_view::npos) {
+    if (size == 1) return ScalarType::UInt8;
+    if (size == 2) return ScalarType::UInt16;
+    if (size == 4) return ScalarType::UInt32;
+    if (size == 8) return ScalarType::UInt64;
+  }
+  fail<ErrorKind::Type>(
+      "from_numpy: expected elements of a type that is a dtype (bool, uint8 to uint64, int8 to "
+      "int64, "
+      "float16 to float64, complex64, complex128, native byte order), got format '",
+      format ? format : "", "'");
+}
+
+const char* numpy_name(ScalarType dtype) {
+  check<ErrorKind::Type>(dtype != ScalarType::BFloat16 && !is_stored(dtype),
+                         "numpy: expected a dtype that NumPy has, got ", dtype);
+  return name_of(dtype).data();
+}
+
+// NumPy's functions are looked up when first used.
+PyObject* numpy_attribute(const char* name, PyObject*& cache) {
+  if (!cache) cache = import_attribute("numpy", name).release();
+  return cache;
+}
+
+void warn_read_only() {
+  checked(PyErr_WarnEx(PyExc_UserWarning,
+                       "The given array or buffer is not writable: writing to a tensor over it is "
+                       "an error. Copy it first to "
+                       "avoid this.",
+                       1));
+}
+
+}  // namespace
+
+namespace {
+
+// The strides that the array itself says: in its buffer, those of dimensions of size 1 are made up.
+DimVector array_strides(PyObject* array, const Py_buffer& view) {
+  if (!is_numpy_array(array)) return DimVector(view.strides, view.strides + view.ndim);
+  DimVector strides;
+  detail::read_ints("from_numpy", attribute(array, "strides").get(), 0, strides);
+  return strides;
+}
+
+std::shared_ptr<HeldBuffer> hold_array(PyObject* array) {
+  check<ErrorKind::Type>(PyObject_CheckBuffer(array), "from_numpy: expected a NumPy array, got ",
+                         type_text(array));
+  try {
+    return std::make_shared<HeldBuffer>(array, PyBUF_STRIDED_RO | PyBUF_FORMAT);
+  } catch (const PythonError&) {
+    // NumPy exports no buffer for some of its types (dates, for one).
+    PyErr_Clear();
+    const Object dtype = attribute(array, "dtype");
+    fail<ErrorKind::Type>("from_numpy: expected elements of a type that is a dtype, got ",
+                          utf8(Object(PyObject_Str(dtype.get())).get()));
+  }
+}
+
+}  // namespace
+
+Tensor tensor_from_numpy(PyObject* array, bool warn) {
+  auto held = hold_array(array);
+  const Py_buffer& view = held->view();
+  const ScalarType dtype = dtype_of_format(view.format, view.itemsize);
+  if (view.readonly && warn) warn_read_only();
+
+  DimVector sizes, strides;
+  const DimVector bytes_between = array_strides(array, view);
+  int64_t low = 0, high = 0,
+          numel = 1;  // bytes from the first element to the lowest and the highest one
+  for (int d = 0; d < view.ndim; ++d) {
+    const int64_t size = view.shape[d], stride = bytes_between[static_cast<size_t>(d)];
+    check<ErrorKind::Value>(stride % view.itemsize == 0 || size <= 1,
+                            "from_numpy: expected strides that are multiples of the ",
+                            int64_t{view.itemsize}, " bytes of an element, got ", stride,
+                            "; copy the array first");
+    sizes.push_back(size);
+    strides.push_back(stride / view.itemsize);
+    numel *= size;
+    if (size > 1) (stride < 0 ? low : high) += (size - 1) * stride;
+  }
+  if (numel == 0) return empty_cpu(sizes, dtype);
+  char* first = static_cast<char*>(view.buf) + low;
+  check<ErrorKind::Value>(
+      reinterpret_cast<uintptr_t>(first) % static_cast<uintptr_t>(item_size(to_real(dtype))) == 0,
+      "from_numpy: expected aligned elements; copy the array first");
+  const auto bytes = static_cast<size_t>(high - low + view.itemsize);
+  Storage storage = make_intrusive<StorageImpl>(
+      first, bytes, kCPU, [held] {}, !view.readonly);
+  held.reset();
+  Tensor t(make_intrusive<TensorImpl>(std::move(storage), dtype, IntList{0}));
+  t.impl()->set_geometry(sizes, strides, -low / view.itemsize);
+  return t;
+}
+
+Tensor tensor_from_buffer(PyObject* buffer, ScalarType dtype, int64_t count, int64_t offset) {
+  if (!PyObject_CheckBuffer(buffer)) {
+    fail<ErrorKind::Type>("frombuffer: expected an object with the buffer protocol, got ",
+                          type_text(buffer));
+  }
+  auto held = std::make_shared<HeldBuffer>(buffer, PyBUF_SIMPLE);
+  const Py_buffer& view = held->view();
+  const int64_t length = view.len, item = item_size(dtype);
+  check<ErrorKind::Value>(length > 0 && count != 0,
+                          "frombuffer: expected at least one element, got a buffer of ", length,
+                          " bytes and count = ", count);
+  check<ErrorKind::Value>(offset >= 0 && offset < length, "frombuffer: expected offset in [0, ",
+                          length, "), got ", offset);
+  check<ErrorKind::Value>(count > 0 || (length - offset) % item == 0, "frombuffer: expected the ",
+                          length - offset, " bytes after offset to be a multiple of the ", item,
+                          " bytes of an element");
+  const int64_t available = (length - offset) / item;
+  if (count < 0) count = available;
+  check<ErrorKind::Value>(count <= available, "frombuffer: expected at most ", available,
+                          " elements of ", item, " bytes in a buffer of ", length,
+                          " bytes, got count = ", count);
+  char* first = static_cast<char*>(view.buf) + offset;
+  if (view.readonly) warn_read_only();
+  if (reinterpret_cast<uintptr_t>(first) % static_cast<uintptr_t>(item_size(to_real(dtype))) != 0) {
+    fail<ErrorKind::Value>("frombuffer: expected an offset at which elements of ", item,
+                           " bytes are aligned, got ", offset);
+  }
+  Storage storage = make_intrusive<StorageImpl>(
+      first, static_cast<size_t>(count * item), kCPU, [held] {}, !view.readonly);
+  return Tensor(make_intrusive<TensorImpl>(std::move(storage), dtype, IntList{count}));
+}
+
+PyObject* tensor_to_numpy(const Tensor& t, bool force) {
+  check<ErrorKind::Runtime>(force || !autograd::records(t),
+                            "numpy: expected a tensor with requires_grad = False, got one that "
+                            "requires grad; use tensor.detach().numpy() instead");
+  check<ErrorKind::Type>(t.is_cpu(), "numpy: expected a tensor on the cpu, got one on ", t.device(),
+                         "; use tensor.cpu() first");
+  const bool conjugated = t.impl()->is_conj();
+  check<ErrorKind::Runtime>(!conjugated && !t.impl()->is_neg(), "numpy: expected a tensor whose ",
+                            conjugated ? "is_conj" : "is_neg",
+                            "() is False, got one that is computed when it is read; use tensor.",
+                            conjugated ? "resolve_conj" : "resolve_neg", "().numpy() instead");
+  if (is_stored(t.dtype())) numpy_name(t.dtype());  // raises
+  static PyObject *ndarray_type = nullptr, *dtype_type = nullptr;
+  PyObject* array_class = numpy_attribute("ndarray", ndarray_type);
+  static std::array<PyObject*, kMaxScalarTypes> dtypes{};
+  PyObject*& dtype = dtypes[static_cast<size_t>(t.dtype())];
+  if (!dtype) {
+    Object name = unicode(numpy_name(t.dtype()));
+    dtype = Object(PyObject_CallOneArg(numpy_attribute("dtype", dtype_type), name.get())).release();
+  }
+  Object shape(wrap_ints(t.sizes()));
+  if (t.numel() == 0)
+    return Object(PyObject_CallFunctionObjArgs(array_class, shape.get(), dtype, nullptr)).release();
+  DimVector bytes(t.strides());
+  for (int64_t& stride : bytes) stride *= t.element_size();
+  Object strides(wrap_ints(bytes));
+  Object storage(wrap_for_array(t.storage()));
+  named("numpy", [&] { t.impl()->storage_data(); });  // raises where it is too small
+  Object offset(PyLong_FromLongLong(t.storage_offset() * t.element_size()));
+  return Object(PyObject_CallFunctionObjArgs(array_class, shape.get(), dtype, storage.get(),
+                                             offset.get(), strides.get(), nullptr))
+      .release();
+}
+
+}  // namespace treadle::python

@@ -1,0 +1,185 @@
+// LibraryOperator: what Python calls an operator by when its binding was not generated: one that
+// was defined at run time (treadle.library), or any operator by its full name
+// (treadle.ops.aten.add.Tensor).
+//
+// A call whose kernel is a Python function, with no layer in between, hands over the objects it was
+// given: nothing is boxed.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/dispatch/dynamic_operator.h"
+#include "python_bindings/csrc/library/library_values.h"
+
+namespace treadle::python {
+
+class LibraryOperator;
+
+// A kernel in Python. It lives for as long as the program, its function until it is taken back.
+struct PythonKernel {
+  LibraryOperator* owner;
+  PyObject* function;
+};
+
+// The objects of a call, one for each argument; null for one that was left out. Borrowed.
+using Slots = PyObject* const*;
+
+class LibraryOperator {
+ public:
+  // The one of an operator, made when it is first asked for.
+  static LibraryOperator& of(Operator& op);
+  static LibraryOperator& named(const std::string& name);  // RuntimeError for an unknown one
+
+  const Operator& op() const { return op_; }
+  DynamicOperator* dynamic() const { return dynamic_; }  // null for a generated operator
+  const schema::FunctionSchema& schema() const { return schema_; }
+  const std::vector<Param>& params() const { return params_; }
+  const Signature& signature() const { return signature_; }
+  const char* name() const { return op_.info().base_name; }
+
+  // The call by Python's protocol; RuntimeError where the arguments do not fit.
+  PyObject* call(PyObject* const* values, Py_ssize_t count, PyObject* names);
+  // The same after its arguments were matched with the parameters.
+  PyObject* call_with(Slots slots);
+  // Below all layers.
+  Object call_kernel(Slots slots);
+
+  // ---- what is registered from Python; all under the interpreter lock
+  void set_kernel(DeviceType device, PyObject* function, KernelPlace place);
+  void clear_kernel(DeviceType device);
+  void set_default_kernel(PyObject* function, bool composite, KernelPlace place);
+  void clear_default_kernel();
+  // backward(ctx, *grads), null where there is none, and setup_context(ctx=, inputs=, output=).
+  // `replace`: in place of the one there is, instead of being rejected as a second.
+  void set_formula(PyObject* backward, PyObject* setup_context, bool replace, KernelPlace place);
+  // What is called in place of the kernel on Layer::Autograd or Layer::Autocast; None: nothing.
+  void set_layer_function(Layer layer, PyObject* function, KernelPlace place);
+  void clear_layer_function(Layer layer);
+  bool has_autocast() const { return autocast_ != nullptr; }
+  // "formula", "function", "none" (said so), "composite" or "".
+  const char* autograd_kind() const;
+  // Refuses results that share memory with arguments or with each other.
+  void set_results_apart() { results_apart_ = true; }
+  void set_object(PyObject* object) { function_.object = object; }
+  PyObject* object() const { return function_.object; }
+  // The operator that modes are told of in place of this one, which for most is this one, and the
+  // member of treadle.ops for it.
+  struct Shown {
+    LibraryOperator* op = nullptr;
+    Object overload;
+  };
+  const Shown& shown();
+  // Takes everything back and frees the name.
+  void undefine();
+
+  // ---- for kernels and derivatives
+  // Calls a kernel in Python and checks what it returns.
+  Object invoke(PyObject* function, Slots slots) const;
+  Stack to_stack(Slots slots) const;
+  Object from_stack(const Stack& results) const;
+  // The arguments on the stack as a call in Python gives them: those that are as the schema has
+  // them at the end, and by name, are left out; a number that stands for a tensor is one again.
+  struct PythonCall {
+    Object args, kwargs;
+  };
+  PythonCall python_call(const Stack& arguments) const;
+  // The arguments of `other`, which takes the same by the same names, on the stack of this one.
+  Stack arguments_of(const LibraryOperator& other, const Stack& arguments) const;
+  // What __torch_dispatch__ of `who` returned, as results. Arguments that the operator writes are
+  // returned themselves. RuntimeError for what the schema does not have.
+  Stack results_of(PyObject* result, const Stack& arguments, const char* who) const;
+  // Calls `f` with slots made of the values on the stack, and puts what it returns in their place.
+  template <class F>
+  void with_objects(Stack& stack, F&& f) const {
+    std::vector<Object> objects;
+    std::vector<PyObject*> slots;
+    for (const Value& v : stack) slots.push_back(objects.emplace_back(to_python(v)).get());
+    leave_out_defaults(slots.data());
+    results_to_stack(f(slots.data()), stack);
+  }
+  PyObject* default_object(size_t i) const { return arguments_[i].default_object.get(); }
+  size_t positional() const { return signature_.positional; }
+
+ private:
+  friend class FormulaNode;
+  struct ArgumentPart {
+    schema::Type type;
+    std::string default_text;
+    Object default_object;  // where it has a default
+    Value default_value;
+    bool is_tensor = false, is_list = false, written = false, plain = false;
+  };
+  // What a call is about, seen in one walk over its tensors.
+  struct Subject {
+    LayerMask layers = 0;
+    Device device = kCPU;
+    bool requires_grad = false;
+    bool any = false;
+  };
+
+  explicit LibraryOperator(Operator& op);
+  template <class F>
+  void each_tensor(Slots slots, F&& f) const;
+  Subject subject_of(Slots slots) const;
+  PythonKernel* python_kernel(DeviceType device) const;
+  Object run(PythonKernel& kernel, Slots slots) const;
+  Object call_boxed(Slots slots) const;
+  void leave_out_defaults(PyObject** slots) const;
+  void check_result(PyObject* result) const;
+  void check_apart(PyObject* result, Slots slots) const;
+  void results_to_stack(const Object& result, Stack& stack) const;
+  Object differentiate(Slots slots);
+  static void run_formula(void* context, const Operator& op, Stack& stack);
+
+  Operator& op_;
+  DynamicOperator* dynamic_;
+  schema::FunctionSchema schema_;
+  std::vector<ArgumentPart> arguments_;
+  std::vector<Param> params_;
+  Signature signature_{};
+  Function function_{};
+  std::vector<uint32_t> tensors_;  // which arguments are or hold tensors
+  bool writes_ = false, results_apart_ = false;
+  bool simple_result_ = false;  // one tensor
+
+  std::array<PythonKernel*, kMaxDeviceTypes> kernels_{};
+  PythonKernel* default_kernel_ = nullptr;
+  PythonKernel* autograd_ = nullptr;  // in place of a formula
+  PythonKernel* autocast_ = nullptr;
+  bool composite_ = false, no_autograd_ = false, has_formula_ = false;
+  Object backward_, setup_context_;
+  std::string node_name_;
+  Shown shown_;
+};
+
+// The overloads of one name: a call goes to the first that fits.
+class LibraryPacket {
+ public:
+  explicit LibraryPacket(std::string name) : name_(std::move(name)) {}
+  void set_overloads(std::vector<LibraryOperator*> overloads);
+  PyObject* call(PyObject* const* values, Py_ssize_t count, PyObject* names);
+  void set_object(PyObject* object) { object_ = object; }
+
+ private:
+  std::string name_;
+  PyObject* object_ = nullptr;
+  std::vector<LibraryOperator*> overloads_;
+  std::vector<Signature> signatures_;
+  Function function_{};
+};
+
+// Python kernels of generated operators, for devices whose backend has none: library_kernels.cc.
+// The function is the operator's first form; the others are made of it.
+void set_generated_kernel(Operator& op, DeviceType device, PyObject* function, KernelPlace place);
+void clear_generated_kernel(Operator& op, DeviceType device);
+// function(operator, *args, **kwargs) for every operator without a kernel for the device.
+void set_fallback(DeviceType device, PyObject* function, KernelPlace place);
+void clear_fallback(DeviceType device);
+
+void init_library_objects(PyObject* module);  // library_object.cc
+
+}  // namespace treadle::python

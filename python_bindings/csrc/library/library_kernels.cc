@@ -1,0 +1,129 @@
+// Kernels in Python for operators that were generated, for a backend's device. The forms of an
+// entry share a table of kernels, so one boxed kernel stands in it, which looks for the function.
+#include <map>
+
+#include "aten/ops/copy_.h"
+#include "core/device/backend.h"
+#include "core/dispatch/dispatcher.h"
+#include "python_bindings/csrc/autograd/node_object.h"
+#include "python_bindings/csrc/library/defined_operator.h"
+
+namespace treadle::python {
+namespace {
+
+// The functions by table and device. Under the interpreter lock.
+std::map<std::pair<const KernelTable*, DeviceType>, Object>& all_functions() {
+  static auto* const all = new std::map<std::pair<const KernelTable*, DeviceType>, Object>;
+  return *all;
+}
+
+void call_function(Operator& op, const Object& function, Stack& stack) {
+  LibraryOperator& library = LibraryOperator::of(op);
+  library.with_objects(stack, [&](Slots slots) { return library.invoke(function.get(), slots); });
+}
+
+// Kernels and fallbacks are given the arguments of the entry's first form, and then the outputs to
+// fill, where it has some.
+void call_and_fill(Operator& op, const Object& function, Stack& stack) {
+  const size_t count = LibraryOperator::of(op).schema().arguments.size();
+  check_internal(stack.size() >= count, "a boxed call has the operator's arguments");
+  const auto outputs = stack.begin() + static_cast<std::ptrdiff_t>(count);
+  const Stack given(outputs, stack.end());
+  stack.erase(outputs, stack.end());
+  call_function(op, function, stack);
+  if (given.empty()) return;
+  for (size_t i = 0; i < given.size(); ++i) {
+    const Tensor& output = given[i].as<Tensor>();
+    const Tensor& result = stack[i].as<Tensor>();
+    check<ErrorKind::Runtime>(result.sizes() == output.sizes(), op.info().base_name,
+                              ": expected the kernel to return a tensor of sizes ", output.sizes(),
+                              ", got ", result.sizes());
+    aten::copy_(output, result);
+  }
+  stack.clear();
+}
+
+void run_generated(const Operator& form, Stack& stack) {
+  in_python([&] {
+    Operator& op = Dispatcher::instance().at(form.info().entry);
+    const DeviceType device = DynamicOperator::device_of(stack).type;
+    const Object function = all_functions()[{&op.table(), device}];
+    check<ErrorKind::Runtime>(static_cast<bool>(function), op.info().base_name,
+                              ": expected a kernel that stays registered while it is called");
+    call_and_fill(op, function, stack);
+  });
+}
+
+// A fallback in Python, and the one whose place it took.
+struct PythonFallback {
+  Object function;
+  BoxedKernel before = nullptr;
+};
+std::map<DeviceType, PythonFallback>& all_fallbacks() {
+  static auto* const all = new std::map<DeviceType, PythonFallback>;
+  return *all;
+}
+
+void run_fallback(const Operator& form, Stack& stack) {
+  in_python([&] {
+    Operator& op = Dispatcher::instance().at(form.info().entry);
+    const Object function = all_fallbacks()[DynamicOperator::device_of(stack).type].function;
+    check<ErrorKind::Runtime>(static_cast<bool>(function), op.info().base_name,
+                              ": expected a fallback that stays registered while it is called");
+    const Object find = import_attribute("treadle._ops", "overload_named");
+    const Object overload(PyObject_CallFunction(find.get(), "s", op.info().name));
+    const Object partial = import_attribute("functools", "partial");
+    const Object bound(
+        PyObject_CallFunctionObjArgs(partial.get(), function.get(), overload.get(), nullptr));
+    call_and_fill(op, bound, stack);
+  });
+}
+
+}  // namespace
+
+void set_fallback(DeviceType device, PyObject* function, KernelPlace place) {
+  check<ErrorKind::Runtime>(!all_fallbacks().contains(device), "fallback: expected one for the ",
+                            "device ", name_of(device), ", got a second at ", place.file, ":",
+                            place.line);
+  Dispatcher& dispatcher = Dispatcher::instance();
+  const BoxedKernel before = dispatcher.device_fallback(device);
+  dispatcher.deregister_device_fallback(device);
+  dispatcher.register_device_fallback(device, &run_fallback, place);
+  all_fallbacks()[device] = {Object::borrow(function), before};
+}
+
+void clear_fallback(DeviceType device) {
+  const auto found = all_fallbacks().find(device);
+  if (found == all_fallbacks().end()) return;
+  Dispatcher& dispatcher = Dispatcher::instance();
+  dispatcher.deregister_device_fallback(device);
+  if (found->second.before)
+    dispatcher.register_device_fallback(device, found->second.before,
+                                        {KernelSource::Fallback, "the device's backend", 0, ""});
+  all_fallbacks().erase(found);
+}
+
+void set_generated_kernel(Operator& op, DeviceType device, PyObject* function, KernelPlace place) {
+  const OperatorInfo& info = op.info();
+  const auto refuse_unless = [&](bool fits, const auto&... parts) {
+    check<ErrorKind::Runtime>(fits, info.name, ": expected ", parts...);
+  };
+  refuse_unless(backend_of(device) != nullptr,
+                "a device of a backend, for which Python can give kernels, got ", name_of(device));
+  refuse_unless(op.has_table() && !info.data_free && info.kind != OperatorKind::Composite &&
+                    info.kind != OperatorKind::View,
+                "an operator with kernels of its own, got one made of others, which has none");
+  refuse_unless(std::string_view(info.name) == info.entry, "the operator's first form, ",
+                info.entry, ", got another: they share their kernels");
+  // A registration that is refused leaves the one that is there.
+  Dispatcher::instance().register_boxed(info.name, info.schema, device, Layout::Strided, {},
+                                        &run_generated, place);
+  all_functions()[{&op.table(), device}] = Object::borrow(function);
+}
+
+void clear_generated_kernel(Operator& op, DeviceType device) {
+  if (all_functions().erase({&op.table(), device}) == 0) return;
+  Dispatcher::instance().deregister(op.info().name, device, Layout::Strided);
+}
+
+}  // namespace treadle::python

@@ -1,0 +1,22 @@
+// Tensors from Python data: numbers, nested lists, NumPy arrays and scalars, other tensors.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "core/tensor/tensor.h"
+#include "python_bindings/csrc/python.h"
+
+namespace treadle::python {
+
+// A new tensor with a copy of `data`. Without `dtype`: that of the data, where Python floats are of
+// the default dtype.
+Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype, Device device);
+// The tensor itself where dtype and device are right already.
+Tensor convert_to(const Tensor& t, std::optional<ScalarType> dtype, std::optional<Device> device,
+                  bool copy = false);
+
+// tensor(), as_tensor(), from_numpy(), ... for the module.
+void add_construct_functions(std::vector<PyMethodDef>& functions);
+
+}  // namespace treadle::python
