@@ -239,7 +239,7 @@ except RuntimeError as error:
         "no:cacheprovider",
         "-k",
         "softsign or reverse_rows",
-        "tests/python/test_operators.py",
-        "tests/python/test_gradients.py",
+        "tests/python/operators/test_operators.py",
+        "tests/python/autograd/test_gradients.py",
     )
     assert re.search(r"\d{2,} passed", report), report

@@ -49,6 +49,5 @@ def main(args: argparse.Namespace) -> int:
         if (value := getattr(args, name)) is not None:
             command += [f"--{name}", str(value)]
     variables = tests.python_environment(config, package)
-    places = [str(package), str(ROOT / "tests"), str(ROOT / "tests" / "python")]
-    variables["PYTHONPATH"] = os.pathsep.join(places)
+    variables["PYTHONPATH"] = os.pathsep.join([str(package), str(ROOT / "tests")])
     return run(command, env=variables)

@@ -93,7 +93,7 @@ def on_device(place: Setting, seconds: float) -> Result:
 
 
 def operators(place: Setting, seconds: float) -> Result:
-    tests = ("test_operators", "test_gradients", "test_amp_policies")
+    tests = ("operators/test_operators", "autograd/test_gradients", "amp/test_amp_policies")
     paths = [f"tests/python/{name}.py" for name in tests]
     return _pytest(place, paths, seconds, "operators", many=True)
 

@@ -3,7 +3,7 @@
     reference(op, "float32")        results against NumPy
     forms_agree(op, "float32")      out= and in-place give the same bits, and return what they must
 
-Treadle's own tests call these for every operator (tests/python/test_operators.py and
+Treadle's own tests call these for every operator (tests/python/operators/test_operators.py and
 test_gradients.py); OperatorTests makes the same tests for a library outside.
 """
 

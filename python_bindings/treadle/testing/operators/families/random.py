@@ -1,4 +1,4 @@
-"""Random operators: calls and the shapes they give. tests/python/test_random.py looks at the
+"""Random operators: calls and the shapes they give. tests/python/operators/test_random.py looks at the
 numbers themselves.
 """
 

@@ -1,5 +1,5 @@
 """Views and changes of shape. A view's values are NumPy's; that it shares memory is tested in
-tests/python/test_views.py.
+tests/python/tensors/test_views.py.
 """
 
 from __future__ import annotations
