@@ -73,8 +73,9 @@ def test_several_backends_at_once(project: tuple[Path, dict[str, str]]) -> None:
     where = "import treadle_opencl; print(treadle_opencl.library())"
     library = _run(f'python -c "{where}"', folder, environment).strip()
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "backends/test_backends.py"]
-        + ["-k", "three_backends or two_in_one_process or saved_on_one"],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+        + ["-k", "three_backends or two_in_one_process or saved_on_one"]
+        + ["backends/test_backends.py"],
         cwd=PYTHON,
         env={**os.environ, "TREADLE_OPENCL_BACKEND": library},
         capture_output=True,

@@ -4,7 +4,7 @@
     forms_agree(op, "float32")      out= and in-place give the same bits, and return what they must
 
 Treadle's own tests call these for every operator (tests/python/operators/test_operators.py and
-test_gradients.py); OperatorTests makes the same tests for a library outside.
+tests/python/autograd/test_gradients.py); OperatorTests makes the same tests for a library outside.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writes results.json beside this file: what PyTorch says of each case.
 
-Run where PyTorch is installed, as `python -m distribution_cases.make_data` in tests/python/distributions; the
-file kept was made with PyTorch 2.9.1.
+Run where PyTorch is installed, as `python -m distribution_cases.make_data` in
+tests/python/distributions; the file kept was made with PyTorch 2.9.1.
 """
 
 from __future__ import annotations

@@ -61,10 +61,13 @@ number. A correctly rounded result is within 0.5.
 The bounds hold for every number of the range, whole lines and planes for most: all exponents,
 denormal numbers, both zeros, infinities and NaN. Results at infinities, poles and NaN are exact.
 They hold with every set of vector instructions; `measured` is the largest error that
-`tests/python/operators/test_accuracy.py` found with one of them. That test fails where an operator exceeds
-its bound, where one has none, and where this page differs from the table that it reads,
-`tests/python/operators/accuracy/bounds.py`; `./dev python tests/python/operators/accuracy/write_page.py` writes the
-page. The references are long doubles of the C library, and mpmath.
+`tests/python/operators/test_accuracy.py` found with one of them. That test fails where an operator
+exceeds its bound, where one has none, and where this page differs from the table that it reads,
+`tests/python/operators/accuracy/bounds.py`; this command writes the page:
+
+    ./dev python tests/python/operators/accuracy/write_page.py
+
+The references are long doubles of the C library, and mpmath.
 
 x is the first argument, y the second: of the polynomials their degree.
 
@@ -88,7 +91,7 @@ A sum of many float32 numbers is made of short ones, which are added up in pairs
 error does not grow with the number of terms. What is added to what depends on sizes alone, not on
 threads. The bounds are for a million and for ten million terms in each value of the result, or of
 a gradient: the distance from float64's value, as a part of the largest value; where signs mix, as
-a part of the sum of the magnitudes. They are tested by `tests/python/operators/test_long_sums.py` for each
+a part of the sum of the magnitudes. `tests/python/operators/test_long_sums.py` tests them for each
 kernel that adds or multiplies; what is made of other operators adds by means of these. Elements at
 named places (`index_add`, `scatter_add`, `index_put` with `accumulate`) are kept in double where
 there are four times as many to add as places.

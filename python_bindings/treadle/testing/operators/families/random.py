@@ -1,5 +1,5 @@
-"""Random operators: calls and the shapes they give. tests/python/operators/test_random.py looks at the
-numbers themselves.
+"""Random operators: calls and the shapes they give. tests/python/operators/test_random.py looks at
+the numbers themselves.
 """
 
 from __future__ import annotations
