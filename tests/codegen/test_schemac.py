@@ -1,6 +1,7 @@
 """schemac from outside: the model it writes, and the exact text of what it reports.
 
-A file in diagnostics/ is one malformed input and all that schemac says about it:
+A file below diagnostics/, in the folder of its subject, is one malformed input and all that schemac
+says about it:
 
     === native_functions.yaml
     - func: relu(Tensor self) Tensor
@@ -24,7 +25,7 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-CASES = sorted((HERE / "diagnostics").glob("*.case"))
+CASES = sorted((HERE / "diagnostics").rglob("*.case"))
 
 _INTEGERS = ["uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"]
 FUNCTIONS = "native_functions.yaml"
