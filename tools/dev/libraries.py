@@ -8,9 +8,9 @@
     ./dev libraries --package FOLDER    # on a package that is built already, as it is
     ./dev libraries --page              # write the table of docs/libraries.md
 
-The pinned versions of versions.txt go into an environment of their own, which has no PyTorch. Each
-program of the folder runs in a process of its own. A use passes when its numbers are those that
-PyTorch gave.
+The pinned versions of versions.txt go into an environment of their own, which has no PyTorch. The
+programs are in a folder for each field; each runs in a process of its own. A use passes when its
+numbers are those that PyTorch gave.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from tests import python_environment
 from ui import ROOT, DevError, say, step
 
 FOLDER = ROOT / "tests" / "libraries"
+SUPPORT = FOLDER / "support"
 EXPECTED = FOLDER / "expected.json"
 PAGE = ROOT / "docs" / "libraries.md"
 MARK = "<!-- The table is written by ./dev libraries --page. -->"
@@ -97,8 +98,8 @@ def main(args: argparse.Namespace) -> int:
 
 
 def programs_named(names: list[str], quick: bool) -> list[str]:
-    """The programs of the folder that are asked for, by the names of their libraries."""
-    known = [path.stem.removeprefix("with_") for path in sorted(FOLDER.glob("with_*.py"))]
+    """The programs that are asked for, by the names of their libraries."""
+    known = sorted(path.stem.removeprefix("with_") for path in FOLDER.glob("*/with_*.py"))
     unknown = sorted(set(names) - set(known))
     if unknown:
         raise DevError(f"libraries: expected some of {' '.join(known)}; got {unknown[0]}")
@@ -126,16 +127,22 @@ def versions_in(path: Path) -> dict[str, str]:
     return found
 
 
+def program_of(name: str) -> Path:
+    """The program of a library, in the folder of its field."""
+    (program,) = FOLDER.glob(f"*/with_{name}.py")
+    return program
+
+
 def distribution_of(name: str) -> str:
     """The distribution that a program is about: the argument of its last call."""
-    call = ast.parse((FOLDER / f"with_{name}.py").read_text()).body[-1]
+    call = ast.parse(program_of(name).read_text()).body[-1]
     calls = [node for node in ast.walk(call) if isinstance(node, ast.Call)]
     return ast.literal_eval(calls[0].args[0])
 
 
 def titles_of(name: str) -> list[str]:
     """The titles of a program's uses, without running it."""
-    tree = ast.parse((FOLDER / f"with_{name}.py").read_text())
+    tree = ast.parse(program_of(name).read_text())
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     marks = [mark for function in functions for mark in function.decorator_list]
     return [ast.literal_eval(mark.args[0]) for mark in marks if isinstance(mark, ast.Call)]
@@ -171,6 +178,7 @@ def run_one(command: list[str], path: str, name: str, kind: str) -> dict[str, An
     results = folder / f"{name}.json"
     results.unlink(missing_ok=True)
     variables = python_environment(bazel.Config(), Path(path)) | {
+        "PYTHONPATH": os.pathsep.join([path, str(SUPPORT)]),
         "OMP_NUM_THREADS": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
         "CUDA_VISIBLE_DEVICES": "",
@@ -184,7 +192,7 @@ def run_one(command: list[str], path: str, name: str, kind: str) -> dict[str, An
     with open(log, "w") as file:
         try:
             subprocess.run(
-                [*command, str(FOLDER / f"with_{name}.py"), str(results)],
+                [*command, str(program_of(name)), str(results)],
                 cwd=home, timeout=SECONDS, env={**os.environ, **variables},
                 stdout=file, stderr=subprocess.STDOUT,
             )

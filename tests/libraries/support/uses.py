@@ -1,5 +1,5 @@
-"""What the programs of this folder share. Each is about one library; a function marked `use` does
-what the library's own documentation shows, and returns numbers.
+"""Functions that the programs of tests/libraries share. Each program is about one library; a
+function marked `use` does what the library's own documentation shows, and returns numbers.
 
     @use("tensors rearranged by the names of their dimensions")
     def rearranged():
