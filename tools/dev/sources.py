@@ -7,8 +7,10 @@ import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Optional
 
 import environment
+import folders
 from ui import ROOT, run_quietly, say
 
 CPP = {".h", ".cc", ".cu", ".cuh"}
@@ -29,14 +31,15 @@ NOT_FORKED = re.compile(r"^aten/backend/cuda/|^aten/ops/\w+/cuda/|^tests/|_test\
 FROZEN = ("tests/codegen", "tests/data")
 
 
-def files(suffixes: set[str]) -> list[Path]:
-    """The files of the tree that git tracks or would track."""
+def files(suffixes: Optional[set[str]] = None) -> list[Path]:
+    """The files of the tree that git tracks or would track; those with the suffixes, or all."""
     listing = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT, stdout=subprocess.PIPE, check=True,
     ).stdout.decode()
     paths = [ROOT / name for name in listing.split("\0") if name]
-    return sorted({path for path in paths if path.suffix in suffixes and path.is_file()})
+    chosen = {path for path in paths if suffixes is None or path.suffix in suffixes}
+    return sorted(path for path in chosen if path.is_file())
 
 
 def is_frozen(path: Path) -> bool:
@@ -62,11 +65,22 @@ def lint() -> int:
     """Prints every breach of the rules; 1 if there are any."""
     environment.system_packages()
     problems = [problem for path in files(TEXT) for problem in check(path)]
+    problems += folder_problems()
     problems += list(misformatted())
     for problem in problems:
         print(problem)
     say(f"{len(problems)} problem{'' if len(problems) == 1 else 's'}")
     return 1 if problems else 0
+
+
+def folder_problems() -> list[str]:
+    """The breaches of the rules of folders.py."""
+    texts = {
+        path.relative_to(ROOT).as_posix(): path.read_text()
+        for path in files(CPP | {".hpp", ".py", ".pyi"})
+    }
+    names = [path.relative_to(ROOT).as_posix() for path in files()]
+    return list(folders.problems(texts, names))
 
 
 def misformatted() -> Iterator[str]:
