@@ -15,6 +15,13 @@ from typing import Callable
 import beside
 from setting import PROGRAMS, ROOT, Outcome, Setting
 
+# The tests of every operator, whose tensors are made on the device.
+OPERATORS = [
+    "tests/python/operators/test_operators.py",
+    "tests/python/autograd/test_gradients.py",
+    "tests/python/amp/test_amp_policies.py",
+]
+
 
 @dataclass(frozen=True)
 class Result:
@@ -93,9 +100,7 @@ def on_device(place: Setting, seconds: float) -> Result:
 
 
 def operators(place: Setting, seconds: float) -> Result:
-    tests = ("operators/test_operators", "autograd/test_gradients", "amp/test_amp_policies")
-    paths = [f"tests/python/{name}.py" for name in tests]
-    return _pytest(place, paths, seconds, "operators", many=True)
+    return _pytest(place, OPERATORS, seconds, "operators", many=True)
 
 
 def _every_operator(place: Setting, seconds: float) -> list[str]:

@@ -86,6 +86,12 @@ def modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
             del sys.modules[name]
 
 
+def test_the_tests_that_the_tools_name_are_there(modules: Any) -> None:
+    gpu, dev = modules("gpu", "parts"), modules("dev", "tests")
+    named = [*gpu.OPERATORS, *dev.DEVICE_TESTS_ALWAYS, *(p for some in dev.EMULATED for p in some)]
+    assert len(named) > 10 and not [path for path in named if not (ROOT / path).is_file()]
+
+
 def test_a_program_is_interrupted_when_its_time_is_over(modules: Any, tmp_path: Path) -> None:
     setting = modules("gpu", "setting")
     # It says how far it came, with all that it started.
