@@ -1,4 +1,4 @@
-"""The examples in README.md and docs/ run and print what they say.
+"""The examples in the pages of the root and of docs/ run and print what they say.
 
 A block that begins with >>> is run as a session; a block marked `python` is run as a program. The
 blocks of a page share their names. docs/adding-an-operator.md is run by
@@ -15,7 +15,8 @@ import pytest
 from doc_examples import run_examples
 from source_tree import ROOT
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 BUILT_ELSEWHERE = {"adding-an-operator.md", "backends.md", "operators-from-outside.md"}
 
 
