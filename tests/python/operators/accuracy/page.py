@@ -53,52 +53,51 @@ def _sum_rows(measured: dict[tuple[str, str], float]) -> str:
 def render(measured: dict[tuple[str, str], float]) -> str:
     return f"""# Accuracy: how far from the exact value a function may be
 
-An error is counted in units of the last place (ULP): the spacing of the type's numbers at the
-exact value f, or at another size where the table says so, because the value itself is no measure:
-at a zero that is not exact, and far out where the slope magnifies the rounding of an intermediate
-number. A correctly rounded result is within 0.5.
+Errors are counted in units in the last place (ULP). One ULP is the spacing of the type's numbers at
+the exact value f. The table names another size where f is no measure: at a zero that is not exact,
+and far out, where the slope magnifies the rounding of an intermediate number. A correctly rounded
+result is within 0.5.
 
-The bounds hold for every number of the range, whole lines and planes for most: all exponents,
-denormal numbers, both zeros, infinities and NaN. Results at infinities, poles and NaN are exact.
-They hold with every set of vector instructions; `measured` is the largest error that
-`tests/python/operators/test_accuracy.py` found with one of them. That test fails where an operator
-exceeds its bound, where one has none, and where this page differs from the table that it reads,
-`tests/python/operators/accuracy/bounds.py`; this command writes the page:
+The bounds hold for every number of the range. For most functions the range is the whole line or
+plane: all exponents, denormal numbers, both zeros, infinities and NaN. Results at infinities, poles
+and NaN are exact. The bounds hold with every set of vector instructions; `measured` is the largest
+error that `tests/python/test_accuracy.py` found with one of them. The references are long doubles
+of the C library, and mpmath.
 
-    ./dev python tests/python/operators/accuracy/write_page.py
+The test reads the bounds from `tests/python/accuracy/bounds.py`. It fails if an operator exceeds its
+bound or has none, or if this page differs from the bounds.
+`./dev python tests/python/accuracy/write_page.py` writes the page.
 
-The references are long doubles of the C library, and mpmath.
-
-x is the first argument, y the second: of the polynomials their degree.
+x is the first argument and y the second. For polynomials, y is the degree.
 
 ## float32 and float64
 
 {_rows(REAL, measured)}
 
-float16 and bfloat16 are computed in float32 and rounded once, also by functions that are made of
-others. Those of one argument are within {OF_16_BITS} ULP over all of their numbers.
+float16 and bfloat16 are computed in float32 and rounded once, also by composite functions.
+Functions of one argument are within {OF_16_BITS} ULP over all of their numbers.
 
 ## complex64 and complex128
 
-The error is the distance in the plane, in ULP of the modulus: one part may have a larger error of
-its own where the other is much larger.
+The error is the distance in the plane, in ULP of the modulus. So the real or imaginary part may have
+a larger relative error where the other part is much larger.
 
 {_rows(COMPLEX, measured)}
 
 ## Long sums
 
-A sum of many float32 numbers is made of short ones, which are added up in pairs or in double: its
-error does not grow with the number of terms. What is added to what depends on sizes alone, not on
-threads. The bounds are for a million and for ten million terms in each value of the result, or of
-a gradient: the distance from float64's value, as a part of the largest value; where signs mix, as
-a part of the sum of the magnitudes. `tests/python/operators/test_long_sums.py` tests them for each
-kernel that adds or multiplies; what is made of other operators adds by means of these. Elements at
-named places (`index_add`, `scatter_add`, `index_put` with `accumulate`) are kept in double where
-there are four times as many to add as places.
+A kernel cuts a sum of many float32 numbers into short sums, and adds these in pairs or in double.
+So the error does not grow with the number of terms. The order of additions depends on sizes alone,
+not on threads. The bounds are for a million and for ten million terms in each value of the result,
+or of a gradient. They bound the distance from float64's value, relative to the largest value; where
+signs mix, relative to the sum of the magnitudes. `tests/python/test_long_sums.py` tests them for
+each kernel that adds or multiplies; composite operators add by these kernels. Operators that add to
+indexed elements (`index_add`, `scatter_add`, `index_put` with `accumulate`) keep these in double
+where there are at least four times as many terms as elements.
 
 {_sum_rows(measured)}
 
-A product of matrices with more than 16384 terms is made of such pieces, too. Other kernels have
+A matrix product with more than 16384 terms is cut into such pieces, too. Other kernels have
 no long sums: {_others()}.
 """
 
