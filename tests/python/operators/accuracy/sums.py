@@ -226,7 +226,7 @@ OTHERS: Mapping[str, str] = {
         grid_sampler_2d grid_sampler_3d _gru_cell _gru_cell_backward _lstm_cell
         _lstm_cell_backward
         """,
-    "add up as many as windows overlap": "col2im _avg_pool_backward",
+    "add one term for each window that overlaps": "col2im _avg_pool_backward",
     "take one step after the other": "_ctc_loss _ctc_loss_backward",
     "is a transform, whose error grows with the logarithm of the length": "_fft_r2c",
     "are as exact as the condition of the matrix lets them": """
