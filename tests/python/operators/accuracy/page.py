@@ -64,8 +64,8 @@ and NaN are exact. The bounds hold with every set of vector instructions; `measu
 error that `tests/python/test_accuracy.py` found with one of them. The references are long doubles
 of the C library, and mpmath.
 
-The test reads the bounds from `tests/python/accuracy/bounds.py`. It fails if an operator exceeds its
-bound or has none, or if this page differs from the bounds.
+The test reads the bounds from `tests/python/accuracy/bounds.py`. It fails if an operator exceeds
+its bound or has none, or if this page differs from the bounds.
 `./dev python tests/python/accuracy/write_page.py` writes the page.
 
 x is the first argument and y the second. For polynomials, y is the degree.
@@ -79,8 +79,8 @@ Functions of one argument are within {OF_16_BITS} ULP over all of their numbers.
 
 ## complex64 and complex128
 
-The error is the distance in the plane, in ULP of the modulus. So the real or imaginary part may have
-a larger relative error where the other part is much larger.
+The error is the distance in the plane, in ULP of the modulus. So the real or imaginary part may
+have a larger relative error where the other part is much larger.
 
 {_rows(COMPLEX, measured)}
 
