@@ -1,7 +1,7 @@
 """Types of the extension module. The operators' own stubs are generated: _operators.pyi."""
 
 import builtins
-from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Iterator, Optional, Sequence, Tuple, Union
 
 from treadle._operators import *
 from treadle._operators import TensorOperators

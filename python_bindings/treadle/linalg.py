@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from treadle import _C
-from treadle._C import _LinAlgError as LinAlgError
+from treadle._C import _LinAlgError as LinAlgError  # noqa: F401  a public name
 
 _PREFIX = "linalg_"
 

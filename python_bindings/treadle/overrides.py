@@ -236,7 +236,7 @@ def is_tensor_method_or_property(func: Callable) -> bool:
 
 @functools.lru_cache(None)
 def _methods() -> Set[Callable]:
-    return {f for f in get_overridable_functions()[Tensor]}
+    return set(get_overridable_functions()[Tensor])
 
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import runpy
 import sys
 
-import treadle  # noqa: F401: imported before the limits apply
+import treadle  # noqa: F401  imported before the limits apply
 
 from treadle.testing.operators import limits
 

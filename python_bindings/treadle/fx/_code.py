@@ -497,7 +497,7 @@ class _PyTreeCodeGen(CodeGen):
         plain = [name.split(":")[0].split("=")[0].strip() for name in free_vars]
         start = super().gen_fn_def(list(names), maybe_return_annotation, expanded_def=expanded_def)
         if plain:
-            form = f"self._in_spec"
+            form = "self._in_spec"
             leaves = f"fx_pytree.tree_flatten_spec([{', '.join(taken)}], {form})"
             start += f"\n    {', '.join(plain)}, = {leaves}"
         return start

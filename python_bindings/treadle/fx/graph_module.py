@@ -456,7 +456,7 @@ class GraphModule(nn.Module):
         )
         parts = ["\n".join([title, *(f"    {line}" if line else "" for line in code.split("\n"))])]
         parts[0] = "\n".join(line.rstrip() for line in parts[0].split("\n"))
-        for name, module in self.named_children():
+        for module in self.children():
             if isinstance(module, GraphModule):
                 inner = module.print_readable(print_output=False, include_stride=include_stride)
                 parts.append("\n".join(f"    {line}" if line else "" for line in inner.split("\n")))

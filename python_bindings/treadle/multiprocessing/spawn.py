@@ -145,7 +145,10 @@ class ProcessContext:
             process.join(max(0.0, end - time.monotonic()))
         for process in self.processes:
             if process.is_alive():
-                warnings.warn(f"Unable to shutdown process {process.pid} via SIGTERM, forcing it")
+                warnings.warn(
+                    f"Unable to shutdown process {process.pid} via SIGTERM, forcing it",
+                    stacklevel=2,
+                )
                 process.kill()
             process.join()
 

@@ -127,10 +127,10 @@ class LBFGS(Optimizer):
                 start = [param.clone() for param in self._params]
 
                 def evaluate(at: float) -> tuple[float, Tensor]:
-                    self._move(at, direction)
+                    self._move(at, direction)  # noqa: B023  called in this turn
                     value = self._loss(closure())
                     there = self._flat_grad()
-                    for param, was in zip(self._params, start):
+                    for param, was in zip(self._params, start):  # noqa: B023
                         param.copy_(was)
                     return value, there
 

@@ -24,7 +24,7 @@ from typing import Any, Callable, Iterable, Iterator, Optional, Union
 import treadle
 from treadle import Tensor
 from treadle.autograd.profiler import record_function
-from treadle.utils import _foreach_utils, hooks
+from treadle.utils import _foreach_utils
 from treadle.utils.hooks import RemovableHandle, add
 
 from ._authoring import (  # noqa: F401  for optimisers outside of the package
@@ -514,7 +514,7 @@ def uniform_parts(*lists: list[Tensor]) -> Iterator[tuple[list[Tensor], ...]]:
     params = lists[0]
     dtypes = [param.dtype for param in params]
     dtype = dtypes[0]
-    if dtypes.count(dtype) == len(dtypes) and all([param.is_cpu for param in params]):
+    if dtypes.count(dtype) == len(dtypes) and all(param.is_cpu for param in params):
         # As most often: said without looking at each of many parameters for long.
         kinds = {(dtype, "cpu"): range(len(params))}
     else:

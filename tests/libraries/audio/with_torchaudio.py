@@ -7,7 +7,7 @@ torch.version.cuda = None
 
 import torchaudio  # noqa: E402
 from torchaudio import functional, transforms  # noqa: E402
-from uses import draw, main, settle, use
+from uses import draw, main, settle, use  # noqa: E402
 
 
 @use("spectrograms, cepstra, pitch")

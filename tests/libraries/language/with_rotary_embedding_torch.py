@@ -1,6 +1,6 @@
 """rotary-embedding-torch: positions as turns."""
 
-import torch
+import torch  # noqa: F401  before the library, which imports it
 from rotary_embedding_torch import RotaryEmbedding, apply_rotary_emb
 from uses import draw, main, use
 

@@ -14,7 +14,7 @@ def detect():
     model.train()
     found = model(draw(2, 3, 128, 128))
     parts = list(found.values()) if isinstance(found, dict) else list(found)
-    flat = [p for p in parts if isinstance(p, torch.Tensor)] or [p for p in parts[0]]
+    flat = [p for p in parts if isinstance(p, torch.Tensor)] or list(parts[0])
     sum(p.square().mean() for p in flat if p.is_floating_point()).backward()
     return [*(list(p.shape) for p in flat), model.model[0].conv.weight.grad]
 

@@ -325,7 +325,6 @@ def test_code_can_be_changed() -> None:
     def add_print(body: List[str]) -> List[str]:
         return ["calls.append(1)\n", *body]
 
-    calls: List[int] = []
     with module.graph.on_generate_code(lambda before: add_print):
         source = module.graph.python_code("self")
     assert "calls.append(1)" in source.src and "calls" not in module.code

@@ -217,7 +217,7 @@ class StateDictMixin:
                         for key, value in local_state.items()
                         if key.startswith(child_prefix)
                     }
-                    load(child, part, child_prefix)
+                    load(child, part, child_prefix)  # noqa: F821  deleted below, after this
             incompatible = _IncompatibleKeys(missing_keys, unexpected_keys)
             for hook in module._load_state_dict_post_hooks.values():
                 if hook(module, incompatible) is not None:

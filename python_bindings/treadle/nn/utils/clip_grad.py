@@ -65,7 +65,7 @@ def clip_grads_with_norm_(
         scale = treadle.clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
         gradients = _gradients(parameters)
         by_device: dict[treadle.device, list[Tensor]] = {}
-        if all([gradient.is_cpu for gradient in gradients]):
+        if all(gradient.is_cpu for gradient in gradients):
             # As most often: said without looking at each of many gradients for long.
             by_device = {treadle.device("cpu"): gradients} if gradients else {}
         else:

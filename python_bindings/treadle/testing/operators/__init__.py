@@ -10,7 +10,7 @@ import pytest
 # Assertions in these show their values, as those in a test do.
 pytest.register_assert_rewrite(f"{__name__}.check", f"{__name__}.checks")
 
-from .sample import Maker, Sample, samples
-from .suite import OperatorTests
+from .sample import Maker, Sample, samples  # noqa: E402
+from .suite import OperatorTests  # noqa: E402
 
 __all__ = ["Maker", "OperatorTests", "Sample", "samples"]

@@ -305,16 +305,16 @@ def differentiable_calls(op: Operator, dtype: str) -> list[tuple[list[treadle.Te
 
 
 def gradients(op: Operator, dtype: str) -> None:
-    for leaves, call in differentiable_calls(op, dtype):
-        assert gradcheck(lambda *given: call(op, *given), tuple(leaves))
+    for leaves, called in differentiable_calls(op, dtype):
+        assert gradcheck(lambda *given: called(op, *given), tuple(leaves))
 
 
 def second_gradients(op: Operator, dtype: str) -> None:
-    for leaves, call in differentiable_calls(op, dtype):
+    for leaves, called in differentiable_calls(op, dtype):
         if sum(t.numel() for t in leaves) > 80:
             continue
         try:
-            assert gradgradcheck(lambda *given: call(op, *given), tuple(leaves))
+            assert gradgradcheck(lambda *given: called(op, *given), tuple(leaves))
         except NotImplementedError as error:
             # The formula uses an operator whose own derivative is not known (lgamma: digamma's); it
             # must say so.

@@ -24,7 +24,6 @@ from treadle.autograd._derivatives import or_zeros
 
 from .cases import samples_of
 from .catalogue import Operator
-from .check import tensors
 from .checks import leaves_and_call
 from .sample import NUMPY_TYPES, Sample, map_arrays, to_array
 

@@ -16,7 +16,7 @@ from treadle.fx.experimental.unification.variable import isvar
 
 @dispatch(Iterator, Mapping)
 def _reify(t: Any, s: Any) -> Any:
-    return map(lambda item: reify(item, s), t)
+    return (reify(item, s) for item in t)
 
 
 @dispatch(tuple, Mapping)

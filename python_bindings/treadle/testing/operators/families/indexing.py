@@ -14,7 +14,7 @@ def _at(indices: Any, ndim: int) -> tuple[Any, ...]:
     return tuple(
         full
         + [slice(None)]
-        * (0 if any(getattr(i, "dtype", None) == bool for i in full) else ndim - len(full))
+        * (0 if any(getattr(i, "dtype", None) == np.bool_ for i in full) else ndim - len(full))
     )
 
 

@@ -200,8 +200,8 @@ def lu_unpack(make: Maker) -> Iterator[Sample]:
 @samples("linalg_lu_solve")
 def linalg_lu_solve(make: Maker) -> Iterator[Sample]:
     def expect(lu: Any, pivots: Any, b: Any, left: bool = True, adjoint: bool = False) -> Any:
-        p, l, u = _unpacked(lu, pivots)
-        a = p @ l @ u
+        p, lower, u = _unpacked(lu, pivots)
+        a = p @ lower @ u
         a = _adjoint(a) if adjoint else a
         return (
             np.linalg.solve(a, b) if left else _adjoint(np.linalg.solve(_adjoint(a), _adjoint(b)))
@@ -226,12 +226,12 @@ def linalg_lu_solve(make: Maker) -> Iterator[Sample]:
 @samples("lu_solve")
 def lu_solve(make: Maker) -> Iterator[Sample]:
     factors, pivots = _lu(regular(make, (2, 3, 3)))
-    p, l, u = _unpacked(factors, pivots)
+    p, lower, u = _unpacked(factors, pivots)
     yield Sample(
         make((2, 3, 2)),
         factors.astype(make((1,)).dtype),
         pivots,
-        expect=lambda b, f, q: np.linalg.solve(p @ l @ u, b),
+        expect=lambda b, f, q: np.linalg.solve(p @ lower @ u, b),
         loose=40,
     )
 
