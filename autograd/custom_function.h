@@ -6,11 +6,11 @@
 //       ctx.saved_data["scale"] = scale;
 //       return aten::mul(aten::mul(x, x), aten::mul(x, scale));
 //     }
-//     static Grads backward(FunctionContext& ctx, const Grads& grads) {   // one gradient for each
-//     argument of forward
+//     // One gradient for each argument of forward.
+//     static Grads backward(FunctionContext& ctx, const Grads& grads) {
 //       const Tensor x = ctx.saved_tensors()[0];
-//       return {aten::mul(grads[0], aten::mul(aten::mul(x, x), 3 *
-//       ctx.saved_data["scale"].as<double>())), Tensor()};
+//       const double scale = ctx.saved_data["scale"].as<double>();
+//       return {aten::mul(grads[0], aten::mul(aten::mul(x, x), 3 * scale)), Tensor()};
 //     }
 //   };
 //   Tensor y = Cube::apply(x, 2.0);

@@ -1,9 +1,11 @@
 // What autograd keeps for a tensor: its gradient, the node that made it, and, for a view, what it
 // views.
 //
-//   set_requires_grad(w, true);  Tensor y = aten::mul(w, x);
-//   grad_fn(y)->name() == "MulBackward0";  is_leaf(w);  gradient_edge(w) goes to the node that
-//   fills w.grad
+//   set_requires_grad(w, true);
+//   Tensor y = aten::mul(w, x);
+//   grad_fn(y)->name() == "MulBackward0";
+//   is_leaf(w);
+//   gradient_edge(w);    // goes to the node that fills w.grad
 #pragma once
 
 #include <memory>

@@ -1,9 +1,16 @@
 // Contract: the conditions of `check:` in native_functions.yaml, as the generator writes them, and
 // their messages.
 //
-//   check: [stride > 0]     becomes
-//   if (!contract::gt(stride, 0)) throw contract::violation("conv2d", "stride > 0", Got{"stride",
-//   stride}); which says     conv2d: expected stride > 0, got stride = (0, 1)
+//   check: [stride > 0]
+//
+// becomes
+//
+//   if (!contract::gt(stride, 0))
+//     throw contract::violation("conv2d", "stride > 0", Got{"stride", stride});
+//
+// which says
+//
+//   conv2d: expected stride > 0, got stride = (0, 1)
 #pragma once
 
 #include <initializer_list>

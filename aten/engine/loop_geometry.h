@@ -2,9 +2,9 @@
 // memory forwards.
 //
 //   LoopGeometry g(shape);
-//   g.add(out_strides, out_item);  g.add(self_strides, self_item);   // strides in elements, of
-//   g.shape's rank g.order();                                                       // sort the
-//   dimensions, merge neighbours
+//   g.add(out_strides, out_item);    // strides in elements, of g.shape's rank
+//   g.add(self_strides, self_item);
+//   g.order();                       // sort the dimensions, merge neighbours
 #pragma once
 
 #include "core/base/array_ref.h"

@@ -1,7 +1,7 @@
 // named(): runs what knows no operator and puts the operator's name in front of its error.
 //
-//   return named("zeros", [&] { return empty_tensor(sizes, dtype, device); });   // zeros: expected
-//   sizes >= 0, ...
+//   return named("zeros", [&] { return empty_tensor(sizes, dtype, device); });
+//   // zeros: expected sizes >= 0, ...
 #pragma once
 
 #include "core/base/error.h"

@@ -2,8 +2,9 @@
 // Python numbers; a lower one changes the dtype only when its kind (bool < integer < floating <
 // complex) is higher.
 //
-//   int64[3] + float64[] -> float64;  float32[3] + float64[] -> float32;  int64[3] + 1.5 -> the
-//   default dtype
+//   int64[3] + float64[]    ->  float64
+//   float32[3] + float64[]  ->  float32
+//   int64[3] + 1.5          ->  the default dtype
 #pragma once
 
 #include <optional>

@@ -2,8 +2,8 @@
 // thread count.
 //
 //   parallel_for(n, 16384, [&](int64_t begin, int64_t end) { ... });
-//   parallel_chunks(chunks, [&](int64_t chunk) { partial[chunk] = ...; });   // then combine in
-//   order of chunk
+//   parallel_chunks(chunks, [&](int64_t chunk) { partial[chunk] = ...; });
+//   // then combine in order of chunk
 //
 // A nested call runs inline. An exception in a chunk is rethrown in the caller (the first one by
 // chunk number).

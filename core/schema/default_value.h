@@ -1,7 +1,7 @@
 // Reads the default value of an argument and checks that it fits the argument's type.
 //
-//   Scalar alpha=1     int[2] stride=1     int[] dim=[-2,-1]     str mode='linear'     Tensor?
-//   bias=None
+//   Scalar alpha=1     int[2] stride=1     int[] dim=[-2,-1]     str mode='linear'
+//   Tensor? bias=None
 #pragma once
 
 #include <string_view>

@@ -1,7 +1,6 @@
 // Diagnostics: what is wrong with a schema or an expression, where, and what to do about it.
 //
-//   native_functions.yaml:120:13: error: unknown argument 'aplha' in check of add.Tensor; did you
-//   mean 'alpha'?
+//   ops.yaml:120:13: error: unknown argument 'aplha' in check of add.Tensor; did you mean 'alpha'?
 //       check: [aplha > 0]
 //               ^
 //

@@ -1,7 +1,9 @@
 // Expressions: a small subset of C++ that serves the keys check, shape, pointwise, reduce and the
 // derivative formulas.
 //
-//   self + alpha * other        weight.dim() == 4 && groups > 0        x > 0 ? x : exp(x) - 1
+//   self + alpha * other
+//   weight.dim() == 4 && groups > 0
+//   x > 0 ? x : exp(x) - 1
 //   {self, other[0]}
 //
 // From loosest to tightest: `?:`, `||`, `&&`, comparison, `+ -`, `* / %`, `- !`, then calls `f(a,

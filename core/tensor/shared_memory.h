@@ -1,7 +1,7 @@
 // Storages whose bytes several processes share.
 //
-//   share_memory(t.storage());                  // the bytes move; every tensor on them goes with
-//   them int fd = shared_descriptor(t.storage());    // sent to another process, which calls
+//   share_memory(t.storage());    // the bytes move; every tensor on them goes with them
+//   int fd = shared_descriptor(t.storage());    // sent to another process, which calls
 //   Storage same = open_shared(fd, nbytes);
 //
 // The memory is a file without a name (memfd): the system counts who maps it or holds a descriptor

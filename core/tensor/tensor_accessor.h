@@ -1,8 +1,9 @@
 // TensorAccessor: element access with dtype and rank fixed at compile time and checked once, when
 // it is made.
 //
-//   auto a = accessor<const float, 2>("trace", tensor);   // TypeError / ValueError when it does
-//   not fit for (int64_t i = 0; i < a.size(0); ++i) sum += a[i][i];
+//   // TypeError or ValueError when it does not fit.
+//   auto a = accessor<const float, 2>("trace", tensor);
+//   for (int64_t i = 0; i < a.size(0); ++i) sum += a[i][i];
 #pragma once
 
 #include "core/tensor/tensor.h"

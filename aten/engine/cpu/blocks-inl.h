@@ -1,11 +1,11 @@
 // Loops over consecutive elements, for expressions that the generator writes as functors:
 //
 //   struct add_Tensor_fn {
-//     template <class V> static HWY_INLINE auto eval(V self, V other, V alpha) { return self +
-//     alpha * other; }
+//     template <class V>
+//     static HWY_INLINE auto eval(V self, V other, V alpha) { return self + alpha * other; }
 //   };
-//   constexpr PointwiseBlocks add_Tensor_blocks = pointwise_blocks<add_Tensor_fn, 2, 1, false,
-//   float, double, int64_t>();
+//   constexpr PointwiseBlocks add_Tensor_blocks =
+//       pointwise_blocks<add_Tensor_fn, 2, 1, false, float, double, int64_t>();
 //
 // eval takes the tensors' elements in the schema's order, then the numbers in the schema's order.
 #if defined(TREADLE_ATEN_CPU_SIMD_BLOCKS_INL_H_) == defined(HWY_TARGET_TOGGLE)

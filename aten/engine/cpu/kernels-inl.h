@@ -12,16 +12,18 @@
 //   struct exp_fn {
 //     template <class V> static HWY_INLINE auto eval([[maybe_unused]] V self) { return exp(self); }
 //   };
-//   constexpr PointwiseBlocks exp_blocks = pointwise_blocks<exp_fn, /*tensors*/ 1, /*scalars*/ 0,
-//   /*bool result*/ false, float, double>();
+//   constexpr PointwiseBlocks exp_blocks =
+//       pointwise_blocks<exp_fn, /*tensors*/ 1, /*scalars*/ 0, /*bool result*/ false,
+//                        float, double>();
 //   }
 //   HWY_AFTER_NAMESPACE();
 //
 //   #if HWY_ONCE                                       // compiled once
 //   namespace treadle::aten::kernels {
 //   void exp_cpu(const PointwiseCall& call) {
-//     static constexpr simd::PointwiseTargets targets = {&simd::N_SSE4::exp_blocks,
-//     &simd::N_AVX2::exp_blocks, &simd::N_AVX3::exp_blocks}; simd::run_blocks(call, targets);
+//     static constexpr simd::PointwiseTargets targets = {
+//         &simd::N_SSE4::exp_blocks, &simd::N_AVX2::exp_blocks, &simd::N_AVX3::exp_blocks};
+//     simd::run_blocks(call, targets);
 //   }
 //   KernelRow exp_cpu_row = {.kernels = {..., (void*)&exp_cpu, ...}};   // by ScalarType
 //   }
@@ -31,8 +33,9 @@
 //   literals   0.5           constant<V>(0.5)
 //   choice     c ? a : b     where(c, a, b)
 //   logic      && || !       logical_and(a, b) logical_or(a, b) logical_not(a)
-//   names      lowest, highest (in a reduction's init): lowest<A>(), highest<A>(), the ends of the
-//   type's range
+//   names      lowest, highest (in a reduction's init): lowest<A>(), highest<A>(),
+//              the ends of the type's range
+//
 // `bool result` is true for the promotions compare and bool; with the promotion bool the one type
 // is bool, and every dtype's cell is the same kernel. A reduction's types are those it accumulates
 // in.

@@ -1,10 +1,11 @@
 // Loops of reductions, for the functors that the generator writes from `reduce:`
 //
 //   struct sum_fn {
-//     template <class A> static HWY_INLINE A init() { return constant<A>(0); }  // left out where
-//     no element has no result template <class A, class X> static HWY_INLINE auto step(A acc, X x)
-//     { return acc + x; } template <class A> static HWY_INLINE auto combine(A a, A b) { return a +
-//     b; } template <class A> static HWY_INLINE auto final(A acc, A n) { return acc; }
+//     // Left out where no element has no result.
+//     template <class A> static HWY_INLINE A init() { return constant<A>(0); }
+//     template <class A, class X> static HWY_INLINE auto step(A acc, X x) { return acc + x; }
+//     template <class A> static HWY_INLINE auto combine(A a, A b) { return a + b; }
+//     template <class A> static HWY_INLINE auto final(A acc, A n) { return acc; }
 //   };
 //   constexpr ReduceBlocks sum_blocks = reduce_blocks<sum_fn, int64_t, float, double>();
 //

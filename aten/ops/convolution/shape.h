@@ -2,8 +2,8 @@
 // gradient.
 //
 //   convolution   out = floor((in + 2 * padding - dilation * (kernel - 1) - 1) / stride) + 1
-//   transposed    out = (in - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding
-//   + 1
+//   transposed    out = (in - 1) * stride - 2 * padding + dilation * (kernel - 1)
+//                       + output_padding + 1
 #pragma once
 
 #include "aten/engine/structured.h"

@@ -1,10 +1,12 @@
 // The argument parser of generated functions: one constant table for each signature, no code of its
 // own.
 //
-//   static const Param add_params[] = {{"self", Kind::Tensor}, {"other", Kind::Tensor}, {"alpha",
-//   Kind::Number, kKeyword | kDefault, 0, "1"}}; Call<4> call(add_function, object, arguments,
-//   count, names);   // TypeError listing the signatures when none fits aten::add(call.tensor(0),
-//   call.tensor(1), call.scalar(2, 1));
+//   static const Param add_params[] = {{"self", Kind::Tensor},
+//                                      {"other", Kind::Tensor},
+//                                      {"alpha", Kind::Number, kKeyword | kDefault, 0, "1"}};
+//   // TypeError listing the signatures when none fits.
+//   Call<4> call(add_function, object, arguments, count, names);
+//   aten::add(call.tensor(0), call.tensor(1), call.scalar(2, 1));
 //
 // Signatures are tried in order, twice: first by exact kinds, then letting a number stand for a
 // tensor and a 0-dim tensor for a number. The first that fits is taken.

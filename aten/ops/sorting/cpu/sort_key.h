@@ -1,8 +1,10 @@
 // Sort keys: unsigned integers in the order of the elements, NaN last, so that sorting is comparing
 // integers.
 //
-//   ordered_key(-1.0f) < ordered_key(-0.0f) == ordered_key(0.0f) < ordered_key(inf) <
-//   ordered_key(nan)
+//   ordered_key(-1.0f) < ordered_key(-0.0f)
+//   ordered_key(-0.0f) == ordered_key(0.0f)
+//   ordered_key(0.0f) < ordered_key(inf)
+//   ordered_key(inf) < ordered_key(nan)
 //
 // Sorting pairs of a key and its position is stable, as no two pairs are equal.
 #pragma once
