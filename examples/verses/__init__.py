@@ -1,8 +1,10 @@
 """The text of the language models, verses.txt, as characters and as numbers.
 
-verses = Verses()
-verses.decode(verses.encode("The Raven"))    # 'The Raven'
-train, test = verses.split()                 # the text, in numbers
+Example:
+
+    verses = Verses()
+    verses.decode(verses.encode("The Raven"))    # 'The Raven'
+    train, test = verses.split()                 # the text, in numbers
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """The device of new tensors where none is given, each thread's own.
 
-treadle.set_default_device("meta")
-with treadle.device("cpu"):            # or @treadle.device("cpu")
-    x = treadle.zeros(2)
+Example:
+
+    treadle.set_default_device("meta")
+    with treadle.device("cpu"):            # or @treadle.device("cpu")
+        x = treadle.zeros(2)
 """
 
 from __future__ import annotations

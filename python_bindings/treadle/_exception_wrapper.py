@@ -1,5 +1,7 @@
 """An exception on its way to another thread or process, which raises it again.
 
+Example:
+
     try:
         work()
     except Exception:

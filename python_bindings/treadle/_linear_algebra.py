@@ -1,5 +1,7 @@
 """Functions of linear algebra that take their operands in more ways than an operator does.
 
+Example:
+
     einsum("ij,jk->ik", a, b)
     einsum(a, [0, 1], b, [1, 2], [0, 2])
 """

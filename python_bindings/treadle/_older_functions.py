@@ -1,5 +1,7 @@
 """Functions of the package that PyTorch keeps beside newer ones, and what is made of them.
 
+Example:
+
     treadle.native_dropout(x, 0.5, True)      # what dropout gives, and the mask
     treadle.eig(a)                            # raises: linalg.eig does it
 """

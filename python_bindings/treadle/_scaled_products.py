@@ -1,5 +1,7 @@
 """Products of matrices of few bits, which numbers beside them scale.
 
+Example:
+
     treadle._scaled_mm(a, b, scale_a, scale_b, out_dtype=treadle.bfloat16)    # a, b of float8
     treadle._int_mm(a, b)                                # a, b of int8; the product has int32
 """

@@ -1,5 +1,7 @@
 """Methods of UntypedStorage that are written in Python: it is a row of bytes.
 
+Example:
+
     storage = treadle.UntypedStorage.from_file("weights.bin", shared=False, nbytes=1024)
     storage[16:32]                      # a storage over the same memory
     storage.tolist()

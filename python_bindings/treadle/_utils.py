@@ -1,5 +1,7 @@
 """Functions by the names that programs know from `torch._utils`.
 
+Example:
+
     flat = treadle._utils._flatten_dense_tensors(gradients)         # one piece of memory
     parts = treadle._utils._unflatten_dense_tensors(flat, gradients)    # views of it
 """

@@ -1,5 +1,7 @@
 """Functions that take tensors, or shapes, one by one or as a list.
 
+Example:
+
     x, y = meshgrid(arange(3), arange(4))
     broadcast_shapes((2, 1), (3,))    # Size([2, 3])
 """

@@ -1,5 +1,7 @@
 """Counting what happens in a program: numbers are gathered over a window of time and then logged.
 
+Example:
+
     log = register_event_handler(lambda event: print(event.name, event.data))
     stat = Stat("loss", [MEAN, COUNT], timedelta(seconds=60))
     stat.add(0.3)

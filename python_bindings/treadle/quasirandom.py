@@ -1,5 +1,7 @@
 """Sobol sequences: points that fill a cube more evenly than random ones.
 
+Example:
+
     engine = SobolEngine(dimension=5, scramble=True, seed=0)
     engine.draw(8)          # the first 8 points, a tensor of (8, 5) with numbers of [0, 1)
     engine.draw(8)          # the next 8

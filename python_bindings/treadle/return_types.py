@@ -1,5 +1,7 @@
 """The types of results with named parts, by the operator's name.
 
+Example:
+
     values, indices = treadle.sort(x)
     isinstance(treadle.sort(x), treadle.return_types.sort)
 """

@@ -1,5 +1,7 @@
 """Recipes: calls as data, which can be made, printed as Python, and changed piece by piece.
 
+Example:
+
     Recipe("add.Tensor", "out", [TensorNode((2, 3), "float32"), Literal(1)], out=Alias(0, "tail"))
 """
 

@@ -1,5 +1,7 @@
 """What tensors of a recipe hold: a few values of a dtype, repeated as often as they are needed.
 
+Example:
+
     Palette("special", 2).values("float32")   ->  [-inf, 0.0, -0.0, ...]
 """
 

@@ -1,5 +1,7 @@
 """./dev python: Python with the package that was just built.
 
+Example:
+
     ./dev python -c "import treadle; print(treadle.ones(2))"
 """
 

@@ -1,5 +1,7 @@
 """How ./dev talks: a line for each step with the time it took, errors that say what to do.
 
+Example:
+
     with step("Python packages"):
         run_quietly(["pip", "install", ...])
 """

@@ -1,5 +1,7 @@
 """The build backend of pyproject.toml: pip's questions, answered by ./dev.
 
+Usage:
+
     pip wheel .                                         the wheel with the libraries it needs
     pip wheel . --config-settings system-libraries=1    without those of the system
     python -m build --sdist                             an archive of the sources

@@ -1,6 +1,8 @@
 """Settings of the compiler behind treadle.compile: there is none, so that they are only remembered.
 
-treadle._dynamo.config.suppress_errors = True
+Example:
+
+    treadle._dynamo.config.suppress_errors = True
 """
 
 from __future__ import annotations

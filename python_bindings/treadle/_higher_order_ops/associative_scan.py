@@ -1,5 +1,7 @@
 """associative_scan: running results of a function for which grouping does not matter.
 
+Example:
+
     associative_scan(lambda a, b: a * b, x, dim=0)      # cumprod
 """
 

@@ -1,7 +1,7 @@
 """The device beside the CPU: that of the only backend, where there is one. A program with several
 names the one it means.
 
-device = treadle.accelerator.current_accelerator() or treadle.device("cpu")
+    device = treadle.accelerator.current_accelerator() or treadle.device("cpu")
 """
 
 from __future__ import annotations

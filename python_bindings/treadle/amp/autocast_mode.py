@@ -1,8 +1,8 @@
 """The context autocast, and what makes a custom autograd function heed it.
 
-with treadle.autocast("cpu", dtype=treadle.bfloat16):
-    y = x @ w                 # bfloat16, whatever x and w are
-    loss = mse_loss(y, t)     # float32
+    with treadle.autocast("cpu", dtype=treadle.bfloat16):
+        y = x @ w                 # bfloat16, whatever x and w are
+        loss = mse_loss(y, t)     # float32
 
 It holds for the thread that entered it.
 """

@@ -1,6 +1,8 @@
 """Automatic differentiation: backward() and grad(), custom functions, modes.
 
-g = treadle.autograd.grad(loss, weights)     # a tuple, weights.grad untouched
+Example:
+
+    g = treadle.autograd.grad(loss, weights)     # a tuple, weights.grad untouched
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """Finding where a failing backward comes from: nodes remember the Python stack they were made at.
 
+Example:
+
     with treadle.autograd.detect_anomaly():
         loss = model(x).log().sum()     # NaN somewhere
         loss.backward()                 # RuntimeError, after a warning that shows the forward call

@@ -1,18 +1,20 @@
 """Functions whose forward and backward are written in Python.
 
-class Exp(treadle.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        result = x.exp()
-        ctx.save_for_backward(result)
-        return result
+Example:
 
-    @staticmethod
-    def backward(ctx, grad):
-        (result,) = ctx.saved_tensors
-        return grad * result
+    class Exp(treadle.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            result = x.exp()
+            ctx.save_for_backward(result)
+            return result
 
-y = Exp.apply(x)
+        @staticmethod
+        def backward(ctx, grad):
+            (result,) = ctx.saved_tensors
+            return grad * result
+
+    y = Exp.apply(x)
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """Switching the recording of operations on and off, for a block or a function.
 
-with treadle.no_grad():
-    w -= 0.1 * w.grad
+Example:
 
-@treadle.no_grad()
-def evaluate(model, x): ...
+    with treadle.no_grad():
+        w -= 0.1 * w.grad
+
+    @treadle.no_grad()
+    def evaluate(model, x): ...
 """
 
 from __future__ import annotations

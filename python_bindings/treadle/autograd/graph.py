@@ -1,5 +1,7 @@
 """The graph that backward walks: its nodes and edges, hooks on them, and on what they save.
 
+Example:
+
     with saved_tensors_hooks(lambda t: t.half(), lambda t: t.float()):
         loss = model(x)                    # values for backward are kept in half the memory
     loss.grad_fn.next_functions            # ((<AddmmBackward0 object ...>, 0), ...)

@@ -1,5 +1,7 @@
 """Variable: another name for tensors, from the time when the two were different things.
 
+Example:
+
     isinstance(x, Variable)                   # True for every tensor
     x = Variable(data, requires_grad=True)    # a tensor over the same elements, without history
 """

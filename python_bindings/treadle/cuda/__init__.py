@@ -2,7 +2,7 @@
 its functions (treadle/backends/_module.py) then take the place of those here, which say that there
 is no device, and why.
 
-device = "cuda" if treadle.cuda.is_available() else "cpu"
+    device = "cuda" if treadle.cuda.is_available() else "cpu"
 """
 
 from __future__ import annotations

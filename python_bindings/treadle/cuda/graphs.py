@@ -1,11 +1,11 @@
 """CUDA graphs: work that is captured from a stream once, and queued as a whole from then on, which
 takes the host a few microseconds however many kernels there are.
 
-g = treadle.cuda.CUDAGraph()
-with treadle.cuda.graph(g):
-    y = net(x)                # captured, not done
-x.copy_(batch)
-g.replay()                    # y is what the network makes of the batch
+    g = treadle.cuda.CUDAGraph()
+    with treadle.cuda.graph(g):
+        y = net(x)                # captured, not done
+    x.copy_(batch)
+    g.replay()                    # y is what the network makes of the batch
 
 A replay reads and writes the memory of the capture: new arguments are copied into the old tensors.
 Whatever is called must have been called before, so that libraries are ready, and may not wait for

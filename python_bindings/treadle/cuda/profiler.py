@@ -1,8 +1,8 @@
 """The switches of NVIDIA's profilers: they are taken and dropped, as there is none of them to hear
 them. RuntimeError where there is no CUDA device.
 
-with treadle.cuda.profiler.profile():
-    y = model(x)
+    with treadle.cuda.profiler.profile():
+        y = model(x)
 """
 
 from __future__ import annotations

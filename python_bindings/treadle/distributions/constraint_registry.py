@@ -22,9 +22,11 @@ Factory = Callable[[Any], transforms.Transform]
 class ConstraintRegistry:
     """A table of constraint classes and functions that make a transform for one of them.
 
-    @transform_to.register(MyConstraint)
-    def transform_to_mine(constraint):
-        return MyTransform(constraint.bound)
+    Example:
+
+        @transform_to.register(MyConstraint)
+        def transform_to_mine(constraint):
+            return MyTransform(constraint.bound)
     """
 
     def __init__(self) -> None:

@@ -1,5 +1,7 @@
 """Gradients and products with Jacobians as functions of functions.
 
+Example:
+
     grad(f)(x)                               # d f(x) / d x
     output, pull = vjp(f, x); pull(v)        # v^T J
     output, u = jvp(f, (x,), (v,))           # J v

@@ -1,5 +1,7 @@
 """Modules as functions of their parameters.
 
+Example:
+
     y = functional_call(module, {"weight": w}, x)          # as if w were the module's weight
     params, buffers = stack_module_state([a, b, c])        # for vmap over an ensemble
 """

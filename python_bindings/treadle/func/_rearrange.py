@@ -1,5 +1,7 @@
 """rearrange: permute, split and join dimensions by a pattern of their names.
 
+Example:
+
     rearrange(images, "b c h w -> b h w c")
     rearrange(images, "b c (h p) w -> (b h) (p w) c", p=2)
     rearrange([x, y], "... -> ... 1")

@@ -1,5 +1,7 @@
 """Graph: the steps of a program in order, with the means to add, move and erase them.
 
+Example:
+
     graph = treadle.fx.Graph()
     x = graph.placeholder("x")
     y = graph.call_function(treadle.relu, (x,))

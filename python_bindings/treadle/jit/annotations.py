@@ -1,5 +1,7 @@
 """Types that programs write for TorchScript, in annotations and in comments, as type objects.
 
+Example:
+
     BroadcastingList2[int]                       # an int or two of them
     get_signature(f, None, None, False)          # ([int, Tensor], str)
     ann_to_type(List[int], loc)                  # List[int], an object of jit's types

@@ -1,5 +1,7 @@
 """Tensors some of whose elements do not count.
 
+Example:
+
     treadle.masked.mean(x, 1, mask=x > 0)          # the mean of what is positive, in each row
     m = treadle.masked.masked_tensor(x, x > 0)     # the two together
     m.mean(1)

@@ -1,8 +1,8 @@
 """The contexts of `multiprocessing`, one for each way to start a process, with queues, pipes and
 pools that share tensors.
 
-context = get_context("spawn")
-process = context.Process(target=train, args=(context.Queue(),))
+    context = get_context("spawn")
+    process = context.Process(target=train, args=(context.Queue(),))
 """
 
 from __future__ import annotations

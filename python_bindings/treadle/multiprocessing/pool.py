@@ -1,7 +1,9 @@
 """A pool of processes whose tasks and results may hold tensors, which go through shared memory.
 
-with Pool(4) as pool:
-    features = pool.map(extract, batches)
+Example:
+
+    with Pool(4) as pool:
+        features = pool.map(extract, batches)
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """Queues whose items may hold tensors: these go through shared memory.
 
-queue = Queue(ctx=get_context("spawn"))
-queue.put({"loss": loss, "images": images})
+Example:
+
+    queue = Queue(ctx=get_context("spawn"))
+    queue.put({"loss": loss, "images": images})
 """
 
 from __future__ import annotations

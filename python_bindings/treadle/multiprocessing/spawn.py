@@ -1,8 +1,8 @@
 """spawn: the same function in several processes, which are waited for together.
 
-def train(rank, model): ...
+    def train(rank, model): ...
 
-spawn(train, args=(model.share_memory(),), nprocs=4)
+    spawn(train, args=(model.share_memory(),), nprocs=4)
 
 If one of them fails the others are ended, and what it raised is raised here, with its traceback.
 """

@@ -1,5 +1,7 @@
 """Tensors of parts whose sizes differ in one dimension, kept one behind the other.
 
+Example:
+
     x = nested_tensor([treadle.randn(2, 8), treadle.randn(5, 8)], layout=treadle.jagged)
     y = treadle.nn.functional.linear(x, weight)         # for all parts at once
     y.sum(1)                                            # (2, 8): of each part

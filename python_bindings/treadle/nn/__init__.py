@@ -1,8 +1,8 @@
 """Neural networks: layers, containers, losses, and the functions and initial values they are made
 of.
 
-import treadle.nn as nn
-net = nn.Sequential(nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, 10))
+    import treadle.nn as nn
+    net = nn.Sequential(nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, 10))
 """
 
 from .. import _names

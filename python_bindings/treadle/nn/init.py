@@ -1,6 +1,8 @@
 """Initial values of parameters: each function fills a tensor in place and returns it.
 
-nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu")
+Example:
+
+    nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu")
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Parameter: a tensor that a Module counts among its parameters, and Buffer, one that it counts as
 state.
 
-class Scale(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.factor = nn.Parameter(treadle.ones(3))   # found by .parameters()
+    class Scale(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.factor = nn.Parameter(treadle.ones(3))   # found by .parameters()
 """
 
 from __future__ import annotations

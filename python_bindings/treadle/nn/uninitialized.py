@@ -1,7 +1,9 @@
 """Parameters and buffers whose shape is not known yet, for lazy layers.
 
-weight = UninitializedParameter()
-weight.materialize((4, 3))      # now a Parameter
+Example:
+
+    weight = UninitializedParameter()
+    weight.materialize((4, 3))      # now a Parameter
 """
 
 from __future__ import annotations

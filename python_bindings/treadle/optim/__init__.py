@@ -1,8 +1,8 @@
 """Optimisers: they change parameters by their gradients. `lr_scheduler` changes learning rates over
 time.
 
-optimizer = treadle.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
-optimizer.zero_grad(); loss.backward(); optimizer.step()
+    optimizer = treadle.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
 """
 
 from . import functional, lr_scheduler, swa_utils

@@ -1,11 +1,13 @@
 """Which operators a program runs, how long they take, and what memory they use.
 
-with treadle.profiler.profile(record_shapes=True, profile_memory=True) as prof:
-    for batch in batches:
-        train(batch)
-        prof.step()
-print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=10))
-prof.export_chrome_trace("trace.json")
+Example:
+
+    with treadle.profiler.profile(record_shapes=True, profile_memory=True) as prof:
+        for batch in batches:
+            train(batch)
+            prof.step()
+    print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=10))
+    prof.export_chrome_trace("trace.json")
 """
 
 from treadle.autograd.profiler import kineto_available, record_function

@@ -1,5 +1,7 @@
 """The operators that begin and end a range of a recording, for programs that are made of operators.
 
+Example:
+
     handle = treadle.ops.profiler._record_function_enter("forward")
     y = x.relu()
     treadle.ops.profiler._record_function_exit(handle)

@@ -1,5 +1,7 @@
 """Marks and ranges for a profiler of Intel's, which nothing here calls.
 
+Example:
+
     if itt.is_available():
         with itt.range("forward"): ...
 """

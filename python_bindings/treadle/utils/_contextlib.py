@@ -1,5 +1,7 @@
 """Contexts that also decorate functions, as those of programs do.
 
+Example:
+
     class Quiet(_DecoratorContextManager):
         def __enter__(self): ...
         def __exit__(self, kind, error, trace): ...

@@ -1,5 +1,7 @@
 """Recorded calls of operators, made again on tensors that have shapes and no data.
 
+Example:
+
     without_data("aten::mm", [[2, 3], [3, 4]], ["float32", "float32"], ["", ""])
     # args and kwargs for treadle.ops.aten.mm, and its result of shape (2, 4), on the meta device
 """

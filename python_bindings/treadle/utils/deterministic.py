@@ -1,8 +1,10 @@
 """Settings of deterministic mode, beside the choice of algorithms.
 
-treadle.use_deterministic_algorithms(True)
-treadle.empty(2)                                                 # nan, nan
-treadle.utils.deterministic.fill_uninitialized_memory = False    # whatever the memory holds
+Example:
+
+    treadle.use_deterministic_algorithms(True)
+    treadle.empty(2)                                                 # nan, nan
+    treadle.utils.deterministic.fill_uninitialized_memory = False    # whatever the memory holds
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """Partitioner: a traced module cut into parts that fit devices.
 
+Example:
+
     get_size_of_all_nodes(traced, [x])
     devices = [Device("a", 1 << 20, 0), Device("b", 1 << 20, 1)]
     found = Partitioner().partition_graph(traced, module, PartitionerConfig(devices))

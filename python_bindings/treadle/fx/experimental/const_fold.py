@@ -1,5 +1,7 @@
 """The parts of a graph that depend on parameters alone, computed once.
 
+Example:
+
     folded = split_const_subgraphs(module)
     folded(x)                       # computes them at the first call
 """

@@ -1,5 +1,7 @@
 """Calls that are written in several ways, written in one.
 
+Example:
+
     NormalizeArgs(traced).transform()           # arguments by name
     NormalizeOperators(traced).transform()      # torch.add for +
 """

@@ -1,5 +1,7 @@
 """Equal sizes of a graph by one name: solves what Refine finds.
 
+Example:
+
     GraphTypeChecker({}, traced).type_check()
     infer_symbolic_types(traced)        # types of nodes, in variables and expressions of sympy
 """

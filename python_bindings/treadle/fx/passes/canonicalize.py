@@ -1,5 +1,7 @@
 """Graphs in one order and with one set of names, however they were recorded.
 
+Example:
+
     canonicalize_graph(graph, lambda node, place: (str(node.target),), lambda node: True)
 """
 

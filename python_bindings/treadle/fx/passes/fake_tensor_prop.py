@@ -1,5 +1,7 @@
 """FakeTensorProp: what each node of a graph gives, as a tensor without memory.
 
+Example:
+
     FakeTensorProp(traced).propagate(x)
     next(iter(traced.graph.nodes)).meta["val"]      # a tensor on the meta device
 """

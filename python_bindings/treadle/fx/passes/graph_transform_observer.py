@@ -1,5 +1,7 @@
 """GraphTransformObserver: runs a pass over a module, by its name.
 
+Example:
+
     GraphTransformObserver(traced, "fuse").apply_graph_pass(fuse)
 """
 

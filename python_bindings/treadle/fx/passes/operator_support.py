@@ -1,5 +1,7 @@
 """Which nodes of a graph something can run: predicates over nodes, and what combines them.
 
+Example:
+
     additions = OperatorSupport({"_operator.add": None})
     some = chain(additions, OpSupports.decline_if_node_in_names({"add_1"}))
     some.is_node_supported(dict(module.named_modules()), node)

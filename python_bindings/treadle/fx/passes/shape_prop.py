@@ -1,5 +1,7 @@
 """ShapeProp: run a graph on example inputs, and note shapes and dtypes on its nodes.
 
+Example:
+
     ShapeProp(traced).propagate(x)
     node.meta["tensor_meta"].shape
 """

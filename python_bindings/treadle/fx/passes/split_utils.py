@@ -1,5 +1,7 @@
 """A graph split by the tags of its nodes.
 
+Example:
+
     for node in traced.graph.nodes:
         node.tag = "first" if node.name in names else "second"
     split = split_by_tags(traced, ["first", "second"])      # split.first, split.second

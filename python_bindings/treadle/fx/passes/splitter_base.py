@@ -1,5 +1,7 @@
 """What splitters of graphs for a device ("acc") and the rest ("cpu") are made of.
 
+Example:
+
     acc = FxNetAccNodesFinder(traced, supported, allow_non_tensor=False)()  # nodes for the device
     generate_inputs_for_submodules(module, [x], ["layers.0"])                  # what each is given
 """

@@ -1,5 +1,7 @@
 """Causal masks that know their shape: an `attn_mask` for scaled_dot_product_attention.
 
+Example:
+
     mask = causal_lower_right(len(queries), len(keys))
     F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 """

@@ -1,5 +1,7 @@
 """Attention over sequences of different lengths that lie one after the other, without padding.
 
+Example:
+
     places = treadle.tensor([0, 3, 8])          # two sequences, of 3 and of 5 tokens
     varlen_attn(q, k, v, places, places, max_q=5, max_k=5, window_size=(-1, 0))
 """

@@ -1,6 +1,8 @@
 """One module on several devices, or in several processes.
 
-model = nn.parallel.DistributedDataParallel(model)      # in each process of treadle.distributed
+Example:
+
+    model = nn.parallel.DistributedDataParallel(model)      # in each process of treadle.distributed
 """
 
 from typing import Any

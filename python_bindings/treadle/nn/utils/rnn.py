@@ -1,8 +1,10 @@
 """Sequences of different lengths: packed (no padding at all) and padded to the longest.
 
-packed = pack_padded_sequence(batch, lengths, batch_first=True)
-output, state = nn.LSTM(4, 8)(packed)
-padded, lengths = pad_packed_sequence(output, batch_first=True)
+Example:
+
+    packed = pack_padded_sequence(batch, lengths, batch_first=True)
+    output, state = nn.LSTM(4, 8)(packed)
+    padded, lengths = pad_packed_sequence(output, batch_first=True)
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """Weight normalisation by a hook before forward: weight = g * v / |v| (Salimans & Kingma, 2016).
 
-layer = weight_norm(nn.Linear(20, 40))    # parameters weight_g and weight_v
-remove_weight_norm(layer)                 # one parameter again
+Example:
+
+    layer = weight_norm(nn.Linear(20, 40))    # parameters weight_g and weight_v
+    remove_weight_norm(layer)                 # one parameter again
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """Learning rates over time. A scheduler's `step()` is called once an epoch, after the optimiser's.
 
-scheduler = lr_scheduler.CosineAnnealingLR(optimizer, T_max=20)
-for epoch in range(20):
-    train(); scheduler.step()
+Example:
+
+    scheduler = lr_scheduler.CosineAnnealingLR(optimizer, T_max=20)
+    for epoch in range(20):
+        train(); scheduler.step()
 """
 
 from math import inf  # noqa: F401  a name of PyTorch's module

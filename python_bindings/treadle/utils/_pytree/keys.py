@@ -1,5 +1,7 @@
 """The way from a tree to one of its leaves: the keys of the nodes on it.
 
+Example:
+
     [(path, leaf), ...], spec = tree_flatten_with_path({"a": [x, y]})
     keystr(path)                # "['a'][0]"
     key_get(tree, path)         # the leaf

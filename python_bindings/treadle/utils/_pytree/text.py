@@ -1,5 +1,7 @@
 """Forms of trees as text, and read again.
 
+Example:
+
     text = treespec_dumps(spec)         # JSON: the number of the format, and the form
     treespec_loads(text) == spec
 """

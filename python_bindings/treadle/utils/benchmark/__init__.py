@@ -1,5 +1,7 @@
 """Times of small programs.
 
+Example:
+
     timer = Timer("x @ x", globals={"x": treadle.randn(64, 64)})
     print(timer.blocked_autorange())
 """

@@ -1,9 +1,9 @@
 """Feeding data: datasets, the orders to go through them, batches, and worker processes that prepare
 them.
 
-loader = DataLoader(TensorDataset(images, labels), batch_size=64, shuffle=True, num_workers=2)
-for images, labels in loader:
-    ...
+    loader = DataLoader(TensorDataset(images, labels), batch_size=64, shuffle=True, num_workers=2)
+    for images, labels in loader:
+        ...
 """
 
 from treadle import _names

@@ -1,8 +1,10 @@
 """Datasets: samples by index, or one after the other.
 
-class Squares(Dataset):
-    def __len__(self): return 100
-    def __getitem__(self, index): return index, index ** 2
+Example:
+
+    class Squares(Dataset):
+        def __len__(self): return 100
+        def __getitem__(self, index): return index, index ** 2
 """
 
 from __future__ import annotations

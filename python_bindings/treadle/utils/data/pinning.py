@@ -1,5 +1,7 @@
 """Batches in memory of the CPU from which a device copies faster.
 
+Example:
+
     for x, y in DataLoader(data, pin_memory=True):
         x = x.to("mine", non_blocking=True)
 """

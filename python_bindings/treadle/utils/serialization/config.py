@@ -1,5 +1,7 @@
 """Settings of `treadle.save` and `treadle.load` for programs that do not give them.
 
+Example:
+
     treadle.utils.serialization.config.load.mmap = True
     treadle.utils.serialization.config.save.storage_alignment = 4096
 """

@@ -1,8 +1,10 @@
 """Files that TensorBoard shows.
 
-with treadle.utils.tensorboard.SummaryWriter("runs/first") as writer:
-    writer.add_scalar("loss", loss, step)
-    writer.add_histogram("weight", net.weight, step)
+Example:
+
+    with treadle.utils.tensorboard.SummaryWriter("runs/first") as writer:
+        writer.add_scalar("loss", loss, step)
+        writer.add_histogram("weight", net.weight, step)
 """
 
 from .records import FileWriter

@@ -1,5 +1,7 @@
 """docs/accuracy.md: the table of bounds and what was measured. After a change of either:
 
+Usage:
+
     ./dev python tests/python/operators/accuracy/write_page.py
 """
 

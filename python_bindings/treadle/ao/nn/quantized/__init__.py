@@ -1,5 +1,7 @@
 """Operations as modules, so that each place in a model where one happens could have its own scale.
 
+Example:
+
     self.skip_add = FloatFunctional()
     ...
     x = self.skip_add.add(x, y)       # x + y

@@ -1,5 +1,7 @@
 """Functions whose implementations are chosen by patterns of their arguments.
 
+Example:
+
     @match(0)
     def factorial(n):
         return 1

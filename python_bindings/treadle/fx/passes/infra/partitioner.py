@@ -1,5 +1,7 @@
 """Parts of a graph that something can run, as large as they can be.
 
+Example:
+
     parts = CapabilityBasedPartitioner(module, support).partition_and_fuse()
 """
 

@@ -1,5 +1,7 @@
 """Nodes of a graph put into a module that the graph calls in their place.
 
+Example:
+
     fused, inputs, outputs = fuse_as_graphmodule(module, nodes, "Fused")
     insert_subgm(module, fused, inputs, outputs)
     erase_nodes(module, nodes)

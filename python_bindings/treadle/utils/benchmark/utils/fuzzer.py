@@ -1,5 +1,7 @@
 """Random arguments for measurements: sizes from distributions, and tensors of these sizes.
 
+Example:
+
     fuzzer = Fuzzer(
         parameters=[FuzzedParameter("n", 16, 1024, "loguniform")],
         tensors=[FuzzedTensor("x", size=("n", "n"))],

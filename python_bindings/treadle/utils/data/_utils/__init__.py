@@ -1,6 +1,8 @@
 """Parts of data loading by the names that programs know them by from PyTorch's inside.
 
-from treadle.utils.data._utils.collate import default_collate
+Example:
+
+    from treadle.utils.data._utils.collate import default_collate
 """
 
 from treadle.utils.data import fetch as fetch

@@ -1,5 +1,7 @@
 """Pipes of tables: frames of pandas, or of what set_df_wrapper() names.
 
+Example:
+
     frames = pipe._to_dataframes_pipe(dataframe_size=100, columns=["a", "b"])
     traced = frames.trace_as_dataframe()
     traced["c"] = traced["a"] + traced["b"]            # on each frame that comes
