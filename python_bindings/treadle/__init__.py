@@ -18,14 +18,14 @@ import math as _math
 import typing as _typing
 
 from treadle import _C
-from treadle import _array_object as _array_object
+from treadle._tensor import array_object as _array_object
 from treadle import _names
 from treadle._C import *  # noqa: F401,F403  the operators and types
-from treadle._batch_norm_out import native_batch_norm
-from treadle._default_device import install as _install_default_device
-from treadle._default_device import set_default_device
-from treadle._dtypes import finfo, iinfo
-from treadle._legacy_types import (
+from treadle._functions.batch_norm_out import native_batch_norm
+from treadle._device.default import install as _install_default_device
+from treadle._device.default import set_default_device
+from treadle._tensor.type_info import finfo, iinfo
+from treadle._tensor.legacy_types import (
     BFloat16Tensor,
     BoolTensor,
     ByteTensor,
@@ -38,7 +38,7 @@ from treadle._legacy_types import (
     ShortTensor,
     set_default_tensor_type,
 )
-from treadle._linear_algebra import (
+from treadle._functions.linear_algebra import (
     block_diag,
     cartesian_prod,
     cdist,
@@ -49,9 +49,9 @@ from treadle._linear_algebra import (
     svd_lowrank,
     tensordot,
 )
-from treadle._storage_types import STORAGE_NAMES as _STORAGE_NAMES
-from treadle._storage_types import UNTYPED_NAME as _UNTYPED_NAME
-from treadle._switches import (
+from treadle._tensor.storage_types import STORAGE_NAMES as _STORAGE_NAMES
+from treadle._tensor.storage_types import UNTYPED_NAME as _UNTYPED_NAME
+from treadle._functions.settings import (
     are_deterministic_algorithms_enabled,
     get_deterministic_debug_mode,
     get_float32_matmul_precision,
@@ -65,8 +65,8 @@ from treadle._switches import (
     set_warn_always,
     use_deterministic_algorithms,
 )
-from treadle._tensor_methods import install as _install_tensor_methods
-from treadle._variadic import (
+from treadle._tensor.methods import install as _install_tensor_methods
+from treadle._functions.variadic import (
     atleast_1d,
     atleast_2d,
     atleast_3d,
@@ -121,7 +121,7 @@ _LAZY = {
     "get_printoptions": "treadle._tensor_str",
     "printoptions": "treadle._tensor_str",
     "set_printoptions": "treadle._tensor_str",
-    "explain": "treadle._explain",
+    "explain": "treadle._introspection.explain",
     "vmap": "treadle.func",
     "__array_namespace_info__": "treadle.array_api",
     "__version__": "treadle._version",
@@ -150,22 +150,22 @@ _LAZY = {
         "treadle.amp._state",
     ),
     "load_backend": "treadle.backends._loading",
-    "get_device_module": "treadle._devices",
-    **dict.fromkeys(("Event", "Stream"), "treadle.backends._streams"),
-    "compile": "treadle._compile",
+    "get_device_module": "treadle._device.absent",
+    **dict.fromkeys(("Event", "Stream"), "treadle._device.streams"),
+    "compile": "treadle._as_written.compile",
     "Future": "treadle.futures",
-    "_native_batch_norm_legit": "treadle._batch_norm_out",
-    "_int_mm": "treadle._scaled_products",
-    "_scaled_mm": "treadle._scaled_products",
-    "_convert_indices_from_coo_to_csr": "treadle._older_functions",
-    "_convert_indices_from_csr_to_coo": "treadle._older_functions",
-    "_shape_as_tensor": "treadle._older_functions",
+    "_native_batch_norm_legit": "treadle._functions.batch_norm_out",
+    "_int_mm": "treadle._functions.scaled_products",
+    "_scaled_mm": "treadle._functions.scaled_products",
+    "_convert_indices_from_coo_to_csr": "treadle._functions.older",
+    "_convert_indices_from_csr_to_coo": "treadle._functions.older",
+    "_shape_as_tensor": "treadle._functions.older",
     **dict.fromkeys(
         """_cast_Byte _cast_Char _cast_Double _cast_Float _cast_Half _cast_Int _cast_Long
         _cast_Short _segment_reduce""".split(),
-        "treadle._older_functions",
+        "treadle._functions.older",
     ),
-    "Tag": "treadle._tags",
+    "Tag": "treadle._introspection.tags",
     "ops": "treadle._ops",
     **dict.fromkeys(
         (
@@ -180,11 +180,11 @@ _LAZY = {
             "_check_value",
             "_check_with",
         ),
-        "treadle._checks",
+        "treadle._functions.checks",
     ),
     **dict.fromkeys(
         "sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum".split(),
-        "treadle._symbolic",
+        "treadle._functions.symbolic",
     ),
     **dict.fromkeys(
         """AVG AcceleratorError AggregationType FatalError PRIVATE_OPS SUM USE_GLOBAL_DEPS
@@ -193,14 +193,14 @@ _LAZY = {
         init_num_threads is_vulkan_available per_channel_affine per_channel_affine_float_qparams
         per_channel_symmetric per_tensor_affine per_tensor_symmetric
         prepare_multiprocessing_environment qscheme""".split(),
-        "treadle._facts",
+        "treadle._introspection.build",
     ),
     **dict.fromkeys(
         """conv_tbc detach_ eig embedding_renorm_ fake_quantize_per_channel_affine
         fake_quantize_per_tensor_affine frobenius_norm get_device hspmm indices_copy is_distributed
         lobpcg lstsq matrix_rank native_channel_shuffle native_dropout native_norm
         nuclear_norm resize_as_ smm solve sspaddmm values_copy""".split(),
-        "treadle._older_functions",
+        "treadle._functions.older",
     ),
     **dict.fromkeys(("CompilationUnit", "ScriptFunction", "ScriptModule"), "treadle.jit"),
     **dict.fromkeys(("fork", "wait"), "treadle.jit"),
@@ -213,10 +213,10 @@ _LAZY = {
     ),
     "ErrorReport": "treadle.jit._source_range",
     **dict.fromkeys(("Graph", "TracingState", "Value"), "treadle.jit._trace_graph"),
-    "FileCheck": "treadle._file_check",
+    "FileCheck": "treadle.testing._file_check",
     "merge_type_from_type_comment": "treadle.jit._type_comments",
     "parse_type_comment": "treadle.jit._type_comments",
-    "FunctionSchema": "treadle._schema",
+    "FunctionSchema": "treadle._introspection.schema",
     "GradScaler": "treadle.amp",
     "thread_safe_generator": "treadle.random",
     "set_anomaly_enabled": "treadle.autograd.anomaly_mode",

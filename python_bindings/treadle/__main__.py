@@ -42,19 +42,19 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
 
 def _ops(args: argparse.Namespace) -> str:
-    from treadle import _operator_table
+    from treadle._introspection import operator_table
 
     if args.count:
-        return _operator_table.count()
+        return operator_table.count()
     if args.markdown:
-        return _operator_table.as_markdown()
-    return _operator_table.as_json() if args.json else _operator_table.as_text()
+        return operator_table.as_markdown()
+    return operator_table.as_json() if args.json else operator_table.as_text()
 
 
 def _explain(name: str) -> str:
-    from treadle import _explain
+    from treadle._introspection import explain
 
-    return _explain.describe(name)
+    return explain.describe(name)
 
 
 if __name__ == "__main__":

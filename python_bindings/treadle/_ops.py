@@ -15,7 +15,7 @@ import types
 from typing import Any, Dict, Iterator, List, Optional, Set, Type
 
 from treadle import _C, _names
-from treadle._schema import FunctionSchema, schema_of
+from treadle._introspection.schema import FunctionSchema, schema_of
 
 # Tags given to operators where they were defined, by full name.
 tags_of: Dict[str, List[Any]] = {}
@@ -63,7 +63,7 @@ class OpOverload(_C._OperatorCall):
     @property
     def tags(self) -> List[Any]:
         """What is known of it: members of treadle.Tag."""
-        from treadle._tags import tags_of_generated
+        from treadle._introspection.tags import tags_of_generated
 
         return tags_of.get(self._name) or tags_of_generated(self._name)
 
@@ -178,9 +178,9 @@ def _packet_class(qualified: str) -> Type[OpOverloadPacket]:
 
 def _define_written(qualified: str) -> bool:
     """Defines an operator that is written in Python; whether there is one of that name."""
-    from treadle import _written_operators
+    from treadle._library import python_operators
 
-    return _written_operators.define(qualified)
+    return python_operators.define(qualified)
 
 
 class _OpNamespace(types.ModuleType):
@@ -302,7 +302,7 @@ def overload_named(full_name: str) -> OpOverload:
 def overload_shown(full_name: str) -> OpOverload:
     """The overload that modes are told of for the operator of a full name: that for tensors, with
     the number in the tensor's place, where the entry of one with a number is `as_tensor`."""
-    from treadle._explain import entry_of
+    from treadle._introspection.explain import entry_of
 
     name, _, overload = full_name.partition(".")
     entry = entry_of(full_name) if overload.startswith("Scalar") else None

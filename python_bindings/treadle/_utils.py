@@ -12,9 +12,8 @@ import importlib
 from typing import Any, List, Optional, Sequence, Tuple
 
 import treadle
-from treadle._devices import get_device_module as _get_device_module
-from treadle._exception_wrapper import ExceptionWrapper
-from treadle._facts import classproperty as classproperty
+from treadle._device.absent import get_device_module as _get_device_module
+from treadle._introspection.build import classproperty as classproperty
 from treadle._rebuild import (
     _rebuild_meta_tensor_no_storage,
     _rebuild_parameter,
@@ -24,6 +23,7 @@ from treadle._rebuild import (
     _rebuild_tensor_v3,
     _rebuild_wrapper_subclass,
 )
+from treadle.utils._exception_wrapper import ExceptionWrapper
 
 __all__ = [
     "ExceptionWrapper",

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Optional, Sequence, Tuple, Union
 
 from treadle import _C, _names
 from treadle._C import Tensor
-from treadle._linear_algebra import (  # noqa: F401  names that programs find here, too
+from treadle._functions.linear_algebra import (  # noqa: F401  names that programs find here, too
     block_diag,
     cartesian_prod,
     cdist,
@@ -18,9 +18,8 @@ from treadle._linear_algebra import (  # noqa: F401  names that programs find he
     svd_lowrank,
     tensordot,
 )
-from treadle._overridable import make_overridable as _make_overridable
-from treadle._untyped_storage import typed_storages as _typed_storages
-from treadle._variadic import (  # noqa: F401
+from treadle._functions.overridable import make_overridable as _make_overridable
+from treadle._functions.variadic import (  # noqa: F401
     atleast_1d,
     atleast_2d,
     atleast_3d,
@@ -28,6 +27,7 @@ from treadle._variadic import (  # noqa: F401
     broadcast_tensors,
     meshgrid,
 )
+from treadle._tensor.untyped_storage import typed_storages as _typed_storages
 
 istft, split, stft = _C.istft, _C.split, _C.stft
 has_torch_function = _C._has_torch_function

@@ -31,7 +31,7 @@ def seed() -> int:
 
 def _seed_other_devices(seed: int) -> None:
     if _C._backends():
-        from treadle.backends._random import seed_all_devices
+        from treadle._device.random import seed_all_devices
 
         seed_all_devices(seed)
 
@@ -114,7 +114,7 @@ def _generators_of(devices: Optional[Iterable[Any]], kind: Optional[str]) -> Lis
     if devices is None:
         if not _C._backends():
             return []
-        from treadle.backends._random import generators
+        from treadle._device.random import generators
 
         kinds = [name for name in _C._backends() if kind in (None, name)]
         return [generator for name in kinds for generator in generators(name)]

@@ -20,7 +20,7 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
 from typing import Any, Optional, Sequence, Tuple
 
-from treadle._import_hook import FOLDER, install, uninstall
+from treadle._run.import_hook import FOLDER, install, uninstall
 
 USAGE = """usage: python -m treadle.run script.py [argument ...]
        python -m treadle.run -m module [argument ...]
@@ -132,15 +132,15 @@ def _run(program: Any, argument: str) -> None:
 
 def _change_environment(option: str) -> None:
     """Do --install or --uninstall."""
-    from treadle import _installed_as_torch
+    from treadle._run import installed
 
     change = {
-        "--install": _installed_as_torch.install,
-        "--uninstall": _installed_as_torch.uninstall,
+        "--install": installed.install,
+        "--uninstall": installed.uninstall,
     }
     try:
         print(change[option]())
-    except (_installed_as_torch.RefusedError, OSError) as error:
+    except (installed.RefusedError, OSError) as error:
         print(f"treadle.run {option}: {error}", file=sys.stderr)
         raise SystemExit(1) from None
 

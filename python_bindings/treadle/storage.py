@@ -12,8 +12,8 @@ from typing import Any, Dict, Iterator, List, Optional
 
 import treadle
 from treadle import _C, _names
-from treadle._storage_types import STORAGE_NAMES, UNTYPED_NAME
-from treadle._untyped_storage import NUMBER_TYPES, not_available
+from treadle._tensor.storage_types import STORAGE_NAMES, UNTYPED_NAME
+from treadle._tensor.untyped_storage import NUMBER_TYPES, not_available
 
 UntypedStorage = _C.UntypedStorage
 StorageBase = _StorageBase = UntypedStorage

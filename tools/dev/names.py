@@ -29,7 +29,7 @@ from ui import ROOT, DevError, say
 LISTER = Path(__file__).resolve().parent / "public_names.py"
 REASONS = ROOT / "tools" / "tables" / "names.txt"
 PAGE = ROOT / "docs" / "coming-from-pytorch.md"
-TABLE = ROOT / "python_bindings" / "treadle" / "_mentioned" / "table.py"
+TABLE = ROOT / "python_bindings" / "treadle" / "_names" / "table.py"
 MARKS = "<!-- {0}: made by ./dev names -->\n", "<!-- end of {0} -->\n"
 
 Names = dict[str, list[Any]]

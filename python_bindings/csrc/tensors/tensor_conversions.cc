@@ -189,7 +189,8 @@ PyObject* type(PyObject* self, PyObject* args) {
     }
     std::optional<ScalarType> dtype = as_dtype(wanted);
     if (!dtype && PyUnicode_Check(wanted)) {
-      const Object place_of_type = import_attribute("treadle._legacy_types", "place_of_type");
+      const Object place_of_type =
+          import_attribute("treadle._tensor.legacy_types", "place_of_type");
       const Object named(PyObject_CallOneArg(place_of_type.get(), wanted));
       return wrap(convert_to(t, as_dtype(PyTuple_GET_ITEM(named.get(), 0)),
                              to_device(PyTuple_GET_ITEM(named.get(), 1))));

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Optional, Tuple
 
 from treadle import _C
+from treadle._introspection.schema import schema_of
 from treadle._library.registration import below, caller
 from treadle._ops import overload_named
-from treadle._schema import schema_of
 from treadle.amp._state import is_autocast_enabled
 
 

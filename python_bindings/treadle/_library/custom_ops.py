@@ -6,13 +6,13 @@ import contextlib
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Union
 
 from treadle import _C
+from treadle._introspection.schema import FunctionSchema
 from treadle._library.autograd import Casts, set_formula
 from treadle._library.fake import as_meta_kernel
 from treadle._library.infer import infer_schema
 from treadle._library.keys import device_of_key
 from treadle._library.registration import Library, caller
 from treadle._ops import OpOverload, overload_named
-from treadle._schema import FunctionSchema
 
 Devices = Union[str, Sequence[str], None]
 

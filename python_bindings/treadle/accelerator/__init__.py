@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any, Dict, Optional
 
-from treadle import _C, _devices, _names
+from treadle import _C, _names
+from treadle._device import absent
 
 
 def current_accelerator(check_available: bool = False) -> Optional[_C.device]:
     """The device, without its number; None where there is none, or several kinds."""
-    name = _devices.only_backend() or ("cuda" if _devices.is_available("cuda") else None)
+    name = absent.only_backend() or ("cuda" if absent.is_available("cuda") else None)
     return None if name is None else _C.device(name)
 
 
@@ -26,15 +27,15 @@ def is_available() -> bool:
 def device_count() -> int:
     """How many of its kind there are."""
     found = current_accelerator()
-    return 0 if found is None else _devices.get_device_module(found).device_count()
+    return 0 if found is None else absent.get_device_module(found).device_count()
 
 
 def _module(function: str) -> Any:
     """The module of the device; RuntimeError where there is none."""
     found = current_accelerator()
     if found is None:
-        raise _devices.no_device(f"accelerator.{function}")
-    return _devices.get_device_module(found)
+        raise absent.no_device(f"accelerator.{function}")
+    return absent.get_device_module(found)
 
 
 def current_device_index() -> int:

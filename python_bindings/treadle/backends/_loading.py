@@ -40,10 +40,10 @@ def load_backend(path: Union[str, "os.PathLike[str]"]) -> Tuple[str, ...]:
     if path not in _devices_of:
         _devices_of[path] = new
     if new:
-        from treadle.backends import _install
+        from treadle._device import install
 
         for name in new:
-            _install.install(name)
+            install.install(name)
     return _devices_of[path]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Iterator, NamedTuple, Optional
 
-from treadle import _switches
+from treadle._functions import settings
 from treadle.nn import attention
 from treadle.nn.attention import SDPBackend
 
@@ -28,7 +28,7 @@ class cuBLASModule:  # noqa: N801
     @property
     def allow_tf32(self) -> bool:
         """Whether float32 products need not have the highest precision."""
-        return _switches.get_float32_matmul_precision() != "highest"
+        return settings.get_float32_matmul_precision() != "highest"
 
     def __getattr__(self, name: str) -> Any:
         if name not in self._switches:
@@ -37,7 +37,7 @@ class cuBLASModule:  # noqa: N801
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "allow_tf32":
-            _switches.set_float32_matmul_precision("high" if value else "highest")
+            settings.set_float32_matmul_precision("high" if value else "highest")
         elif name in self._switches:
             self._switches[name] = value
         else:

@@ -8,9 +8,9 @@ import contextlib
 from typing import Any, Callable, List, TypeVar
 
 from treadle import _names
-from treadle._compile import compile as compile
-from treadle._compile import get_default_backend as get_default_backend
-from treadle._compile import set_default_backend as set_default_backend
+from treadle._as_written.compile import compile as compile
+from treadle._as_written.compile import get_default_backend as get_default_backend
+from treadle._as_written.compile import set_default_backend as set_default_backend
 from treadle._dynamo import (  # noqa: F401
     allow_in_graph,
     assume_constant_result,

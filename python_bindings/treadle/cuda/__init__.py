@@ -1,5 +1,5 @@
 """CUDA devices. Their backend, of the package treadle-cuda, is loaded when one is first asked for;
-its functions (treadle/backends/_module.py) then take the place of those here, which say that there
+its functions (treadle/_device/module.py) then take the place of those here, which say that there
 is no device, and why.
 
     device = "cuda" if treadle.cuda.is_available() else "cpu"
@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from typing import Any, List, Union
 
-from treadle import _C, _devices, _legacy_types, _names
+from treadle import _C, _names
 from treadle._C import OutOfMemoryError as OutOfMemoryError
+from treadle._device import absent
+from treadle._tensor import legacy_types
 from treadle.cuda.graphs import *  # noqa: F403
 from treadle.cuda.memory import *  # noqa: F403
 from treadle.cuda.random import *  # noqa: F403
 from treadle.cuda.streams import *  # noqa: F403
 
-_refused = _devices.refusals("cuda")
+_refused = absent.refusals("cuda")
 _Device = Union[None, int, str, _C.device]
 
 has_half = True
@@ -34,12 +36,12 @@ class DeferredCudaCallError(Exception):
 
 def is_available() -> bool:
     """Whether tensors can be made on a CUDA device."""
-    return _devices.is_available("cuda")
+    return absent.is_available("cuda")
 
 
 def device_count() -> int:
     """How many CUDA devices there are."""
-    return _devices.count("cuda")
+    return absent.count("cuda")
 
 
 def is_initialized() -> bool:
@@ -114,7 +116,7 @@ def set_device(device: _Device) -> None:
     """Make a device the current one; a negative number changes nothing. RuntimeError where there is
     no device."""
     if _is_given(device):
-        raise _devices.no_device("cuda.set_device")
+        raise absent.no_device("cuda.set_device")
 
 
 class device:  # noqa: N801
@@ -126,7 +128,7 @@ class device:  # noqa: N801
 
     def __enter__(self) -> None:
         if _is_given(self.idx):
-            raise _devices.no_device("cuda.device")
+            raise absent.no_device("cuda.device")
 
     def __exit__(self, *_: Any) -> bool:
         return False
@@ -142,8 +144,8 @@ class device_of(device):  # noqa: N801
 def __getattr__(name: str) -> Any:
     if name == "_initialized":  # asks for no device, as is_initialized() does
         return "cuda" in _C._backends()
-    if name in _legacy_types.NAMES:
-        return _legacy_types.tensor_type(name, "cuda")
+    if name in legacy_types.NAMES:
+        return legacy_types.tensor_type(name, "cuda")
     found = _names.otherwise(__name__, name)
     if found is None:
         raise _names.missing(__name__, name)
@@ -151,4 +153,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> List[str]:
-    return sorted({*globals(), *_legacy_types.NAMES, "amp", "nvtx"})
+    return sorted({*globals(), *legacy_types.NAMES, "amp", "nvtx"})

@@ -1,5 +1,5 @@
 """The functions of `treadle.cuda` once there is a device: those of every backend's devices
-(treadle/backends/_module.py), and what only CUDA devices are asked.
+(treadle/_device/module.py), and what only CUDA devices are asked.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from types import SimpleNamespace
 from typing import Any, List, Tuple
 
 from treadle import _C
-from treadle.backends._module import DeviceModule
-from treadle.backends._place import index_of
+from treadle._device.index import index_of
+from treadle._device.module import DeviceModule
 
 
 class CudaDeviceProperties(SimpleNamespace):

@@ -67,6 +67,6 @@ def custom_bwd(bwd: Callable[..., Any]) -> Any:
     return amp.custom_bwd(bwd, device_type="cuda")
 
 
-# Programs import from modules below it, which are this one: see treadle/_mentioned.
+# Programs import from modules below it, which are this one: see treadle/_names/table.py.
 __path__: list = []
 __all__ = ["GradScaler", "amp_definitely_not_available", "autocast", "custom_bwd", "custom_fwd"]

@@ -20,7 +20,8 @@ import itertools
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import treadle
-from treadle import _C, _devices
+from treadle import _C
+from treadle._device import absent
 from treadle.cuda import _loading
 from treadle.utils import _pytree
 
@@ -40,7 +41,7 @@ _pools: Dict[Tuple[_Pool, int], _Held] = {}
 
 def _require(function: str) -> None:
     if _loading.find():
-        raise _devices.no_device(f"cuda.{function}")
+        raise absent.no_device(f"cuda.{function}")
 
 
 def is_current_stream_capturing() -> bool:

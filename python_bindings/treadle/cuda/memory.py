@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any, Dict, List
 
-from treadle import _devices
+from treadle._device import absent
 
-_refused = _devices.refusals("cuda")
+_refused = absent.refusals("cuda")
 
 
 def memory_allocated(device: Any = None) -> int:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import contextlib
 from typing import Iterator
 
-from treadle import _devices
+from treadle._device import absent
 
 
 def _need_device(function: str) -> None:
-    if not _devices.is_available("cuda"):
-        raise _devices.no_device(f"cuda.profiler.{function}")
+    if not absent.is_available("cuda"):
+        raise absent.no_device(f"cuda.profiler.{function}")
 
 
 def start() -> None:

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import Any, Iterable, List
 
-from treadle import _devices
 from treadle._C import Tensor
+from treadle._device import absent
 
-_refused = _devices.refusals("cuda")
+_refused = absent.refusals("cuda")
 
 
 def manual_seed(seed: int) -> None:
@@ -38,7 +38,7 @@ def get_rng_state_all() -> List[Tensor]:
 def set_rng_state_all(new_states: Iterable[Any]) -> None:
     """Set the state of the generator of each device. RuntimeError for a state without a device."""
     if list(new_states):
-        raise _devices.no_device("cuda.set_rng_state_all")
+        raise absent.no_device("cuda.set_rng_state_all")
 
 
 get_rng_state = _refused("get_rng_state")

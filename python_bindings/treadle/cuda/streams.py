@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from treadle import _devices
+from treadle._device import absent
 
-_refused = _devices.refusals("cuda")
+_refused = absent.refusals("cuda")
 
 
 class Stream:
     """A queue of work on a device. RuntimeError where there is no device."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        found = _devices.of_backend("cuda", cls.__name__)
+        found = absent.of_backend("cuda", cls.__name__)
         if found is None:
-            raise _devices.no_device(f"cuda.{cls.__name__}")
+            raise absent.no_device(f"cuda.{cls.__name__}")
         return found(*args, **kwargs)
 
 
@@ -27,7 +27,7 @@ class Event:
     """A mark in a stream. It can be made before there is a device, but not recorded."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        found = _devices.of_backend("cuda", "Event") if cls is Event else None
+        found = absent.of_backend("cuda", "Event") if cls is Event else None
         return super().__new__(cls) if found is None else found(*args, **kwargs)
 
     def __init__(
@@ -37,11 +37,11 @@ class Event:
 
     def record(self, stream: Any = None) -> None:
         """Put the mark into a stream."""
-        raise _devices.no_device("cuda.Event.record")
+        raise absent.no_device("cuda.Event.record")
 
     def wait(self, stream: Any = None) -> None:
         """Let a stream wait for the mark."""
-        raise _devices.no_device("cuda.Event.wait")
+        raise absent.no_device("cuda.Event.wait")
 
     def query(self) -> bool:
         """Whether all work before the mark is done, as it is for one that was never recorded."""
@@ -66,7 +66,7 @@ class StreamContext:
 
     def __enter__(self) -> None:
         if self.stream is not None:
-            raise _devices.no_device("cuda.stream")
+            raise absent.no_device("cuda.stream")
 
     def __exit__(self, *_: Any) -> None:
         pass

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from treadle import _devices, _names
+from treadle import _names
+from treadle._device import absent
 
-_refused = _devices.refusals("mps")
+_refused = absent.refusals("mps")
 __getattr__ = _names.attributes_of(__name__)
 
 
 def is_available() -> bool:
     """Whether tensors can be made on one."""
-    return _devices.is_available("mps")
+    return absent.is_available("mps")
 
 
 def device_count() -> int:

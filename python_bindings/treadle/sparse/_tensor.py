@@ -13,8 +13,9 @@ import operator
 from typing import Any, Callable, Iterator, Optional, Sequence, Tuple
 
 import treadle
-from treadle import _C, _legacy_types, _names
+from treadle import _C, _names
 from treadle._C import Tensor
+from treadle._tensor import legacy_types
 from treadle.sparse import _coo
 from treadle.sparse._layout import sparse_coo
 
@@ -163,7 +164,7 @@ class SparseTensor:
         if dtype is None:
             module, _, name = self._v.type().rpartition(".")
             return f"{module}.sparse.{name}"
-        kind = _legacy_types.parse_type(dtype) if isinstance(dtype, str) else dtype
+        kind = legacy_types.parse_type(dtype) if isinstance(dtype, str) else dtype
         return self.to(getattr(kind, "dtype", kind))
 
     # ---- gradients ----

@@ -3,7 +3,6 @@
 from typing import Any
 
 from .. import _names
-from . import data, hooks
 
 _OF_BACKENDS = ("generate_methods_for_privateuse1_backend", "rename_privateuse1_backend")
 

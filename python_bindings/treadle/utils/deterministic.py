@@ -13,7 +13,7 @@ import sys
 import types
 from typing import Any
 
-from treadle import _switches
+from treadle._functions import settings
 
 
 class _Module(types.ModuleType):
@@ -21,7 +21,7 @@ class _Module(types.ModuleType):
     def fill_uninitialized_memory(self) -> bool:
         """Whether `empty` and its kin fill new memory in deterministic mode: with NaN, the largest
         integer, or True."""
-        return _switches.fills_new_memory()
+        return settings.fills_new_memory()
 
     @fill_uninitialized_memory.setter
     def fill_uninitialized_memory(self, value: Any) -> None:
@@ -29,7 +29,7 @@ class _Module(types.ModuleType):
             raise RuntimeError(
                 "fill_uninitialized_memory: expected a bool, got " + type(value).__name__
             )
-        _switches.fill_new_memory_where_asked(value)
+        settings.fill_new_memory_where_asked(value)
 
 
 sys.modules[__name__].__class__ = _Module

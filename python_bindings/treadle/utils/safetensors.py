@@ -21,8 +21,8 @@ from typing import Any, BinaryIO, Iterator, Optional, Union
 
 import treadle
 from treadle import Tensor
-from treadle._atomic_file import replacing
 from treadle._rebuild import base_from_buffer, tensor_bytes
+from treadle.utils._atomic_file import replacing
 
 __all__ = [
     "SafetensorError", "load", "load_file", "load_model", "safe_open", "save", "save_file",

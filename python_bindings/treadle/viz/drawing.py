@@ -7,7 +7,7 @@ from html import escape
 from typing import Any, NamedTuple, Union
 
 import treadle
-from treadle._atomic_file import replacing
+from treadle.utils._atomic_file import replacing
 
 from .history import Step, named_tensors, steps_of
 from .layout import Layout, lay_out

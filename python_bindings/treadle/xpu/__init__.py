@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from treadle import _devices, _names
-from treadle.cuda.memory import empty_cache, max_memory_allocated, max_memory_reserved
-from treadle.cuda.memory import memory_allocated, memory_reserved, reset_peak_memory_stats
+from treadle import _names
+from treadle._device import absent
+from treadle.cuda.memory import (
+    empty_cache,
+    max_memory_allocated,
+    max_memory_reserved,
+    memory_allocated,
+    memory_reserved,
+    reset_peak_memory_stats,
+)
 from treadle.cuda.random import manual_seed, manual_seed_all, seed, seed_all
 
-_refused = _devices.refusals("xpu")
+_refused = absent.refusals("xpu")
 __getattr__ = _names.attributes_of(__name__)
 
 
 def is_available() -> bool:
     """Whether tensors can be made on one."""
-    return _devices.is_available("xpu")
+    return absent.is_available("xpu")
 
 
 def device_count() -> int:
     """How many there are."""
-    return _devices.count("xpu")
+    return absent.count("xpu")
 
 
 def is_initialized() -> bool:
@@ -37,7 +44,7 @@ class Stream:
     """A queue of work on a device. RuntimeError where there is no device."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Stream:
-        raise _devices.no_device("xpu.Stream")
+        raise absent.no_device("xpu.Stream")
 
 
 Event = _refused("Event")

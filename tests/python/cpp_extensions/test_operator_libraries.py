@@ -208,7 +208,7 @@ def test_a_library_is_found_where_treadles_own_operators_are(library: Path) -> N
 import pickle
 x = treadle.arange(4.0)
 assert treadle.ops.small_ops.squareplus(x).tolist() == small_ops.squareplus(x).tolist()
-assert "doc" not in (text := treadle._explain.describe(small_ops.rotate_half))
+assert "doc" not in (text := treadle._introspection.explain.describe(small_ops.rotate_half))
 assert text.startswith("small_ops::rotate_half(Tensor self, int dim=-1) -> Tensor")
 assert "kernels.cc:" in text and "d.yaml:3" in text
 result = small_ops.extremes(x)
@@ -281,7 +281,7 @@ x = treadle.randn(3, 4, dtype=treadle.float64, requires_grad=True)
 assert treadle.autograd.gradcheck(small_ops.rotate_half, (x,))
 assert treadle.autograd.gradcheck(small_ops.squareplus, (x,))
 assert type(small_ops.extremes(x)) is small_ops.return_types.extremes
-place = treadle._explain.describe(small_ops.rotate_half)
+place = treadle._introspection.explain.describe(small_ops.rotate_half)
 assert "kernels.cc:%d" in place, place
 try:
     small_ops.rotate_half(treadle.ones(3))

@@ -49,7 +49,7 @@ def test_what_the_page_says_is_missing_is(name: str) -> None:
 
 def test_the_tables_of_names_are_those_of_the_page() -> None:
     """What ./dev names has written is of the table in the package."""
-    from treadle._mentioned.table import MISSING
+    from treadle._names.table import MISSING
 
     reasons = set(coverage.explained().values())
     assert reasons >= set(MISSING)

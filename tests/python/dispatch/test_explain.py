@@ -7,7 +7,7 @@ import sys
 
 import pytest
 import treadle
-from treadle import _explain
+from treadle._introspection import explain as _explain
 
 
 def test_every_operator_can_be_explained() -> None:

@@ -13,15 +13,14 @@ from pathlib import Path
 
 import pytest
 import treadle
-from treadle import _operator_table
-from treadle.__main__ import main
-
 from source_tree import ROOT
-from treadle.testing.operators.catalogue import Operator, by_id, operators
+from treadle.__main__ import main
+from treadle._introspection import operator_table
 from treadle.testing.operators.cases import has_samples
+from treadle.testing.operators.catalogue import Operator, by_id, operators
 from treadle.testing.operators.examples import example_of, public_operators
 
-DTYPES = tuple(_operator_table.DTYPES)
+DTYPES = tuple(operator_table.DTYPES)
 
 
 @pytest.mark.parametrize("op", public_operators(), ids=repr)
@@ -39,7 +38,7 @@ def test_pages(tmp_path: Path) -> None:
     """A page for each name, with the signatures, the contract, the dtypes and the example."""
     examples = {"add.Tensor": example_of(by_id()["add.Tensor"])}
     (tmp_path / "examples.json").write_text(json.dumps(examples))
-    (tmp_path / "table.md").write_text(_operator_table.as_markdown())
+    (tmp_path / "table.md").write_text(operator_table.as_markdown())
     command = [
         sys.executable, "-m", "codegen.reference",
         "--model", str(Path(treadle.__file__).parent / "opmodel.json"),
@@ -108,7 +107,7 @@ def test_table_as_text_and_markdown(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out.splitlines()
     main(["ops", "--table", "--markdown"])
     markdown = capsys.readouterr().out.splitlines()
-    assert text[0].split() == list(_operator_table.DTYPES.values())
+    assert text[0].split() == list(operator_table.DTYPES.values())
     assert len(markdown) == len(text) + 1
     row = next(line for line in text if line.startswith("bitwise_and.Tensor "))
     assert row.split()[1:3] == ["cpu,", "meta"]

@@ -11,8 +11,7 @@ import pytest
 import scipy.stats
 import treadle
 from scipy.stats import qmc
-from treadle import _sobol_directions
-from treadle.quasirandom import SobolEngine
+from treadle.quasirandom import SobolEngine, _directions
 
 # SciPy has as many binary digits if it is asked for them.
 BITS = SobolEngine.MAXBIT
@@ -25,7 +24,7 @@ def _scipy_points(dimension: int, m: int) -> np.ndarray:
 def test_directions_are_the_published_ones() -> None:
     place = os.path.join(os.path.dirname(scipy.stats.__file__), "_sobol_direction_numbers.npz")
     published = np.load(place)
-    polynomials, numbers = _sobol_directions.initial_numbers(SobolEngine.MAXDIM)
+    polynomials, numbers = _directions.initial_numbers(SobolEngine.MAXDIM)
     assert np.array_equal(polynomials, published["poly"][1:])
     assert np.array_equal(numbers, published["vinit"][1:])
 

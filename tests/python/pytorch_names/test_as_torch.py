@@ -58,7 +58,7 @@ def message(call):
         return str(error)
 
 def refused_by_load():
-    from treadle._checkpoint_program import find
+    from treadle.serialization._program_classes import find
     layers = [c for c in vars(nn).values() if isinstance(c, type) and issubclass(c, nn.Module)]
     assert len(layers) > 140
     return [c for c in layers if isinstance(find(c.__module__, c.__qualname__), str)]
@@ -91,7 +91,7 @@ def test_it_is_torch(seen: list[str], number: int) -> None:
 
 def test_names_come_back() -> None:
     program = (
-        "import treadle, treadle.nn as nn, treadle._import_hook as hook\n"
+        "import treadle, treadle.nn as nn, treadle._run.import_hook as hook\n"
         "import treadle.utils.hooks\n"
         "def said(): return (treadle.__name__, nn.__name__, nn.Linear.__module__,\n"
         "    treadle.Tensor.__module__, nn.functional.relu.__module__, repr(treadle.float32))\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import importlib
+import pickle
 import subprocess
 import sys
 from typing import Optional
@@ -11,7 +12,7 @@ from typing import Optional
 import pytest
 import treadle
 import treadle.nn
-from treadle._mentioned.table import MISSING
+from treadle._names.table import MISSING, MOVED_MODULES
 
 PAGE = "see docs/coming-from-pytorch.md"
 
@@ -96,8 +97,8 @@ def test_every_row_imports_as_torch() -> None:
 import importlib
 import treadle.run
 treadle.run.install()
-from treadle import _mentioned
-from treadle._mentioned.table import ENUMERATIONS, MISSING, VALUES
+from treadle._names import mentioned
+from treadle._names.table import ENUMERATIONS, MISSING, VALUES
 for modules in MISSING.values():
     for path, names in modules.items():
         module = importlib.import_module(f"torch.{path}".rstrip("."))
@@ -132,7 +133,7 @@ import sys
 import treadle.run
 treadle.run.install()
 import torch
-assert "treadle._mentioned" not in sys.modules
+assert "treadle._names.mentioned" not in sys.modules
 import torch.distributed.tensor.placement_types as types
 from torch.distributed.tensor import DTensor, Shard
 import torch.ao.quantization
@@ -164,3 +165,23 @@ def test_placements_are_values() -> None:
     assert texts == ["S(-1)", "R", "P(sum)", "_S(0, 2)"]
     with pytest.raises(TypeError, match="Shard: expected dim to be an int, got str"):
         Shard("rows")
+
+
+def test_pickles_may_name_modules_that_were_moved() -> None:
+    """Of a pickle's text only the module differs: `c` is the opcode of a name."""
+    for module, name in (
+        ("_dtypes", "finfo"),
+        ("_facts", "qscheme"),
+        ("_linear_algebra", "einsum"),
+        ("_tags", "Tag"),
+        ("backends._streams", "Stream"),
+    ):
+        found = pickle.loads(f"ctreadle.{module}\n{name}\n.".encode())
+        assert found is getattr(treadle, name)
+    for module in MOVED_MODULES:
+        assert importlib.import_module(f"treadle.{module}").__name__ != f"treadle.{module}"
+
+
+def test_pickles_name_the_public_place_of_values() -> None:
+    for value in (treadle.finfo(treadle.float32), treadle.SUM, treadle.per_tensor_affine):
+        assert f"treadle\n{type(value).__name__}\n".encode() in pickle.dumps(value, 0)

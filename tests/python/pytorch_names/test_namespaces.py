@@ -116,9 +116,9 @@ def test_types_of_tensors_on_a_device() -> None:
 
 def test_a_device_is_asked_for_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A backend may be loaded at any time; what is available follows."""
-    from treadle import _devices
+    from treadle._device import absent
 
-    monkeypatch.setattr(_devices, "is_available", lambda place: place in ("cuda", "cuda:0"))
+    monkeypatch.setattr(absent, "is_available", lambda place: place in ("cuda", "cuda:0"))
     assert treadle.cuda.is_available() and treadle.cuda.device_count() == 1
     assert treadle.accelerator.current_accelerator() == treadle.device("cuda")
 
@@ -205,9 +205,9 @@ def test_deterministic_algorithms() -> None:
 
 
 def test_threads_between_operators(monkeypatch: pytest.MonkeyPatch) -> None:
-    from treadle import _switches
+    from treadle._functions import settings as _settings
 
-    monkeypatch.setattr(_switches, "_interop_threads", 0)
+    monkeypatch.setattr(_settings, "_interop_threads", 0)
     assert treadle.get_num_interop_threads() >= 1
     with pytest.raises(RuntimeError, match="expected a number >= 1, got 0"):
         treadle.set_num_interop_threads(0)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 import treadle
-from treadle import _hub_repositories, hub
+from treadle import hub
+from treadle.hub import _repositories
 
 CONF = '''
 import beside
@@ -41,7 +42,7 @@ def site(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with zipfile.ZipFile(place / "v1", "w") as packed:
         for file in folder.iterdir():
             packed.write(file, f"owner-name-1234/{file.name}")
-    monkeypatch.setattr(_hub_repositories, "_SITE", (tmp_path / "site").as_uri())
+    monkeypatch.setattr(_repositories, "_SITE", (tmp_path / "site").as_uri())
     monkeypatch.setattr(hub, "_folder", str(tmp_path / "hub"))
     return place
 

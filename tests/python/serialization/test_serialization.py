@@ -10,7 +10,6 @@ import struct
 import zipfile
 
 import pytest
-
 import treadle
 from treadle import nn
 
@@ -208,7 +207,7 @@ def test_a_save_that_is_cut_off_leaves_the_old_file(tmp_path, monkeypatch):
     def full(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("treadle._checkpoint_archive._add", full)
+    monkeypatch.setattr("treadle.serialization._archive._add", full)
     with pytest.raises(OSError, match="No space left"):
         treadle.save(2, path)
     monkeypatch.undo()

@@ -12,10 +12,10 @@ import zipfile
 
 import numpy as np
 import pytest
-
 import treadle
 from source_tree import DATA
-from treadle import _checkpoint_paths, nn
+from treadle import nn
+from treadle._names import pytorch_paths
 
 HERE = DATA / "checkpoints"
 sys.path.insert(0, str(HERE))
@@ -264,7 +264,7 @@ def test_layers_have_the_paths_of_pytorch():
     """Every class that is public here is known by the path that PyTorch's files have."""
     table = {
         name
-        for paths in (_checkpoint_paths._CLASSES["nn"],)
+        for paths in (pytorch_paths._CLASSES["nn"],)
         for names in paths.values()
         for name in names.split()
     }
@@ -275,5 +275,5 @@ def test_layers_have_the_paths_of_pytorch():
     ]
     assert len(layers) > 100 and set(layers) <= table
     for name in layers:
-        path = _checkpoint_paths.path_in_files(getattr(nn, name), name)
-        assert _checkpoint_paths.class_named(f"{path}.{name}") is getattr(nn, name)
+        path = pytorch_paths.path_in_files(getattr(nn, name), name)
+        assert pytorch_paths.class_named(f"{path}.{name}") is getattr(nn, name)

@@ -10,8 +10,9 @@ import zipfile
 
 import pytest
 import treadle
-from treadle import _checkpoint_places, serialization
-from treadle._checkpoint_storages import Placement
+from treadle import serialization
+from treadle.serialization import _locations
+from treadle.serialization._storages import Placement
 from treadle.utils.serialization import config
 
 
@@ -24,7 +25,7 @@ def saved(value):
 
 @pytest.fixture
 def packages(monkeypatch):
-    monkeypatch.setattr(_checkpoint_places, "_packages", list(_checkpoint_places._packages))
+    monkeypatch.setattr(_locations, "_packages", list(_locations._packages))
     monkeypatch.setattr(Placement, "restore", None)
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 import treadle
 from treadle import TypedStorage, UntypedStorage
 
@@ -132,7 +131,7 @@ def test_of_a_file(tmp_path: Path) -> None:
     assert path.read_bytes() == bytes([0, 88, *range(2, 8)]) + bytes(8)
     del shared
     gc.collect()
-    assert not treadle._untyped_storage._files
+    assert not treadle._tensor.untyped_storage._files
     assert len(UntypedStorage.from_file(path)) == 0
     with pytest.raises(RuntimeError) as short:
         UntypedStorage.from_file(path, shared=False, nbytes=17)

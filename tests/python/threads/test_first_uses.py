@@ -131,7 +131,7 @@ treadle.utils.checkpoint.checkpoint(lambda y: y.exp(), y, use_reentrant=False).s
     "fft": "treadle.fft.fft(x)",
     "convolution": "treadle.nn.functional.conv2d(x[None, None], x[None, None])",
     "sparse": "x.to_sparse()",
-    "explain": "import treadle._explain",
+    "explain": "import treadle._introspection.explain",
     "refused call": """
 try:
     treadle.add(x, 'a')

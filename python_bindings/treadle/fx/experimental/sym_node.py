@@ -6,7 +6,8 @@ import math
 import operator
 from typing import Any, Callable, Dict
 
-from treadle import _names, _symbolic
+from treadle import _names
+from treadle._functions import symbolic
 
 __getattr__ = _names.attributes_of(__name__)
 
@@ -35,9 +36,9 @@ _OPERATORS: Dict[str, Callable[..., Any]] = {
         f"sym_{name}": getattr(math, name)
         for name in ("acos", "asin", "atan", "cos", "cosh", "log2", "sin", "sinh", "tan", "tanh")
     },
-    "sym_sqrt": _symbolic.sym_sqrt,
+    "sym_sqrt": symbolic.sym_sqrt,
     **{
-        f"sym_{name}": getattr(_symbolic, f"sym_{name}")
+        f"sym_{name}": getattr(symbolic, f"sym_{name}")
         for name in ("float", "ite", "max", "min", "not")
     },
 }

@@ -2,7 +2,7 @@
 family."""
 
 from treadle import _names
-from treadle._overridable import make_overridable as _make_overridable
+from treadle._functions.overridable import make_overridable as _make_overridable
 
 from .activation import (
     gelu,
@@ -36,6 +36,12 @@ from .convolution import (
 )
 from .distance import cosine_similarity, pairwise_distance, pdist
 from .encoding import one_hot
+from .fractional_pooling import (
+    fractional_max_pool2d,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d,
+    fractional_max_pool3d_with_indices,
+)
 from .loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -60,12 +66,6 @@ from .loss_margin import (
     soft_margin_loss,
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
-)
-from .fractional_pooling import (
-    fractional_max_pool2d,
-    fractional_max_pool2d_with_indices,
-    fractional_max_pool3d,
-    fractional_max_pool3d_with_indices,
 )
 from .normalization import batch_norm, group_norm, instance_norm, layer_norm, normalize, rms_norm
 from .padding import pad

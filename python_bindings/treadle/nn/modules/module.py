@@ -26,7 +26,19 @@ from treadle.utils import hooks
 
 from ..parameter import Buffer, Parameter
 from . import _hooks
-from ._hooks import _global_calls
+from ._hooks import (  # noqa: F401  for programs that look at the hooks of all modules
+    _global_backward_hooks,
+    _global_backward_pre_hooks,
+    _global_buffer_registration_hooks,
+    _global_calls,
+    _global_forward_hooks,
+    _global_forward_hooks_always_called,
+    _global_forward_hooks_with_kwargs,
+    _global_forward_pre_hooks,
+    _global_is_full_backward_hook,
+    _global_module_registration_hooks,
+    _global_parameter_registration_hooks,
+)
 from ._hooks import register_module_backward_hook as register_module_backward_hook
 from ._hooks import (
     register_module_buffer_registration_hook as register_module_buffer_registration_hook,
@@ -42,18 +54,6 @@ from ._hooks import (
 )
 from ._hooks import (
     register_module_parameter_registration_hook as register_module_parameter_registration_hook,
-)
-from ._hooks import (  # noqa: F401  for programs that look at the hooks of all modules
-    _global_backward_hooks,
-    _global_backward_pre_hooks,
-    _global_buffer_registration_hooks,
-    _global_forward_hooks,
-    _global_forward_hooks_always_called,
-    _global_forward_hooks_with_kwargs,
-    _global_forward_pre_hooks,
-    _global_is_full_backward_hook,
-    _global_module_registration_hooks,
-    _global_parameter_registration_hooks,
 )
 from ._state import (  # noqa: F401
     _EXTRA_STATE_KEY_SUFFIX,
@@ -664,6 +664,6 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Optional[treadle.dtype], 
 
 
 if treadle._C._backends():
-    from treadle.backends._install import install_on_modules
+    from treadle._device.install import install_on_modules
 
     install_on_modules(Module)

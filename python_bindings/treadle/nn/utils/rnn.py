@@ -285,6 +285,6 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
 
 
 if treadle._C._backends():
-    from treadle.backends._install import install_on_sequences
+    from treadle._device.install import install_on_sequences
 
     install_on_sequences(PackedSequence)

@@ -16,7 +16,7 @@ import threading
 from typing import Any, Callable, List, Optional
 
 import treadle
-from treadle._exception_wrapper import ExceptionWrapper
+from treadle.utils._exception_wrapper import ExceptionWrapper
 
 from . import transport
 from .fetch import make_fetcher

@@ -1,0 +1,1 @@
+"""Devices: their modules (`treadle.cuda`, `treadle.NAME`), streams, memory and random numbers."""

@@ -1,0 +1,1 @@
+"""Functions of the package itself, `treadle.einsum`, that are written in Python."""

@@ -1,0 +1,5 @@
+"""Answers about the library: its operators, their schemas and tags, and how it was built."""
+
+from treadle import _names
+
+__getattr__ = _names.attributes_of(__name__)

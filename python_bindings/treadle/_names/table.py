@@ -1,0 +1,587 @@
+"""The names that programs mention and that do not work here: see the package.
+
+MISSING has, for each reason, modules by their path without the package ("" is the package), and
+their names. A name that begins with a capital letter is a class, or an exception where it ends with
+Error; others are functions. VALUES and ENUMERATIONS have those that are neither, by full path.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Dict
+
+
+def _never() -> bool:
+    """Whether it can be used here: it cannot."""
+    return False
+
+
+def _never_ready(func: Any) -> Any:
+    """Decorates what needs a group of processes that call one another: it is never there."""
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("rpc: expected a call of init_rpc(), which does not exist here")
+
+    return refuse
+
+
+def _never_is(tensor: Any) -> bool:
+    """Whether a tensor is of a kind that is not made here: it is not."""
+    return False
+
+
+ENUMERATIONS: Dict[str, str] = {
+    "distributed.algorithms._checkpoint.checkpoint_wrapper.CheckpointImpl": (
+        "REENTRANT NO_REENTRANT"
+    ),
+    "distributed.fsdp.BackwardPrefetch": "BACKWARD_PRE BACKWARD_POST",
+    "distributed.fsdp.ShardingStrategy": (
+        "FULL_SHARD SHARD_GRAD_OP NO_SHARD HYBRID_SHARD _HYBRID_SHARD_ZERO2"
+    ),
+    "distributed.fsdp.StateDictType": "FULL_STATE_DICT LOCAL_STATE_DICT SHARDED_STATE_DICT",
+}
+
+# Modules of this package by the names that pickles from before may have for them.
+MOVED_MODULES: Dict[str, str] = {
+    "_batch_norm_out": "_functions.batch_norm_out",
+    "_checks": "_functions.checks",
+    "_checkpoint_names": "serialization._safe_globals",
+    "_compile": "_as_written.compile",
+    "_dtypes": "_tensor.type_info",
+    "_exception_wrapper": "utils._exception_wrapper",
+    "_explain": "_introspection.explain",
+    "_facts": "_introspection.build",
+    "_linear_algebra": "_functions.linear_algebra",
+    "_older_functions": "_functions.older",
+    "_scaled_products": "_functions.scaled_products",
+    "_schema": "_introspection.schema",
+    "_switches": "_functions.settings",
+    "_symbolic": "_functions.symbolic",
+    "_tags": "_introspection.tags",
+    "_variadic": "_functions.variadic",
+    "backends._streams": "_device.streams",
+}
+
+# Modules that are others by an older name, or have some of their names; so with all below them.
+SAME_MODULES: Dict[str, str] = {
+    "ao.quantization.fake_quantize": "ao.quantization",
+    "ao.quantization.observer": "ao.quantization",
+    "ao.quantization.qconfig": "ao.quantization",
+    "ao.quantization.qconfig_mapping": "ao.quantization",
+    "ao.quantization.stubs": "ao.quantization",
+    "cuda.amp.autocast_mode": "cuda.amp",
+    "cuda.amp.common": "cuda.amp",
+    "cuda.amp.grad_scaler": "cuda.amp",
+    "distributed._composable.fsdp": "distributed.fsdp",
+    "distributed._tensor": "distributed.tensor",
+    "distributed.algorithms.join": "distributed.algorithms",
+    "distributed.checkpoint.default_planner": "distributed.checkpoint",
+    "distributed.checkpoint.filesystem": "distributed.checkpoint",
+    "distributed.checkpoint.hf_storage": "distributed.checkpoint",
+    "distributed.checkpoint.metadata": "distributed.checkpoint",
+    "distributed.checkpoint.planner": "distributed.checkpoint",
+    "distributed.checkpoint.state_dict_loader": "distributed.checkpoint",
+    "distributed.checkpoint.state_dict_saver": "distributed.checkpoint",
+    "distributed.checkpoint.stateful": "distributed.checkpoint",
+    "distributed.checkpoint.storage": "distributed.checkpoint",
+    "distributed.fsdp._fully_shard": "distributed.fsdp",
+    "distributed.fsdp.api": "distributed.fsdp",
+    "distributed.fsdp.fully_sharded_data_parallel": "distributed.fsdp",
+    "distributed.nn.api.remote_module": "distributed.nn",
+    "distributed.nn.functional": "distributed.nn",
+    "distributed.optim.post_localSGD_optimizer": "distributed.optim",
+    "distributed.optim.zero_redundancy_optimizer": "distributed.optim",
+    "distributed.rpc.api": "distributed.rpc",
+    "distributed.tensor.parallel.style": "distributed.tensor.parallel",
+    "export.exported_program": "export",
+    "masked.maskedtensor.creation": "masked.maskedtensor.core",
+    "nn.intrinsic": "ao.nn.intrinsic",
+    "nn.qat": "ao.nn.qat",
+    "nn.quantizable": "ao.nn.quantizable",
+    "nn.quantized": "ao.nn.quantized",
+    "quantization": "ao.quantization",
+    "sparse.semi_structured": "sparse",
+    "utils.data._utils.fetch": "utils.data.fetch",
+    "utils.data._utils.pin_memory": "utils.data.pinning",
+    "utils.data._utils.worker": "utils.data.worker",
+}
+
+VALUES: Dict[str, Any] = {
+    **dict.fromkeys(("mtia.default_generators", "xpu.default_generators"), ()),
+    "_C._distributed_rpc._is_current_rpc_agent_set": _never,
+    "_dynamo.eval_frame.is_dynamo_supported": _never,
+    "utils._triton.has_triton": _never,
+    "utils._triton.has_triton_package": _never,
+    "_subclasses.fake_tensor.is_fake": _never_is,
+    "_subclasses.fake_tensor.unset_fake_temporarily": contextlib.nullcontext,
+    "fx.experimental.validator.translation_validation_enabled": _never,
+    "_C._functorch.is_batchedtensor": _never_is,
+    "_C._functorch.is_functorch_wrapped_tensor": _never_is,
+    "_C._functorch.is_gradtrackingtensor": _never_is,
+    "distributed.autograd.is_available": _never,
+    "distributed.rpc._require_initialized": _never_ready,
+    "distributed.rpc.is_available": _never,
+    "mps.profiler.is_capturing_metal": _never,
+    "mps.profiler.is_metal_capture_enabled": _never,
+    "mtia.is_available": _never,
+    "mtia.is_initialized": _never,
+    "xpu.is_current_stream_capturing": _never,
+    "xpu.is_tf32_supported": _never,
+}
+
+MISSING: Dict[str, Dict[str, str]] = {
+    "DistributedDataParallel takes no hooks": {
+        "distributed.algorithms.ddp_comm_hooks": "DDPCommHookType register_ddp_comm_hook",
+        "distributed.algorithms.ddp_comm_hooks.default_hooks": (
+            "allreduce_hook bf16_compress_hook bf16_compress_wrapper fp16_compress_hook "
+            "fp16_compress_wrapper noop_hook"
+        ),
+        "distributed.algorithms.ddp_comm_hooks.post_localSGD_hook": (
+            "PostLocalSGDState post_localSGD_hook"
+        ),
+        "distributed.algorithms.ddp_comm_hooks.powerSGD_hook": (
+            "PowerSGDState batched_powerSGD_hook powerSGD_hook"
+        ),
+    },
+    "a checkpoint is written by one process, with torch.save": {
+        "distributed.checkpoint": (
+            "AsyncCheckpointerType BytesStorageMetadata CheckpointException ChunkStorageMetadata "
+            "DefaultLoadPlanner DefaultSavePlanner FileSystemReader FileSystemWriter FsspecReader "
+            "FsspecWriter HuggingFaceStorageReader HuggingFaceStorageWriter LoadPlan LoadPlanner "
+            "Metadata QuantizedHuggingFaceStorageReader ReadItem STATE_DICT_TYPE SavePlan "
+            "SavePlanner Stateful StorageReader StorageWriter TensorStorageMetadata WriteItem "
+            "WriteResult _EmptyStateDictLoadPlanner async_save load "
+            "load_sharded_optimizer_state_dict load_state_dict save save_state_dict"
+        ),
+        "distributed.checkpoint._fsspec_filesystem": "FsspecReader FsspecWriter",
+        "distributed.checkpoint.format_utils": "dcp_to_torch_save torch_save_to_dcp",
+        "distributed.checkpoint.optimizer": "load_sharded_optimizer_state_dict",
+        "distributed.checkpoint.staging": "AsyncStager BlockingAsyncStager DefaultStager",
+        "distributed.checkpoint.state_dict": (
+            "DictValueType FQNS_T ListDictValueType OptimizerStateType StateDictOptions "
+            "get_model_state_dict get_optimizer_state_dict get_state_dict set_model_state_dict "
+            "set_optimizer_state_dict set_state_dict"
+        ),
+    },
+    "a module is on one device; processes work together by torch.distributed": {
+        "cuda.comm": "broadcast broadcast_coalesced gather reduce_add reduce_add_coalesced scatter",
+        "nn.parallel.comm": (
+            "broadcast broadcast_coalesced gather reduce_add reduce_add_coalesced scatter"
+        ),
+    },
+    "a module's layers are not spread over processes": {
+        "distributed.pipelining": (
+            "Pipe PipelineActivationLiveness PipelineStage PipelineStageInfo Schedule1F1B "
+            "ScheduleDualPipeV ScheduleGPipe ScheduleInterleaved1F1B "
+            "ScheduleInterleavedZeroBubble ScheduleLoopedBFS ScheduleZBVZeroBubble SplitPoint "
+            "analyze_pipeline_activation_liveness build_stage pipe_split pipeline"
+        ),
+        "distributed.pipelining.schedules": (
+            "PipelineScheduleMulti PipelineScheduleSingle get_schedule_class"
+        ),
+    },
+    "a module's parameters are not spread over processes": {
+        "distributed.fsdp": (
+            "CPUOffload CPUOffloadPolicy DataParallelMeshDims FSDPModule FlatParameter "
+            "FullOptimStateDictConfig FullStateDictConfig FullyShardedDataParallel "
+            "GradientReductionHandle LocalOptimStateDictConfig LocalStateDictConfig "
+            "MixedPrecision MixedPrecisionPolicy OffloadPolicy OptimStateDictConfig "
+            "OptimStateKeyType ShardedOptimStateDictConfig ShardedStateDictConfig StateDictConfig "
+            "StateDictSettings UnshardHandle fully_shard register_fsdp_forward_method "
+            "share_comm_ctx"
+        ),
+        "distributed.fsdp._common_utils": "FSDPState TrainingState _FSDPState",
+        "distributed.fsdp._flat_param": "FlatParameter",
+        "distributed.fsdp._fsdp_param_group": "FSDPParamGroup",
+        "distributed.fsdp._runtime_utils": "_lazy_init",
+        "distributed.fsdp._unshard_param_utils": "_unshard_fsdp_state_params",
+        "distributed.fsdp.sharded_grad_scaler": "ShardedGradScaler",
+        "distributed.fsdp.wrap": (
+            "CustomPolicy ModuleWrapPolicy _module_wrap_policy _or_policy always_wrap_policy "
+            "enable_wrap lambda_auto_wrap_policy size_based_auto_wrap_policy "
+            "transformer_auto_wrap_policy wrap"
+        ),
+    },
+    "a process does not call functions in another": {
+        "distributed.rpc": (
+            "AllGatherStates BackendType RRef TensorPipeRpcBackendOptions _all_gather _barrier "
+            "_wait_all enable_gil_profiling get_rpc_timeout get_worker_info init_rpc "
+            "method_factory new_method remote rpc_async rpc_sync shutdown"
+        ),
+        "distributed.rpc.functions": "async_execution",
+    },
+    "a process that ends before others is not waited for": {
+        "distributed.algorithms": "Join JoinHook Joinable",
+        "distributed.algorithms._checkpoint.checkpoint_wrapper": (
+            "CheckpointWrapper apply_activation_checkpointing checkpoint_wrapper offload_wrapper"
+        ),
+        "distributed.algorithms.model_averaging.averagers": "ModelAverager PeriodicModelAverager",
+    },
+    "a tensor is not spread over processes": {
+        "distributed.tensor": (
+            "DTensor distribute_module "
+            "distribute_tensor empty full linspace logspace ones rand randn zeros"
+        ),
+        "distributed.tensor._dtensor_spec": "DTensorSpec TensorMeta",
+        "distributed.tensor._utils": "compute_local_shape_and_global_offset",
+        "distributed.tensor.experimental": (
+            "context_parallel implicit_replication local_map register_sharding"
+        ),
+        "distributed.tensor.parallel": (
+            "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput "
+            "PrepareModuleOutput RowwiseParallel SequenceParallel loss_parallel "
+            "parallelize_module"
+        ),
+    },
+    "an optimizer's state is not spread over processes": {
+        "distributed.optim": (
+            "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer "
+            "as_functional_optim"
+        ),
+    },
+    "attention has one implementation": {
+        "nn.attention": (
+            "activate_flash_attention_impl current_flash_attention_impl "
+            "list_flash_attention_impls register_flash_attention_impl "
+            "restore_flash_attention_impl"
+        ),
+    },
+    "programs run as they are written": {
+        "_ops": "HigherOrderOperator",
+        "_subclasses": "FakeTensor FakeTensorMode",
+        "_subclasses.fake_tensor": "FakeTensor FakeTensorMode",
+        "_subclasses.functional_tensor": "FunctionalTensor FunctionalTensorMode",
+        "_subclasses.meta_utils": "MetaConverter",
+        "fx.experimental.recording": (
+            "FakeTensorMeta NotEqualError ShapeEnvEvent record_shapeenv_event "
+            "replay_shape_env_events shape_env_check_state_equal"
+        ),
+        "fx.experimental.sym_node": "SymNode",
+        "fx.experimental.symbolic_shapes": "ShapeEnv",
+        "fx.experimental.validator": (
+            "BisectValidationException ValidationException translation_validation_timeout"
+        ),
+    },
+    "splits graphs for a compiler of a device": {
+        "fx.passes.net_min_base": (
+            "FxNetMinimizerBadModuleError FxNetMinimizerResultMismatchError "
+            "FxNetMinimizerRunFuncError"
+        ),
+    },
+    "a nested tensor is its values and offsets, with no step between": {
+        "nested._internal.nested_tensor": "ViewBufferFromNested ViewNestedFromBuffer",
+        "nested._internal.ops": "extract_kwargs",
+    },
+    "vmap computes each sample by itself": {
+        "_C._functorch": (
+            "_add_batch_dim _remove_batch_dim _unwrap_batched _wrap_for_grad "
+            "_unwrap_for_grad _wrap_functional_tensor current_level get_unwrapped "
+            "maybe_get_bdim maybe_get_level"
+        ),
+        "_functorch.vmap": (
+            "_add_batch_dim _create_batched_inputs _maybe_remove_batch_dim _process_batched_inputs "
+            "_remove_batch_dim _unwrap_batched"
+        ),
+    },
+    "control flow is Python's own": {
+        "": "cond while_loop",
+    },
+    "files of tensors are read without pickle": {
+        "utils.show_pickle": "DumpUnpickler FakeClass FakeObject main",
+    },
+    "it is of one library for one kind of device; convolution and its kin choose theirs": {
+        "": (
+            "batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt "
+            "batch_norm_gather_stats batch_norm_gather_stats_with_counts batch_norm_stats "
+            "batch_norm_update_stats cudnn_affine_grid_generator cudnn_batch_norm "
+            "cudnn_convolution cudnn_convolution_add_relu cudnn_convolution_relu "
+            "cudnn_convolution_transpose cudnn_grid_sampler cudnn_is_acceptable miopen_batch_norm "
+            "miopen_convolution miopen_convolution_add_relu miopen_convolution_relu "
+            "miopen_convolution_transpose miopen_ctc_loss miopen_depthwise_convolution miopen_rnn "
+            "mkldnn_adaptive_avg_pool2d mkldnn_convolution mkldnn_linear_backward_weights "
+            "mkldnn_max_pool2d mkldnn_max_pool3d mkldnn_rnn_layer"
+        ),
+    },
+    "it is part of the compiler of TorchScript, which is not here": {
+        "": (
+            "AliasDb Argument ArgumentSpec BenchmarkConfig BenchmarkExecutionStats Block "
+            "BufferDict CallStack Capsule Code CompleteArgumentSpec ConcreteModuleType "
+            "ConcreteModuleTypeBuilder DeepCopyMemoTable DeserializationStorageContext "
+            "ExecutionPlan Gradient GraphExecutorState IODescriptor InferredType JITException "
+            "LiteScriptModule LockingLogger LoggerBase ModuleDict NoopLogger OperatorInfo "
+            "ParameterDict ScriptClass ScriptClassFunction ScriptDict ScriptDictIterator "
+            "ScriptDictKeyIterator ScriptList ScriptListIterator ScriptMethod "
+            "ScriptModuleSerializer ScriptObject ScriptObjectProperty "
+            "SerializationStorageContext StaticModule ThroughputBenchmark Use "
+            "import_ir_module import_ir_module_from_buffer parse_ir parse_schema"
+        ),
+        "jit": (
+            "ONNXTracedModule RecursiveScriptClass ScriptWarning TopLevelTracedModule "
+            "TracingCheckError export_opnames "
+            "jit_module_from_flatbuffer "
+            "last_executed_optimized_graph save_jit_module_to_flatbuffer"
+        ),
+        "jit.quantized": "quantize_linear_modules quantize_rnn_cell_modules quantize_rnn_modules",
+        "utils": "ThroughputBenchmark",
+        "utils.bundled_inputs": (
+            "InflatableArg ListType TupleType augment_many_model_functions_with_bundled_inputs "
+            "augment_model_with_bundled_inputs bundle_inputs bundle_large_tensor bundle_randn"
+        ),
+        "utils.mkldnn": "to_mkldnn",
+        "utils.mobile_optimizer": "LintCode generate_mobile_module_lints optimize_for_mobile",
+        "utils.model_dump": (
+            "burn_in_info get_info_and_burn_skeleton get_inline_skeleton get_model_info "
+            "get_storage_info hierarchical_pickle main"
+        ),
+        "utils.throughput_benchmark": "ExecutionStats ThroughputBenchmark",
+    },
+    "nothing makes a graph of a program to write": {
+        "onnx": "ExportableModule InputObserver JitScalarType ONNXProgram TensorProtoDataType",
+        "onnx.errors": "OnnxExporterError SymbolicValueError UnsupportedOperatorError",
+        **{f"onnx.symbolic_opset{version}": "" for version in range(7, 21)},
+        "onnx.utils": "export",
+    },
+    "of the sparse layouts there is the one by coordinates alone": {
+        "": (
+            "ccol_indices_copy col_indices_copy crow_indices_copy row_indices_copy "
+            "sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_csc_tensor "
+            "sparse_csr_tensor"
+        ),
+        "sparse": (
+            "SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT "
+            "SparseSemiStructuredTensorCUTLASS spsolve to_sparse_semi_structured"
+        ),
+    },
+    "processes are connected by torch.distributed's collectives alone": {
+        "distributed": (
+            "AllToAllOptions AllreduceCoalescedOptions AllreduceOptions BarrierOptions "
+            "BroadcastOptions BuiltinCommHookType DeviceMesh GatherOptions GradBucket Logger "
+            "ProcessGroupGloo ProcessGroupNCCL ProcessGroupNCCL2 ProcessGroupNCCLLazy "
+            "QueueEmptyError ReduceOptions ReduceScatterOptions Reducer ScatterOptions "
+            "all_gather_coalesced all_gather_single all_reduce_coalesced breakpoint "
+            "gather_into_tensor gather_single get_backend_config get_backend_impl "
+            "get_default_backend_for_device get_pg_count init_device_mesh new_subgroups "
+            "new_subgroups_by_enumeration record_comm recv_object_list reduce_scatter_single "
+            "register_rendezvous_handler send_object_list set_timeout shrink_group split_group "
+            "supports_complex"
+        ),
+        "distributed._composable": "checkpoint contract replicate",
+        "distributed._functional_collectives": (
+            "AsyncCollectiveTensor all_gather_tensor all_gather_tensor_autograd all_reduce "
+            "all_reduce_coalesced all_to_all_single all_to_all_single_autograd broadcast "
+            "permute_tensor reduce_scatter_tensor reduce_scatter_tensor_autograd wait_tensor"
+        ),
+        "distributed._shard.sharded_tensor": "Shard ShardedTensor ShardedTensorMetadata",
+        "distributed._shard.sharded_tensor.api": "ShardedTensor",
+        "distributed._state_dict_utils": (
+            "_broadcast_tensors _distribute_tensors _offload_state_dict_to_cpu"
+        ),
+        "distributed.collective_utils": (
+            "SyncPayload all_gather all_gather_object_enforce_type broadcast"
+        ),
+        "distributed.device_mesh": "BackendConfig DeviceMesh init_device_mesh",
+        "distributed.nn": (
+            "RemoteModule all_gather all_reduce all_to_all all_to_all_single broadcast gather "
+            "reduce reduce_scatter scatter"
+        ),
+        "distributed.rendezvous": "register_rendezvous_handler",
+        "distributed.utils": "_get_device_index _sync_module_states _to_kwargs",
+    },
+    "processes are not started again by the library": {
+        "distributed.elastic.agent.server.api": "WorkerSpec WorkerState",
+        "distributed.elastic.multiprocessing": (
+            "DefaultLogsSpecs LogsDest LogsSpecs MultiprocessContext PContext ProcessFailure "
+            "RunProcsResult SignalException Std SubprocessContext start_processes to_map"
+        ),
+        "distributed.elastic.multiprocessing.errors": (
+            "ChildFailedError ErrorHandler ProcessFailure get_error_handler record"
+        ),
+        "distributed.elastic.utils.distributed": "get_free_port",
+    },
+    "processes do not share the memory of devices": {
+        "distributed._symmetric_memory": (
+            "empty enable_symm_mem_for_group get_symm_mem_workspace rendezvous"
+        ),
+    },
+    "profiles of this kind are not taken": {
+        "profiler": "CuspyConfig PerformanceMetricsConfig ProfilerActivityConfig",
+        "profiler.profiler": "CuspyConfig PerformanceMetricsConfig ProfilerActivityConfig",
+    },
+    "programs are not exported": {
+        "_export": "capture_pre_autograd_graph",
+        "export": (
+            "AdditionalInputs CustomDecompTable Dim ExportBackwardSignature ExportGraphSignature "
+            "ExportedProgram FlatArgsAdapter ModuleCallEntry ModuleCallSignature PassResult "
+            "ShapesCollection UnflattenedModule default_decompositions dims draft_export export "
+            "load register_dataclass save unflatten"
+        ),
+        "export.dynamic_shapes": (
+            "AdditionalInputs Dim KeyPath ShapesCollection dims "
+            "refine_dynamic_shapes_from_suggested_fixes"
+        ),
+        "export.passes": "move_to_device_pass",
+    },
+    "programs are not packed with their models": {
+        "package": (
+            "Directory EmptyMatchError GlobGroup Importer ObjMismatchError ObjNotFoundError "
+            "OrderedImporter PackageExporter PackageImporter PackagingError is_from_package"
+        ),
+        "package.analyze": "find_first_use_of_broken_modules is_from_package trace_dependencies",
+        "package.file_structure_representation": "Directory",
+        "package.find_file_dependencies": "find_files_source_depends_on",
+        "package.glob_group": "GlobGroup",
+        "package.importer": "Importer ObjMismatchError ObjNotFoundError OrderedImporter",
+        "package.package_exporter": "EmptyMatchError PackageExporter PackagingError",
+        "package.package_importer": "PackageImporter",
+    },
+    "sizes are numbers, as programs run as they are written": {
+        "": (
+            "SymBool SymFloat SymInt sym_constrain_range sym_constrain_range_for_size "
+            "sym_fresh_size"
+        ),
+    },
+    "tensors are in files of torch.save, which load() reads": {
+        "": "PyTorchFileReader PyTorchFileWriter",
+    },
+    "tensors are on the CPU, on CUDA devices and on those of plug-ins": {
+        "mps": (
+            "Stream compile_shader current_stream default_stream load_metallib set_stream stream"
+        ),
+        "mps.event": "Event",
+        "mps.profiler": "metal_capture profile start stop",
+        "mps.streams": "Stream current_stream default_stream set_stream stream",
+        "mtia.mtia_graph": "MTIAGraph graph graph_pool_handle is_current_stream_capturing",
+        "xpu": (
+            "MemPool StreamContext XPUGraph XPUPluggableAllocator can_device_access_peer "
+            "change_current_allocator clock_rate device device_memory_used device_of "
+            "get_arch_list get_gencode_flags get_per_process_memory_fraction get_rng_state_all "
+            "get_stream_from_external graph graph_pool_handle list_gpu_processes "
+            "make_graphed_callables memory_snapshot memory_stats memory_stats_as_nested_dict "
+            "memory_usage power_draw reset_accumulated_memory_stats "
+            "set_per_process_memory_fraction set_rng_state_all set_stream stream temperature "
+            "use_mem_pool utilization"
+        ),
+        "xpu.graphs": (
+            "XPUGraph graph graph_pool_handle is_current_stream_capturing make_graphed_callables"
+        ),
+        "xpu.memory": (
+            "MemPool XPUPluggableAllocator change_current_allocator empty_cache "
+            "get_per_process_memory_fraction is_initialized list_gpu_processes "
+            "max_memory_allocated max_memory_reserved mem_get_info memory_allocated "
+            "memory_reserved memory_snapshot memory_stats memory_stats_as_nested_dict "
+            "reset_accumulated_memory_stats reset_peak_memory_stats "
+            "set_per_process_memory_fraction use_mem_pool"
+        ),
+        "xpu.random": (
+            "get_rng_state get_rng_state_all initial_seed manual_seed manual_seed_all seed "
+            "seed_all set_rng_state set_rng_state_all"
+        ),
+        "xpu.streams": "Event Stream",
+    },
+    "there are no quantized tensors": {
+        "": (
+            "QInt32Storage QInt8Storage QUInt2x4Storage QUInt4x2Storage QUInt8Storage "
+            "choose_qparams_optimized dequantize empty_quantized fbgemm_linear_fp16_weight "
+            "fbgemm_linear_fp16_weight_fp32_activation fbgemm_linear_int8_weight "
+            "fbgemm_linear_int8_weight_fp32_activation fbgemm_linear_quantize_weight "
+            "fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix "
+            "fused_moving_avg_obs_fake_quant int_repr q_per_channel_axis q_per_channel_scales "
+            "q_per_channel_zero_points q_scale q_zero_point quantize_per_channel "
+            "quantize_per_tensor quantize_per_tensor_dynamic quantized_batch_norm quantized_gru "
+            "quantized_gru_cell quantized_lstm quantized_lstm_cell quantized_max_pool1d "
+            "quantized_max_pool2d quantized_max_pool3d quantized_rnn_relu_cell "
+            "quantized_rnn_tanh_cell"
+        ),
+        "ao.nn.intrinsic": (
+            "BNReLU2d BNReLU3d ConvBn1d ConvBn2d ConvBn3d ConvBnReLU1d ConvBnReLU2d ConvBnReLU3d "
+            "ConvReLU1d ConvReLU2d ConvReLU3d LinearBn1d LinearReLU"
+        ),
+        "ao.nn.intrinsic.qat": "ConvBn2d ConvBnReLU2d ConvReLU2d LinearReLU",
+        "ao.nn.qat": "Conv1d Conv2d Conv3d Embedding EmbeddingBag Linear",
+        "ao.nn.quantizable": "LSTM LSTMCell MultiheadAttention",
+        "ao.nn.quantized": (
+            "BatchNorm2d BatchNorm3d Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d "
+            "ConvTranspose3d DeQuantize Dropout ELU Embedding EmbeddingBag FXFloatFunctional "
+            "GroupNorm Hardswish InstanceNorm1d InstanceNorm2d InstanceNorm3d LSTM LayerNorm "
+            "LeakyReLU Linear MultiheadAttention PReLU QFunctional Quantize ReLU6 Sigmoid Softmax"
+        ),
+        "ao.nn.quantized.dynamic": "GRU GRUCell LSTM LSTMCell Linear RNNCell",
+        "ao.pruning": (
+            "BaseScheduler BaseSparsifier CubicSL FakeSparsity LambdaSL NearlyDiagonalSparsifier "
+            "WeightNormSparsifier fqn_to_module get_arg_info_from_tensor_fqn "
+            "get_dynamic_sparse_quantized_mapping get_static_sparse_quantized_mapping "
+            "module_to_fqn"
+        ),
+        "ao.quantization": (
+            "AffineQuantizedObserverBase FakeQuantize FakeQuantizeBase FixedQParamsFakeQuantize "
+            "FixedQParamsObserver FusedMovingAvgObsFakeQuantize Granularity HistogramObserver "
+            "MappingType MinMaxObserver MovingAverageMinMaxObserver "
+            "MovingAveragePerChannelMinMaxObserver NoopObserver ObserverBase "
+            "ObserverOrFakeQuantize PerAxis PerBlock PerChannelMinMaxObserver PerGroup PerRow "
+            "PerTensor PerToken PlaceholderObserver QConfig QConfigAny QConfigDynamic "
+            "QConfigMapping QuantType RecordingObserver ReuseInputObserver TorchAODType "
+            "UniformQuantizationObserverBase ZeroPointDomain add_quant_dequant convert "
+            "convert_dynamic_jit convert_jit default_affine_fixed_qparams_fake_quant "
+            "default_affine_fixed_qparams_observer default_debug_observer "
+            "default_dynamic_fake_quant default_dynamic_quant_observer "
+            "default_embedding_fake_quant default_embedding_fake_quant_4bit default_eval_fn "
+            "default_fake_quant default_fixed_qparams_range_0to1_fake_quant "
+            "default_fixed_qparams_range_0to1_observer "
+            "default_fixed_qparams_range_neg1to1_fake_quant "
+            "default_fixed_qparams_range_neg1to1_observer default_float_qparams_observer "
+            "default_float_qparams_observer_4bit default_fused_act_fake_quant "
+            "default_fused_per_channel_wt_fake_quant default_fused_wt_fake_quant "
+            "default_histogram_fake_quant default_histogram_observer default_observer "
+            "default_per_channel_weight_fake_quant default_per_channel_weight_observer "
+            "default_placeholder_observer default_reuse_input_observer "
+            "default_symmetric_fixed_qparams_fake_quant default_symmetric_fixed_qparams_observer "
+            "default_weight_fake_quant default_weight_observer disable_fake_quant "
+            "disable_observer enable_fake_quant enable_observer fuse_conv_bn fuse_conv_bn_jit "
+            "fuse_conv_bn_relu fuse_convtranspose_bn fuse_linear_bn fuse_modules fuse_modules_qat "
+            "fused_per_channel_wt_fake_quant_range_neg_127_to_127 "
+            "fused_wt_fake_quant_range_neg_127_to_127 get_block_size "
+            "get_default_compare_output_module_list get_default_custom_config_dict "
+            "get_default_dynamic_quant_module_mappings "
+            "get_default_dynamic_sparse_quant_module_mappings "
+            "get_default_float_to_quantized_operator_mappings get_default_qat_module_mappings "
+            "get_default_qat_qconfig get_default_qat_qconfig_dict get_default_qat_qconfig_mapping "
+            "get_default_qconfig get_default_qconfig_dict get_default_qconfig_mapping "
+            "get_default_qconfig_propagation_list get_default_static_quant_module_mappings "
+            "get_default_static_quant_reference_module_mappings "
+            "get_default_static_sparse_quant_module_mappings get_dynamic_quant_module_class "
+            "get_embedding_qat_module_mappings get_embedding_static_quant_module_mappings "
+            "get_fuser_method get_fuser_method_new get_observer_state_dict get_quantized_operator "
+            "get_static_quant_module_class load_observer_state_dict no_observer_set "
+            "per_channel_weight_observer_range_neg_127_to_127 prepare prepare_dynamic_jit "
+            "prepare_jit prepare_qat propagate_qconfig_ qconfig_equals quantize quantize_dynamic "
+            "quantize_dynamic_jit quantize_jit quantize_qat script_qconfig script_qconfig_dict "
+            "swap_module weight_observer_range_neg_127_to_127"
+        ),
+        "ao.quantization.quantize_fx": (
+            "convert_fx convert_to_reference_fx fuse_fx prepare_fx prepare_qat_fx"
+        ),
+        "ao.quantization.quantizer": "Quantizer",
+    },
+    "there is no backend for such devices": {
+        "mtia": (
+            "DeferredMtiaCallError Event MTIAGraph Stream StreamContext "
+            "attach_out_of_memory_observer current_device current_stream default_stream device "
+            "device_count empty_cache get_device_capability get_device_properties get_rng_state "
+            "get_rng_state_all graph graph_pool_handle init initial_seed is_bf16_supported "
+            "is_current_stream_capturing manual_seed manual_seed_all max_memory_allocated "
+            "memory_allocated memory_stats record_memory_history reset_peak_memory_stats seed "
+            "seed_all set_device set_rng_state set_rng_state_all set_stream snapshot stream "
+            "synchronize"
+        ),
+        "mtia.memory": (
+            "is_initialized max_memory_allocated memory_allocated memory_stats "
+            "reset_peak_memory_stats"
+        ),
+    },
+    "there is no such part of the library": {
+        "_C._distributed_c10d": (
+            "FakeProcessGroup FileStore HashStore PrefixStore ProcessGroup ReduceOp Store "
+            "TCPStore Work"
+        ),
+    },
+}

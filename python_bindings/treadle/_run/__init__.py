@@ -1,0 +1,1 @@
+"""The parts of treadle.run: `import torch` gives this package."""

@@ -1,5 +1,0 @@
-"""The class of tensors by the module that programs name: `from torch._tensor import Tensor`."""
-
-from __future__ import annotations
-
-from treadle import Tensor as Tensor

@@ -1,0 +1,5 @@
+"""The class of tensors by the module that programs name: `from torch._tensor import Tensor`."""
+
+from __future__ import annotations
+
+from treadle._C import Tensor as Tensor
