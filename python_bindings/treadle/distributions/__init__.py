@@ -13,6 +13,8 @@
 Names, arguments and messages are those of torch.distributions.
 """
 
+import sys as _sys
+
 from treadle.distributions import (
     constraints as constraints,
     kl as kl,
@@ -35,17 +37,30 @@ from treadle.distributions.fishersnedecor import FisherSnedecor
 from treadle.distributions.gamma import Gamma
 from treadle.distributions.generalized_pareto import GeneralizedPareto
 from treadle.distributions.geometric import Geometric
-from treadle.distributions.gumbel import Gumbel
-from treadle.distributions.half_cauchy import HalfCauchy
-from treadle.distributions.half_normal import HalfNormal
+from treadle.distributions.transformed import (
+    gumbel as gumbel,
+    half_cauchy as half_cauchy,
+    half_normal as half_normal,
+    inverse_gamma as inverse_gamma,
+    kumaraswamy as kumaraswamy,
+    log_normal as log_normal,
+    logistic_normal as logistic_normal,
+    pareto as pareto,
+    relaxed_bernoulli as relaxed_bernoulli,
+    relaxed_categorical as relaxed_categorical,
+    weibull as weibull,
+)
+from treadle.distributions.transformed.gumbel import Gumbel
+from treadle.distributions.transformed.half_cauchy import HalfCauchy
+from treadle.distributions.transformed.half_normal import HalfNormal
 from treadle.distributions.independent import Independent
-from treadle.distributions.inverse_gamma import InverseGamma
+from treadle.distributions.transformed.inverse_gamma import InverseGamma
 from treadle.distributions.kl import kl_divergence, register_kl
-from treadle.distributions.kumaraswamy import Kumaraswamy
+from treadle.distributions.transformed.kumaraswamy import Kumaraswamy
 from treadle.distributions.laplace import Laplace
 from treadle.distributions.lkj_cholesky import LKJCholesky
-from treadle.distributions.log_normal import LogNormal
-from treadle.distributions.logistic_normal import LogisticNormal
+from treadle.distributions.transformed.log_normal import LogNormal
+from treadle.distributions.transformed.logistic_normal import LogisticNormal
 from treadle.distributions.lowrank_multivariate_normal import LowRankMultivariateNormal
 from treadle.distributions.mixture_same_family import MixtureSameFamily
 from treadle.distributions.multinomial import Multinomial
@@ -56,16 +71,16 @@ from treadle.distributions.one_hot_categorical import (
     OneHotCategorical,
     OneHotCategoricalStraightThrough,
 )
-from treadle.distributions.pareto import Pareto
+from treadle.distributions.transformed.pareto import Pareto
 from treadle.distributions.poisson import Poisson
-from treadle.distributions.relaxed_bernoulli import RelaxedBernoulli
-from treadle.distributions.relaxed_categorical import RelaxedOneHotCategorical
+from treadle.distributions.transformed.relaxed_bernoulli import RelaxedBernoulli
+from treadle.distributions.transformed.relaxed_categorical import RelaxedOneHotCategorical
 from treadle.distributions.studentT import StudentT
 from treadle.distributions.transformed_distribution import TransformedDistribution
 from treadle.distributions.transforms import *  # noqa: F403  the classes, as names of this module
 from treadle.distributions.uniform import Uniform
 from treadle.distributions.von_mises import VonMises
-from treadle.distributions.weibull import Weibull
+from treadle.distributions.transformed.weibull import Weibull
 from treadle.distributions.wishart import Wishart
 
 __all__ = [
@@ -118,3 +133,15 @@ __all__ = [
     "transform_to",
 ]
 __all__.extend(_transforms.__all__)
+
+
+def _show_transformed() -> None:
+    """Let the modules of `transformed` be modules of this package to programs and in pickles."""
+    for name in """gumbel half_cauchy half_normal inverse_gamma kumaraswamy log_normal
+            logistic_normal pareto relaxed_bernoulli relaxed_categorical weibull""".split():
+        module = _sys.modules[f"{__name__}.{name}"] = globals()[name]
+        for public in module.__all__:
+            getattr(module, public).__module__ = f"{__name__}.{name}"
+
+
+_show_transformed()

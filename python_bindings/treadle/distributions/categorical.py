@@ -7,7 +7,7 @@ from typing import Any, Optional
 import treadle as _t
 from treadle._C import Size, Tensor
 from treadle.distributions import constraints
-from treadle.distributions._probs_or_logits import ProbsOrLogits, check_one_given
+from treadle.distributions._parameters.probs_or_logits import ProbsOrLogits, check_one_given
 from treadle.distributions.distribution import Distribution
 
 __all__ = ["Categorical"]

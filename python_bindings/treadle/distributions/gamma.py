@@ -8,7 +8,7 @@ import treadle as _t
 from treadle import _C
 from treadle._C import Size, Tensor
 from treadle.distributions import constraints
-from treadle.distributions._real_parameters import broadcast_parameters
+from treadle.distributions._parameters.real import broadcast_parameters
 from treadle.distributions.exp_family import ExponentialFamily
 
 __all__ = ["Gamma"]

@@ -8,7 +8,7 @@ from typing import Any, Optional
 import treadle as _t
 from treadle._C import Size, Tensor
 from treadle.distributions import constraints
-from treadle.distributions._real_parameters import broadcast_parameters
+from treadle.distributions._parameters.real import broadcast_parameters
 from treadle.distributions.chi2 import Chi2
 from treadle.distributions.distribution import Distribution
 from treadle.distributions.utils import _standard_normal

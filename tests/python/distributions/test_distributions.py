@@ -10,9 +10,11 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
+import importlib
 import inspect
 import json
 import pickle
+import sys
 import warnings
 from pathlib import Path
 from typing import Any, Iterator
@@ -311,3 +313,16 @@ def test_multinomial_of_more_draws_than_can_be_made_one_by_one():
         assert (error.abs() <= 4 * sigma).all()
         present = sigma > 0
         assert ((drawn.double().std(0) / sigma)[present] - 1).abs().max() < 0.06
+
+
+def test_modules_have_the_names_of_pytorch() -> None:
+    for module, name in (
+        ("half_normal", "HalfNormal"),
+        ("normal", "Normal"),
+        ("relaxed_bernoulli", "LogitRelaxedBernoulli"),
+        ("weibull", "Weibull"),
+    ):
+        full = f"treadle.distributions.{module}"
+        found = getattr(importlib.import_module(full), name)
+        assert found.__module__ == full and pickle.loads(pickle.dumps(found)) is found
+        assert getattr(treadle.distributions, module) is sys.modules[full]

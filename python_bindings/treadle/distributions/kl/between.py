@@ -18,12 +18,12 @@ from treadle.distributions.binomial import Binomial
 from treadle.distributions.continuous_bernoulli import ContinuousBernoulli
 from treadle.distributions.exponential import Exponential
 from treadle.distributions.gamma import Gamma
-from treadle.distributions.gumbel import Gumbel
 from treadle.distributions.kl.registry import register_kl
 from treadle.distributions.laplace import Laplace
 from treadle.distributions.normal import Normal
-from treadle.distributions.pareto import Pareto
 from treadle.distributions.poisson import Poisson
+from treadle.distributions.transformed.gumbel import Gumbel
+from treadle.distributions.transformed.pareto import Pareto
 from treadle.distributions.uniform import Uniform
 from treadle.distributions.utils import euler_constant
 

@@ -18,8 +18,6 @@ from treadle.distributions.exp_family import ExponentialFamily
 from treadle.distributions.exponential import Exponential
 from treadle.distributions.gamma import Gamma
 from treadle.distributions.geometric import Geometric
-from treadle.distributions.gumbel import Gumbel
-from treadle.distributions.half_normal import HalfNormal
 from treadle.distributions.independent import Independent
 from treadle.distributions.kl.registry import kl_divergence, register_kl
 from treadle.distributions.laplace import Laplace
@@ -31,8 +29,10 @@ from treadle.distributions.lowrank_multivariate_normal import (
 from treadle.distributions.multivariate_normal import MultivariateNormal, _batch_mahalanobis
 from treadle.distributions.normal import Normal
 from treadle.distributions.one_hot_categorical import OneHotCategorical
-from treadle.distributions.pareto import Pareto
 from treadle.distributions.poisson import Poisson
+from treadle.distributions.transformed.gumbel import Gumbel
+from treadle.distributions.transformed.half_normal import HalfNormal
+from treadle.distributions.transformed.pareto import Pareto
 from treadle.distributions.transformed_distribution import TransformedDistribution
 from treadle.distributions.uniform import Uniform
 from treadle.distributions.utils import _sum_rightmost, euler_constant

@@ -6,8 +6,8 @@ import math
 from typing import Any, Optional
 
 from treadle._C import Tensor
-from treadle.distributions._folded import Folded
 from treadle.distributions.normal import Normal
+from treadle.distributions.transformed._folded import Folded
 from treadle.distributions.transforms import AbsTransform
 
 __all__ = ["HalfNormal"]

@@ -7,7 +7,7 @@ from typing import Any, Optional
 import treadle as _t
 from treadle._C import Tensor
 from treadle.distributions import constraints
-from treadle.distributions._real_parameters import broadcast_parameters
+from treadle.distributions._parameters.real import broadcast_parameters
 from treadle.distributions.transformed_distribution import TransformedDistribution
 from treadle.distributions.transforms import AffineTransform, PowerTransform
 from treadle.distributions.uniform import Uniform

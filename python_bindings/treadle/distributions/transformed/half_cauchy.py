@@ -6,8 +6,8 @@ from typing import Any, Optional
 
 import treadle as _t
 from treadle._C import Tensor
-from treadle.distributions._folded import Folded
 from treadle.distributions.cauchy import Cauchy
+from treadle.distributions.transformed._folded import Folded
 from treadle.distributions.transforms import AbsTransform
 
 __all__ = ["HalfCauchy"]

@@ -1,0 +1,1 @@
+"""Parameters that several distributions have in common."""

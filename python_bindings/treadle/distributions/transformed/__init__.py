@@ -1,0 +1,4 @@
+"""Distributions that are another one, seen through transforms.
+
+Programs and pickles name the modules as PyTorch does, `distributions.weibull`.
+"""
