@@ -3,9 +3,14 @@
 `treadle_package` says which file goes where:
 
     treadle_package(
-        name = "package",
+        name = "core_package",
         contents = {":sources": "python_bindings/ -> "},   # python_bindings/treadle/x.py becomes treadle/x.py
         headers = ["//autograd"],                          # all headers it sees, under treadle/include/
+    )
+
+    treadle_package(
+        name = "package",
+        packages = [":core_package", ":testing_package"],  # all files of both
     )
 
 `treadle_wheel` packs that into a wheel that carries the shared libraries it needs (make_wheel.py), in a folder of the
@@ -18,6 +23,7 @@ load("//tools/bazel:version.bzl", "VERSION")
 PackageInfo = provider(
     doc = "The files of a Python package.",
     fields = {
+        "entries": "pairs of a place in the package and a file",
         "manifest": "a file of lines PLACE-IN-THE-PACKAGE tab PATH",
         "files": "the files that it names",
     },
@@ -39,6 +45,8 @@ def _stamp(ctx, headers):
 
 def _package_impl(ctx):
     entries = []
+    for package in ctx.attr.packages:
+        entries += package[PackageInfo].entries
     for target, rule in ctx.attr.contents.items():
         start, _, place = rule.partition("->")
         start, place = start.strip(), place.strip()
@@ -64,7 +72,7 @@ def _package_impl(ctx):
     files = depset([file for _, file in entries])
     return [
         DefaultInfo(files = depset([manifest], transitive = [files])),
-        PackageInfo(manifest = manifest, files = files),
+        PackageInfo(entries = entries, manifest = manifest, files = files),
     ]
 
 treadle_package = rule(
@@ -79,6 +87,10 @@ treadle_package = rule(
             providers = [CcInfo],
             doc = "libraries whose headers go under treadle/include/, with a stamp that names them all",
         ),
+        "packages": attr.label_list(
+            providers = [PackageInfo],
+            doc = "packages whose files are in this one too",
+        ),
         "_make_stamp": attr.label(default = "//tools/bazel:make_stamp.py", allow_single_file = True),
     },
 )
@@ -89,6 +101,8 @@ def _wheel_impl(ctx):
     # A folder, since the wheel's name has the platform that it fits, which packing finds out.
     wheel = ctx.actions.declare_directory(ctx.label.name)
     options = ["--system-libraries"] if ctx.attr.system_libraries else []
+    if ctx.attr.pure:
+        options.append("--pure")
     for library in ctx.attr.without:
         options += ["--without", library]
     for part in ctx.attr.compiled_in:
@@ -134,6 +148,7 @@ treadle_wheel = rule(
         "distribution": attr.string(default = "treadle", doc = "the wheel's name, with '_' for '-'"),
         "entry_points": attr.string(doc = "the text of entry_points.txt, where there is one"),
         "without": attr.string_list(doc = "shared libraries that another package brings"),
+        "pure": attr.bool(doc = "whether the files are Python alone, for every Python 3 and system"),
         "system_libraries": attr.bool(doc = "whether it carries none, and so is for this system only"),
         "compiled_in": attr.string_list(doc = "packages of the system that the files have parts of"),
         "metadata": attr.label(mandatory = True, allow_single_file = True),

@@ -5,9 +5,8 @@ for one from outside; those of tests/gpu say themselves what is on the device.
 import os
 
 import pytest
-
-from treadle.testing.operators.device import pytest_addoption as _add_device_options
-from treadle.testing.operators.device import pytest_configure  # noqa: F401  loads backends
+from treadle_testing.device import pytest_addoption as _add_device_options
+from treadle_testing.device import pytest_configure  # noqa: F401  loads backends
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

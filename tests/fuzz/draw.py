@@ -10,7 +10,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any, Callable, Optional
 
-from treadle.testing.operators.catalogue import Operator
+from treadle_testing.catalogue import Operator
 
 from . import numbers, seeds, strangers
 from .recipe import (

@@ -16,9 +16,9 @@ from typing import Any, Callable, Optional
 
 import numpy as np
 import treadle
-from treadle.testing.operators.catalogue import Operator, operators
-from treadle.testing.operators.check import assert_matches, expected, outcome, tensors
-from treadle.testing.operators.sample import to_array
+from treadle_testing.catalogue import Operator, operators
+from treadle_testing.check import assert_matches, expected, outcome, tensors
+from treadle_testing.sample import to_array
 
 from . import law, seeds
 from .memory import Snapshot

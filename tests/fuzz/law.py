@@ -8,7 +8,7 @@ from typing import Optional
 
 import treadle
 
-from treadle.testing.operators.law import INTERNAL, MOST_LINES, NAMED, REFUSALS
+from treadle_testing.law import INTERNAL, MOST_LINES, NAMED, REFUSALS
 
 ALLOWED: tuple[type[BaseException], ...] = (
     *REFUSALS,

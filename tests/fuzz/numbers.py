@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import treadle
-from treadle.testing.operators.catalogue import Operator
+from treadle_testing.catalogue import Operator
 
 from .values import DTYPES
 

@@ -15,7 +15,7 @@ from typing import Any, Callable, Iterator, Optional
 
 import numpy as np
 import treadle
-from treadle.testing.operators.catalogue import Operator, by_id
+from treadle_testing.catalogue import Operator, by_id
 
 from . import strangers, surface
 from .values import DTYPES, Data, Fixed, Palette, cycled, flat, literal

@@ -7,7 +7,7 @@ import sys
 
 import treadle  # noqa: F401  imported before the limits apply
 
-from treadle.testing.operators import limits
+from treadle_testing import limits
 
 if __name__ == "__main__":
     limits.apply()

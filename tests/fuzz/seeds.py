@@ -7,9 +7,9 @@ import itertools
 from functools import lru_cache
 from typing import Optional
 
-from treadle.testing.operators.cases import dtypes_of, has_samples, samples_of
-from treadle.testing.operators.catalogue import Operator, operators
-from treadle.testing.operators.sample import Sample
+from treadle_testing.cases import dtypes_of, has_samples, samples_of
+from treadle_testing.catalogue import Operator, operators
+from treadle_testing.sample import Sample
 
 from . import surface
 from .recipe import Recipe, node_of

@@ -29,7 +29,7 @@ HANG = 120.0  # seconds after which a sequence hangs
 
 def child(seed: int, first: int, count: int, journal: str, steps: bool) -> int:
     """Makes sequences and prints what is wrong; the journal always says which is being made."""
-    from treadle.testing.operators import limits
+    from treadle_testing import limits
 
     from .sequence import STEPS, sequence
 

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, Callable, Mapping
 
 import treadle
-from treadle.testing.operators.catalogue import Operator, by_id, operators
+from treadle_testing.catalogue import Operator, by_id, operators
 
 # Functions that change the state of the process, read or write files, or make no call of their own.
 ASIDE = (

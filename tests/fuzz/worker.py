@@ -20,7 +20,7 @@ from functools import partial
 from multiprocessing.connection import Connection
 from typing import Callable, Optional
 
-from treadle.testing.operators import limits
+from treadle_testing import limits
 
 from .draw import draw
 from .judge import PHASES, Finding, judge

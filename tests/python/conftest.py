@@ -3,8 +3,7 @@ out. Without a device of their own, tensors are made on that of --device.
 """
 
 import pytest
-
-from treadle.testing.operators.device import _on_the_device  # noqa: F401  a fixture
+from treadle_testing.device import _on_the_device  # noqa: F401  a fixture
 
 
 def pytest_configure(config: pytest.Config) -> None:

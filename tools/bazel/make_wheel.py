@@ -32,13 +32,13 @@ def read_manifest(path: str) -> list[tuple[str, str]]:
     return [(place, source) for place, source in (line.split("\t") for line in lines)]
 
 
-def wheel_text(python_tag: str) -> str:
+def wheel_text(tag: str, pure: bool) -> str:
     """The WHEEL file; auditwheel replaces the platform in its tag."""
     return (
         "Wheel-Version: 1.0\n"
         "Generator: treadle\n"
-        "Root-Is-Purelib: false\n"
-        f"Tag: {python_tag}-linux_{os.uname().machine}\n"
+        f"Root-Is-Purelib: {str(pure).lower()}\n"
+        f"Tag: {tag}\n"
     )
 
 
@@ -153,11 +153,14 @@ def main() -> None:
         action="store_true",
         help="carry no library: the wheel is for this system",
     )
+    parser.add_argument(
+        "--pure", action="store_true", help="the files are Python alone: for every system"
+    )
     args = parser.parse_args()
 
     name = f"{args.name}-{args.version}"
     dist_info = f"{name}.dist-info"
-    machine = os.uname().machine
+    tag = "py3-none-any" if args.pure else f"{args.python_tag}-linux_{os.uname().machine}"
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
         files = [
@@ -169,17 +172,17 @@ def main() -> None:
         files.append((f"{dist_info}/entry_points.txt", args.entry_points.encode()))
     files += [
         (f"{dist_info}/METADATA", metadata.encode()),
-        (f"{dist_info}/WHEEL", wheel_text(args.python_tag).encode()),
+        (f"{dist_info}/WHEEL", wheel_text(tag, args.pure).encode()),
         (f"{dist_info}/LICENSE", Path(args.license).read_bytes()),
     ]
     output = Path(args.output)
     output.mkdir(parents=True, exist_ok=True)
-    raw_name = f"{name}-{args.python_tag}-linux_{machine}.whl"
+    raw_name = f"{name}-{tag}.whl"
     with tempfile.TemporaryDirectory() as scratch:
         raw = Path(scratch) / raw_name
         write_wheel(raw, files, dist_info)
         repaired = raw
-        if not args.system_libraries:
+        if not (args.system_libraries or args.pure):
             folder = Path(scratch) / "repaired"
             folder.mkdir()
             repaired = repair(raw, folder, args.without)

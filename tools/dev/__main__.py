@@ -16,7 +16,6 @@ import bazel
 import bench
 import coverage
 import demo
-import docs
 import environment
 import fuzz
 import gpu
@@ -27,8 +26,10 @@ import pythons
 import shell
 import show
 import sources
-import tests
 from ui import DevError, say
+
+import docs
+import tests
 
 
 def parser() -> argparse.ArgumentParser:
@@ -92,6 +93,7 @@ def build_command(args: argparse.Namespace) -> int:
     say(f"the package is in {package}")
     if args.wheel:
         say(f"the wheel is {bazel.build_wheel()}")
+        say(f"the wheel of the operators' tests is {bazel.build_wheel(bazel.TESTING_WHEEL)}")
     if args.system_wheel:
         say(f"the wheel for this system is {bazel.build_wheel(bazel.SYSTEM_WHEEL)}")
     return 0

@@ -16,6 +16,7 @@ from ui import ROOT, DevError, run, step
 PACKAGE = "//python_bindings:package"
 WHEEL = "//python_bindings:wheel"
 SYSTEM_WHEEL = "//python_bindings:system_wheel"
+TESTING_WHEEL = "//python_bindings:testing_wheel"
 SCHEMAC = "//codegen/schemac"
 THROWING_NEW = "//tools/sanitizers:throwing_new.so"
 

@@ -9,8 +9,9 @@ import subprocess
 
 import bazel
 import environment
-from tests import python_environment
 from ui import ROOT, DevError, merged, run, say, step
+
+from tests import python_environment
 
 FOLDER = ROOT / "build" / "docs"
 
@@ -26,7 +27,7 @@ def main() -> int:
     examples, table = work / "examples.json", work / "table.md"
     python = str(environment.PYTHON)
     with step("Running the examples"):
-        command = [python, "-m", "treadle.testing.operators.examples", str(examples)]
+        command = [python, "-m", "treadle_testing.examples", str(examples)]
         status = run(command, env=variables)
     if status:
         raise DevError("an operator has no example; the lines above say which", status)

@@ -24,7 +24,7 @@ from ui import ROOT, DevError, say
 
 FOLDER = ROOT / "build" / "gpu"
 MOST_BYTES = 64 << 20
-WHEELS = (bazel.WHEEL, "//python_bindings:cuda_wheel")
+WHEELS = (bazel.WHEEL, bazel.TESTING_WHEEL, "//python_bindings:cuda_wheel")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -98,7 +98,7 @@ def unpacked(folder: Path) -> Path:
         raise SystemExit(f"tools/gpu: expected wheels in {folder}, got none; make them: ./dev gpu")
     tag = "cp%d%d" % sys.version_info[:2]
     for wheel in wheels:
-        if f"-{tag}-" not in wheel.name:
+        if not any(f"-{fits}-" in wheel.name for fits in (tag, "py3")):
             raise SystemExit(
                 f"tools/gpu: expected wheels for {tag}, of the Python that runs this, got "
                 f"{wheel.name}; make them: ./dev gpu --python {Path(sys.executable).name}"

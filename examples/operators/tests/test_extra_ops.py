@@ -9,7 +9,7 @@ from typing import Any, Iterator, Optional
 import numpy as np
 import pytest
 import treadle
-from treadle.testing.operators import Maker, OperatorTests, Sample, samples
+from treadle_testing import Maker, OperatorTests, Sample, samples
 
 import extra_ops
 

@@ -137,8 +137,8 @@ def has_contract(entry: Operator) -> bool:
 def _samples() -> Any:
     """The samples of the operators' tests; None where what they are written with is missing."""
     try:
-        from treadle.testing.operators import cases
-        from treadle.testing.operators.catalogue import by_id
+        from treadle_testing import cases
+        from treadle_testing.catalogue import by_id
 
         cases.load_families()
     except ImportError:
@@ -166,7 +166,7 @@ def count() -> str:
     ]
     tests = _samples()
     if tests is None:
-        lines.append("  samples and references need the packages pytest and scipy")
+        lines.append("  samples and references need the package treadle-testing[references]")
         return "\n".join(lines)
     cases, by_id = tests
     lines.append(

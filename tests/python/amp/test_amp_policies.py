@@ -15,10 +15,10 @@ import numpy as np
 import plugins
 import pytest
 import treadle
-from treadle.testing.operators import device
-from treadle.testing.operators.cases import has_samples, samples_of
-from treadle.testing.operators.catalogue import Operator, operators
-from treadle.testing.operators.sample import to_tensor
+from treadle_testing import device
+from treadle_testing.cases import has_samples, samples_of
+from treadle_testing.catalogue import Operator, operators
+from treadle_testing.sample import to_tensor
 
 DTYPES = (treadle.bfloat16, treadle.float16)
 WITH_POLICY = [op for op in operators() if op.json["autocast"]]

@@ -5,10 +5,9 @@ first and second order, and the same bits at every thread count.
 from __future__ import annotations
 
 import pytest
-
-from treadle.testing.operators import checks
-from treadle.testing.operators.cases import in_suite, pairs, samples_of
-from treadle.testing.operators.catalogue import Operator, operators
+from treadle_testing import checks
+from treadle_testing.cases import in_suite, pairs, samples_of
+from treadle_testing.catalogue import Operator, operators
 
 PAIRS = pairs("differentiable")
 

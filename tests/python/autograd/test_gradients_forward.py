@@ -6,10 +6,9 @@ numbers that are drawn.
 from __future__ import annotations
 
 import pytest
-
-from treadle.testing.operators import derivatives
-from treadle.testing.operators.cases import has_samples, in_suite, pairs
-from treadle.testing.operators.catalogue import Operator, operators
+from treadle_testing import derivatives
+from treadle_testing.cases import has_samples, in_suite, pairs
+from treadle_testing.catalogue import Operator, operators
 
 PAIRS = pairs("differentiable")
 COMPLEX = [o for o in operators() if in_suite(o) and has_samples(o) and "complex128" in o.dtypes]

@@ -8,10 +8,10 @@ from typing import Callable
 
 import pytest
 import treadle
-from treadle.testing.operators import checks
-from treadle.testing.operators.cases import in_suite, samples_of
-from treadle.testing.operators.catalogue import Operator, operators
-from treadle.testing.operators.sample import map_arrays, to_tensor
+from treadle_testing import checks
+from treadle_testing.cases import in_suite, samples_of
+from treadle_testing.catalogue import Operator, operators
+from treadle_testing.sample import map_arrays, to_tensor
 
 NUMBERS = [
     pytest.param(op, dtype, id=f"{op.id}-{dtype}")

@@ -5,10 +5,9 @@ range: between the slopes on both sides, first order and second.
 from __future__ import annotations
 
 import pytest
-
-from treadle.testing.operators import derivatives
-from treadle.testing.operators.cases import pairs
-from treadle.testing.operators.catalogue import Operator
+from treadle_testing import derivatives
+from treadle_testing.cases import pairs
+from treadle_testing.catalogue import Operator
 
 PAIRS = [p for p in pairs("differentiable") if p.values[1] == "float64"]
 

@@ -229,8 +229,8 @@ def test_operands_of_pointwise_kernels_are_converted_and_expanded(odd: str) -> N
 @alone
 def test_the_operators_own_tests_mix_dtypes(odd: str, careless: str) -> None:
     """They are all that tells whoever writes a backend that an operand is read as another dtype."""
-    from treadle.testing.operators import device, mixed
-    from treadle.testing.operators.catalogue import by_id
+    from treadle_testing import device, mixed
+    from treadle_testing.catalogue import by_id
 
     for path in (odd, careless):
         treadle.load_backend(path)

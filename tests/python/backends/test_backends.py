@@ -186,8 +186,8 @@ def test_calls_that_do_not_fit_come_to_an_end(other: str) -> None:
     """The operators' own tests ask a backend's reduction for no more than it gets through."""
     import faulthandler
 
-    from treadle.testing.operators import device, hostile
-    from treadle.testing.operators.catalogue import by_id
+    from treadle_testing import device, hostile
+    from treadle_testing.catalogue import by_id
 
     faulthandler.dump_traceback_later(120, exit=True)
     treadle.load_backend(other)

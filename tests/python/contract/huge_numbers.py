@@ -18,10 +18,10 @@ from typing import Any, Iterator
 
 import numpy as np
 import treadle
-from treadle.testing.operators import limits
-from treadle.testing.operators.cases import dtypes_of, has_samples, samples_of
-from treadle.testing.operators.catalogue import Operator, operators
-from treadle.testing.operators.sample import map_arrays, to_tensor
+from treadle_testing import limits
+from treadle_testing.cases import dtypes_of, has_samples, samples_of
+from treadle_testing.catalogue import Operator, operators
+from treadle_testing.sample import map_arrays, to_tensor
 
 HUGE = (2**31, 2**40, 2**62, 498444555)
 MOST_SECONDS = 1.0

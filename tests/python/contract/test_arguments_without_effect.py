@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 import re
 from pathlib import Path
 from typing import Dict, Iterator, List, Set, Tuple, Union
@@ -15,8 +16,8 @@ from treadle import _C
 
 PACKAGE = Path(treadle.__file__).parent
 PAGE = ROOT / "docs" / "arguments-without-effect.md"
-# The operators' tests, and the parts of load and save, which nobody else calls.
-LEFT_OUT = ("testing/operators", "_checkpoint_")
+# The parts of load and save, which nobody else calls.
+LEFT_OUT = re.compile(r"serialization/_[a-z]")
 # Of the names that Python itself calls, those whose parameters are the caller's.
 CALLED_BY_USERS = {"__init__", "__new__", "__call__"}
 
@@ -25,13 +26,13 @@ Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 
 @functools.lru_cache(maxsize=None)
 def sources() -> List[Tuple[str, ast.Module]]:
-    """The name of each module without its private parts, and its tree."""
+    """The name of each module up to its first private part, and its tree."""
     made = []
     for path in sorted(PACKAGE.rglob("*.py")):
         place = path.relative_to(PACKAGE).as_posix()
-        if not place.startswith(LEFT_OUT):
+        if not LEFT_OUT.match(place):
             parts = place[: -len(".py")].split("/")
-            public = [part for part in parts if not part.startswith("_")]
+            public = itertools.takewhile(lambda part: not part.startswith("_"), parts)
             made.append((".".join(public), ast.parse(path.read_text())))
     return made
 

@@ -18,8 +18,7 @@ import numpy as np
 import pytest
 import treadle
 from treadle import nn
-
-from treadle.testing.operators.law import REFUSALS
+from treadle_testing.law import REFUSALS
 
 HERE = Path(__file__).resolve().parent
 
@@ -491,7 +490,7 @@ def test_operators_with_arguments_that_do_not_fit(part: int, tmp_path: Path) -> 
     journal, problems, first = tmp_path / "journal", [], 0
     while len(problems) < 40:
         done = subprocess.run(
-            [sys.executable, "-m", "treadle.testing.operators.hostile", str(journal)]
+            [sys.executable, "-m", "treadle_testing.hostile", str(journal)]
             + [str(n) for n in (part, PARTS, first)],
             cwd=HERE,
             # The address space is limited, and each thread would take some for its stack.

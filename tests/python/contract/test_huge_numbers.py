@@ -96,7 +96,7 @@ CALLS = {
 PROGRAM = """
 import sys, time
 import treadle as torch
-from treadle.testing.operators import limits
+from treadle_testing import limits
 F = torch.nn.functional
 NONE = torch.tensor([], dtype=torch.int64)
 limits.apply()

@@ -12,11 +12,10 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 import treadle
-
-from treadle.testing.operators.cases import has_samples, in_suite
-from treadle.testing.operators.catalogue import Operator, operators
-from treadle.testing.operators.hostile import INTERNAL_NAMES, NAMED, calls_of, problem_of
-from treadle.testing.operators.law import MOST_LINES
+from treadle_testing.cases import has_samples, in_suite
+from treadle_testing.catalogue import Operator, operators
+from treadle_testing.hostile import INTERNAL_NAMES, NAMED, calls_of, problem_of
+from treadle_testing.law import MOST_LINES
 
 ones = treadle.ones
 

@@ -9,9 +9,9 @@ from typing import Any, Callable
 import pytest
 import treadle
 from treadle.nn import functional as F
-from treadle.testing.operators.cases import dtypes_of, has_samples, samples_of
-from treadle.testing.operators.catalogue import operators
-from treadle.testing.operators.sample import map_arrays, to_tensor
+from treadle_testing.cases import dtypes_of, has_samples, samples_of
+from treadle_testing.catalogue import operators
+from treadle_testing.sample import map_arrays, to_tensor
 
 INDEX = treadle.tensor([0])
 NAN = float("nan")

@@ -9,12 +9,11 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 import treadle
-
-from treadle.testing.operators import device
-from treadle.testing.operators.cases import dtypes_of, has_samples, in_suite, samples_of
-from treadle.testing.operators.catalogue import Operator, operators
-from treadle.testing.operators.check import same_bits, tensors
-from treadle.testing.operators.sample import Sample, map_arrays, to_tensor
+from treadle_testing import device
+from treadle_testing.cases import dtypes_of, has_samples, in_suite, samples_of
+from treadle_testing.catalogue import Operator, operators
+from treadle_testing.check import same_bits, tensors
+from treadle_testing.sample import Sample, map_arrays, to_tensor
 
 PREFERRED = ("float32", "float64", "int64", "bool", "complex64", "int32")
 WITH_OUT = [

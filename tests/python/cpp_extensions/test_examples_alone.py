@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from environments import ROOT, fresh, wheel  # noqa: F401  (a fixture)
+from environments import ROOT, fresh, testing_wheel, wheel  # noqa: F401  (fixtures)
 from source_tree import PYTHON
 
 EXAMPLES = ROOT / "examples"
@@ -41,12 +41,13 @@ def _run(command: str, folder: Path, environment: dict[str, str]) -> str:
 def project(
     request: pytest.FixtureRequest,
     wheel: Path,  # noqa: F811
+    testing_wheel: Path,  # noqa: F811
     tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[Path, dict[str, str]]:
     """A project, built and installed as its README says: its folder and its environment."""
     name = request.param
     folder = tmp_path_factory.mktemp("alone")
-    needed = [f"treadle[codegen] @ {wheel.as_uri()}", "setuptools", "wheel", "pytest"]
+    needed = [f"treadle[codegen] @ {wheel.as_uri()}", str(testing_wheel), "setuptools", "wheel"]
     environment = fresh(folder, *needed, *PROJECTS[name])
     own = folder / "project"
     shutil.copytree(EXAMPLES / name, own, ignore=shutil.ignore_patterns("build", "__pycache__"))

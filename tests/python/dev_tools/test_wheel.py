@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from environments import ROOT, fresh, wheel  # noqa: F401  (a fixture)
+from environments import ROOT, fresh, testing_wheel, wheel  # noqa: F401  (fixtures)
 
 PROGRAM = """
 import sys
@@ -71,6 +71,24 @@ def test_what_the_wheel_holds(wheel: Path) -> None:  # noqa: F811
     assert any(name.endswith(".dist-info/METADATA") for name in names) and any(
         name.endswith("RECORD") for name in names
     )
+
+
+@pytest.mark.slow
+@pytest.mark.builds
+def test_the_tests_of_operators_have_a_wheel(
+    wheel: Path, testing_wheel: Path  # noqa: F811
+) -> None:
+    assert testing_wheel.name.endswith("-py3-none-any.whl")
+    with zipfile.ZipFile(testing_wheel) as archive:
+        assert archive.testzip() is None
+        names = archive.namelist()
+        info = next(name for name in names if name.endswith("/METADATA")).partition("/")[0]
+        assert "Name: treadle-testing\n" in archive.read(f"{info}/METADATA").decode()
+        assert "Tag: py3-none-any\n" in archive.read(f"{info}/WHEEL").decode()
+    assert {"treadle_testing/suite.py", "treadle_testing/families/views.py"} <= set(names)
+    assert {name.partition("/")[0] for name in names} == {"treadle_testing", info}
+    with zipfile.ZipFile(wheel) as archive:
+        assert not [name for name in archive.namelist() if "treadle_testing" in name]
 
 
 @pytest.mark.slow

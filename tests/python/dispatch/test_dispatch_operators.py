@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 import treadle
-from treadle.testing.operators.cases import has_samples, in_suite, samples_of
-from treadle.testing.operators.catalogue import Operator, operators
-from treadle.testing.operators.check import call, outcome, same_bits, tensors
-from treadle.testing.operators.checks import differentiable_calls
-from treadle.testing.operators.sample import map_arrays, to_tensor
 from treadle.utils._python_dispatch import BaseTorchDispatchMode
 from treadle.utils._pytree import tree_map_only
+from treadle_testing.cases import has_samples, in_suite, samples_of
+from treadle_testing.catalogue import Operator, operators
+from treadle_testing.check import call, outcome, same_bits, tensors
+from treadle_testing.checks import differentiable_calls
+from treadle_testing.sample import map_arrays, to_tensor
 
 PUBLIC = [o for o in operators() if in_suite(o) and has_samples(o)]
 

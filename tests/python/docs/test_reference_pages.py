@@ -16,9 +16,9 @@ import treadle
 from source_tree import ROOT
 from treadle.__main__ import main
 from treadle._introspection import operator_table
-from treadle.testing.operators.cases import has_samples
-from treadle.testing.operators.catalogue import Operator, by_id, operators
-from treadle.testing.operators.examples import example_of, public_operators
+from treadle_testing.cases import has_samples
+from treadle_testing.catalogue import Operator, by_id, operators
+from treadle_testing.examples import example_of, public_operators
 
 DTYPES = tuple(operator_table.DTYPES)
 
@@ -126,16 +126,17 @@ def test_count(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
     assert [int(line.split()[-1].rstrip(";")) for line in lines[1:]] == [total] * 4, lines
 
 
-def test_count_without_what_samples_are_written_with() -> None:
-    program = """
+@pytest.mark.parametrize("package", ["scipy", "treadle_testing"])
+def test_count_without_what_samples_are_written_with(package: str) -> None:
+    program = f"""
 import sys
-sys.modules["scipy"] = None
+sys.modules["{package}"] = None
 from treadle.__main__ import main
 main(["ops", "--count"])
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "samples and references need the packages pytest and scipy" in done.stdout
+    assert "samples and references need the package treadle-testing[references]" in done.stdout
 
 
 # ---- docstrings ----------------------------------------------------------------------------------

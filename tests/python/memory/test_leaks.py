@@ -21,11 +21,11 @@ import pytest
 import treadle
 import treadle.nn.functional as F
 from treadle import nn
-from treadle.testing.operators import cases
-from treadle.testing.operators.cases import has_samples, samples_of
-from treadle.testing.operators.catalogue import Operator, operators
-from treadle.testing.operators.check import tensors
-from treadle.testing.operators.sample import map_arrays, to_tensor
+from treadle_testing import cases
+from treadle_testing.cases import has_samples, samples_of
+from treadle_testing.catalogue import Operator, operators
+from treadle_testing.check import tensors
+from treadle_testing.sample import map_arrays, to_tensor
 
 TIMES = (20, 20, 200, 400)
 

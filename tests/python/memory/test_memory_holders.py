@@ -14,10 +14,9 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 import treadle
-
-from treadle.testing.operators.cases import dtypes_of, has_samples, in_suite, samples_of
-from treadle.testing.operators.catalogue import Operator, operators
-from treadle.testing.operators.sample import map_arrays, to_tensor
+from treadle_testing.cases import dtypes_of, has_samples, in_suite, samples_of
+from treadle_testing.catalogue import Operator, operators
+from treadle_testing.sample import map_arrays, to_tensor
 
 # ---- who holds memory --------------------------------------------------------------------------
 

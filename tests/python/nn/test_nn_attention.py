@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 import treadle as torch
 import treadle.nn.functional as F
+from nn_arrays import normal, softmax, to_numpy
 from treadle import nn
 from treadle.nn.attention import SDPBackend, sdpa_kernel
-
-from nn_arrays import normal, softmax, to_numpy
-from treadle.testing.operators.families.attention import reference
+from treadle_testing.families.attention import reference
 
 
 def _layer_norm(x: Any, norm: nn.LayerNorm) -> Any:

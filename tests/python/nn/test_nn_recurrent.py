@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 import treadle as torch
+from nn_arrays import normal
 from treadle import nn
 from treadle.nn.utils import rnn
-
-from nn_arrays import normal
-from treadle.testing.operators.families.recurrent import sequence, step
+from treadle_testing.families.recurrent import sequence, step
 
 KINDS = [(nn.LSTM, "lstm"), (nn.GRU, "gru"), (nn.RNN, "tanh")]
 

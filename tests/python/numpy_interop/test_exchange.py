@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import treadle
-
-from treadle.testing.operators.sample import NUMPY_TYPES
+from treadle_testing.sample import NUMPY_TYPES
 
 DTYPES = [d for d in NUMPY_TYPES if d != "bfloat16"]
 # DLPack as NumPy speaks it has these.

@@ -99,7 +99,7 @@ def test_what_is_refused_for_its_last_place_writes_nothing(name: str) -> None:
 
 
 def test_names_are_those_of_the_entries() -> None:
-    from treadle.testing.operators.catalogue import operators
+    from treadle_testing.catalogue import operators
 
     names = {op.name for op in operators() if op.json["foreach_of"]}
     assert len(names) == 91 and names <= set(dir(treadle))

@@ -9,7 +9,7 @@ import pytest
 import treadle
 import treadle.nn.functional as F
 from accuracy.sums import BOUND, COUNTS, OTHERS, SUMS, error, reason
-from treadle.testing.operators.catalogue import operators
+from treadle_testing.catalogue import operators
 
 
 def test_every_kernel_adds_or_says_why_not() -> None:

@@ -5,12 +5,11 @@ device, at every thread count.
 from __future__ import annotations
 
 import pytest
-
-from treadle.testing.operators import cases, checks, mixed
-from treadle.testing.operators.cases import has_samples, pairs
-from treadle.testing.operators.catalogue import Operator, by_id, operators
-from treadle.testing.operators.sample import REGISTRY
 from treadle.utils.operator_library import kernel_problems
+from treadle_testing import cases, checks, mixed
+from treadle_testing.cases import has_samples, pairs
+from treadle_testing.catalogue import Operator, by_id, operators
+from treadle_testing.sample import REGISTRY
 
 PAIRS = pairs()
 
@@ -21,7 +20,7 @@ def test_has_samples_and_reference(op: Operator) -> None:
     expression).
     """
     assert has_samples(op), (
-        f"{op.id} has no samples: add them to python_bindings/treadle/testing/operators/families/"
+        f"{op.id} has no samples: add them to python_bindings/treadle_testing/families/"
     )
     assert cases.has_reference(op), f"{op.id} has no reference"
 

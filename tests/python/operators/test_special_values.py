@@ -14,8 +14,8 @@ from typing import Any, Callable, Optional
 import numpy as np
 import pytest
 import treadle
-from treadle.testing.operators.catalogue import Operator, operators
-from treadle.testing.operators.expression import FUNCTIONS
+from treadle_testing.catalogue import Operator, operators
+from treadle_testing.expression import FUNCTIONS
 
 INFINITE = [math.inf, -math.inf, math.nan]
 POINTS = [0.0, -0.0, *INFINITE, *(s * 2.0**e for e in range(-3, 5) for s in (1, -1))]

@@ -7,10 +7,9 @@ from typing import Any, Callable
 
 import numpy as np
 import pytest
-
 import treadle
-from treadle.testing.operators.check import same_bits
 from treadle import _C
+from treadle_testing.check import same_bits
 
 SETTINGS: dict[str, Any] = dict(
     lr=0.1, beta1=0.9, beta2=0.99, weight_decay=0.1, eps=1e-3, amsgrad=True, maximize=False

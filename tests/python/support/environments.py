@@ -1,4 +1,5 @@
-"""Fresh environments that know the wheel and nothing of this tree; `wheel` is a fixture."""
+"""Fresh environments that know the wheels and nothing of this tree; `wheel` and `testing_wheel` are
+fixtures."""
 
 from __future__ import annotations
 
@@ -24,17 +25,27 @@ _DROPPED = (
 @pytest.fixture(scope="session")
 def wheel() -> Path:
     """The wheel, built anew where something changed; with the vector code of the tree's build."""
+    return _built("wheel")
+
+
+@pytest.fixture(scope="session")
+def testing_wheel() -> Path:
+    """The wheel of treadle_testing."""
+    return _built("testing_wheel")
+
+
+def _built(target: str) -> Path:
     targets = os.environ.get("TREADLE_TARGETS")
     options = [f"--define=treadle_targets={targets}"] if targets else []
     done = subprocess.run(
-        ["bazel", "build", *options, "//python_bindings:wheel"],
+        ["bazel", "build", *options, f"//python_bindings:{target}"],
         cwd=ROOT,
         capture_output=True,
         text=True,
         env={k: v for k, v in os.environ.items() if k != "LD_PRELOAD"},
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    (found,) = (ROOT / "bazel-bin" / "python_bindings" / "wheel").glob("*.whl")
+    (found,) = (ROOT / "bazel-bin" / "python_bindings" / target).glob("*.whl")
     return found
 
 

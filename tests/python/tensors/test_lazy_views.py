@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import treadle
-
-from treadle.testing.operators.cases import in_suite, has_samples, samples_of
-from treadle.testing.operators.catalogue import Operator, operators
-from treadle.testing.operators.check import tensors
-from treadle.testing.operators.sample import Sample, map_arrays, to_tensor
 from treadle.multiprocessing import reductions
 from treadle.utils import safetensors
+from treadle_testing.cases import has_samples, in_suite, samples_of
+from treadle_testing.catalogue import Operator, operators
+from treadle_testing.check import tensors
+from treadle_testing.sample import Sample, map_arrays, to_tensor
 
 
 def pair() -> tuple[treadle.Tensor, treadle.Tensor]:

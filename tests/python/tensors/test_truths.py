@@ -7,11 +7,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import treadle
-
-from treadle.testing.operators.cases import pairs, samples_of
-from treadle.testing.operators.catalogue import Operator
-from treadle.testing.operators.check import assert_matches, expected, outcome, tensors
-from treadle.testing.operators.sample import map_arrays, to_tensor
+from treadle_testing.cases import pairs, samples_of
+from treadle_testing.catalogue import Operator
+from treadle_testing.check import assert_matches, expected, outcome, tensors
+from treadle_testing.sample import map_arrays, to_tensor
 
 TRUE_BYTES = np.array([2, 128, 255, 1, 64], np.uint8)
 

@@ -9,11 +9,10 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 import treadle
-
-from treadle.testing.operators.cases import dtypes_of, samples_of
-from treadle.testing.operators.catalogue import Operator, operators
-from treadle.testing.operators.check import tensors
-from treadle.testing.operators.sample import map_arrays, to_array, to_tensor
+from treadle_testing.cases import dtypes_of, samples_of
+from treadle_testing.catalogue import Operator, operators
+from treadle_testing.check import tensors
+from treadle_testing.sample import map_arrays, to_array, to_tensor
 
 
 def _is_view(op: Operator) -> bool:

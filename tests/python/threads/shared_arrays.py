@@ -20,10 +20,10 @@ from typing import Iterator
 
 import numpy as np
 import treadle
-from treadle.testing.operators import limits
-from treadle.testing.operators.cases import dtypes_of, has_samples, samples_of
-from treadle.testing.operators.catalogue import Operator, operators
-from treadle.testing.operators.sample import map_arrays
+from treadle_testing import limits
+from treadle_testing.cases import dtypes_of, has_samples, samples_of
+from treadle_testing.catalogue import Operator, operators
+from treadle_testing.sample import map_arrays
 
 SECONDS = float(os.environ.get("SECONDS_A_CALL", "0.03"))
 DTYPES = ("float32", "int64", "bool", "float16")

@@ -15,8 +15,8 @@ import time
 from typing import Any, Iterator
 
 import treadle
-from treadle.testing.operators import cases, check, device
-from treadle.testing.operators.catalogue import Operator, operators
+from treadle_testing import cases, check, device
+from treadle_testing.catalogue import Operator, operators
 
 DTYPES = ("float32", "int64")
 
@@ -57,7 +57,7 @@ def results(op: Operator, dtype: str) -> list[Any]:
     outcome = check.call(op, sample, dtype)
     found = check.tensors(outcome) or [outcome]
     if dtype == "float32" and op.differentiable:
-        from treadle.testing.operators import checks
+        from treadle_testing import checks
 
         leaves, call = checks.leaves_and_call(sample, dtype)
         sums = [r.sum() for r in check.tensors(call(op, *leaves)) if r.requires_grad]

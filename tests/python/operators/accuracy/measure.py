@@ -8,7 +8,7 @@ from typing import Any, Callable, Mapping
 
 import numpy as np
 import treadle
-from treadle.testing.operators.catalogue import Operator, by_id, operators
+from treadle_testing.catalogue import Operator, by_id, operators
 
 from .errors import Format, Wide, complex_ulps, ulps
 from .in_the_complex_plane import IN_THE_COMPLEX_PLANE

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Iterator, Mapping
 
-from treadle.testing.operators.catalogue import operators
+from treadle_testing.catalogue import operators
 
 # Functions of expressions that round at most once: exact choices, and what the processor computes.
 # A function that is not named here is transcendental.

@@ -1,7 +1,7 @@
 """The device that operators are tested on: samples are made there, results come to the CPU to be
 compared.
 
-    pytest -p treadle.testing.operators.device --device mine --backend build/libmine.so tests/
+    pytest -p treadle_testing.device --device mine --backend build/libmine.so tests/
 
 are the options, for any tests that take their tensors from `sample.to_tensor`, or make them where
 no device is given. Without them the device is the CPU.

@@ -6,7 +6,7 @@
 tensor([[ 1.0000, -2.5000],
         [ 4.0000,  0.0000]])
 
-python -m treadle.testing.operators.examples FILE    writes {"add.Tensor": "...", ...} to FILE
+python -m treadle_testing.examples FILE    writes {"add.Tensor": "...", ...} to FILE
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Calls every operator with arguments that do not fit, one at a time: each call raises a Python
 exception or succeeds.
 
-    python -m treadle.testing.operators.hostile JOURNAL PART PARTS FIRST
+    python -m treadle_testing.hostile JOURNAL PART PARTS FIRST
 
 runs the calls of every PARTS-th operator from PART on, from call FIRST on, in this process. JOURNAL
 always holds the call that is being made, so that the process that started this one can tell which

@@ -12,7 +12,7 @@ NumPy says:
         yield Sample(make((3, 4)), make((3, 2)), make((3, 2)), expect=rotary_in_numpy)
 
 The library "aten" is Treadle itself: so a device from outside is tested, by the options of
-treadle.testing.operators.device.
+treadle_testing.device.
 """
 
 from __future__ import annotations
