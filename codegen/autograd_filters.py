@@ -366,7 +366,7 @@ class _NodeBuilder:
         for t in cpp.walk(tree):
             if (
                 t["op"] == "index"
-                and t["on"] == {"op": "name", "name": "grads"}
+                and t["on"].get("name") == "grads"
                 and t["index"]["op"] == "int"
             ):
                 found.add(int(t["index"]["value"]))

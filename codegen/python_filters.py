@@ -167,17 +167,8 @@ def _read(a: Arg, index: int) -> str:
 def _masks(e: Entry) -> frozenset[str]:
     """The arguments that `check` asks to be of dtype bool."""
 
-    def asked(name: str) -> Tree:
-        dtype = {"op": "method", "on": {"op": "name", "name": name}, "name": "dtype", "args": []}
-        return {
-            "op": "binary",
-            "operator": "==",
-            "lhs": dtype,
-            "rhs": {"op": "name", "name": "bool"},
-        }
-
-    trees = [c.tree for c in e.check]
-    return frozenset(a.name for a in e.args if asked(a.name) in trees)
+    texts = {c.text for c in e.check}
+    return frozenset(a.name for a in e.args if f"{a.name}.dtype() == bool" in texts)
 
 
 def _param(a: Arg, index: int, is_factory: bool, is_mask: bool = False) -> Param:

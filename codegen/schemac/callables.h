@@ -1,8 +1,6 @@
-// What a formula may call, and with what: operators, and the functions that autograd declares for
-// formulas.
+// What a formula may call: operators, and the helpers that autograd/formulas.yaml declares.
 //
-//   callables.add_header("Tensor sum_to(const Tensor& grad, IntList sizes);");
-//   callables.find("sum_to")->at(0).parameters[1].kind    // ValueKind::Numbers
+//   callables.find("sum_to")->at(0).schema.arguments[1].type    // int[]
 #pragma once
 
 #include <cstddef>
@@ -11,65 +9,39 @@
 #include <string_view>
 #include <vector>
 
+#include "codegen/schemac/model.h"
 #include "core/schema/function_schema.h"
 
 namespace treadle::schemac {
 
-// What an expression has for a value, as far as it matters where it can stand.
-enum class ValueKind {
-  Tensor,
-  Tensors,  // a list of them
-  Number,   // int, float, bool or Scalar
-  Numbers,
-  Text,
-  Dtype,
-  Device,
-  Several,  // several results
-  None,
-  Unknown,  // of this nothing is said
-};
-// "a tensor", "a list of numbers".
-std::string_view words_for(ValueKind kind);
-ValueKind kind_of(const schema::Type& type);
-
-struct Parameter {
-  std::string name;
-  ValueKind kind = ValueKind::Unknown;
-  bool has_default = false;
-  bool optional = false;  // None may stand for it
-};
-
 struct Callable {
-  std::string text;  // as a message shows it
-  std::vector<Parameter> parameters;
-  ValueKind result = ValueKind::Unknown;
-  std::size_t results = 1;
+  Callee callee;
+  schema::FunctionSchema schema;
+  LinearIn linear;  // of a helper
 
+  std::string text() const;   // as a message shows it
   std::size_t least() const;  // number of arguments
 };
 
 class Callables {
  public:
-  // The form of an operator, by the name that its C++ function has.
-  void add(const schema::FunctionSchema& schema, const std::string& form);
-  // Every function that a C++ header declares in its namespace.
-  void add_header(std::string_view text);
-  // What a model written by schemac holds of both.
+  // A form of an operator, by the name that its C++ function has.
+  void add(const schema::FunctionSchema& schema, const std::string& form, const std::string& entry);
+  void add(const Helper& helper);
+  // All that a model written by schemac holds.
   void add_model(const std::string& json);
 
   // The overloads; nullptr for an unknown name.
   const std::vector<Callable>* find(const std::string& name) const;
+  // The overload that a call goes to.
+  const Callable* find(const Callee& callee) const;
   std::vector<std::string> names() const;
-  // The declarations of headers, one line each, for the model.
-  const std::vector<std::string>& declarations() const { return declarations_; }
-  // Whether functions beside the operators at hand are known, so that an unknown one is an error.
+  // Whether all functions are known, so that an unknown one is an error.
   bool complete() const { return complete_; }
+  void set_complete() { complete_ = true; }
 
  private:
-  void add_declaration(std::string text);
-
   std::map<std::string, std::vector<Callable>> functions_;
-  std::vector<std::string> declarations_;
   bool complete_ = false;
 };
 

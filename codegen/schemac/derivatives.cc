@@ -12,6 +12,7 @@
 #include "codegen/schemac/saves.h"
 #include "codegen/schemac/tables.h"
 #include "codegen/schemac/types.h"
+#include "core/schema/methods.h"
 
 namespace treadle::schemac {
 namespace {
@@ -130,10 +131,12 @@ class DerivativeReader {
     check_gradients(formula, scope.where);
     if (!misnames_result(formula, scope.where)) check_names(formula, scope, diagnostics_);
     if (knows_all(formula, scope)) check_uses_gradient(formula, scope.where);
-    check_value(formula, targets, scope.where);
+    check_type(formula, targets, scope.where);
+    check_linear(formula, scope.where);
     std::vector<std::string> names;
     for (const Word& target : targets) names.push_back(target.text);
-    derivative_.formulas.push_back({std::move(names), formula, saves_of(tree, op_.schema)});
+    std::vector<Save> saves = saves_of(tree, op_.schema);
+    derivative_.formulas.push_back({std::move(names), std::move(formula), std::move(saves)});
   }
 
   // True if `target` is an argument that may have a formula and has none yet.
@@ -241,49 +244,101 @@ class DerivativeReader {
                       "zeros_like"));
   }
 
-  // What a name in a formula has for a value.
-  Value value_of_name(const std::string& name, std::size_t targets) const {
-    if (const Argument* argument = op_.schema.find_argument(name)) return {kind_of(argument->type)};
+  // What a name in a formula stands for.
+  ExprType type_of_name(const std::string& name, std::size_t targets) const {
+    if (const Argument* argument = op_.schema.find_argument(name))
+      return ExprType::value(argument->type);
     const auto& returns = op_.schema.returns;
     if (name == "grad") {
       const std::size_t first = first_differentiable();
-      return first < returns.size() ? Value{kind_of(returns[first].type)} : Value{};
+      return first < returns.size() ? ExprType::value(returns[first].type) : ExprType{};
     }
-    if (name == "grads") return {ValueKind::Tensors};
-    if (name == "grad_input_mask" && targets > 1) return {ValueKind::Numbers};
+    if (name == "grads") return ExprType::of("Tensor[]");
+    if (name == "grad_input_mask" && targets > 1)
+      return ExprType::of("bool[" + std::to_string(targets) + "]");
     for (std::size_t i = 0; i < returns.size(); ++i) {
       for (const std::string& known : result_names(op_.schema, i)) {
-        if (known == name) return {kind_of(returns[i].type)};
+        if (known == name) return ExprType::value(returns[i].type);
       }
     }
     return {};
   }
 
-  void check_value(const Expression& formula, const std::vector<Word>& targets,
-                   const std::string& where) {
-    const Value value = check_formula(
-        formula, [&](const std::string& name) { return value_of_name(name, targets.size()); },
+  void check_type(Expression& formula, const std::vector<Word>& targets, const std::string& where) {
+    const ExprType type = type_formula(
+        formula, [&](const std::string& name) { return type_of_name(name, targets.size()); },
         callables_, where, diagnostics_);
-    if (value.kind == ValueKind::Unknown) return;
-    const auto report = [&](const std::string& wanted, std::string hint) {
-      const std::string got = value.kind == ValueKind::Several
-                                  ? std::to_string(value.results) + " results"
-                                  : std::string(words_for(value.kind));
+    using Kind = ExprType::Kind;
+    if (type.is_unknown() || type.kind == Kind::Never) return;
+    const auto report = [&](const std::string& got, const std::string& wanted, std::string hint) {
       diagnostics_.add(formula.source.diagnostic(
           formula.tree->offset, where + " gives " + got + ", expected " + wanted, std::move(hint)));
     };
     if (targets.size() > 1) {
-      if (value.kind != ValueKind::Several || value.results != targets.size()) {
-        report(std::to_string(targets.size()) + " results",
-               "call a function that returns one gradient for each, or write a formula for each");
+      if (type.kind == Kind::Several && type.parts.size() == targets.size()) {
+        for (std::size_t i = 0; i < targets.size(); ++i) {
+          const schema::Type& wanted = op_.schema.find_argument(targets[i].text)->type;
+          const ExprType part = ExprType::value(type.parts[i]);
+          if (fits(part, wanted) == Fit::Never) {
+            report(part.words() + " for '" + targets[i].text + "'", words_for(wanted), "");
+          }
+        }
+        return;
       }
+      report(results_in_words(type), std::to_string(targets.size()) + " results",
+             "call a function that returns one gradient for each, or write a formula for each");
       return;
     }
-    const ValueKind wanted = kind_of(op_.schema.find_argument(targets[0].text)->type);
-    if (value.kind != wanted) {
-      report(std::string(words_for(wanted)),
-             value.kind == ValueKind::Number ? "multiply by 'grad'" : "");
-    }
+    const schema::Type& wanted = op_.schema.find_argument(targets[0].text)->type;
+    if (fits(type, wanted) != Fit::Never) return;
+    report(results_in_words(type), words_for(wanted), type.is_number() ? "multiply by 'grad'" : "");
+  }
+
+  static std::string results_in_words(const ExprType& type) {
+    const bool several = type.kind == ExprType::Kind::Several && !type.parts.empty();
+    return several ? std::to_string(type.parts.size()) + " results" : type.words();
+  }
+
+  // Whether values of the incoming gradient reach a node, rather than its shape or dtype alone.
+  bool carries_gradient(const ExprNode& node) const {
+    if (node.kind == ExprKind::Name)
+      return (node.text == "grad" || node.text == "grads") && !op_.schema.find_argument(node.text);
+    const bool metadata =
+        node.kind == ExprKind::Method && find_method(schema::MethodOf::Tensor, node.text);
+    if (metadata) return false;
+    return std::any_of(node.children.begin(), node.children.end(),
+                       [&](const Expr& child) { return carries_gradient(*child); });
+  }
+
+  // A gradient is linear in the one that comes in, so each helper on the way must be.
+  void check_linear(const Expression& formula, const std::string& where) {
+    visit(formula.tree, [&](const ExprNode& node) {
+      const auto typing = formula.typing.find(&node);
+      if (typing == formula.typing.end() || !typing->second.callee ||
+          typing->second.callee->kind != Callee::Kind::Helper)
+        return;
+      const Callable& helper = *callables_.find(*typing->second.callee);
+      std::vector<std::string> given;
+      for (std::size_t i = 0; i < node.children.size(); ++i) {
+        if (carries_gradient(*node.children[i])) given.push_back(helper.schema.arguments[i].name);
+      }
+      if (given.empty() || is_linear(helper.linear, given)) return;
+      std::string names;
+      for (const std::string& name : given) names += (names.empty() ? "" : " + ") + name;
+      diagnostics_.add(formula.source.diagnostic(
+          node.name_offset,
+          "the gradient as '" + names + "' of '" + node.text + "' in " + where +
+              ", in which it is not declared to be linear",
+          "where it is, write 'linear: " + names + "' for " + helper.text()));
+    });
+  }
+
+  static bool is_linear(const LinearIn& groups, const std::vector<std::string>& given) {
+    return std::any_of(groups.begin(), groups.end(), [&](const std::vector<std::string>& group) {
+      return std::all_of(given.begin(), given.end(), [&](const std::string& name) {
+        return std::find(group.begin(), group.end(), name) != group.end();
+      });
+    });
   }
 
   // Reports `result` where there are several results.
@@ -340,7 +395,7 @@ class DerivativeReader {
 
   Expression expression(const Field& field) const {
     const SourceText text = file_.text(field);
-    return {text, parse_expr(text)};
+    return {text, parse_expr(text), {}};
   }
 
   const YamlFile& file_;
@@ -462,7 +517,7 @@ void read_derivatives(const YamlFile& file, const std::string& functions,
     return;
   }
   for (const Operator& op : model.operators) {
-    for (const Form& form : op.forms) callables.add(form.schema, form.form);
+    for (const Form& form : op.forms) callables.add(form.schema, form.form, op.schema.name.base);
   }
   FileReader(file, functions, library, callables, model, diagnostics).read();
 }

@@ -241,7 +241,7 @@ class EntryReader {
           hint));
     }
     check_names(shape, scope("shape"), diagnostics_);
-    check_metadata(shape, op(), "shape of " + op().name(), diagnostics_);
+    type_shape(shape, op(), diagnostics_);
     op().shape = std::move(shape);
   }
 
@@ -264,7 +264,6 @@ class EntryReader {
         Expression check = expression(text);
         check_names(check, scope("check"), diagnostics_);
         check_condition(check, op(), diagnostics_);
-        check_metadata(check, op(), "check of " + op().name(), diagnostics_);
         if (check.tree->kind == schema::ExprKind::Call && check.tree->text == "any") {
           for (const schema::Expr& name : check.tree->children)
             op().unlimited.push_back(name->text);
@@ -464,7 +463,7 @@ class EntryReader {
     return text;
   }
 
-  static Expression expression(const SourceText& text) { return {text, parse_expr(text)}; }
+  static Expression expression(const SourceText& text) { return {text, parse_expr(text), {}}; }
 
   Scope scope(const std::string& key) {
     return {argument_names(op().schema), key + " of " + op().name(), "argument"};

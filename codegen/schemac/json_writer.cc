@@ -4,11 +4,13 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/schema/dtypes.h"
+#include "core/schema/methods.h"
+
 namespace treadle::schemac {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using schema::Expr;
 using schema::ExprKind;
 using schema::ExprNode;
 
@@ -17,50 +19,76 @@ Json optional(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-Json tree_of(const ExprNode& node);
+// Writes the tree of an expression, each node with what is known of it.
+class TreeWriter {
+ public:
+  explicit TreeWriter(const Expression& expression) : expression_(expression) {}
 
-Json trees_of(const ExprNode& node, std::size_t first = 0) {
-  Json list = Json::array();
-  for (std::size_t i = first; i < node.children.size(); ++i)
-    list.push_back(tree_of(*node.children[i]));
-  return list;
-}
-
-Json tree_of(const ExprNode& node) {
-  const auto child = [&](std::size_t i) { return tree_of(*node.children[i]); };
-  switch (node.kind) {
-    case ExprKind::Name:
-      return {{"op", "name"}, {"name", node.text}};
-    case ExprKind::Int:
-      return {{"op", "int"}, {"value", node.text}};
-    case ExprKind::Float:
-      return {{"op", "float"}, {"value", node.text}};
-    case ExprKind::Bool:
-      return {{"op", "bool"}, {"value", node.text == "true"}};
-    case ExprKind::String:
-      return {{"op", "string"}, {"value", node.text}};
-    case ExprKind::None:
-      return {{"op", "none"}};
-    case ExprKind::Call:
-      return {{"op", "call"}, {"fn", node.text}, {"args", trees_of(node)}};
-    case ExprKind::Method:
-      return {{"op", "method"}, {"on", child(0)}, {"name", node.text}, {"args", trees_of(node, 1)}};
-    case ExprKind::Index:
-      return {{"op", "index"}, {"on", child(0)}, {"index", child(1)}};
-    case ExprKind::Binary:
-      return {{"op", "binary"}, {"operator", node.text}, {"lhs", child(0)}, {"rhs", child(1)}};
-    case ExprKind::Unary:
-      return {{"op", "unary"}, {"operator", node.text}, {"of", child(0)}};
-    case ExprKind::Select:
-      return {{"op", "select"}, {"cond", child(0)}, {"then", child(1)}, {"else", child(2)}};
-    case ExprKind::List:
-      return {{"op", "list"}, {"items", trees_of(node)}};
+  Json write(const ExprNode& node) const {
+    Json json = shape_of(node);
+    const auto found = expression_.typing.find(&node);
+    if (found == expression_.typing.end()) return json;
+    json["type"] = found->second.type.text();
+    if (found->second.callee) json["callee"] = callee_of(*found->second.callee);
+    return json;
   }
-  return nullptr;
-}
+
+ private:
+  Json shape_of(const ExprNode& node) const {
+    const auto child = [&](std::size_t i) { return write(*node.children[i]); };
+    switch (node.kind) {
+      case ExprKind::Name:
+        return {{"op", "name"}, {"name", node.text}};
+      case ExprKind::Int:
+        return {{"op", "int"}, {"value", node.text}};
+      case ExprKind::Float:
+        return {{"op", "float"}, {"value", node.text}};
+      case ExprKind::Bool:
+        return {{"op", "bool"}, {"value", node.text == "true"}};
+      case ExprKind::String:
+        return {{"op", "string"}, {"value", node.text}};
+      case ExprKind::None:
+        return {{"op", "none"}};
+      case ExprKind::Call:
+        return {{"op", "call"}, {"fn", node.text}, {"args", children(node, 0)}};
+      case ExprKind::Method:
+        return {
+            {"op", "method"}, {"on", child(0)}, {"name", node.text}, {"args", children(node, 1)}};
+      case ExprKind::Index:
+        return {{"op", "index"}, {"on", child(0)}, {"index", child(1)}};
+      case ExprKind::Binary:
+        return {{"op", "binary"}, {"operator", node.text}, {"lhs", child(0)}, {"rhs", child(1)}};
+      case ExprKind::Unary:
+        return {{"op", "unary"}, {"operator", node.text}, {"of", child(0)}};
+      case ExprKind::Select:
+        return {{"op", "select"}, {"cond", child(0)}, {"then", child(1)}, {"else", child(2)}};
+      case ExprKind::List:
+        return {{"op", "list"}, {"items", children(node, 0)}};
+    }
+    return nullptr;
+  }
+
+  Json children(const ExprNode& node, std::size_t first) const {
+    Json list = Json::array();
+    for (std::size_t i = first; i < node.children.size(); ++i)
+      list.push_back(write(*node.children[i]));
+    return list;
+  }
+
+  static Json callee_of(const Callee& callee) {
+    Json json = {{"kind", name_of(callee.kind)}};
+    if (!callee.ns.empty()) json["namespace"] = callee.ns;
+    json["function"] = callee.function;
+    if (!callee.schema_name.empty()) json["name"] = callee.schema_name;
+    if (!callee.entry.empty()) json["entry"] = callee.entry;
+    return json;
+  }
+
+  const Expression& expression_;
+};
 
 Json expression(const Expression& value) {
-  return {{"text", print(value.tree)}, {"tree", tree_of(*value.tree)}};
+  return {{"text", print(value.tree)}, {"tree", TreeWriter(value).write(*value.tree)}};
 }
 
 Json expression(const std::optional<Expression>& value) {
@@ -264,16 +292,58 @@ Json operator_of(const Operator& op) {
           {"derivative", derivative_of(op)}};
 }
 
+Json helpers_of(const Model& model) {
+  Json list = Json::array();
+  for (const Helper& helper : model.helpers) {
+    list.push_back({{"namespace", helper.ns},
+                    {"name", helper.schema.name.base},
+                    {"schema", print(helper.schema)},
+                    {"args", arguments_of(helper.schema)},
+                    {"returns", returns_of(helper.schema)},
+                    {"linear", helper.linear}});
+  }
+  return list;
+}
+
+Json dtypes() {
+  constexpr const char* kKinds[] = {"bool", "unsigned", "signed", "floating", "complex"};
+  Json list = Json::array();
+  for (const schema::Dtype& dtype : schema::kDtypes) {
+    list.push_back({{"name", dtype.name},
+                    {"enumerator", dtype.enumerator},
+                    {"cpp", dtype.cpp},
+                    {"kind", kKinds[static_cast<std::size_t>(dtype.kind)]}});
+  }
+  return list;
+}
+
+Json methods() {
+  Json list = Json::array();
+  for (const schema::MethodInfo& method : schema::methods()) {
+    Json parameters = Json::array();
+    for (const schema::Type& type : method.parameters) parameters.push_back(print(type));
+    list.push_back({{"of", name_of(method.of)},
+                    {"name", method.name},
+                    {"parameters", std::move(parameters)},
+                    {"returns", print(method.result)},
+                    {"saves", method.saves.empty() ? Json(nullptr) : Json(method.saves)},
+                    {"cpp", method.cpp}});
+  }
+  return list;
+}
+
 }  // namespace
 
 std::string to_json(const Model& model, const std::string& functions,
-                    const std::string& derivatives, const std::vector<std::string>& helpers) {
+                    const std::string& derivatives) {
   Json operators = Json::array();
   for (const Operator& op : model.operators) operators.push_back(operator_of(op));
   const Json document = {{"format", 1},
                          {"functions", functions},
                          {"derivatives", derivatives.empty() ? Json(nullptr) : Json(derivatives)},
-                         {"helpers", helpers},
+                         {"dtypes", dtypes()},
+                         {"methods", methods()},
+                         {"helpers", helpers_of(model)},
                          {"operators", std::move(operators)}};
   return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

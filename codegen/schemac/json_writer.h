@@ -3,15 +3,13 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "codegen/schemac/model.h"
 
 namespace treadle::schemac {
 
-// `derivatives` is empty where there is no such file; `helpers` are the declarations of functions
-// that formulas may call beside operators.
+// The paths are as they were given; `derivatives` is empty where there is no such file.
 std::string to_json(const Model& model, const std::string& functions,
-                    const std::string& derivatives, const std::vector<std::string>& helpers);
+                    const std::string& derivatives);
 
 }  // namespace treadle::schemac

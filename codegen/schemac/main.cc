@@ -1,6 +1,7 @@
 // schemac: reads native_functions.yaml and derivatives.yaml, checks them, and writes opmodel.json.
 //
-//   schemac --functions native_functions.yaml --derivatives derivatives.yaml --out opmodel.json
+//   schemac --functions native_functions.yaml --derivatives derivatives.yaml
+//           --formulas autograd/formulas.yaml --out opmodel.json
 //   schemac --functions my_ops.yaml --library my_ops --base treadle/opmodel.json --out opmodel.json
 //   schemac --aten FILE
 //
@@ -12,7 +13,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -23,6 +23,7 @@
 #include "codegen/schemac/derivatives.h"
 #include "codegen/schemac/diagnostics.h"
 #include "codegen/schemac/functions.h"
+#include "codegen/schemac/helpers.h"
 #include "codegen/schemac/json_writer.h"
 #include "codegen/schemac/yaml_file.h"
 #include "core/schema/lexer.h"
@@ -31,8 +32,8 @@ namespace treadle::schemac {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: schemac --functions FILE [--derivatives FILE] [--library NAMESPACE] [--base MODEL]\n"
-    "               [--helpers HEADER,HEADER,...] --out FILE\n"
+    "usage: schemac --functions FILE [--derivatives FILE] [--formulas FILE] [--library NAMESPACE]\n"
+    "               [--base MODEL] --out FILE\n"
     "       schemac --aten FILE\n";
 
 // A call that cannot be served.
@@ -47,7 +48,7 @@ Options read_options(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); i += 2) {
     const std::string& name = words[i];
     static const std::set<std::string> known = {
-        "--functions", "--derivatives", "--library", "--out", "--aten", "--helpers", "--base"};
+        "--functions", "--derivatives", "--library", "--out", "--aten", "--formulas", "--base"};
     if (!known.count(name)) {
       throw UsageError("unknown option '" + name + "'");
     }
@@ -112,17 +113,22 @@ int compile(const Options& options) {
   if (!library.empty() && !schema::is_identifier(library))
     throw UsageError("'" + library + "' is not the name of a library");
 
+  const std::string formulas_path = given("--formulas");
   Callables callables;
-  std::istringstream headers(given("--helpers"));
-  for (std::string path; std::getline(headers, path, ',');)
-    callables.add_header(required_contents(path));
-  const std::vector<std::string> helpers = callables.declarations();
   if (!given("--base").empty()) callables.add_model(required_contents(given("--base")));
 
   Diagnostics diagnostics;
   Model model;
+  std::vector<Helper> helpers;
+  if (!formulas_path.empty()) {
+    if (const std::optional<YamlFile> formulas = load(formulas_path, diagnostics))
+      helpers = read_helpers(*formulas, library, diagnostics);
+    for (const Helper& helper : helpers) callables.add(helper);
+    callables.set_complete();
+  }
   const std::optional<YamlFile> functions = load(functions_path, diagnostics);
   if (functions) model = read_functions(*functions, library, diagnostics);
+  model.helpers = std::move(helpers);
   if (!derivatives_path.empty()) {
     const std::optional<YamlFile> derivatives = load(derivatives_path, diagnostics);
     // Without the operators, all that could be said of their derivatives is that they are unknown.
@@ -134,8 +140,8 @@ int compile(const Options& options) {
   if (diagnostics.empty()) {
     for (const Operator& op : model.operators) check_completeness(op, diagnostics);
   }
-  if (report(diagnostics, {functions_path, derivatives_path})) return 1;
-  write_if_changed(options.at("--out"), to_json(model, functions_path, derivatives_path, helpers));
+  if (report(diagnostics, {functions_path, derivatives_path, formulas_path})) return 1;
+  write_if_changed(options.at("--out"), to_json(model, functions_path, derivatives_path));
   return 0;
 }
 

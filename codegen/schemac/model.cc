@@ -9,6 +9,12 @@ std::string_view name_of(Kind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
+std::string_view name_of(Callee::Kind kind) {
+  constexpr std::string_view kNames[] = {"operator",  "helper", "method", "scalar",
+                                         "condition", "shape",  "word"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
 std::string identifier_of(const schema::OperatorName& name) {
   if (!name.overload.empty()) return name.base + "_" + name.overload;
   // A struct `std` would hide the standard library from the code around it.

@@ -5,21 +5,51 @@
 // written down.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "codegen/schemac/expr_type.h"
 #include "core/schema/diagnostic.h"
 #include "core/schema/expr.h"
 #include "core/schema/function_schema.h"
 
 namespace treadle::schemac {
 
+// To which function a call goes.
+struct Callee {
+  enum class Kind {
+    Operator,   // of the model, or of the model that a library stands on
+    Helper,     // declared in formulas.yaml
+    Method,     // of a tensor, a list or a number
+    Scalar,     // a function of elements
+    Condition,  // any, one_of
+    Shape,      // a shape rule
+    Word,       // not_implemented
+  };
+  Kind kind = Kind::Operator;
+  std::string ns;           // the namespace of an operator or a helper
+  std::string function;     // its name in C++: add, add_out, sum_to
+  std::string schema_name;  // and with the overload: add.Tensor
+  std::string entry;        // of an operator: the base name of its entry
+
+  bool operator==(const Callee&) const = default;
+};
+std::string_view name_of(Callee::Kind kind);
+
+// What is known of a node of an expression.
+struct Typing {
+  ExprType type;
+  std::optional<Callee> callee;  // of a call or a method
+};
+
 struct Expression {
   schema::SourceText source;
   schema::Expr tree;
+  std::map<const schema::ExprNode*, Typing> typing;
 
   schema::Place place() const { return source.place(tree->offset); }
 };
@@ -123,8 +153,21 @@ struct Operator {
   std::string name() const { return print(schema.name); }
 };
 
+// Names of arguments, in groups: a result is linear in the arguments of each group together while
+// the others are held. {{"grad"}}, {{"a"}, {"b"}} of a product, {{"grad_h", "grad_c"}} of a sum.
+using LinearIn = std::vector<std::vector<std::string>>;
+
+// A function written by hand that formulas may call beside operators.
+struct Helper {
+  schema::FunctionSchema schema;
+  std::string ns;  // of its C++ function
+  LinearIn linear;
+  schema::SourceText source;  // of the schema
+};
+
 struct Model {
   std::vector<Operator> operators;
+  std::vector<Helper> helpers;
   // Names of entries that were refused, so that nothing is said twice about them.
   std::vector<std::string> refused;
 };

@@ -2,11 +2,12 @@
 #include "codegen/schemac/resolve.h"
 
 #include <algorithm>
-#include <array>
 #include <span>
 
 #include "codegen/schemac/scalar_functions.h"
 #include "codegen/schemac/tables.h"
+#include "codegen/schemac/types.h"
+#include "core/schema/dtypes.h"
 
 namespace treadle::schemac {
 namespace {
@@ -16,50 +17,10 @@ using schema::BaseType;
 using schema::ExprKind;
 using schema::ExprNode;
 
-bool is_constant(std::string_view name) {
-  constexpr std::array<std::string_view, 3> kNumbers = {"inf", "nan", "pi"};
-  return std::find(kNumbers.begin(), kNumbers.end(), name) != kNumbers.end() ||
-         contains(known_dtypes(), name);
-}
-
 std::string list_of(std::span<const std::string> names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "'" : ", '") + name + "'";
   return text;
-}
-
-// Methods whose result is a number or a list of numbers, never a truth value.
-bool is_measure(std::string_view method) {
-  constexpr std::array<std::string_view, 10> kMeasures = {
-      "dim",     "size",  "sizes",       "numel",  "stride",
-      "strides", "dtype", "scalar_type", "device", "options"};
-  return std::find(kMeasures.begin(), kMeasures.end(), method) != kMeasures.end();
-}
-
-bool is_condition(const ExprNode& node, const Operator& op) {
-  switch (node.kind) {
-    case ExprKind::Bool:
-    case ExprKind::Call:
-      return true;
-    case ExprKind::Method:
-      return !is_measure(node.text);
-    case ExprKind::Name: {
-      const Argument* argument = op.schema.find_argument(node.text);
-      // An unknown name is reported as such.
-      return !argument || (argument->type.base == BaseType::Bool && !argument->type.list);
-    }
-    case ExprKind::Unary:
-      return node.text == "!" && is_condition(*node.children[0], op);
-    case ExprKind::Binary:
-      if (node.text == "&&" || node.text == "||") {
-        return is_condition(*node.children[0], op) && is_condition(*node.children[1], op);
-      }
-      return node.text == "==" || node.text == "!=" || node.text[0] == '<' || node.text[0] == '>';
-    case ExprKind::Select:
-      return is_condition(*node.children[1], op) && is_condition(*node.children[2], op);
-    default:
-      return false;
-  }
 }
 
 // What is wrong with a call in a condition, as the hint that says how it is written; nullptr if it
@@ -89,7 +50,7 @@ const char* problem_of_call(const ExprNode& call, const Operator& op, bool outer
 }
 
 bool has_element_value(const schema::Type& type) {
-  if (type.list) return false;
+  if (type.list || (type.optional && !type.is_tensor())) return false;
   switch (type.base) {
     case BaseType::Tensor:
     case BaseType::Scalar:
@@ -99,7 +60,6 @@ bool has_element_value(const schema::Type& type) {
     case BaseType::SymFloat:
     case BaseType::Bool:
     case BaseType::SymBool:
-    case BaseType::Str:
       return true;
     default:
       return false;
@@ -111,6 +71,24 @@ std::string count_of(int least, int most) {
   return std::to_string(least) + " to " + std::to_string(most) + " arguments";
 }
 
+bool gives_truth(const ExprNode& node) {
+  if (node.kind == ExprKind::Bool) return true;
+  if (node.kind == ExprKind::Unary) return node.text == "!";
+  if (node.kind != ExprKind::Binary) return false;
+  constexpr std::string_view kArithmetic = "+-*/%";
+  return kArithmetic.find(node.text[0]) == std::string_view::npos;
+}
+
+void type_element(const ExprNode& node, Typing& typing) {
+  using Kind = ExprType::Kind;
+  typing.type = {gives_truth(node) ? Kind::Truth : Kind::Element, {}};
+  if (node.kind != ExprKind::Call) return;
+  Callee callee;
+  callee.kind = Callee::Kind::Scalar;
+  callee.function = node.text;
+  typing.callee = std::move(callee);
+}
+
 }  // namespace
 
 std::vector<std::string> argument_names(const schema::FunctionSchema& schema) {
@@ -120,7 +98,7 @@ std::vector<std::string> argument_names(const schema::FunctionSchema& schema) {
 }
 
 bool is_known(std::string_view name, const Scope& scope) {
-  return contains(scope.names, name) || is_constant(name);
+  return contains(scope.names, name) || schema::is_constant(name);
 }
 
 void check_names(const Expression& expression, const Scope& scope, Diagnostics& diagnostics) {
@@ -137,7 +115,7 @@ void check_names(const Expression& expression, const Scope& scope, Diagnostics& 
   });
 }
 
-void check_condition(const Expression& expression, const Operator& op, Diagnostics& diagnostics) {
+void check_condition(Expression& expression, const Operator& op, Diagnostics& diagnostics) {
   visit(expression.tree, [&](const ExprNode& node) {
     if (node.kind != ExprKind::Call) return;
     if (const char* problem = problem_of_call(node, op, &node == expression.tree.get())) {
@@ -145,15 +123,16 @@ void check_condition(const Expression& expression, const Operator& op, Diagnosti
           node.offset, "call of '" + node.text + "' in check of " + op.name(), problem));
     }
   });
-  if (is_condition(*expression.tree, op)) return;
+  const ExprType type = type_condition(expression, op, diagnostics);
+  if (type.is_unknown() || type.is(BaseType::Bool)) return;
   diagnostics.add(expression.source.diagnostic(
       expression.tree->offset,
       "'" + print(expression.tree) + "' in check of " + op.name() + " is not a condition",
       "compare it with something, as in '" + print(expression.tree) + " > 0'"));
 }
 
-void check_scalar_expression(const Expression& expression, const Operator& op,
-                             const std::string& where, Diagnostics& diagnostics) {
+void check_scalar_expression(Expression& expression, const Operator& op, const std::string& where,
+                             Diagnostics& diagnostics) {
   const auto report = [&](std::size_t offset, std::string message, std::string hint) {
     diagnostics.add(
         expression.source.diagnostic(offset, std::move(message) + " in " + where, std::move(hint)));
@@ -162,6 +141,10 @@ void check_scalar_expression(const Expression& expression, const Operator& op,
     if (node.kind == ExprKind::Method) {
       report(node.name_offset, "method '" + node.text + "'",
              "an element has no methods; call a function, as in 'exp(x)'");
+    } else if (node.kind == ExprKind::None || node.kind == ExprKind::String ||
+               node.kind == ExprKind::Index ||
+               (node.kind == ExprKind::List && &node != expression.tree.get())) {
+      report(node.offset, "'" + print(node) + "'", "an element is a number");
     } else if (node.kind == ExprKind::Name) {
       const Argument* argument = op.schema.find_argument(node.text);
       if (argument && !has_element_value(argument->type)) {
@@ -183,6 +166,7 @@ void check_scalar_expression(const Expression& expression, const Operator& op,
                "");
       }
     }
+    type_element(node, expression.typing[&node]);
   });
 }
 

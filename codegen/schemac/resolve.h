@@ -29,11 +29,13 @@ void check_names(const Expression& expression, const Scope& scope, Diagnostics& 
 //
 //   one_of(side, "left", "right")  the text is one of these
 //   any(alpha, beta)               every value of these arguments is fine
-void check_condition(const Expression& expression, const Operator& op, Diagnostics& diagnostics);
+//
+// Fills in the types of its parts.
+void check_condition(Expression& expression, const Operator& op, Diagnostics& diagnostics);
 
 // Reports what cannot be computed for one element: unknown functions, methods, arguments without a
-// value per element.
-void check_scalar_expression(const Expression& expression, const Operator& op,
-                             const std::string& where, Diagnostics& diagnostics);
+// value per element. Fills in the types of its parts.
+void check_scalar_expression(Expression& expression, const Operator& op, const std::string& where,
+                             Diagnostics& diagnostics);
 
 }  // namespace treadle::schemac

@@ -5,23 +5,13 @@
 #include <optional>
 #include <utility>
 
+#include "core/schema/methods.h"
+
 namespace treadle::schemac {
 namespace {
 
 using schema::ExprKind;
 using schema::ExprNode;
-
-// The piece of metadata that a method reads, or "" if it needs the values.
-std::string_view metadata_of(std::string_view method) {
-  constexpr std::pair<std::string_view, std::string_view> kMethods[] = {
-      {"sizes", "sizes"},     {"size", "sizes"},      {"dim", "dim"},
-      {"numel", "numel"},     {"dtype", "dtype"},     {"scalar_type", "dtype"},
-      {"strides", "strides"}, {"options", "options"}, {"device", "device"}};
-  for (const auto& [name, what] : kMethods) {
-    if (name == method) return what;
-  }
-  return "";
-}
 
 class Collector {
  public:
@@ -49,9 +39,9 @@ class Collector {
     }
     std::size_t first = 0;
     if (node.kind == ExprKind::Method && node.children[0]->kind == ExprKind::Name) {
-      const std::string_view what = metadata_of(node.text);
-      if (!what.empty() && is_single_tensor(node.children[0]->text)) {
-        add(node.children[0]->text, what);
+      const schema::MethodInfo* method = find_method(schema::MethodOf::Tensor, node.text);
+      if (method && !method->saves.empty() && is_single_tensor(node.children[0]->text)) {
+        add(node.children[0]->text, method->saves);
         first = 1;
       }
     }

@@ -1,6 +1,12 @@
-// Finds what each part of an expression has for a value, and reports what cannot be: a call with
-// other arguments than the function takes, a method that its object does not have, a tensor where a
-// number must be.
+// Finds the type of each part of an expression and the function that each call goes to, and reports
+// what cannot be: a call with other arguments than the function takes, a method that its object
+// does not have, a tensor where a number must be.
+//
+//   sum_to(grad, self.sizes()) * 2
+//     self.sizes()   int[]    a method of tensors
+//     sum_to(...)    Tensor   the helper sum_to(Tensor grad, int[] sizes) -> Tensor
+//
+// Each function fills in `typing` of the expression it is given.
 #pragma once
 
 #include <functional>
@@ -12,21 +18,16 @@
 
 namespace treadle::schemac {
 
-struct Value {
-  ValueKind kind = ValueKind::Unknown;
-  std::size_t results = 1;  // of Several
-};
+// The types of names; unknown for those that are reported elsewhere.
+using Names = std::function<ExprType(const std::string&)>;
 
-// What names have for a value; Unknown for those that are reported elsewhere.
-using Names = std::function<Value(const std::string&)>;
+// `where` is "the formula for 'self' of cos". The type of the formula.
+ExprType type_formula(Expression& formula, const Names& names, const Callables& callables,
+                      const std::string& where, Diagnostics& diagnostics);
 
-// The value of a formula. `where` is "the formula for 'self' of cos".
-Value check_formula(const Expression& formula, const Names& names, const Callables& callables,
-                    const std::string& where, Diagnostics& diagnostics);
-
-// Reports methods that an argument does not have, and comparisons of tensors and of nothing, in a
-// condition or in the arguments of a shape rule.
-void check_metadata(const Expression& expression, const Operator& op, const std::string& where,
-                    Diagnostics& diagnostics);
+// A condition under `check`, which is bool, or unknown where something was reported.
+ExprType type_condition(Expression& condition, const Operator& op, Diagnostics& diagnostics);
+// A shape rule, or a call of one.
+void type_shape(Expression& shape, const Operator& op, Diagnostics& diagnostics);
 
 }  // namespace treadle::schemac

@@ -342,11 +342,13 @@ Expr parse_expr(std::string_view text, SourcePos start) {
   return parse_expr(SourceText(text, std::move(start)));
 }
 
-std::string print(const Expr& expr) {
+std::string print(const ExprNode& node) {
   std::string out;
-  append(out, *expr);
+  append(out, node);
   return out;
 }
+
+std::string print(const Expr& expr) { return print(*expr); }
 
 void visit(const Expr& expr, const std::function<void(const ExprNode&)>& visitor) {
   visitor(*expr);

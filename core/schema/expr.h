@@ -59,6 +59,7 @@ Expr parse_expr(std::string_view text, SourcePos start = {});
 
 // The canonical text: parse_expr(print(e)) is the same tree as e.
 std::string print(const Expr& expr);
+std::string print(const ExprNode& node);
 
 // Calls `visitor` for every node, parents before children, left to right.
 void visit(const Expr& expr, const std::function<void(const ExprNode&)>& visitor);

@@ -18,6 +18,7 @@ import os
 import re
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ CASES = sorted((HERE / "diagnostics").rglob("*.case"))
 _INTEGERS = ["uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"]
 FUNCTIONS = "native_functions.yaml"
 DERIVATIVES = "derivatives.yaml"
-HELPERS = "helpers.h"
+FORMULAS = "formulas.yaml"
 INCOMPLETE = "schemac: needs --functions and --out, or --aten alone"
 
 
@@ -42,13 +43,13 @@ def schemac(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def compile_model(
-    tmp_path: Path, functions: str, derivatives: str | None = None, helpers: str | None = None
+    tmp_path: Path, functions: str, derivatives: str | None = None, formulas: str | None = None
 ) -> subprocess.CompletedProcess[str]:
     (tmp_path / FUNCTIONS).write_text(functions, encoding="utf-8")
     arguments = ["--functions", FUNCTIONS, "--out", "opmodel.json"]
-    if helpers is not None:
-        (tmp_path / HELPERS).write_text(helpers, encoding="utf-8")
-        arguments += ["--helpers", HELPERS]
+    if formulas is not None:
+        (tmp_path / FORMULAS).write_text(formulas, encoding="utf-8")
+        arguments += ["--formulas", FORMULAS]
     if derivatives is not None:
         (tmp_path / DERIVATIVES).write_text(derivatives, encoding="utf-8")
         arguments += ["--derivatives", DERIVATIVES]
@@ -102,7 +103,7 @@ def test_there_are_cases() -> None:
 def test_diagnostic(case: Path, tmp_path: Path) -> None:
     sections = sections_of(case)
     done = compile_model(
-        tmp_path, sections[FUNCTIONS], sections.get(DERIVATIVES), sections.get(HELPERS)
+        tmp_path, sections[FUNCTIONS], sections.get(DERIVATIVES), sections.get(FORMULAS)
     )
     assert done.stderr == sections["stderr"]
     assert done.stdout == ""
@@ -402,35 +403,134 @@ def test_trees(tmp_path: Path) -> None:
     (op,) = model_of(
         tmp_path,
         """
-- func: f(Tensor self, Scalar? low=None, int[2] size=[1,2]) -> Tensor
-  pointwise: "low == None ? -self : exp(self) * 1.5"
-  check: ["self.dim() == 2 && size[0] > 0"]
+- func: f(Tensor self, Scalar low, int[2] size=[1,2], float? eps=None) -> Tensor
+  pointwise: "low == 2 ? -self : exp(self) * 1.5"
+  check: ["self.dim() == 2 && size[0] > 0", eps == None]
 """,
     )
+    element = {"type": "element"}
     name = {"op": "name", "name": "self"}
-    low = {"op": "name", "name": "low"}
-    size = {"op": "name", "name": "size"}
+    low = {"op": "name", "name": "low", **element}
+    two = {"op": "int", "value": "2", **element}
     assert op["pointwise"] == {
-        "text": "low == None ? -self : exp(self) * 1.5",
+        "text": "low == 2 ? -self : exp(self) * 1.5",
         "tree": {
             "op": "select",
-            "cond": {"op": "binary", "operator": "==", "lhs": low, "rhs": {"op": "none"}},
-            "then": {"op": "unary", "operator": "-", "of": name},
+            "cond": {"op": "binary", "operator": "==", "lhs": low, "rhs": two, "type": "truth"},
+            "then": {"op": "unary", "operator": "-", "of": name | element, **element},
             "else": {
                 "op": "binary",
                 "operator": "*",
-                "lhs": {"op": "call", "fn": "exp", "args": [name]},
-                "rhs": {"op": "float", "value": "1.5"},
+                "lhs": {
+                    "op": "call",
+                    "fn": "exp",
+                    "args": [name | element],
+                    "callee": {"kind": "scalar", "function": "exp"},
+                    **element,
+                },
+                "rhs": {"op": "float", "value": "1.5", **element},
+                **element,
             },
+            **element,
         },
     }
-    (check,) = op["check"]
+    check, none = op["check"]
     assert (check["line"], check["column"]) == (4, 12)
+    assert check["tree"]["type"] == none["tree"]["type"] == "bool"
     left, right = check["tree"]["lhs"], check["tree"]["rhs"]
-    assert left["lhs"] == {"op": "method", "on": name, "name": "dim", "args": []}
-    assert right["lhs"] == {"op": "index", "on": size, "index": {"op": "int", "value": "0"}}
+    assert left["lhs"] == {
+        "op": "method",
+        "on": name | {"type": "Tensor"},
+        "name": "dim",
+        "args": [],
+        "type": "int",
+        "callee": {"kind": "method", "function": "dim"},
+    }
+    size = {"op": "name", "name": "size", "type": "int[2]"}
+    first = {"op": "int", "value": "0", "type": "int"}
+    assert right["lhs"] == {"op": "index", "on": size, "index": first, "type": "int"}
+    assert none["tree"]["lhs"] == {"op": "name", "name": "eps", "type": "float?"}
+    assert none["tree"]["rhs"] == {"op": "none", "type": "None"}
     assert op["args"][2]["default"] == {"kind": "list", "text": "[1,2]", "value": [1, 2]}
     assert op["args"][2]["type"]["list_size"] == 2
+
+
+def _nodes(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield tree
+    for value in tree.values():
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, dict) and "op" in child:
+                yield from _nodes(child)
+
+
+def test_calls_of_formulas_say_where_they_go(tmp_path: Path) -> None:
+    schema = "f(Tensor self, Tensor other, Scalar s, int n) -> Tensor"
+    functions = f"""
+- func: {schema}
+- func: g.Scalar(Tensor self, Scalar other) -> Tensor
+  forms: functional, out
+- func: g.int(Tensor self, int other) -> Tensor
+- func: g.Tensor(Tensor self, Tensor other) -> Tensor
+"""
+    derivatives = f"""
+- name: {schema}
+  self: scaled(grad, n) + g(grad, n) + g(grad, 1.5) + grad.g(other) + self.size(n) * grad
+  other: g_out(grad, s, self) + scaled(grad, 1, s)
+"""
+    formulas = """
+- func: scaled(Tensor grad, Scalar by) -> Tensor
+  linear: grad
+- func: scaled.twice(Tensor grad, Scalar by, Scalar again) -> Tensor
+  linear: grad
+"""
+    done = compile_model(tmp_path, finished(functions), derivatives, formulas)
+    assert done.returncode == 0, done.stderr
+    model = json.loads((tmp_path / "opmodel.json").read_text(encoding="utf-8"))
+    trees = [f["tree"] for f in model["operators"][0]["derivative"]["formulas"]]
+    calls = [node for tree in trees for node in _nodes(tree) if node["op"] in ("call", "method")]
+    assert [(c["callee"]["kind"], c["callee"].get("name"), c["type"]) for c in calls] == [
+        ("helper", "scaled", "Tensor"),
+        ("operator", "g.int", "Tensor"),  # exactly, though it converts to a Scalar as well
+        ("operator", "g.Scalar", "Tensor"),
+        ("operator", "g.Tensor", "Tensor"),
+        ("method", None, "int"),
+        ("operator", "g.Scalar_out", "Tensor"),
+        ("helper", "scaled.twice", "Tensor"),
+    ]
+    assert calls[0]["callee"] == {
+        "kind": "helper",
+        "namespace": "autograd",
+        "function": "scaled",
+        "name": "scaled",
+    }
+    assert calls[5]["callee"] == {
+        "kind": "operator",
+        "namespace": "aten",
+        "function": "g_out",
+        "name": "g.Scalar_out",
+        "entry": "g",
+    }
+    assert {node["type"] for tree in trees for node in _nodes(tree)} == {
+        "Tensor", "Scalar", "int", "float",
+    }  # fmt: skip
+    assert [(h["schema"], h["linear"]) for h in model["helpers"]] == [
+        ("scaled(Tensor grad, Scalar by) -> Tensor", [["grad"]]),
+        ("scaled.twice(Tensor grad, Scalar by, Scalar again) -> Tensor", [["grad"]]),
+    ]
+
+
+def test_every_node_of_the_tree_has_a_type(tmp_path: Path) -> None:
+    out = tmp_path / "opmodel.json"
+    given = ["--derivatives", DERIVATIVES, "--formulas", "autograd/formulas.yaml"]
+    done = schemac("--functions", FUNCTIONS, *given, "--out", str(out), cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    for op in json.loads(out.read_text())["operators"]:
+        expressions = [op["shape"], op["pointwise"], *(op["reduce"] or {}).values(), *op["check"]]
+        expressions += op["derivative"]["formulas"] if op["derivative"] else []
+        for expression in expressions:
+            for node in _nodes((expression or {}).get("tree") or {"op": "none", "type": ""}):
+                assert node["type"] != "unknown", (op["schema"], expression["text"], node)
+                assert ("callee" in node) == (node["op"] in ("call", "method")), node
 
 
 KEYS_PAGE = ROOT / "docs" / "entry-keys.md"

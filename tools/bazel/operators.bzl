@@ -4,7 +4,7 @@
         name = "operators",
         functions = "//:native_functions.yaml",
         derivatives = "//:derivatives.yaml",
-        helpers = "//aten:gradient_headers",
+        formulas = "//autograd:formulas.yaml",
         names = OPERATOR_NAMES,
         shards = 16,
     )
@@ -24,12 +24,12 @@ def _operators_impl(ctx):
             ctx.file.functions.path,
             "--derivatives",
             ctx.file.derivatives.path,
-            "--helpers",
-            ",".join([f.path for f in ctx.files.helpers]),
+            "--formulas",
+            ctx.file.formulas.path,
             "--out",
             model.path,
         ],
-        inputs = [ctx.file.functions, ctx.file.derivatives] + ctx.files.helpers,
+        inputs = [ctx.file.functions, ctx.file.derivatives, ctx.file.formulas],
         outputs = [model],
         # It may be a sanitized build; what a tool has not freed when it exits is no matter.
         env = {"ASAN_OPTIONS": "detect_leaks=0"},
@@ -88,7 +88,7 @@ treadle_operators = rule(
     attrs = {
         "functions": attr.label(mandatory = True, allow_single_file = [".yaml"]),
         "derivatives": attr.label(mandatory = True, allow_single_file = [".yaml"]),
-        "helpers": attr.label(mandatory = True),
+        "formulas": attr.label(mandatory = True, allow_single_file = [".yaml"]),
         "names": attr.string_list(mandatory = True),
         "shards": attr.int(default = 16),
         "_schemac": attr.label(default = "//codegen/schemac", executable = True, cfg = "host"),

@@ -9,7 +9,6 @@ namespace treadle::autograd {
 
 Tensor avg_pool_of(const Tensor& t, IntList kernel_size, IntList stride, IntList padding,
                    bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor_override);
-inline std::optional<int64_t> no_int() { return std::nullopt; }
 // The gradient of unpooling into `output_size`, which has an entry for each pooled dimension.
 Tensor unpool_backward(const Tensor& grad, const Tensor& indices, IntList output_size);
 // Adaptive average pooling to the last `spatial` of `sizes`.

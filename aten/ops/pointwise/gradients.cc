@@ -69,7 +69,7 @@ Tensor scalar_pow_backward(const Tensor& grad, const Scalar& base, const Tensor&
   return grad * aten::conj(result * log);
 }
 
-Tensor logit_backward(const Tensor& grad, const Tensor& self, const std::optional<double>& eps) {
+Tensor logit_backward(const Tensor& grad, const Tensor& self, std::optional<double> eps) {
   const double low = eps.value_or(0);
   const Tensor outside = self < Scalar(low) || self > Scalar(1 - low);
   const Tensor inside = aten::where(outside, Scalar(0.5), self);

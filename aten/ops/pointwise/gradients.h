@@ -22,7 +22,7 @@ Tensor scalar_pow_backward(const Tensor& grad, const Scalar& base, const Tensor&
                            const Tensor& result);
 
 // Of logit: 0 where `eps` held the argument back, and NaN where the value is.
-Tensor logit_backward(const Tensor& grad, const Tensor& self, const std::optional<double>& eps);
+Tensor logit_backward(const Tensor& grad, const Tensor& self, std::optional<double> eps);
 
 // Of sgn: nothing for real numbers; for complex ones the part of the gradient across the direction,
 // over the size.
