@@ -98,6 +98,13 @@ def test_names_are_the_librarys_own_or_treadles(tmp_path: Path) -> None:
         assert "treadle::aten::ops" not in path.read_text(), path
 
 
+def test_a_page_has_an_example_only_where_there_is_one(tmp_path: Path) -> None:
+    """`copy` is a method of the mapping of examples as well."""
+    write(tmp_path, ENTRIES.replace("squareplus", "copy"), "")
+    page = (tmp_path / "gen/docs/operators/copy.md").read_text()
+    assert "Example" not in page and "built-in" not in page
+
+
 def test_files_that_do_not_change_are_left_alone_and_old_ones_go(tmp_path: Path) -> None:
     made = write(tmp_path)
     before = {p: p.stat().st_mtime_ns for p in made}
