@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "codegen/schemac/saves.h"
 #include "core/schema/dtypes.h"
 #include "core/schema/methods.h"
 
@@ -156,6 +157,14 @@ Json returns_of(const schema::FunctionSchema& schema) {
   return list;
 }
 
+// What formulas call the results.
+Json result_names_of(const schema::FunctionSchema& schema) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < schema.returns.size(); ++i)
+    list.push_back(result_names(schema, i).front());
+  return list;
+}
+
 Json forms_of(const Operator& op) {
   Json list = Json::array();
   for (const Form& form : op.forms) {
@@ -250,6 +259,8 @@ Json derivative_of(const Operator& op) {
     Json item = {{"targets", formula.targets}};
     item.update(expression(formula.expression));
     item["saves"] = std::move(saves);
+    item["gradients"] =
+        gradients_of(formula.expression.tree, op.schema, derivative.output_differentiability);
     item["line"] = formula.expression.place().line;
     formulas.push_back(std::move(item));
   }
@@ -275,6 +286,7 @@ Json operator_of(const Operator& op) {
           {"kind", name_of(op.kind)},
           {"args", arguments_of(op.schema)},
           {"returns", returns_of(op.schema)},
+          {"result_names", result_names_of(op.schema)},
           {"forms", forms_of(op)},
           {"dispatch", dispatch_of(op)},
           {"shape", shape_of(op)},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "core/schema/methods.h"
@@ -106,6 +107,23 @@ bool uses_gradient(const schema::Expr& tree, const schema::FunctionSchema& schem
     found = found || incoming;
   });
   return found;
+}
+
+std::vector<int> gradients_of(const schema::Expr& tree, const schema::FunctionSchema& schema,
+                              const std::vector<bool>& differentiable) {
+  const auto is_incoming = [&](const ExprNode& node, std::string_view name) {
+    return node.kind == ExprKind::Name && node.text == name && !schema.find_argument(name);
+  };
+  const auto first = std::find(differentiable.begin(), differentiable.end(), true);
+  std::set<int> found;
+  visit(tree, [&](const ExprNode& node) {
+    if (is_incoming(node, "grad") && first != differentiable.end())
+      found.insert(static_cast<int>(first - differentiable.begin()));
+    if (node.kind == ExprKind::Index && is_incoming(*node.children[0], "grads") &&
+        node.children[1]->kind == ExprKind::Int)
+      found.insert(std::stoi(node.children[1]->text));
+  });
+  return {found.begin(), found.end()};
 }
 
 }  // namespace treadle::schemac

@@ -4,6 +4,7 @@
 //   sum_to(grad, self.sizes())  saves the sizes of self, not self
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "codegen/schemac/model.h"
@@ -19,5 +20,9 @@ std::vector<Save> saves_of(const schema::Expr& tree, const schema::FunctionSchem
 
 // True if the formula uses the incoming gradient: `grad` and `grads`, unless these are arguments.
 bool uses_gradient(const schema::Expr& tree, const schema::FunctionSchema& schema);
+// The results whose gradients the formula reads one by one: `grads[1]`, and `grad`, which is that
+// of the first that `differentiable` says to have one. Sorted.
+std::vector<int> gradients_of(const schema::Expr& tree, const schema::FunctionSchema& schema,
+                              const std::vector<bool>& differentiable);
 
 }  // namespace treadle::schemac
