@@ -15,7 +15,6 @@ import pytest
 from doc_examples import run_examples
 from source_tree import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 BUILT_ELSEWHERE = {"adding-an-operator.md", "backends.md", "operators-from-outside.md"}
 
