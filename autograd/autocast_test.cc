@@ -2,7 +2,7 @@
 // what its entry says of CUDA; on the CPU, what it says of the CPU.
 #include "autograd/autocast.h"
 
-#include "aten/backend/fallback.h"
+#include "aten/engine/backends/fallback.h"
 #include "aten/ops/addcmul.h"
 #include "aten/ops/atan2.h"
 #include "aten/ops/avg_pool3d.h"

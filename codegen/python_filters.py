@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Iterable, Mapping
 
 from . import cpp
-from .model import Arg, Default, Entry, Form, Tree, Type
+from .model import Arg, Default, Entry, Form, Type
 
 if TYPE_CHECKING:
     from .render import Shard

@@ -4,7 +4,7 @@
 #include "aten/backend/cpu/convert.h"
 #include "aten/backend/cpu/non_temporal_stores.h"
 #include "aten/backend/cpu/transpose.h"
-#include "aten/backend/device_copy.h"
+#include "aten/engine/backends/device_copy.h"
 #include "aten/engine/loop_geometry.h"
 #include "aten/engine/overlap.h"
 #include "aten/engine/resolve.h"

@@ -1,7 +1,7 @@
 // Decided by address ranges and strides alone; never looks at data.
 #include "aten/engine/overlap.h"
 
-#include "aten/ops/views/shape.h"
+#include "aten/engine/view_shapes.h"
 
 namespace treadle {
 namespace {

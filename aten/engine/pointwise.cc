@@ -2,7 +2,7 @@
 // without any list. The others go through promotion, broadcasting and the geometry of a loop.
 #include "aten/engine/pointwise.h"
 
-#include "aten/backend/generated.h"
+#include "aten/engine/backends/generated.h"
 #include "aten/engine/contract.h"
 #include "aten/engine/copy.h"
 #include "aten/engine/loop_geometry.h"

@@ -2,7 +2,7 @@
 // dimensions.
 #include "aten/engine/reduce.h"
 
-#include "aten/backend/generated.h"
+#include "aten/engine/backends/generated.h"
 #include "aten/engine/copy.h"
 #include "aten/engine/loop_geometry.h"
 #include "aten/engine/overlap.h"

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "aten/backend/device_copy.h"
+#include "aten/engine/backends/device_copy.h"
 #include "aten/engine/overlap.h"
 #include "aten/engine/stored_types.h"
 #include "aten/engine/structured.h"

@@ -7,7 +7,7 @@
 #include <complex>
 #include <limits>
 
-#include "aten/backend/device_copy.h"
+#include "aten/engine/backends/device_copy.h"
 #include "aten/engine/copy.h"
 #include "core/base/parallel.h"
 

@@ -5,7 +5,7 @@
 
 #include "aten/engine/copy.h"
 #include "aten/engine/overlap.h"
-#include "aten/ops/views/shape.h"
+#include "aten/engine/view_shapes.h"
 #include "core/base/quiescence.h"
 
 namespace treadle {

@@ -4,10 +4,10 @@
 #include <array>
 #include <mutex>
 
+#include "aten/engine/view_shapes.h"
 #include "aten/ops/add.h"
 #include "aten/ops/clone.h"
 #include "aten/ops/copy_.h"
-#include "aten/ops/views/shape.h"
 #include "autograd/graph/visit.h"
 
 namespace treadle::autograd {

@@ -1,7 +1,7 @@
 // Parses the schema of each entry; the other keys only have to be ATen's or ours.
 #include "codegen/schemac/aten.h"
 
-#include "codegen/schemac/tables.h"
+#include "codegen/schemac/entries/tables.h"
 #include "core/schema/function_schema.h"
 
 namespace treadle::schemac {

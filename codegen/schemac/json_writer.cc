@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "codegen/schemac/saves.h"
+#include "codegen/schemac/derivatives/saves.h"
 #include "core/schema/dtypes.h"
 #include "core/schema/methods.h"
 

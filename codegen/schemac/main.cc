@@ -18,12 +18,12 @@
 #include <vector>
 
 #include "codegen/schemac/aten.h"
-#include "codegen/schemac/callables.h"
-#include "codegen/schemac/completeness.h"
-#include "codegen/schemac/derivatives.h"
+#include "codegen/schemac/derivatives/callables.h"
+#include "codegen/schemac/derivatives/derivatives.h"
+#include "codegen/schemac/derivatives/helpers.h"
 #include "codegen/schemac/diagnostics.h"
-#include "codegen/schemac/functions.h"
-#include "codegen/schemac/helpers.h"
+#include "codegen/schemac/entries/completeness.h"
+#include "codegen/schemac/entries/functions.h"
 #include "codegen/schemac/json_writer.h"
 #include "codegen/schemac/yaml_file.h"
 #include "core/schema/lexer.h"

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/schemac/expr_type.h"
+#include "codegen/schemac/expressions/expr_type.h"
 #include "core/schema/diagnostic.h"
 #include "core/schema/expr.h"
 #include "core/schema/function_schema.h"

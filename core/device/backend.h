@@ -24,7 +24,7 @@ class DeviceTrace;       // core/device/device_trace.h
 class Graphs;            // core/device/graphs.h
 class Operator;
 class Tensor;
-struct GeneratedPointwise;  // aten/backend/generated.h
+struct GeneratedPointwise;  // aten/engine/backends/generated.h
 struct GeneratedReduce;
 
 // Bytes on a device: `storage` is what the backend allocated, or, on the CPU, an address.

@@ -6,7 +6,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "aten/backend/generated.h"
+#include "aten/engine/backends/generated.h"
 #include "core/base/error.h"
 #include "core/base/fork_safe_mutex.h"
 #include "core/schema/expr.h"

@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "aten/backend/generated.h"
+#include "aten/engine/backends/generated.h"
 #include "plugin/host/boundary.h"
 #include "plugin/host/expressions.h"
 

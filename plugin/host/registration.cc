@@ -8,7 +8,7 @@
 #include <mutex>
 #include <utility>
 
-#include "aten/backend/fallback.h"
+#include "aten/engine/backends/fallback.h"
 #include "core/base/address_map.h"
 #include "core/base/fork_safe_mutex.h"
 #include "core/device/backend.h"

@@ -2,7 +2,7 @@
 // made with the same headers as the library that loads it, so that nothing but the version has to
 // be agreed on.
 #include "aten/backend/cuda/backend.h"
-#include "aten/backend/fallback.h"
+#include "aten/engine/backends/fallback.h"
 #include "core/base/error.h"
 #include "core/dispatch/dispatcher.h"
 #include "plugin/treadle/plugin.h"

@@ -3,9 +3,10 @@
 
 #include <utility>
 
-#include "aten/backend/device_copy.h"
+#include "aten/engine/backends/device_copy.h"
 #include "aten/engine/copy.h"
 #include "aten/engine/overlap.h"
+#include "aten/engine/view_shapes.h"
 #include "aten/ops/_fill_.h"
 #include "aten/ops/_local_scalar_dense.h"
 #include "aten/ops/_to_copy.h"
@@ -22,7 +23,6 @@
 #include "aten/ops/scalar_tensor.h"
 #include "aten/ops/to.h"
 #include "aten/ops/type_as.h"
-#include "aten/ops/views/shape.h"
 #include "aten/ops/zero_.h"
 #include "core/dispatch/operator.h"
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "aten/engine/loop_geometry.h"
+#include "aten/engine/view_shapes.h"
 #include "aten/ops/_fill_.h"
 #include "aten/ops/copy_.h"
 #include "aten/ops/creation/factory_options.h"
@@ -22,7 +23,6 @@
 #include "aten/ops/ones.h"
 #include "aten/ops/ones_like.h"
 #include "aten/ops/scalar_tensor.h"
-#include "aten/ops/views/shape.h"
 #include "aten/ops/zeros.h"
 #include "aten/ops/zeros_like.h"
 #include "core/base/math_switches.h"

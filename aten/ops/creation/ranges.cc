@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "aten/engine/view_shapes.h"
 #include "aten/ops/_linear_.h"
 #include "aten/ops/_linspace_.h"
 #include "aten/ops/_triangle_indices_.h"
@@ -29,7 +30,6 @@
 #include "aten/ops/triu_indices.h"
 #include "aten/ops/view.h"
 #include "aten/ops/view_as_complex.h"
-#include "aten/ops/views/shape.h"
 #include "aten/ops/zeros.h"
 
 namespace treadle::composite {

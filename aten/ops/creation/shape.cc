@@ -2,7 +2,7 @@
 
 #include "aten/ops/creation/shape.h"
 
-#include "aten/ops/views/shape.h"
+#include "aten/engine/view_shapes.h"
 
 namespace treadle::shape {
 

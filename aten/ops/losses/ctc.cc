@@ -1,7 +1,7 @@
 // ctc_loss as users call it: one sample or a batch, lengths as numbers or as tensors.
 #include <limits>
 
-#include "aten/backend/device_copy.h"
+#include "aten/engine/backends/device_copy.h"
 #include "aten/ops/_ctc_loss.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/ctc_loss.h"

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "aten/engine/view_shapes.h"
 #include "aten/ops/_random_range_.h"
 #include "aten/ops/_randperm_.h"
 #include "aten/ops/add.h"
@@ -25,7 +26,6 @@
 #include "aten/ops/random_.h"
 #include "aten/ops/randperm.h"
 #include "aten/ops/uniform_.h"
-#include "aten/ops/views/shape.h"
 
 namespace treadle::composite {
 namespace {

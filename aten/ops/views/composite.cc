@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "aten/engine/named_errors.h"
+#include "aten/engine/view_shapes.h"
 #include "aten/ops/_as_strided.h"
 #include "aten/ops/_conj.h"
 #include "aten/ops/_neg_view.h"
@@ -21,7 +22,6 @@
 #include "aten/ops/view.h"
 #include "aten/ops/view_as_complex.h"
 #include "aten/ops/view_as_real.h"
-#include "aten/ops/views/shape.h"
 #include "aten/ops/views/view_geometry.h"
 #include "core/base/checked.h"
 #include "core/tensor/tensor.h"

@@ -5,6 +5,7 @@
 
 #include "aten/engine/named_errors.h"
 #include "aten/engine/renamed_errors.h"
+#include "aten/engine/view_shapes.h"
 #include "aten/ops/as_strided_.h"
 #include "aten/ops/creation/new_memory.h"
 #include "aten/ops/resize_.h"
@@ -17,7 +18,6 @@
 #include "aten/ops/transpose_.h"
 #include "aten/ops/unsqueeze.h"
 #include "aten/ops/unsqueeze_.h"
-#include "aten/ops/views/shape.h"
 #include "core/base/quiescence.h"
 
 namespace treadle::composite {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "aten/engine/view_shapes.h"
 #include "aten/ops/_as_strided.h"
 #include "aten/ops/_conj.h"
 #include "aten/ops/_neg_view.h"
@@ -44,7 +45,6 @@
 #include "aten/ops/view.h"
 #include "aten/ops/view_as.h"
 #include "aten/ops/view_as_real.h"
-#include "aten/ops/views/shape.h"
 
 namespace treadle::composite {
 

@@ -4,6 +4,7 @@
 
 #include "aten/engine/overlap.h"
 #include "aten/engine/renamed_errors.h"
+#include "aten/engine/view_shapes.h"
 #include "aten/ops/as_strided.h"
 #include "aten/ops/as_strided_scatter.h"
 #include "aten/ops/clone.h"
@@ -19,7 +20,6 @@
 #include "aten/ops/select_scatter.h"
 #include "aten/ops/slice.h"
 #include "aten/ops/slice_scatter.h"
-#include "aten/ops/views/shape.h"
 
 namespace treadle::composite {
 namespace {

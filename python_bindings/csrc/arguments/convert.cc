@@ -1,7 +1,7 @@
 // The conversions of convert.h.
 #include "python_bindings/csrc/arguments/convert.h"
 
-#include "aten/backend/device_copy.h"
+#include "aten/engine/backends/device_copy.h"
 #include "aten/engine/named_errors.h"
 #include "aten/engine/resolve.h"
 #include "aten/ops/_local_scalar_dense.h"

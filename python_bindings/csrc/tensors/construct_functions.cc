@@ -1,6 +1,6 @@
 // The functions that make tensors from Python data, tensor(), as_tensor(), from_numpy() and so on,
 // and the class's own constructor: Tensor(2, 3), Tensor([1, 2]).
-#include "aten/ops/views/shape.h"
+#include "aten/engine/view_shapes.h"
 #include "autograd/alias.h"
 #include "autograd/meta.h"
 #include "python_bindings/csrc/arguments/arg_parser.h"

@@ -1,7 +1,7 @@
 // Kernels that are generated from operators' expressions: of pointwise calls and of reductions.
 #pragma once
 
-#include "aten/backend/generated.h"
+#include "aten/engine/backends/generated.h"
 
 namespace treadle::cuda {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "aten/backend/cuda/jit/generated_kernel.h"
-#include "aten/backend/generated.h"
+#include "aten/engine/backends/generated.h"
 
 namespace treadle::cuda {
 

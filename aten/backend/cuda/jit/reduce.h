@@ -5,7 +5,7 @@
 #include <string>
 
 #include "aten/backend/cuda/jit/generated_kernel.h"
-#include "aten/backend/generated.h"
+#include "aten/engine/backends/generated.h"
 
 namespace treadle::cuda {
 

@@ -9,7 +9,7 @@
 #include "aten/backend/cuda/jit/compiler.h"
 #include "aten/backend/cuda/jit/pointwise.h"
 #include "aten/backend/cuda/jit/reduce.h"
-#include "aten/backend/fallback.h"
+#include "aten/engine/backends/fallback.h"
 #include "core/device/testing_backend.h"
 #include "core/dispatch/dispatcher.h"
 #include "core/dispatch/operator_schema.h"

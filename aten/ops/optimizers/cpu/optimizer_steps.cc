@@ -149,11 +149,11 @@ HWY_AFTER_NAMESPACE();
 #include <cmath>
 
 #include "aten/backend/cpu/convert.h"
-#include "aten/backend/cpu/multi_tensor.h"
 #include "aten/ops/_fused_adagrad_.h"
 #include "aten/ops/_fused_adam_.h"
 #include "aten/ops/_fused_adamw_.h"
 #include "aten/ops/_fused_sgd_.h"
+#include "aten/ops/optimizers/cpu/multi_tensor.h"
 
 namespace treadle::cpu {
 namespace {

@@ -1,13 +1,13 @@
 // A place is walked where its tensors lie, or through copies; long lists are shared out among
 // threads.
-#include "aten/backend/cpu/multi_tensor.h"
+#include "aten/ops/optimizers/cpu/multi_tensor.h"
 
 #include <algorithm>
 #include <array>
 
 #include "aten/engine/copy.h"
 #include "aten/engine/overlap.h"
-#include "aten/ops/views/shape.h"
+#include "aten/engine/view_shapes.h"
 #include "core/base/parallel.h"
 
 namespace treadle::cpu {

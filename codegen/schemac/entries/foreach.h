@@ -17,7 +17,7 @@
 
 #include <vector>
 
-#include "codegen/schemac/entry.h"
+#include "codegen/schemac/entries/entry.h"
 
 namespace treadle::schemac {
 

@@ -1,5 +1,5 @@
 // The tables behind tables.h. A new tag, key or dtype is one word here.
-#include "codegen/schemac/tables.h"
+#include "codegen/schemac/entries/tables.h"
 
 #include <algorithm>
 #include <utility>

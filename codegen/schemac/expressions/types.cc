@@ -1,11 +1,11 @@
 // One walk from the leaves up.
-#include "codegen/schemac/types.h"
+#include "codegen/schemac/expressions/types.h"
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
-#include "codegen/schemac/resolve.h"
+#include "codegen/schemac/expressions/resolve.h"
 #include "core/schema/dtypes.h"
 #include "core/schema/methods.h"
 

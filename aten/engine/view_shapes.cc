@@ -1,6 +1,6 @@
 // Shapes and strides of views.
 
-#include "aten/ops/views/shape.h"
+#include "aten/engine/view_shapes.h"
 
 #include <algorithm>
 

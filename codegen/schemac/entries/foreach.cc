@@ -1,13 +1,13 @@
 // One request at a time: its arguments, then its schema, then the entry around that.
-#include "codegen/schemac/foreach.h"
+#include "codegen/schemac/entries/foreach.h"
 
 #include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "codegen/schemac/forms.h"
-#include "codegen/schemac/resolve.h"
+#include "codegen/schemac/entries/forms.h"
+#include "codegen/schemac/expressions/resolve.h"
 #include "core/schema/lexer.h"
 
 namespace treadle::schemac {

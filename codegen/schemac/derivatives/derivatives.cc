@@ -1,5 +1,5 @@
 // An entry's keys are its operator's differentiable arguments, so each is looked up in the schema.
-#include "codegen/schemac/derivatives.h"
+#include "codegen/schemac/derivatives/derivatives.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,11 +7,11 @@
 #include <optional>
 #include <utility>
 
-#include "codegen/schemac/entry.h"
-#include "codegen/schemac/resolve.h"
-#include "codegen/schemac/saves.h"
-#include "codegen/schemac/tables.h"
-#include "codegen/schemac/types.h"
+#include "codegen/schemac/derivatives/saves.h"
+#include "codegen/schemac/entries/entry.h"
+#include "codegen/schemac/entries/tables.h"
+#include "codegen/schemac/expressions/resolve.h"
+#include "codegen/schemac/expressions/types.h"
 #include "core/schema/methods.h"
 
 namespace treadle::schemac {

@@ -1,5 +1,5 @@
 // Schema -> schema, one function for each form.
-#include "codegen/schemac/forms.h"
+#include "codegen/schemac/entries/forms.h"
 
 #include <algorithm>
 #include <set>

@@ -1,5 +1,5 @@
 // Which values stand for which, as in C++: what is accepted here must compile there.
-#include "codegen/schemac/expr_type.h"
+#include "codegen/schemac/expressions/expr_type.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,7 +1,7 @@
 // Operators on a device that has no kernels: copies of any strides, and the fallback in all forms.
 #include <gtest/gtest.h>
 
-#include "aten/backend/fallback.h"
+#include "aten/engine/backends/fallback.h"
 #include "aten/ops/add.h"
 #include "aten/ops/arange.h"
 #include "aten/ops/fill_.h"

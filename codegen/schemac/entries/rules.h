@@ -3,7 +3,7 @@
 #pragma once
 
 #include "codegen/schemac/diagnostics.h"
-#include "codegen/schemac/entry.h"
+#include "codegen/schemac/entries/entry.h"
 
 namespace treadle::schemac {
 

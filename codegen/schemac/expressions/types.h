@@ -12,7 +12,7 @@
 #include <functional>
 #include <string>
 
-#include "codegen/schemac/callables.h"
+#include "codegen/schemac/derivatives/callables.h"
 #include "codegen/schemac/diagnostics.h"
 #include "codegen/schemac/model.h"
 

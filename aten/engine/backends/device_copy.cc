@@ -1,7 +1,7 @@
 // Chooses between a run of bytes, a generated kernel and the CPU.
-#include "aten/backend/device_copy.h"
+#include "aten/engine/backends/device_copy.h"
 
-#include "aten/backend/generated.h"
+#include "aten/engine/backends/generated.h"
 #include "aten/engine/copy.h"
 #include "aten/engine/overlap.h"
 #include "aten/engine/resolve.h"

@@ -1,5 +1,5 @@
 // Overloads are kept by the name of their C++ function.
-#include "codegen/schemac/callables.h"
+#include "codegen/schemac/derivatives/callables.h"
 
 #include <nlohmann/json.hpp>
 #include <utility>

@@ -1,11 +1,11 @@
 // Each function is one rule or one default.
-#include "codegen/schemac/rules.h"
+#include "codegen/schemac/entries/rules.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "codegen/schemac/forms.h"
-#include "codegen/schemac/tables.h"
+#include "codegen/schemac/entries/forms.h"
+#include "codegen/schemac/entries/tables.h"
 #include "core/schema/lexer.h"
 
 namespace treadle::schemac {

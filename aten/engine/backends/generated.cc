@@ -1,5 +1,5 @@
 // Hands pointwise and reduce calls to backends that make kernels of expressions.
-#include "aten/backend/generated.h"
+#include "aten/engine/backends/generated.h"
 
 #include <algorithm>
 #include <deque>

@@ -1,13 +1,13 @@
 // One function per key; a table says which.
-#include "codegen/schemac/entry.h"
+#include "codegen/schemac/entries/entry.h"
 
 #include <algorithm>
 #include <set>
 #include <utility>
 
-#include "codegen/schemac/resolve.h"
-#include "codegen/schemac/tables.h"
-#include "codegen/schemac/types.h"
+#include "codegen/schemac/entries/tables.h"
+#include "codegen/schemac/expressions/resolve.h"
+#include "codegen/schemac/expressions/types.h"
 #include "core/schema/lexer.h"
 
 namespace treadle::schemac {

@@ -1,6 +1,6 @@
 // The table of scalar functions. A new one is a line here and its definition beside the other
 // kernels' functions.
-#include "codegen/schemac/scalar_functions.h"
+#include "codegen/schemac/expressions/scalar_functions.h"
 
 #include <vector>
 

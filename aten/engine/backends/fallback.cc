@@ -1,10 +1,10 @@
 // Runs operators on the CPU for devices that have no kernel for them.
-#include "aten/backend/fallback.h"
+#include "aten/engine/backends/fallback.h"
 
 #include <optional>
 #include <unordered_map>
 
-#include "aten/backend/device_copy.h"
+#include "aten/engine/backends/device_copy.h"
 #include "core/device/backend.h"
 #include "core/dispatch/call_counts.h"
 #include "core/dispatch/dispatcher.h"

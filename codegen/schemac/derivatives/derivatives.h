@@ -5,7 +5,7 @@
 //     other: grad * self
 #pragma once
 
-#include "codegen/schemac/callables.h"
+#include "codegen/schemac/derivatives/callables.h"
 #include "codegen/schemac/diagnostics.h"
 #include "codegen/schemac/model.h"
 #include "codegen/schemac/yaml_file.h"

@@ -1,12 +1,12 @@
 // Walks over expression trees; each function reports all it finds.
-#include "codegen/schemac/resolve.h"
+#include "codegen/schemac/expressions/resolve.h"
 
 #include <algorithm>
 #include <span>
 
-#include "codegen/schemac/scalar_functions.h"
-#include "codegen/schemac/tables.h"
-#include "codegen/schemac/types.h"
+#include "codegen/schemac/entries/tables.h"
+#include "codegen/schemac/expressions/scalar_functions.h"
+#include "codegen/schemac/expressions/types.h"
 #include "core/schema/dtypes.h"
 
 namespace treadle::schemac {
@@ -157,7 +157,9 @@ void check_scalar_expression(Expression& expression, const Operator& op, const s
       if (!function) {
         std::string hint = schema::did_you_mean(node.text, scalar_function_names());
         if (hint.empty())
-          hint = "the functions of one element are listed in codegen/schemac/scalar_functions.cc";
+          hint =
+              "the functions of one element are listed in "
+              "codegen/schemac/expressions/scalar_functions.cc";
         report(node.offset, "unknown function '" + node.text + "'", std::move(hint));
       } else if (count < function->least || count > function->most) {
         report(node.offset,

@@ -1,5 +1,5 @@
 // Collects what each part of an entry limits, and reports the arguments that are left.
-#include "codegen/schemac/completeness.h"
+#include "codegen/schemac/entries/completeness.h"
 
 #include <algorithm>
 #include <set>

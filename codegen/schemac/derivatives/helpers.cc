@@ -1,14 +1,14 @@
 // Each helper by itself; then no two may be the same function of C++.
-#include "codegen/schemac/helpers.h"
+#include "codegen/schemac/derivatives/helpers.h"
 
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
 
-#include "codegen/schemac/entry.h"
-#include "codegen/schemac/resolve.h"
-#include "codegen/schemac/tables.h"
+#include "codegen/schemac/entries/entry.h"
+#include "codegen/schemac/entries/tables.h"
+#include "codegen/schemac/expressions/resolve.h"
 
 namespace treadle::schemac {
 namespace {

@@ -1,13 +1,13 @@
 // Entries one by one, then the rule that spans them: every operator, and every form of it, has a
 // name of its own.
-#include "codegen/schemac/functions.h"
+#include "codegen/schemac/entries/functions.h"
 
 #include <map>
 #include <utility>
 
-#include "codegen/schemac/entry.h"
-#include "codegen/schemac/foreach.h"
-#include "codegen/schemac/rules.h"
+#include "codegen/schemac/entries/entry.h"
+#include "codegen/schemac/entries/foreach.h"
+#include "codegen/schemac/entries/rules.h"
 
 namespace treadle::schemac {
 namespace {

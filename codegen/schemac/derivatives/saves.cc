@@ -1,5 +1,5 @@
 // A walk that looks at methods before the objects they are called on.
-#include "codegen/schemac/saves.h"
+#include "codegen/schemac/derivatives/saves.h"
 
 #include <algorithm>
 #include <optional>
