@@ -15,6 +15,9 @@ struct nothing {
   using Signature = int64_t(const Tensor& self, int64_t n);
   static Operator op;
   [[gnu::noinline]] static int64_t base(const Tensor&, int64_t n) { return n; }
+  static int64_t layered(LayerMask active, const Tensor& self, int64_t n) {
+    return LayerCall<Signature>::call(op, active, self, n);
+  }
 };
 constexpr int kLine = 0;
 const char* const kNoChecks[] = {nullptr};

@@ -42,7 +42,8 @@ KEYWORDS = frozenset(
 )
 # What the templates call their variables, and functions that they call beside the arguments.
 LOCALS = frozenset(
-    "add_edges any_defined any_backend as_list as_view as_views below boxed bump_versions call "
+    "active add_edges any_defined any_backend as_list as_view as_views below boxed bump_versions "
+    "call "
     "call_below call_kernel cast check_in_place common_device copy_to_out copy_to_outs "
     "copy_to_self count_decomposed device dispatch dispatch_below dtype_of fail grads guarded "
     "has_edge input_grads kept_for_backward kernel kernel_or_boxed make_intrusive name names "

@@ -283,6 +283,10 @@ struct Traced {
     g_log.push_back("base " + to_string(alpha));
     return self;
   }
+  static Tensor layered(LayerMask active, const Tensor& self, const Tensor& other,
+                        const Scalar& alpha) {
+    return LayerCall<Signature>::call(op, active, self, other, alpha);
+  }
 };
 TestOperator Traced::made("traced");
 Operator& Traced::op = Traced::made.op;

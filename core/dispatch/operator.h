@@ -301,15 +301,18 @@ void boxed_entry(const Operator&, Stack& stack) {
   BoxedCall<Signature>::run(reinterpret_cast<void*>(static_cast<Signature*>(function)), stack);
 }
 
-namespace detail {
-template <class Op, class R, class... Args>
-[[gnu::noinline]] R call_layer(R (*)(Args...), LayerMask active,
-                               std::decay_t<Args> const&... args) {
-  const auto layer = static_cast<Layer>(std::countr_zero(active));
-  if (void* f = Op::op.layer_function(layer)) return reinterpret_cast<R (*)(Args...)>(f)(args...);
-  return BoxedCall<R(Args...)>::through(Op::op.layer_boxed(layer), Op::op, args...);
-}
-}  // namespace detail
+// Calls the function of the outermost layer in `active`. An operator's `layered()` is made of it, in
+// one object file: the code that boxes arguments is long, and callers need it seldom.
+template <class Signature>
+struct LayerCall;
+template <class R, class... Args>
+struct LayerCall<R(Args...)> {
+  static R call(const Operator& op, LayerMask active, std::decay_t<Args> const&... args) {
+    const auto layer = static_cast<Layer>(std::countr_zero(active));
+    if (void* f = op.layer_function(layer)) return reinterpret_cast<R (*)(Args...)>(f)(args...);
+    return BoxedCall<R(Args...)>::through(op.layer_boxed(layer), op, args...);
+  }
+};
 
 // The way in to every operator: the outermost active layer, else the operator's base (contract,
 // outputs, kernel).
@@ -317,18 +320,17 @@ template <class Op, class... Args>
 inline auto dispatch(const Args&... args) {
   const LayerMask active = Op::op.active_layers((LayerMask{0} | ... | detail::layers_in(args)));
   if (active) [[unlikely]]
-    return detail::call_layer<Op>(static_cast<typename Op::Signature*>(nullptr), active, args...);
+    return Op::layered(active, args...);
   return Op::base(args...);
 }
 
-// Calls the operator below a layer, which what it is made of goes through nevertheless.
+// Calls the operator below `layer`. Operators that it is composed of still pass through the layer.
 template <class Op, class... Args>
 inline auto dispatch_below(Layer layer, const Args&... args) {
   const auto passed = static_cast<LayerMask>((layer_bit(layer) << 1) - 1);
   const auto active = static_cast<LayerMask>(
       Op::op.active_layers((LayerMask{0} | ... | detail::layers_in(args))) & ~passed);
-  if (active)
-    return detail::call_layer<Op>(static_cast<typename Op::Signature*>(nullptr), active, args...);
+  if (active) return Op::layered(active, args...);
   return Op::base(args...);
 }
 
