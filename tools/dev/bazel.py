@@ -11,6 +11,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from progress import run_bazel
 from ui import ROOT, DevError, run, step
 
 PACKAGE = "//python_bindings:package"
@@ -47,6 +48,8 @@ def bazel(command: str, *arguments: str) -> int:
     """One Bazel command; its progress goes to the terminal."""
     if shutil.which("bazel") is None:
         raise DevError("bazel was not found; install it with: apt-get install bazel-bootstrap")
+    if command == "build":
+        return run_bazel([command, *arguments])
     return run(["bazel", command, *arguments])
 
 
