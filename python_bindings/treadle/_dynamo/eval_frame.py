@@ -29,7 +29,7 @@ class OptimizedModule(nn.Module):
         return self.__dict__["_captured"](*args, **kwargs)
 
     @property
-    def training(self) -> bool:  # type: ignore[override]
+    def training(self) -> bool:
         """Of the module."""
         return self._orig_mod.training
 

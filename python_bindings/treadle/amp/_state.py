@@ -23,8 +23,9 @@ def is_autocast_enabled(device_type: Optional[str] = None) -> bool:
 def set_autocast_enabled(device_type: Union[str, bool], enabled: Optional[bool] = None) -> None:
     """Turn autocast on or off for a type of device; with a bool alone, for "cuda"."""
     if enabled is None:
-        device_type, enabled = "cuda", device_type
-    _C._autocast_set_enabled(device_type, enabled)
+        _C._autocast_set_enabled("cuda", device_type)
+    else:
+        _C._autocast_set_enabled(device_type, enabled)
 
 
 def get_autocast_dtype(device_type: str) -> treadle.dtype:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Literal, Optional
 
 import numpy as np
 import treadle
@@ -100,7 +100,7 @@ class autocast:  # noqa: N801
         self._set(self._enabled, self.fast_dtype, self._cache_enabled)
         return self
 
-    def __exit__(self, *exc: Any) -> bool:
+    def __exit__(self, *exc: Any) -> Literal[False]:
         if _C.autocast_decrement_nesting() == 0:
             _C.clear_autocast_cache()
         self._set(*self._previous.pop())

@@ -71,8 +71,8 @@ class GradScaler:
         self._growth_interval = growth_interval
         self._init_growth_tracker = 0
         # Made on the device of the first tensor that is scaled.
-        self._scale: Optional[Tensor] = None
-        self._growth_tracker: Optional[Tensor] = None
+        self._scale: Any = None  # a tensor from the first use on
+        self._growth_tracker: Any = None
         self._per_optimizer_states: defaultdict[int, dict[str, Any]] = defaultdict(
             _refresh_per_optimizer_state
         )

@@ -40,6 +40,7 @@ class Categorical(ProbsOrLogits, Distribution):
                 raise ValueError("`probs` parameter must be at least one-dimensional.")
             self.probs = self._param = probs / probs.sum(-1, keepdim=True)
         else:
+            assert logits is not None  # check_one_given
             if logits.dim() < 1:
                 raise ValueError("`logits` parameter must be at least one-dimensional.")
             self.logits = self._param = logits - logits.logsumexp(dim=-1, keepdim=True)

@@ -218,13 +218,13 @@ class Distribution:
 
     def _get_checked_instance(
         self, cls: type, _instance: Optional[Distribution] = None
-    ) -> Distribution:
+    ) -> Any:
         """The object that expand() of `cls` fills: `_instance`, or a new one of this type, for
         which __init__ must be that of `cls`.
         """
         if _instance is not None:
             return _instance
-        if type(self).__init__ != cls.__init__:
+        if type(self).__init__ != cls.__init__:  # type: ignore[misc]
             raise NotImplementedError(
                 f"Subclass {self.__class__.__name__} of {cls.__name__} that defines a custom "
                 "__init__ method must also define a custom .expand() method."
@@ -247,7 +247,8 @@ class Distribution:
 
     def _finish_expand(self, cls: type, new: Any, batch_shape: Any) -> Any:
         """The last part: the shapes, and the same validation."""
-        super(cls, new).__init__(Size(batch_shape), self._event_shape, validate_args=False)
+        base: Any = super(cls, new)  # type: ignore[arg-type]
+        base.__init__(Size(batch_shape), self._event_shape, validate_args=False)
         new._validate_args = self._validate_args
         return new
 

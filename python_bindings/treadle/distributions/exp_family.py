@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Union
+
 import treadle as _t
 from treadle._C import Size, Tensor
 from treadle.autograd import grad
@@ -27,17 +29,16 @@ class ExponentialFamily(Distribution):
         raise NotImplementedError
 
     @property
-    def _mean_carrier_measure(self) -> float:
+    def _mean_carrier_measure(self) -> Union[float, Tensor]:
         raise NotImplementedError
 
     def entropy(self) -> Tensor:
         """F(theta) - <theta, grad F(theta)> - E[k], of shape batch_shape."""
-        result = -self._mean_carrier_measure
         with _t.enable_grad():
             params = [p.detach().requires_grad_() for p in self._natural_params]
             normalizer = self._log_normalizer(*params)
             slopes = grad(normalizer.sum(), params, create_graph=True)
-        result = result + normalizer
+        result = normalizer - self._mean_carrier_measure
         for param, slope in zip(params, slopes):
             result = result - (param * slope).reshape(self._batch_shape + Size((-1,))).sum(-1)
         return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 import treadle as _t
 from treadle import _C
@@ -10,6 +10,9 @@ from treadle._C import Size, Tensor
 from treadle.distributions import constraints
 from treadle.distributions._parameters.real import broadcast_parameters
 from treadle.distributions.exp_family import ExponentialFamily
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["Gamma"]
 
@@ -28,7 +31,7 @@ class Gamma(ExponentialFamily):
         (self.concentration, self.rate), batch_shape = broadcast_parameters(concentration, rate)
         super().__init__(batch_shape, validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Gamma:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
         return self._expanded(Gamma, batch_shape, _instance, "concentration", "rate")
 
     @property

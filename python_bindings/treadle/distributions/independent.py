@@ -38,7 +38,7 @@ class Independent(Distribution):
             )
         shape = base_distribution.batch_shape + base_distribution.event_shape
         batch = available - reinterpreted_batch_ndims
-        self.base_dist = base_distribution
+        self.base_dist: Any = base_distribution
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
         super().__init__(shape[:batch], shape[batch:], validate_args=validate_args)
 

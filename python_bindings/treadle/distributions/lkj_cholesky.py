@@ -55,8 +55,8 @@ class LKJCholesky(Distribution):
         with _t.no_grad():
             lengths = self._beta.sample(sample_shape).unsqueeze(-1)
             shape = self._extended_shape(sample_shape)
-            like = {"dtype": lengths.dtype, "device": lengths.device}
-            normal = _t.randn(shape, **like).tril(-1)
+            dtype, device = lengths.dtype, lengths.device
+            normal = _t.randn(shape, dtype=dtype, device=device).tril(-1)
             directions = normal / normal.norm(dim=-1, keepdim=True)
             directions[..., 0, :] = 0.0  # the first row is empty
             rows = _t.sqrt(lengths) * directions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
 
 import treadle as _t
 from treadle._C import Size, Tensor
@@ -11,6 +11,9 @@ from treadle.distributions.distribution import Distribution
 from treadle.distributions.independent import Independent
 from treadle.distributions.transforms import ComposeTransform, Transform
 from treadle.distributions.utils import _sum_rightmost
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["TransformedDistribution"]
 
@@ -59,7 +62,7 @@ class TransformedDistribution(Distribution):
         to_value = transform.domain.event_dim - len(base_distribution.event_shape)
         if to_value > 0:
             base_distribution = Independent(base_distribution, to_value)
-        self.base_dist = base_distribution
+        self.base_dist: Any = base_distribution
         event_dim = self._event_dim(transform)
         batch = len(shape) - event_dim
         super().__init__(shape[:batch], shape[batch:], validate_args=validate_args)
@@ -71,7 +74,7 @@ class TransformedDistribution(Distribution):
         grown = transform.codomain.event_dim - transform.domain.event_dim
         return max(transform.codomain.event_dim, len(self.base_dist.event_shape) + grown)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> TransformedDistribution:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
         new = self._get_checked_instance(TransformedDistribution, _instance)
         new.transforms = self.transforms
         shape = Size(batch_shape) + self._event_shape

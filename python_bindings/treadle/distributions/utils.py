@@ -5,7 +5,7 @@ properties that are computed at their first use.
 from __future__ import annotations
 
 from functools import update_wrapper
-from typing import Any, Callable
+from typing import Any, Callable, cast
 
 import treadle as _t
 from treadle._C import Size, Tensor
@@ -93,7 +93,7 @@ class lazy_property:  # noqa: N801  named as a decorator
 
     def __init__(self, wrapped: Callable[[Any], Any]) -> None:
         self.wrapped = wrapped
-        update_wrapper(self, wrapped)
+        update_wrapper(cast(Any, self), wrapped)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:

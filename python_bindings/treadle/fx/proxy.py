@@ -353,7 +353,7 @@ class Attribute(Proxy):
         return Attribute(self, k)
 
     @property
-    def node(self) -> Node:  # type: ignore[override]
+    def node(self) -> Node:
         if self._node is None:
             read = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {})
             self._node = read.node

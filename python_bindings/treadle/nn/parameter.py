@@ -53,7 +53,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     is marked as parameter.
     """
 
-    __torch_function__ = _C._disabled_torch_function_impl
+    __torch_function__ = _C._disabled_torch_function_impl  # type: ignore[assignment]
 
     def __new__(cls, data: Optional[Tensor] = None, requires_grad: bool = True) -> "Parameter":
         if data is None:
@@ -79,7 +79,8 @@ class Buffer(Tensor, metaclass=_ParameterMeta):
     """A tensor that a Module keeps as state when it is assigned to an attribute, without training
     it. One of a subclass with a __torch_dispatch__ stays of its class, and is marked as buffer."""
 
-    __torch_function__ = _C._disabled_torch_function_impl
+    __torch_function__ = _C._disabled_torch_function_impl  # type: ignore[assignment]
+    persistent: bool
 
     def __new__(cls, data: Optional[Tensor] = None, *, persistent: bool = True) -> "Buffer":
         if data is None:

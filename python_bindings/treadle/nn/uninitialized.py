@@ -8,7 +8,7 @@ Example:
 
 from __future__ import annotations
 
-from typing import Any, Sequence, Union
+from typing import TYPE_CHECKING, Any, Sequence, Union
 
 import treadle
 from treadle import Tensor
@@ -27,6 +27,8 @@ class UninitializedTensorMixin:
     """A tensor without a shape: it can be moved, converted and materialized, and nothing else."""
 
     _becomes: type = Tensor
+    if TYPE_CHECKING:  # what a tensor has
+        data: Any
 
     @classmethod
     def __torch_function__(
@@ -72,7 +74,7 @@ class UninitializedTensorMixin:
         return f"<{type(self).__name__}>"
 
 
-class UninitializedParameter(UninitializedTensorMixin, Parameter):
+class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
     """A Parameter whose shape is not known yet."""
 
     _becomes = Parameter
@@ -92,7 +94,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
         return type(self), (self.requires_grad, self.data.device, self.data.dtype)
 
 
-class UninitializedBuffer(UninitializedTensorMixin, Buffer):
+class UninitializedBuffer(UninitializedTensorMixin, Buffer):  # type: ignore[misc]
     """A Buffer whose shape is not known yet."""
 
     _becomes = Buffer

@@ -88,7 +88,7 @@ class LBFGS(Optimizer):
     # ---- a step --------------------------------------------------------------------------------
 
     @treadle.no_grad()
-    def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any]) -> Any:
         """Iterate from where the parameters are; gives the loss that the closure returned there."""
         closure = treadle.enable_grad()(closure)
         group = self.param_groups[0]
@@ -255,7 +255,7 @@ def _strong_wolfe(
         left, right = sorted(p.at for p in bracket)
         if (right - left) * longest < tolerance_change:
             break
-        at = _cubic_minimum(*bracket)
+        at = _cubic_minimum(bracket[0], bracket[1])
         # A minimum close to an end makes no progress: the second time, go a tenth away from it.
         margin = 0.1 * (right - left)
         if min(right - at, at - left) < margin:

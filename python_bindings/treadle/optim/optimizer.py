@@ -19,7 +19,7 @@ import copy
 import functools
 import warnings
 from collections import OrderedDict, defaultdict
-from typing import Any, Callable, Iterable, Iterator, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, Union
 
 import treadle
 from treadle import Tensor
@@ -103,6 +103,18 @@ class Optimizer:
         "_optimizer_load_state_dict_pre_hooks",
         "_optimizer_load_state_dict_post_hooks",
     )
+
+    if TYPE_CHECKING:
+        _optimizer_step_pre_hooks: OrderedDict[int, Callable]
+        _optimizer_step_post_hooks: OrderedDict[int, Callable]
+        _optimizer_state_dict_pre_hooks: OrderedDict[int, Callable]
+        _optimizer_state_dict_post_hooks: OrderedDict[int, Callable]
+        _optimizer_load_state_dict_pre_hooks: OrderedDict[int, Callable]
+        _optimizer_load_state_dict_post_hooks: OrderedDict[int, Callable]
+        _opt_called: bool
+        # Of GradScaler.
+        grad_scale: Any
+        found_inf: Any
 
     OptimizerPreHook = GlobalOptimizerPreHook
     OptimizerPostHook = GlobalOptimizerPostHook
@@ -403,7 +415,7 @@ def _with_hooks(step: Callable) -> Callable:
                 hook(self, args, kwargs)
             return result
 
-    step_with_hooks.hooked = True
+    step_with_hooks.hooked = True  # type: ignore[attr-defined]
     return step_with_hooks
 
 
@@ -434,7 +446,7 @@ def check_lr(optimizer: str, lr: Union[float, Tensor]) -> None:
     """Complain of a learning rate that is not one number of 0 or more."""
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
-    check_setting(optimizer, "learning rate", lr, lr >= 0.0, "lr >= 0")
+    check_setting(optimizer, "learning rate", lr, bool(lr >= 0.0), "lr >= 0")
 
 
 def check_betas(optimizer: str, betas: tuple[Any, Any]) -> None:
@@ -516,7 +528,7 @@ def uniform_parts(*lists: list[Tensor]) -> Iterator[tuple[list[Tensor], ...]]:
     dtype = dtypes[0]
     if dtypes.count(dtype) == len(dtypes) and all(param.is_cpu for param in params):
         # As most often: said without looking at each of many parameters for long.
-        kinds = {(dtype, "cpu"): range(len(params))}
+        kinds: dict[tuple[Any, Any], Any] = {(dtype, "cpu"): range(len(params))}
     else:
         kinds = {}
         for place, param in enumerate(params):

@@ -78,9 +78,14 @@ class SGD(Fused):
             first = len(new) == len(params)
             if new and not first:
                 old = [place for place in range(len(params)) if velocities[place] is not None]
-                for part in (new, old):
-                    each = ([values[i] for i in part] for values in (params, grads, states))
-                    cls.run(group, *each, grad_scale)
+                for places in (new, old):
+                    cls.run(
+                        group,
+                        [params[i] for i in places],
+                        [grads[i] for i in places],
+                        [states[i] for i in places],
+                        grad_scale,
+                    )
                 return
             if first:
                 # The first step writes them without reading them.

@@ -46,7 +46,7 @@ def _is_nearer(one: tuple[type, ...], other: tuple[type, ...]) -> bool:
     return True
 
 
-def _nearest(candidates: list[tuple[type, ...]]) -> tuple[type, ...]:
+def _nearest(candidates: list[tuple[type, type]]) -> tuple[type, type]:
     best = candidates[0]
     for candidate in candidates[1:]:
         if not _is_nearer(best, candidate):

@@ -200,7 +200,7 @@ class AffineTransform(Transform):
     @property
     def sign(self) -> Any:
         if isinstance(self.scale, numbers.Real):
-            return (self.scale > 0) - (self.scale < 0)
+            return (self.scale > 0) - (self.scale < 0)  # type: ignore[operator]
         return self.scale.sign()
 
     def _call(self, x: Tensor) -> Tensor:

@@ -88,7 +88,8 @@ class CatTransform(Transform):
         # Seen from the end, the dimension stands before those of one value.
         dim = self.dim - x.dim() if self.dim >= 0 else self.dim
         dim += self.event_dim
-        return _t.cat(terms, dim=dim) if dim < 0 else sum(terms)
+        total: Any = sum(terms) if dim >= 0 else _t.cat(terms, dim=dim)
+        return total
 
     @property
     def bijective(self) -> bool:

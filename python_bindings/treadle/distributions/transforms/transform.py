@@ -127,7 +127,7 @@ class _InverseTransform(Transform):
 
     def __init__(self, transform: Transform) -> None:
         super().__init__(cache_size=transform._cache_size)
-        self._inv = transform  # held: an inverse keeps what it inverts
+        self._inv: Transform = transform  # type: ignore[assignment]  # held, not a weak reference
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__

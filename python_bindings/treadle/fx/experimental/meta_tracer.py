@@ -152,7 +152,7 @@ class MetaAttribute(MetaProxy):
         self._node: Optional[Node] = None
 
     @property
-    def node(self) -> Node:  # type: ignore[override]
+    def node(self) -> Node:
         """The node that reads the attribute."""
         if self._node is None:
             made = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {})
@@ -257,7 +257,7 @@ class MetaTracer(Tracer):
             kwargs = {**kwargs, "device": "meta"}
         return manual_meta_overrides.get(target, target)(*args, **kwargs)
 
-    def trace(  # type: ignore[override]
+    def trace(
         self,
         root: Any,
         meta_args: Optional[Dict[str, Any]] = None,

@@ -78,7 +78,7 @@ class MaskedTensor(Tensor):
         """A tensor with `value` where nothing counts."""
         return treadle.where(self._mask, self.get_data(), value)
 
-    def __repr__(self) -> str:  # type: ignore[override]
+    def __repr__(self) -> str:
         data, mask = self.get_data().detach(), self._mask
 
         def text(x: Tensor, m: Tensor, indent: int) -> str:

@@ -20,7 +20,7 @@ _TENSORS = (
 
 def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
     """The mask that lets everything through."""
-    return batch.new_ones(size=(), dtype=treadle.bool, device=batch.device)
+    return batch.new_ones((), dtype=treadle.bool, device=batch.device)
 
 
 def _sliced_mask_mod_error(
@@ -97,11 +97,10 @@ def _create_sparse_block_from_block_mask(
 ) -> "BlockMask":
     """The BlockMask of matrices of blocks: of those in part, and of whole ones."""
     partial, full = block_mask
-    ordered = _dense_to_ordered(partial)
-    of_full = (None, None) if full is None else _dense_to_ordered(full)
-    return BlockMask.from_kv_blocks(
-        *ordered, *of_full, (Q_BLOCK_SIZE, KV_BLOCK_SIZE), mask_mod, seq_lengths
-    )
+    number, indices = _dense_to_ordered(partial)
+    of_full: Tuple[Any, Any] = (None, None) if full is None else _dense_to_ordered(full)
+    size = (Q_BLOCK_SIZE, KV_BLOCK_SIZE)
+    return BlockMask.from_kv_blocks(number, indices, *of_full, size, mask_mod, seq_lengths)
 
 
 Index = Union[int, slice, Tensor, Tuple[Union[int, slice, Tensor], ...]]
@@ -282,12 +281,12 @@ class BlockMask:
         rows = _blocks_along(new_q_len, self.BLOCK_SIZE[0])
         columns = _blocks_along(new_kv_len, self.BLOCK_SIZE[1])
 
-        def changed(number: Optional[Tensor], indices: Optional[Tensor]) -> List[Any]:
+        def changed(number: Optional[Tensor], indices: Optional[Tensor]) -> Tuple[Any, Any]:
             dense = self._dense(number, indices)
             if dense is None:
-                return [None, None]
+                return None, None
             extra = (0, columns - dense.shape[-1], 0, rows - dense.shape[-2])
-            return list(_dense_to_ordered(treadle.nn.functional.pad(dense, extra)))
+            return _dense_to_ordered(treadle.nn.functional.pad(dense, extra))
 
         return BlockMask.from_kv_blocks(
             *changed(self.kv_num_blocks, self.kv_indices),
@@ -299,7 +298,7 @@ class BlockMask:
 
     def to(self, device: Any) -> "BlockMask":
         """The mask with its tensors on a device."""
-        moved = [None if x is None else x.to(device) for x in self._tensors()]
+        moved: Any = [None if x is None else x.to(device) for x in self._tensors()]
         return BlockMask(self.seq_lengths, *moved, self.BLOCK_SIZE, self.mask_mod)
 
     def _tensors(self) -> List[Any]:

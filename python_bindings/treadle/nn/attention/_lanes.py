@@ -49,7 +49,7 @@ class _Lanes(Tensor):
 
     @classmethod
     def __torch_function__(
-        cls, func: Callable, types: Any, args: Any = (), kwargs: Any = None
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         name, named = getattr(func, "__name__", ""), kwargs or {}
         if name == "__getitem__":

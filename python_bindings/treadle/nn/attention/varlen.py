@@ -9,7 +9,7 @@ Example:
 from __future__ import annotations
 
 import math
-from typing import List, NamedTuple, Optional, Tuple, Union
+from typing import Any, List, NamedTuple, Optional, Tuple, Union
 
 import treadle
 from treadle import Tensor
@@ -68,8 +68,8 @@ def varlen_attn(
         )
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     starts_q = cu_seq_q.tolist()
-    starts_k = None if cu_seq_k is None else cu_seq_k.tolist()
-    used = None if seqused_k is None else seqused_k.tolist()
+    starts_k: Any = None if cu_seq_k is None else cu_seq_k.tolist()
+    used: Any = None if seqused_k is None else seqused_k.tolist()
     outputs: List[Tensor] = []
     sums: List[Tensor] = []
     for i, (begin, end) in enumerate(zip(starts_q, starts_q[1:])):

@@ -56,21 +56,24 @@ def adaptive_max_pool1d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> Tuple[Tensor, Tensor]:
     """adaptive_max_pool1d() and where the values are."""
-    return adaptive_max_pool1d(input, output_size, True)
+    values, indices = adaptive_max_pool1d(input, output_size, True)
+    return values, indices
 
 
 def adaptive_max_pool2d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> Tuple[Tensor, Tensor]:
     """adaptive_max_pool2d() and where the values are."""
-    return adaptive_max_pool2d(input, output_size, True)
+    values, indices = adaptive_max_pool2d(input, output_size, True)
+    return values, indices
 
 
 def adaptive_max_pool3d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> Tuple[Tensor, Tensor]:
     """adaptive_max_pool3d() and where the values are."""
-    return adaptive_max_pool3d(input, output_size, True)
+    values, indices = adaptive_max_pool3d(input, output_size, True)
+    return values, indices
 
 
 __all__ = [

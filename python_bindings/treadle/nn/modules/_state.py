@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections import OrderedDict, namedtuple
-from typing import Any, Callable, Mapping, Optional
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional
 
 import treadle
 from treadle import Tensor
@@ -39,6 +39,17 @@ class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpe
 
 class StateDictMixin:
     """The part of Module that saves and loads state."""
+
+    if TYPE_CHECKING:  # Module has these
+        _version: int
+        _parameters: dict[str, Any]
+        _buffers: dict[str, Any]
+        _modules: dict[str, Any]
+        _non_persistent_buffers_set: set[str]
+        _state_dict_hooks: OrderedDict[int, Callable]
+        _state_dict_pre_hooks: OrderedDict[int, Callable]
+        _load_state_dict_pre_hooks: OrderedDict[int, Callable]
+        _load_state_dict_post_hooks: OrderedDict[int, Callable]
 
     def get_extra_state(self) -> Any:
         """Overridden by a subclass that has state besides tensors to save."""
@@ -102,7 +113,7 @@ class StateDictMixin:
             keep_vars = args[2] if len(args) > 2 else keep_vars
         if destination is None:
             destination = OrderedDict()
-            destination._metadata = OrderedDict()
+            destination._metadata = OrderedDict()  # type: ignore[attr-defined]
         local_metadata = {"version": self._version}
         if hasattr(destination, "_metadata"):
             destination._metadata[prefix[:-1]] = local_metadata

@@ -111,7 +111,10 @@ class _BatchNorm(_NormBase):
     def _batch_norm(
         self, input: Tensor, running: tuple, use_batch: bool, momentum: float
     ) -> Tensor:
-        return F.batch_norm(input, *running, self.weight, self.bias, use_batch, momentum, self.eps)
+        mean, var = running
+        return F.batch_norm(
+            input, mean, var, self.weight, self.bias, use_batch, momentum, self.eps
+        )
 
 
 class BatchNorm1d(_BatchNorm):

@@ -92,15 +92,16 @@ class _ConvNd(Module):
 
     def _sides(self) -> list[int]:
         """The padding before and after each dimension, the last one first, as F.pad takes it."""
-        sides = []
+        sides: list[int] = []
+        padding: Any = self.padding
         for d in reversed(range(self._dims)):
-            if self.padding == "valid":
+            if padding == "valid":
                 before = after = 0
-            elif self.padding == "same":
+            elif padding == "same":
                 total = self.dilation[d] * (self.kernel_size[d] - 1)
                 before, after = total // 2, total - total // 2
             else:
-                before = after = self.padding[d]
+                before = after = padding[d]
             sides += [before, after]
         return sides
 

@@ -10,7 +10,7 @@ makes them too.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from treadle import Tensor
 
@@ -26,13 +26,24 @@ from .conv import (
 )
 from .instancenorm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from .linear import Linear
+from .module import Module
 
 
-class LazyModuleMixin:
+if TYPE_CHECKING:
+    _Mixed = Module  # what the mixin is mixed with
+else:
+    _Mixed = object
+
+
+class LazyModuleMixin(_Mixed):
     """What a lazy layer does until its parameters exist. A subclass makes them in
     `initialize_parameters(input)`."""
 
     cls_to_become: Optional[type] = None
+
+    if TYPE_CHECKING:  # uninitialized, then what the layer has
+        weight: Any
+        bias: Any
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

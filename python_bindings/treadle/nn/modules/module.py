@@ -62,7 +62,7 @@ from ._state import (  # noqa: F401
 )
 
 # The attributes every Module has besides its own, and how each starts.
-_FRESH = {
+_FRESH: dict[str, Callable[[], Any]] = {
     "training": lambda: True,
     "_parameters": dict,
     "_buffers": dict,
@@ -383,9 +383,10 @@ class Module(StateDictMixin):
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
         """The parameters, each once, with the dotted path to each."""
-        yield from self._named_members(
+        members: Iterator[tuple[str, Any]] = self._named_members(
             lambda module: module._parameters, prefix, recurse, remove_duplicate
         )
+        yield from members
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """The parameters, each once."""

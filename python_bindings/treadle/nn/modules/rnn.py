@@ -85,7 +85,7 @@ class RNNBase(Module):
             inputs = input_size if layer == 0 else output_size * directions
             for direction in range(directions):
                 suffix = f"_l{layer}" + ("_reverse" if direction else "")
-                sizes = {
+                sizes: dict[str, tuple[int, ...]] = {
                     "weight_ih": (rows, inputs),
                     "weight_hh": (rows, output_size),
                 }
@@ -195,7 +195,9 @@ class RNNBase(Module):
         """(output, state after the last step); the state is (h, c) for an LSTM."""
         packed = isinstance(input, PackedSequence)
         batched = True
-        if packed:
+        data: Tensor
+        batch_sizes: Optional[Tensor]
+        if isinstance(input, PackedSequence):
             data, batch_sizes, sorted_indices, unsorted_indices = input
             batch = int(batch_sizes[0])
         else:
@@ -319,7 +321,10 @@ class RNNCellBase(Module):
         self.hidden_size = hidden_size
         self.bias = bias
         rows = num_chunks * hidden_size
-        sizes = {"weight_ih": (rows, input_size), "weight_hh": (rows, hidden_size)}
+        sizes: dict[str, tuple[int, ...]] = {
+            "weight_ih": (rows, input_size),
+            "weight_hh": (rows, hidden_size),
+        }
         sizes["bias_ih"] = sizes["bias_hh"] = (rows,)
         for name, size in sizes.items():
             value = None

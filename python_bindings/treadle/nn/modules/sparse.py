@@ -71,7 +71,8 @@ def _size_of(embeddings: Tensor) -> tuple[int, int]:
         raise AssertionError(
             f"from_pretrained: expected embeddings of 2 dimensions, got {embeddings.dim()}"
         )
-    return tuple(embeddings.shape)
+    rows, columns = embeddings.shape
+    return rows, columns
 
 
 class Embedding(_Table):

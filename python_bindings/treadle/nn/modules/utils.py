@@ -41,7 +41,7 @@ def consume_prefix_in_state_dict_if_present(state_dict: Dict[str, Any], prefix: 
     for key in list(state_dict):
         if key.startswith(prefix):
             state_dict[key[len(prefix) :]] = state_dict.pop(key)
-    metadata = getattr(state_dict, "_metadata", None)
+    metadata: Any = getattr(state_dict, "_metadata", None)
     for key in list(metadata or ()):
         # The module itself has the prefix without its dot as its key.
         if key and (key.startswith(prefix) or key == prefix.rstrip(".")):

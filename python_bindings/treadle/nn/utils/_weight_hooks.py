@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Any, Optional
 
 from ..modules.module import Module
 
 
-def _find(module: Module, kind: type, name: str) -> Optional[int]:
+def _find(module: Module, kind: Any, name: str) -> Optional[int]:
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, kind) and hook.name == name:
             return key

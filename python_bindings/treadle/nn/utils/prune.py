@@ -23,7 +23,8 @@ def _check_amount(amount: Any) -> None:
     if not isinstance(amount, numbers.Real):
         raise TypeError(f"prune: expected amount to be a number, got {type(amount).__name__}")
     is_count = isinstance(amount, numbers.Integral)
-    if amount < 0 or (not is_count and amount > 1.0):
+    number: Any = amount
+    if number < 0 or (not is_count and number > 1.0):
         raise ValueError(
             f"prune: expected amount to be a count or a part from 0.0 to 1.0, got {amount}"
         )
@@ -31,7 +32,7 @@ def _check_amount(amount: Any) -> None:
 
 def _number_of(amount: Any, size: int) -> int:
     if isinstance(amount, numbers.Integral):
-        if amount > size:
+        if int(amount) > size:
             raise ValueError(f"prune: expected an amount of at most {size}, got {amount}")
         return int(amount)
     return round(amount * size)

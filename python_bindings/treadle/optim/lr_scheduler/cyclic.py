@@ -211,7 +211,7 @@ class OneCycleLR(LRScheduler):
 def _total_steps(
     total_steps: Optional[int], epochs: Optional[int], steps_per_epoch: Optional[int]
 ) -> int:
-    given = {"total_steps": total_steps}
+    given: dict[str, Any] = {"total_steps": total_steps}
     if total_steps is None:
         given = {"epochs": epochs, "steps_per_epoch": steps_per_epoch}
         if epochs is None or steps_per_epoch is None:

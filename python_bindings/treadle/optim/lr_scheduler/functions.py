@@ -31,7 +31,7 @@ class _PerGroup(LRScheduler):
         )
         if len(functions) != groups:
             raise ValueError(f"Expected {groups} lr_lambdas, but got {len(functions)}")
-        self.lr_lambdas = functions
+        self.lr_lambdas: list[Any] = functions
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.optimizer = optimizer
         groups = len(optimizer.param_groups)
         # The bound of groups that may come later; None where each has its own.
-        self.default_min_lr: Optional[float] = None
+        self.default_min_lr: Any = None
         if isinstance(min_lr, (list, tuple)):
             if len(min_lr) != groups:
                 raise ValueError(f"expected {groups} min_lrs, got {len(min_lr)}")
@@ -76,7 +76,7 @@ class ReduceLROnPlateau(LRScheduler):
             bound = best - self.threshold if self.mode == "min" else best + self.threshold
         return a < bound if self.mode == "min" else a > bound
 
-    def step(self, metrics: Any, epoch: Optional[int] = None) -> None:  # type: ignore[override]
+    def step(self, metrics: Any, epoch: Optional[int] = None) -> None:
         """Note the value of an epoch and, if it is time, lower the learning rates."""
         current = float(metrics)
         if epoch is not None:

@@ -94,7 +94,7 @@ class SequentialLR(_Several):
         elif hasattr(sched, "last_epoch"):
             sched.last_epoch -= 1
 
-    def step(self) -> None:  # type: ignore[override]
+    def step(self) -> None:
         """Go on by one epoch."""
         self.last_epoch += 1
         index = bisect_right(self._milestones, self.last_epoch)
@@ -123,7 +123,7 @@ class ChainedScheduler(_Several):
         self.optimizer = optimizer
         self._last_lr = self._current()
 
-    def step(self) -> None:  # type: ignore[override]
+    def step(self) -> None:
         """Let every scheduler go on by one epoch."""
         for scheduler in self._schedulers:
             scheduler.step()

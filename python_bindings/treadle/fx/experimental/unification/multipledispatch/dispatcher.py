@@ -232,7 +232,7 @@ class Dispatcher:
         self.funcs = state["funcs"]
 
     @property
-    def __doc__(self) -> str:  # type: ignore[override]
+    def __doc__(self) -> str:
         """The text of the function, and of the implementations that have one."""
         parts = [f"{self.name}: chosen by the types of its arguments"]
         if self.doc:
