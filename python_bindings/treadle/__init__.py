@@ -20,7 +20,10 @@ import typing as _typing
 from treadle import _C
 from treadle._tensor import array_object as _array_object
 from treadle import _names
-from treadle._C import *  # noqa: F401,F403  the operators and types
+
+if not _typing.TYPE_CHECKING:
+    from treadle._C import *  # noqa: F401,F403  the operators and types
+
 from treadle._functions.batch_norm_out import native_batch_norm
 from treadle._device.default import install as _install_default_device
 from treadle._device.default import set_default_device
@@ -99,6 +102,10 @@ from treadle.functional import (
     unravel_index,
 )
 from treadle.random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+
+if _typing.TYPE_CHECKING:
+    # Last, since a type checker takes the first of several: some are written in Python instead.
+    from treadle._C import *  # type: ignore[assignment]
 
 _install_default_device()
 _install_tensor_methods()

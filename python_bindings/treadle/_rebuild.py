@@ -247,7 +247,7 @@ def _attributes(tensor: treadle.Tensor) -> dict:
 
 
 def _slots(tensor: treadle.Tensor) -> dict:
-    names = copyreg._slotnames(type(tensor))
+    names = copyreg._slotnames(type(tensor))  # type: ignore[attr-defined]
     return {name: getattr(tensor, name) for name in names if hasattr(tensor, name)}
 
 

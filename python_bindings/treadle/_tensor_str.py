@@ -29,7 +29,7 @@ class _Options:
 
 _options = PRINT_OPTS = _Options()
 
-_PROFILES = {
+_PROFILES: dict[str, dict[str, Any]] = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
     "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
     "full": {"precision": 4, "threshold": math.inf, "edgeitems": 3, "linewidth": 80},

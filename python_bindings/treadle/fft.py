@@ -8,9 +8,16 @@ The functions are the operators whose names begin with fft_.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from treadle import _C
 from treadle import Tensor as Tensor
 
 __all__ = sorted(name[len("fft_") :] for name in dir(_C._fft) if name.startswith("fft_"))
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
+
 
 globals().update({name: getattr(_C._fft, f"fft_{name}") for name in __all__})

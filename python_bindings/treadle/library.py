@@ -131,7 +131,7 @@ def impl(
         library, name, key = qualname, types, func or ""
 
         def decorate(function: Callable) -> Callable:
-            library.impl(name, function, key)
+            library.impl(name, function, key)  # type: ignore[arg-type]
             return function
 
         return decorate

@@ -218,7 +218,8 @@ def _returns_minus_one(function: Callable) -> Callable:
 
 def get_default_nowrap_functions() -> Set[Callable]:
     """Functions whose results Tensor.__torch_function__ does not make tensors of the class."""
-    return {Tensor._base.__get__, Tensor.grad.__get__}
+    cls: Any = Tensor
+    return {cls._base.__get__, cls.grad.__get__}
 
 
 def resolve_name(f: Callable) -> Optional[str]:

@@ -5,6 +5,8 @@ All are operators; those that `treadle` has as well, under a name of its own, co
 
 from __future__ import annotations
 
+from typing import Any
+
 from treadle import _C
 
 # The operators of the module `special` are named special_entr, special_zeta, ...
@@ -13,5 +15,5 @@ __all__ = sorted(n[len(_PREFIX) :] for n in dir(_C._special) if n.startswith(_PR
 globals().update({name: getattr(_C._special, _PREFIX + name) for name in __all__})
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'treadle.special' has no attribute '{name}'")

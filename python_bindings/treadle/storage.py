@@ -8,7 +8,7 @@ Tensors with their views do what these do; what is here is for programs that han
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Optional
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional
 
 import treadle
 from treadle import _C, _names
@@ -344,11 +344,16 @@ class _LegacyStorageMeta(type):
     @property
     def dtype(cls) -> _C.dtype:
         """The dtype of its numbers."""
-        return cls._own
+        return cls._own  # type: ignore[attr-defined]
 
 
 class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
-    def __new__(cls, *args: Any, wrap_storage: Optional[UntypedStorage] = None, **kwargs: Any):
+    if TYPE_CHECKING:
+        _own: _C.dtype
+
+    def __new__(
+        cls, *args: Any, wrap_storage: Optional[UntypedStorage] = None, **kwargs: Any
+    ) -> Any:
         return TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls._own, **kwargs)
 
 

@@ -35,7 +35,7 @@ Bad = tuple[str, Callable[[], Any]]
 
 
 def _values(*values: Any) -> list[Bad]:
-    return [(repr(v)[:40], lambda v=v: v) for v in values]
+    return [(repr(v)[:40], lambda v=v: v) for v in values]  # type: ignore[misc]
 
 
 ANYWHERE = _values(
@@ -254,7 +254,7 @@ def calls_of(op: Operator) -> Iterator[Call]:
         yield Call(f"{label}()", function, lambda: ([], {}))
         for count in range(len(sample.args)):
             yield Call(
-                f"{label} with {count} arguments", function, lambda n=count: (fresh()[0][:n], {})
+                f"{label} with {count} arguments", function, lambda n=count: (fresh()[0][:n], {})  # type: ignore[misc]
             )
         yield Call(f"{label} with too many arguments", function, extended([1] * 20, {}))
         yield Call(f"{label} with an unknown argument", function, extended([], {"nonsense": 1}))
@@ -291,7 +291,7 @@ def calls_of(op: Operator) -> Iterator[Call]:
             yield Call(
                 f"{op.id}, out = {name}",
                 op.function,
-                lambda value=value: (fresh()[0], {**fresh()[1], "out": value()}),
+                lambda value=value: (fresh()[0], {**fresh()[1], "out": value()}),  # type: ignore[misc]
             )
 
         def overlapping() -> tuple[list[Any], dict[str, Any]]:

@@ -59,11 +59,15 @@ def install_on_modules(cls: Any) -> None:
         _add(cls, name, _module_to_device(name))
 
 
+def _is_on(name: str) -> property:
+    return property(lambda self: self.data.device.type == name)
+
+
 def install_on_sequences(cls: Any) -> None:
     """Give the class of packed sequences a method and a property for each device."""
     for name in _C._backends():
         _add(cls, name, _to_device(name))
-        _add(cls, f"is_{name}", property(lambda self, name=name: self.data.device.type == name))
+        _add(cls, f"is_{name}", _is_on(name))
 
 
 def _fill(place: Any, module: DeviceModule) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import types
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, Literal, NamedTuple, Optional
 
 from treadle import _C, _names
 from treadle._device import memory as _memory
@@ -152,7 +152,7 @@ def _device_context(name: str) -> type:
             if self.idx >= 0:
                 _C._backend_set_device(name, self.idx)
 
-        def __exit__(self, *_: Any) -> bool:
+        def __exit__(self, *_: Any) -> Literal[False]:
             _C._backend_set_device(name, self.prev_idx)
             return False
 

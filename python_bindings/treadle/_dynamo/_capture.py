@@ -81,7 +81,7 @@ class Captured:
     def _input(self, source: Any, leaves: List[Any]) -> Any:
         if isinstance(source, int):
             return leaves[source]
-        return _get_attr(self.root, source) if isinstance(source, str) else source
+        return _get_attr(self.root, source) if isinstance(source, str) else source  # type: ignore[arg-type]
 
     def _compile(self, args: Tuple, kwargs: Dict, leaves: List[Any]) -> Tuple[_Program, Any]:
         made = _Program()

@@ -51,7 +51,7 @@ class DispatchKeySet:
 
     def highestPriorityTypeId(self) -> Any:  # noqa: N802
         """The key that comes last in the order of all."""
-        return max(self._keys, key=list(DispatchKey).index, default=DispatchKey.Undefined)
+        return max(self._keys, key=list(DispatchKey).index, default=DispatchKey.Undefined)  # type: ignore[attr-defined]
 
     def __iter__(self) -> Iterator[Any]:
         return iter(sorted(self._keys, key=list(DispatchKey).index))

@@ -123,7 +123,7 @@ def lu(
     factors, pivots, infos = _C._lu_with_info(A, pivot, not get_infos)
     results: List[Tensor] = [factors, pivots, infos][: 2 + get_infos]
     if out is None:
-        return tuple(results)
+        return tuple(results)  # type: ignore[return-value]
     if len(out) != len(results):
         raise TypeError(f"lu: expected {len(results)} tensors as out, got {len(out)}")
     for target, result in zip(out, results):
@@ -188,4 +188,4 @@ _make_overridable(
     """block_diag cartesian_prod cdist chain_matmul einsum lu pca_lowrank svd_lowrank
     tensordot""".split(),
 )
-Tensor.lu = lu
+Tensor.lu = lu  # type: ignore[assignment]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Union
 
 from treadle import _C
@@ -68,7 +69,7 @@ class CustomOpDef(_C._OperatorCall):
             setattr(self, attribute, getattr(fn, attribute, None))
         self.__wrapped__ = fn
         _definitions[self._qualname] = self
-        self._lib._undo.append(lambda: _definitions.pop(self._qualname, None) and None)
+        self._lib._undo.append(functools.partial(_definitions.pop, self._qualname, None))
         _C._library_set_results_apart(self._qualname)
         set_formula(self._qualname, None, None, caller())
         self._set("meta", self._refuse_meta)

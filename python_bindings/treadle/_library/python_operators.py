@@ -117,7 +117,7 @@ _WRITTEN: Dict[str, Tuple[str, Callable[..., Any]]] = {
     "aten::_unsafe_view": ("(Tensor self, int[] size) -> Tensor", treadle.Tensor.reshape),
     "aten::native_dropout": (
         "(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
-        lambda input, p, train: treadle.native_dropout(input, p, train),
+        lambda input, p, train: treadle.native_dropout(input, p, train),  # type: ignore[misc]
     ),
     "aten::_pin_memory": ("(Tensor self, Device? device=None) -> Tensor", _pin_memory),
     "aten::_scaled_dot_product_flash_attention_for_cpu_backward": (

@@ -6,6 +6,7 @@ What was registered through a Library is taken back when the Library is no longe
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 import weakref
@@ -93,7 +94,7 @@ class Library:
         if ns in _RESERVED and kind != "IMPL":
             raise ValueError(f"Library: expected a namespace that is not reserved, got '{ns}'")
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
-        self._undo: List[Callable[[], None]] = []
+        self._undo: List[Callable[[], Any]] = []
         if kind == "DEF":
             self._define_namespace()
         self._finalizer = weakref.finalize(self, _take_back, self._undo)
@@ -111,7 +112,7 @@ class Library:
                 f"{file}:{line}\nit is defined already at {there}; FRAGMENT adds to it"
             )
         _defined_whole[ns] = f"{file}:{line}"
-        self._undo.append(lambda: _defined_whole.pop(ns, None) and None)
+        self._undo.append(functools.partial(_defined_whole.pop, ns, None))
 
     def define(
         self,

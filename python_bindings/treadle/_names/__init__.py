@@ -145,5 +145,5 @@ _extension = sys.modules[f"{PACKAGE}._C"]
 # Programs import modules from below it, as if it were a folder.
 _root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _extension.__path__ = [os.path.join(_root, "_extension")]
-_extension.__getattr__ = _attribute_of_extension  # type: ignore[method-assign]
+_extension.__getattr__ = _attribute_of_extension
 _extension._nn.__getattr__ = _attribute_of_layers

@@ -66,7 +66,8 @@ def _refuse(cls: type, *args: Any, **kwargs: Any) -> Any:
 
 
 def _class(full: str, name: str) -> type:
-    body = {"_mentioned": full, "__module__": _module_of(full), "__doc__": f"Only a name: {full}."}
+    doc = f"Only a name: {full}."
+    body: dict[str, Any] = {"_mentioned": full, "__module__": _module_of(full), "__doc__": doc}
     if name.endswith(("Error", "Warning", "Exception")):
         return type(name, (Warning if name.endswith("Warning") else RuntimeError,), body)
     body["__new__"] = _refuse

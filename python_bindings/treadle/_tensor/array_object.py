@@ -120,10 +120,10 @@ def _array_wrap(
 
 def install() -> None:
     """Gives Tensor these methods."""
-    Tensor.__array_namespace__ = _array_namespace
+    Tensor.__array_namespace__ = _array_namespace  # type: ignore[assignment]
     Tensor.to_device = _to_device
     Tensor.__complex__ = _complex
-    Tensor.__imatmul__ = _imatmul
+    Tensor.__imatmul__ = _imatmul  # type: ignore[assignment]
     Tensor.__array_ufunc__ = _array_ufunc
     Tensor.__array_wrap__ = _array_wrap
 

@@ -216,7 +216,7 @@ def dim_order(
     if ambiguity_check is not False:
         strides = self.stride()
         several = 1 in self.shape or any(a == b for a, b in zip(strides, strides[1:]))
-        formats = ambiguity_check if is_list else []
+        formats: Any = ambiguity_check if is_list else []
         if several and sum(self.is_contiguous(memory_format=f) for f in formats) != 1:
             raise RuntimeError(
                 "The tensor does not have unique dim order, or cannot map to exact one of the "
@@ -287,7 +287,8 @@ def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
     entries."""
     from treadle.sparse._make import masked
 
-    return masked(self, mask)
+    result: Any = masked(self, mask)
+    return result
 
 
 def sparse_dim(self: Tensor) -> int:
@@ -454,7 +455,7 @@ def install() -> None:
             setattr(Tensor, name, _of_sparse(name, error))
     for name in _OF_QUANTIZED.split():
         setattr(Tensor, name, _of_quantized(name))
-    Tensor.grad_dtype = property(_get_grad_dtype, _set_grad_dtype)
+    Tensor.grad_dtype = property(_get_grad_dtype, _set_grad_dtype)  # type: ignore[assignment]
     for name in _OTHER_LAYOUTS.split():
         setattr(Tensor, name, _not_there(name))
     for name in _OF_PACKAGE.split():
@@ -465,5 +466,5 @@ def install() -> None:
     Tensor.polygamma_, Tensor.xpu = polygamma_, xpu
     untyped_storage.install()
     _C.UntypedStorage.__deepcopy__ = _deepcopy_storage
-    _C.UntypedStorage.__reduce_ex__ = _reduce_storage
-    Tensor.__init_subclass__ = classmethod(_init_subclass)
+    _C.UntypedStorage.__reduce_ex__ = _reduce_storage  # type: ignore[assignment]
+    Tensor.__init_subclass__ = classmethod(_init_subclass)  # type: ignore[assignment]

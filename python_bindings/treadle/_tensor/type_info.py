@@ -99,4 +99,4 @@ def _abbreviated(self: _C.dtype) -> str:
     return name
 
 
-_C.dtype.abbr = property(_abbreviated)
+_C.dtype.abbr = property(_abbreviated)  # type: ignore[assignment]

@@ -340,12 +340,12 @@ def install() -> None:
         setattr(UntypedStorage, method.__name__, method)
     for name, dtype in NUMBER_TYPES.items():
         setattr(UntypedStorage, name, _number_type(name, dtype))
-    UntypedStorage.__repr__ = __str__
+    UntypedStorage.__repr__ = __str__  # type: ignore[assignment]
     UntypedStorage.__copy__ = clone
     UntypedStorage.type = type_
-    UntypedStorage.from_buffer = classmethod(from_buffer)
-    UntypedStorage.from_file = classmethod(from_file)
-    UntypedStorage.filename = property(_filename)
+    UntypedStorage.from_buffer = classmethod(from_buffer)  # type: ignore[assignment]
+    UntypedStorage.from_file = classmethod(from_file)  # type: ignore[assignment]
+    UntypedStorage.filename = property(_filename)  # type: ignore[assignment]
     for name in ("cuda", "hpu"):
         setattr(UntypedStorage, f"is_{name}", property(_is_on(name)))
     UntypedStorage.is_sparse = UntypedStorage.is_sparse_csr = False

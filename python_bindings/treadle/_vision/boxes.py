@@ -81,6 +81,7 @@ def _is_inside(points: Tensor, corners: Tensor) -> Tensor:
         slack = length * 1e-6
         within = (along >= -slack) & (along <= length + slack)
         inside = within if inside is None else inside & within
+    assert inside is not None
     return inside
 
 

@@ -125,6 +125,6 @@ def deform_conv2d_backward(
     """The gradients of the five tensors."""
     with treadle.enable_grad():
         tensors = [t.detach().requires_grad_() for t in (input, weight, offset, mask, bias)]
-        result = deform_conv2d(*tensors, *geometry, **named)
+        result = deform_conv2d(*tensors, *geometry, **named)  # type: ignore[arg-type]
         found = treadle.autograd.grad(result, tensors, grad, allow_unused=True)
     return tuple(treadle.zeros_like(t) if g is None else g for t, g in zip(tensors, found))

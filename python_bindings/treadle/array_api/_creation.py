@@ -89,7 +89,7 @@ def _from_buffer(buffer: memoryview, copy: Optional[builtins.bool]) -> Tensor:
         memory = buffer
     if buffer.nbytes == 0:
         return _C.empty(buffer.shape, dtype=dtype)
-    return _C.reshape(_C.frombuffer(memory, dtype=dtype), buffer.shape)
+    return _C.reshape(_C.frombuffer(memory, dtype=dtype), buffer.shape)  # type: ignore[arg-type]
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: Optional[builtins.bool] = None) -> Tensor:

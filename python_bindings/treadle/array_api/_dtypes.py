@@ -59,7 +59,7 @@ def _with_number(dtype: Dtype, number: Number) -> Dtype:
 
 def result_type(*arrays_and_dtypes: Union[Array, Dtype]) -> Dtype:
     """The dtype of what an operation on all of these gives."""
-    dtypes = [v.dtype if isinstance(v, Tensor) else v for v in arrays_and_dtypes]
+    dtypes: list[Any] = [v.dtype if isinstance(v, Tensor) else v for v in arrays_and_dtypes]
     numbers = [v for v in dtypes if isinstance(v, (int, float, complex))]
     dtypes = [v for v in dtypes if not isinstance(v, (int, float, complex))]
     if not dtypes:
@@ -67,7 +67,10 @@ def result_type(*arrays_and_dtypes: Union[Array, Dtype]) -> Dtype:
     for v in dtypes:
         if not isinstance(v, Dtype):
             raise TypeError(f"result_type: expected arrays, dtypes and numbers, got {v!r}")
-    return reduce(_with_number, numbers, reduce(_C.promote_types, dtypes))
+    common: Dtype = reduce(_C.promote_types, dtypes)
+    for number in numbers:
+        common = _with_number(common, number)
+    return common
 
 
 def together(name: str, *values: Array) -> Tuple[Tensor, ...]:

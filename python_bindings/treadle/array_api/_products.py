@@ -27,7 +27,7 @@ def tensordot(
     axes: Union[int, Tuple[Sequence[int], Sequence[int]]] = 2,
 ) -> Tensor:
     """Sums of products over some dimensions of both."""
-    return treadle.tensordot(*together("tensordot", x1, x2), dims=axes)
+    return treadle.tensordot(*together("tensordot", x1, x2), dims=axes)  # type: ignore[misc]
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from typing import Any, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple, Union
 
 from treadle import _C, _names
 from treadle.autograd import _edge
@@ -187,6 +187,13 @@ def _batched_grad(
     return tuple(None if column[0] is None else _C.stack(column) for column in zip(*rows))
 
 
+if TYPE_CHECKING:
+    from treadle.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
+    from treadle.autograd.function import Function, NestedIOFunction
+    from treadle.autograd.gradcheck import gradcheck, gradgradcheck
+    from treadle.autograd.variable import Variable
+
+# Names that are imported when they are first used.
 _LAZY = {
     **dict.fromkeys(("gradcheck", "gradgradcheck"), "treadle.autograd.gradcheck"),
     **dict.fromkeys(

@@ -20,7 +20,7 @@ def events_of(events: list[Any]) -> list[dict]:
     """The entries of a trace for FunctionEvents."""
     process = os.getpid()
     entries: list[dict] = []
-    threads = {}
+    threads: dict[Any, Any] = {}
     works = [event for event in events if event.device_type.name == "CUDA"]
     for event in events:
         if event.device_type.name == "CUDA":

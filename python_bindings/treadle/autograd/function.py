@@ -25,7 +25,7 @@ import inspect
 import threading
 import warnings
 import weakref
-from typing import Any, Callable, Iterator
+from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 from treadle import _C
 from treadle.autograd.grad_mode import no_grad
@@ -51,12 +51,13 @@ class FunctionCtx(_C._FunctionContext):
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keeps tensors for backward, where they are ctx.saved_tensors."""
+        parts: Any = tensors
         if any(isinstance(t, _C.Tensor) and not issubclass(type(t), _C.Tensor) for t in tensors):
             # Sparse tensors are not of the class that can be kept.
             from treadle.sparse import parts_of
 
-            self._rebuild_saved, tensors = parts_of(tensors)
-        super().save_for_backward(*tensors)
+            self._rebuild_saved, parts = parts_of(tensors)
+        super().save_for_backward(*parts)
 
     @property
     def to_save(self) -> Any:
@@ -316,6 +317,14 @@ def _like(value: Any) -> Any:
 
 class FunctionMeta(type):
     """Says for each class how its forward wants to be called, once."""
+
+    if TYPE_CHECKING:  # of the classes
+        setup_context: Any
+        vjp: Any
+        jvp: Any
+        vmap: Any
+        backward: Any
+        boxed_grads_call: bool
 
     def __init__(cls, name: str, bases: tuple, attrs: dict) -> None:
         super().__init__(name, bases, attrs)

@@ -193,7 +193,7 @@ def vhp(
     gradient = call.scalar_gradient()
     found = gradients(gradient, call.inputs, start, create_graph)
     found = call.filled(found, call.inputs, "the jacobian to depend on input {i}")
-    return call.outputs_as_given(), _as_given(found, call.several_inputs, create_graph)
+    return call.outputs_as_given(), _as_given(found, call.several_inputs, create_graph)  # type: ignore[return-value]
 
 
 def hvp(
@@ -212,7 +212,7 @@ def hvp(
     push = Pushforward(or_zeros(call.scalar_gradient(), call.inputs), call.inputs)
     found = push.along(start or (None,), create_graph)
     found = call.filled(found, call.inputs, "jacobian {i} to depend on the inputs")
-    return call.outputs_as_given(), _as_given(found, call.several_inputs, create_graph)
+    return call.outputs_as_given(), _as_given(found, call.several_inputs, create_graph)  # type: ignore[return-value]
 
 
 # ---- whole matrices ----
@@ -267,7 +267,7 @@ def jacobian(
             blocks = jacobian_columns(call.outputs, call.inputs)
         else:
             blocks = [
-                jacobian_rows(output, call.inputs, create_graph, call.filler(i))
+                jacobian_rows(output, call.inputs, create_graph, call.filler(i))  # type: ignore[arg-type]
                 for i, output in enumerate(call.outputs)
             ]
     kept = tuple(_as_given(tuple(row), call.several_inputs, create_graph) for row in blocks)

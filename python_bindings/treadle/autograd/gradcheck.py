@@ -275,7 +275,7 @@ class _Check:
         outputs = _as_tuple(self.func(*self.inputs))
         forms = _forms(outputs)
         for number in numbers:
-            for what, at_first, now in zip(("shape", "dtype"), self.forms[number], forms[number]):
+            for what, at_first, now in zip(("shape", "dtype"), self.forms[number], forms[number]):  # type: ignore[arg-type]
                 if at_first != now:
                     raise AssertionError(
                         f"gradcheck: expected a function whose output {number} has {what} "

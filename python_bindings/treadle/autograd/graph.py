@@ -223,7 +223,8 @@ def register_multi_grad_hook(
                 f"not: {i}"
             )
     reached = [_reached(t) for t in tensors]
-    lock, running = threading.Lock(), {}
+    lock = threading.Lock()
+    running: dict[int, Any] = {}  # by the number of the backward pass
 
     def all_hook(i: int, gradient: _C.Tensor) -> None:
         number = _C._current_backward()

@@ -69,7 +69,7 @@ class _ThreadsJoin:
         threading.setprofile(self._first_call)
 
     def stop(self) -> None:
-        threading.setprofile(self._before)  # type: ignore[arg-type]
+        threading.setprofile(self._before)
 
     def _first_call(self, frame: Any, event: str, arg: Any) -> None:
         _C._profiler_join()

@@ -283,7 +283,7 @@ class EventList(list):
         keeps their order. top_level_events_only: only those that no other is around. time_unit:
         "s", "ms" or "us" for all times. A width of None does not cut.
         """
-        rows = self
+        rows: Any = self
         if sort_by is not None:
             rows = sorted(self, key=lambda event: getattr(event, sort_by), reverse=True)
         return _profiler_table.table(

@@ -35,7 +35,7 @@ class Variable(metaclass=_VariableMeta):
 
     _execution_engine = _Engine()
 
-    def __new__(
+    def __new__(  # type: ignore[misc]
         cls, data: _C.Tensor, requires_grad: bool = False, volatile: Any = None
     ) -> _C.Tensor:
         """A leaf over the elements of `data`; TypeError when that is no tensor."""

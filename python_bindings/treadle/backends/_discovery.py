@@ -14,6 +14,7 @@ first asked for (treadle/cuda/_loading.py).
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from typing import Any, Callable, Iterator, Tuple
@@ -28,10 +29,10 @@ def autoload() -> None:
     if os.environ.get("TREADLE_AUTOLOAD_BACKENDS", "1").lower() in ("0", "false", "no", "off"):
         return
     for name, target in entry_points():
-        _try(f"backend '{name}' (entry point {target})", lambda target=target: _library(target))
+        _try(f"backend '{name}' (entry point {target})", functools.partial(_library, target))
     for path in os.environ.get("TREADLE_BACKENDS", "").split(os.pathsep):
         if path:
-            _try(f"backend {path} (of TREADLE_BACKENDS)", lambda path=path: path)
+            _try(f"backend {path} (of TREADLE_BACKENDS)", functools.partial(str, path))
 
 
 def entry_points() -> Iterator[Tuple[str, str]]:

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import os
-from typing import Dict, List, NamedTuple, Tuple, Union
+from typing import Any, Dict, List, NamedTuple, Tuple, Union
 
 from treadle import _C
 
@@ -35,19 +35,19 @@ def load_backend(path: Union[str, "os.PathLike[str]"]) -> Tuple[str, ...]:
     registered.
     """
     before = set(_C._backends())
-    path = _C._load_plugin(os.path.abspath(os.fspath(path)))[2]
+    library = _C._load_plugin(os.path.abspath(os.fspath(path)))[2]
     new = tuple(name for name in _C._backends() if name not in before)
-    if path not in _devices_of:
-        _devices_of[path] = new
+    if library not in _devices_of:
+        _devices_of[library] = new
     if new:
         from treadle._device import install
 
         for name in new:
             install.install(name)
-    return _devices_of[path]
+    return _devices_of[library]
 
 
 def loaded() -> List[Loaded]:
     """The libraries that were loaded, with the devices of each, in the order of loading."""
-    plugins = {plugin[2]: plugin for plugin in _C._loaded_plugins()}
-    return [Loaded(*plugins[path], devices) for path, devices in _devices_of.items()]
+    plugins: Dict[str, Any] = {plugin[2]: plugin for plugin in _C._loaded_plugins()}
+    return [Loaded(*plugins[path], devices) for path, devices in _devices_of.items()]  # type: ignore[call-arg]

@@ -7,7 +7,7 @@ is no device, and why.
 
 from __future__ import annotations
 
-from typing import Any, List, Union
+from typing import Any, List, Literal, Union
 
 from treadle import _C, _names
 from treadle._C import OutOfMemoryError as OutOfMemoryError
@@ -130,7 +130,7 @@ class device:  # noqa: N801
         if _is_given(self.idx):
             raise absent.no_device("cuda.device")
 
-    def __exit__(self, *_: Any) -> bool:
+    def __exit__(self, *_: Any) -> Literal[False]:
         return False
 
 

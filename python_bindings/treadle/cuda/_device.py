@@ -23,8 +23,8 @@ class CudaModule(DeviceModule):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self.Stream.cuda_stream = property(lambda stream: stream.stream_id)
-        self.Event.cuda_event = property(lambda event: event.event_id)
+        self.Stream.cuda_stream = property(lambda stream: stream.stream_id)  # type: ignore[attr-defined]
+        self.Event.cuda_event = property(lambda event: event.event_id)  # type: ignore[attr-defined]
 
     def get_device_properties(self, device: Any = None) -> Any:
         """Facts about a device."""

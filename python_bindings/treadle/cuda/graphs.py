@@ -274,7 +274,7 @@ def make_graphed_callables(
     for call, args, captured in zip(calls, samples, forward):
         with graph(captured, pool=pool):
             returned.append(_pytree.tree_flatten(call(*args)))
-    parts: List[Optional[_Parts]] = [None] * len(calls)
+    parts: List[Any] = [None] * len(calls)
     for i in reversed(range(len(calls))):
         outputs, spec = returned[i]
         seeds = tuple(treadle.empty_like(o) if o.requires_grad else None for o in outputs)

@@ -173,7 +173,7 @@ def connect_all(store: Store, rank: int, world_size: int, timeout: float) -> Mes
     host = store.local_host if isinstance(store, TCPStore) else "127.0.0.1"
     connections: Dict[int, socket.socket] = {}
     with _wire.listen(host) as listener, contextlib.ExitStack() as on_error:
-        on_error.callback(lambda: [_wire.close(c) for c in connections.values()])
+        on_error.callback(lambda: [_wire.close(c) for c in connections.values()])  # type: ignore[func-returns-value]
         store.set(f"address/{rank}", " ".join(map(str, listener.getsockname()[:2])))
         for peer in range(rank):
             host, port = store.get(f"address/{peer}").decode().split()

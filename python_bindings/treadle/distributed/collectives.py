@@ -358,7 +358,7 @@ def all_to_all(
     if members is None:
         return None
     function, size = "all_to_all", members.size()
-    like = input_tensor_list[0] if input_tensor_list else None
+    like: Any = input_tensor_list[0] if input_tensor_list else None
     _check(function, like)
     _check_list(function, "input_tensor_list", input_tensor_list, like, size)
     _check_list(function, "output_tensor_list", output_tensor_list, like, size)

@@ -200,7 +200,7 @@ class Distribution:
                     f"{value.size()} vs {wanted}."
                 )
         try:
-            support = self.support
+            support: Any = self.support
         except NotImplementedError:
             warnings.warn(
                 f"{self.__class__} does not define `support` to enable sample validation. "
@@ -247,7 +247,7 @@ class Distribution:
 
     def _finish_expand(self, cls: type, new: Any, batch_shape: Any) -> Any:
         """The last part: the shapes, and the same validation."""
-        base: Any = super(cls, new)  # type: ignore[arg-type]
+        base: Any = super(cls, new)
         base.__init__(Size(batch_shape), self._event_shape, validate_args=False)
         new._validate_args = self._validate_args
         return new

@@ -77,7 +77,7 @@ class MixtureSameFamily(Distribution):
 
     @constraints.dependent_property
     def support(self) -> Any:
-        return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
+        return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)  # type: ignore[arg-type]
 
     @property
     def mixture_distribution(self) -> Categorical:

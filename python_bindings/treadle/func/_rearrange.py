@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Dict, List, Sequence, Union
+from typing import Any, Dict, List, Sequence, Union
 
 import treadle
 from treadle import Tensor
@@ -30,7 +30,7 @@ def _names(groups: List[List[str]]) -> List[str]:
 def _groups(side: str, pattern: str) -> List[List[str]]:
     """The dimensions of one side, each a list of names."""
     groups: List[List[str]] = []
-    inside = None
+    inside: Any = None  # the names of the parentheses that we are in
     at = 0
     while side[at:].strip():
         found = _TOKENS.match(side, at)

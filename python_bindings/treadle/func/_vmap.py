@@ -207,7 +207,7 @@ class Randomness:
                 f"{op}: expected randomness to be 'error', 'different' or 'same', got {mode!r}"
             )
         self.op, self.mode = op, mode
-        self.state = None if mode == "different" else random.get_rng_state()
+        self.state: Any = None if mode == "different" else random.get_rng_state()
 
     def before_sample(self) -> None:
         if self.mode == "same":

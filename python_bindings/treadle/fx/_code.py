@@ -423,13 +423,13 @@ def _with_shape(node: Node, line: str, strides: bool, device: bool) -> str:
         value = node.meta.get("tensor_meta")
     if not hasattr(value, "dtype") or not hasattr(value, "shape") or " = " not in line:
         return line
-    short = dtype_abbrs().get(value.dtype, str(value.dtype).split(".")[-1])
-    text = f"{short}[{', '.join(str(s) for s in value.shape)}]"
+    short = dtype_abbrs().get(value.dtype, str(value.dtype).split(".")[-1])  # type: ignore[union-attr]
+    text = f"{short}[{', '.join(str(s) for s in value.shape)}]"  # type: ignore[union-attr]
     if strides:
-        stride = value.stride() if callable(value.stride) else value.stride
+        stride = value.stride() if callable(value.stride) else value.stride  # type: ignore[union-attr]
         text += f"[{', '.join(str(s) for s in stride)}]"
     if device and hasattr(value, "device"):
-        text += str(value.device)
+        text += str(value.device)  # type: ignore[union-attr]
     name, rest = line.split(" = ", 1)
     return f'{name}: "{text}" = {rest}'
 

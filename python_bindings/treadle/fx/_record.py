@@ -80,7 +80,7 @@ class Recorder(overrides.TorchFunctionMode):
         made_args, made_kwargs = self.argument(tuple(args)), self.argument(dict(kwargs))
         result = func(*args, **kwargs)
         if name == "__set__":
-            raise NotImplementedError(f"fx: expected no assignment to {func.__self__.__name__}")
+            raise NotImplementedError(f"fx: expected no assignment to {func.__self__.__name__}")  # type: ignore[attr-defined]
         if not _holds_tensor(result) and not _writes(name):
             return result
         self._keep(self._node(func, name, made_args, made_kwargs, args), result)
@@ -88,7 +88,7 @@ class Recorder(overrides.TorchFunctionMode):
 
     def _node(self, func: Callable, name: str, args: Tuple, kwargs: Dict, given: Tuple) -> Any:
         if name == "__get__":
-            return self.graph.call_function(getattr, (args[0], func.__self__.__name__))
+            return self.graph.call_function(getattr, (args[0], func.__self__.__name__))  # type: ignore[attr-defined]
         if overrides.is_tensor_method_or_property(func) and given:
             return self.graph.call_method(name, args, kwargs)
         return self.graph.call_function(func, args, kwargs)

@@ -82,9 +82,9 @@ class ProxyableClassMeta(type):
         super().__init__(name, bases, attrs)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        instance = cls.__new__(cls)
+        instance = cls.__new__(cls)  # type: ignore[call-overload]
         if not is_fx_tracing():
-            cls.__init__(instance, *args, **kwargs)
+            cls.__init__(instance, *args, **kwargs)  # type: ignore[misc]
             return instance
         found: List[Proxy] = []
 
@@ -97,7 +97,7 @@ class ProxyableClassMeta(type):
         map_aggregate(kwargs, look)
         if found:
             return found[0].tracer.create_proxy("call_function", cls, args, kwargs)
-        cls.__init__(instance, *args, **kwargs)
+        cls.__init__(instance, *args, **kwargs)  # type: ignore[misc]
         return instance
 
 
@@ -193,11 +193,11 @@ class Tracer(TracerBase):
                     return self.create_node("get_attr", name, (), {})
             raise NameError("fx: expected a parameter of the module that is traced")
         if isinstance(a, treadle.Tensor):
-            for name, value in self.root.named_buffers():
+            for name, value in self.root.named_buffers():  # type: ignore[assignment]
                 if value is a:
                     return self.create_node("get_attr", name, (), {})
         if isinstance(a, nn.Module):
-            for name, value in self.root.named_modules():
+            for name, value in self.root.named_modules():  # type: ignore[assignment]
                 if value is a:
                     return self.create_node("get_attr", name, (), {})
         if isinstance(a, tuple) and hasattr(a, "_fields"):
@@ -266,7 +266,7 @@ class Tracer(TracerBase):
         if isinstance(attr_val, nn.Parameter):
             entries = self.root.named_parameters()
         elif self.proxy_buffer_attributes and isinstance(attr_val, treadle.Tensor):
-            entries = self.root.named_buffers()
+            entries = self.root.named_buffers()  # type: ignore[assignment]
         else:
             return attr_val
         for name, value in entries:
@@ -366,7 +366,7 @@ class Tracer(TracerBase):
                 return made
             if type(value) is bool or isinstance(value, base_values):
                 treadle._assert(
-                    made == value,
+                    made == value,  # type: ignore[comparison-overlap]
                     f"{name} has been specialized to have value {value} but got another value",
                 )
             elif value is None:

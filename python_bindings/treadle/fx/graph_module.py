@@ -84,7 +84,7 @@ class _CodeOnlyModule(nn.Module):
 def reduce_graph_module(body: Dict[Any, Any], import_block: str) -> nn.Module:
     """A GraphModule of its attributes and its code."""
     code = body.get("_code") or body.get("code")
-    forward = _forward_from_src(import_block + code, {})
+    forward = _forward_from_src(import_block + code, {})  # type: ignore[operator]
     return _deserialize_graph_module(forward, body)
 
 
@@ -183,7 +183,7 @@ def _has_attr(model: nn.Module, attr_name: str) -> bool:
 
 
 def _print_readable(module: nn.Module, name: str, **kwargs: Any) -> str:
-    return GraphModule.print_readable(module, print_output=False, **kwargs)
+    return GraphModule.print_readable(module, print_output=False, **kwargs)  # type: ignore[arg-type]
 
 
 class GraphModule(nn.Module):
@@ -286,7 +286,7 @@ class GraphModule(nn.Module):
         self._code = python_code.src
         self._lineno_map = python_code._lineno_map
         cls = type(self)
-        cls.forward = _forward_from_src(  # type: ignore[method-assign]
+        cls.forward = _forward_from_src(
             self._code, python_code.globals, self._graph._co_fields
         )
         return python_code

@@ -25,7 +25,7 @@ class Interpreter:
     ) -> None:
         self.module = module
         self.submodules = dict(module.named_modules())
-        self.graph: Graph = graph if graph is not None else module.graph  # type: ignore[assignment]
+        self.graph: Graph = graph if graph is not None else module.graph
         self.env: Dict[Node, Any] = {}
         self.name = "Interpreter"
         self.garbage_collect_values = garbage_collect_values
@@ -166,7 +166,7 @@ class Transformer(Interpreter):
     def __init__(self, module: nn.Module) -> None:
         super().__init__(module)
         self.new_graph = Graph()
-        self.new_graph.set_codegen(module.graph._codegen)  # type: ignore[union-attr, operator]
+        self.new_graph.set_codegen(module.graph._codegen)
 
         class TransformerTracer(Tracer):
             def __init__(self, graph: Graph) -> None:

@@ -243,7 +243,7 @@ class Proxy:
     def __iter__(self) -> Iterator["Proxy"]:
         count = _unpacked_into(sys._getframe(1))
         if count is not None:
-            return (self[i] for i in range(count))
+            return (self[i] for i in range(count))  # type: ignore[index]
         return self.tracer.iter(self)
 
     def __abs__(self) -> "Proxy":
@@ -277,7 +277,7 @@ class Proxy:
         if overrides.is_tensor_method_or_property(orig_method):
             name = orig_method.__name__
             if name in ("__get__", "__set__"):
-                attribute = orig_method.__self__.__name__
+                attribute = orig_method.__self__.__name__  # type: ignore[attr-defined]
                 return tracer.create_proxy("call_function", getattr, (args[0], attribute), {})
             return tracer.create_proxy("call_method", name, args, kwargs)
         if orig_method is treadle.einsum and len(args) == 2 and isinstance(args[1], (list, tuple)):

@@ -98,7 +98,7 @@ def _replace(
     replaced: List[ReplacedPatterns] = []
     renewed: Dict[Node, Node] = {}
     for match in matches:
-        new_graph = fixed if fixed is not None else make_replacement(match, graph, pattern_graph)
+        new_graph = fixed if fixed is not None else make_replacement(match, graph, pattern_graph)  # type: ignore[misc]
         inputs = [renewed.get(node, node) if isinstance(node, Node) else node
                   for node in match.placeholder_nodes]
         arguments = [n for n in new_graph.nodes if n.op == "placeholder"]
@@ -136,8 +136,8 @@ def _replace_one(
             f"got {len(results)}"
         )
     for old, new in zip(match.returning_nodes, results):
-        old.replace_all_uses_with(new)
-        renewed[old] = new
+        old.replace_all_uses_with(new)  # type: ignore[arg-type]
+        renewed[old] = new  # type: ignore[assignment]
     for node in reversed(graph.nodes):
         if node in places and not node.users:
             graph.erase_node(node)

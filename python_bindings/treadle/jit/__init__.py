@@ -77,7 +77,7 @@ def script(
     RuntimeError for a module some of whose parameters or buffers are uninitialized."""
     _as_written.warn("jit.script", _NO_FORM)
     if treadle.jit.isinstance(obj, nn.Module):
-        held = (*obj.named_parameters(), *obj.named_buffers())
+        held = (*obj.named_parameters(), *obj.named_buffers())  # type: ignore[attr-defined]
         lazy = [name for name, value in held if is_lazy(value)]
         if lazy:
             raise RuntimeError(

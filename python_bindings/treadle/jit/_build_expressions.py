@@ -78,7 +78,7 @@ def _call(ctx: Any, node: ast.Call) -> tree.Expr:
     for keyword in node.keywords:
         value = build_expr(ctx, keyword.value)
         if keyword.arg is None:
-            raise NotSupportedError(value.range(), "expected no arguments of a dict (**)")
+            raise NotSupportedError(value.range(), "expected no arguments of a dict (**)")  # type: ignore[arg-type]
         keywords.append(tree.Attribute(tree.Ident(value.range(), keyword.arg), value))
     return tree.Apply(build_expr(ctx, node.func), build_exprs(ctx, node.args), keywords)
 
@@ -110,7 +110,7 @@ def _compare(ctx: Any, node: ast.Compare) -> tree.Expr:
     for left, right, op in zip(operands, operands[1:], node.ops):
         one: tree.Expr = tree.BinOp(_COMPARISONS[type(op)], left, right)
         if isinstance(op, ast.NotIn):
-            one = tree.UnaryOp(left.range(), "not", one)
+            one = tree.UnaryOp(left.range(), "not", one)  # type: ignore[arg-type]
         result = one if result is None else tree.BinOp("and", result, one)
     assert result is not None
     return result
@@ -124,7 +124,7 @@ def _subscript(ctx: Any, node: ast.Subscript) -> tree.Expr:
     value = build_expr(ctx, node.value)
     index = node.slice
     if type(index).__name__ == "Index":  # of older Pythons
-        index = index.value
+        index = index.value  # type: ignore[attr-defined]
     places: List[Any] = list(index.elts) if isinstance(index, ast.Tuple) else [index]
     if not places:
         return tree.Subscript(value, [tree.TupleLiteral(place_of(ctx, node), [])])
@@ -185,7 +185,7 @@ def _joined(ctx: Any, node: ast.JoinedStr) -> tree.Expr:
             text += "{}"
             arguments.append(build_expr(ctx, value.value))
         elif isinstance(value, ast.Constant):
-            text += value.value.replace("{", "{{").replace("}", "}}")
+            text += value.value.replace("{", "{{").replace("}", "}}")  # type: ignore[arg-type,operator,union-attr]
     place = place_of(ctx, node)
     method = tree.Select(tree.StringLiteral(place, text), tree.Ident(place, "format"))
     return tree.Apply(method, arguments, [])

@@ -39,7 +39,7 @@ def _assign(ctx: Any, node: ast.Assign) -> tree.Stmt:
 def _annotated(ctx: Any, node: ast.AnnAssign) -> tree.Stmt:
     if node.value is None:
         raise UnsupportedNodeError(ctx, node, reason="it has no value")
-    return tree.Assign(*_pair(ctx, node), build_expr(ctx, node.annotation))
+    return tree.Assign(*_pair(ctx, node), build_expr(ctx, node.annotation))  # type: ignore[call-arg]
 
 
 def _pair(ctx: Any, node: ast.AnnAssign) -> Any:
@@ -102,7 +102,7 @@ def build_withitem(ctx: Any, node: ast.withitem) -> tree.WithItem:
     """The tree of a manager behind `with`."""
     value = build_expr(ctx, node.context_expr)
     target = None if node.optional_vars is None else build_expr(ctx, node.optional_vars)
-    return tree.WithItem(value.range(), value, target)
+    return tree.WithItem(value.range(), value, target)  # type: ignore[arg-type]
 
 
 def build_withitems(ctx: Any, items: List[ast.withitem]) -> List[tree.WithItem]:

@@ -30,7 +30,7 @@ def synthesize__init__(cls: type) -> ParsedDef:
             f"{cls.__name__}: expected fields with plain defaults, got one with default_factory"
         )
     own = cls.__dict__.get("__dataclass_fields__", {})
-    given = [f for f in own.values() if f.init and f._field_type is not dataclasses._FIELD_CLASSVAR]
+    given = [f for f in own.values() if f.init and f._field_type is not dataclasses._FIELD_CLASSVAR]  # type: ignore[attr-defined]
     arguments, variables = "", []
     for field in given:
         kind = field.type

@@ -49,6 +49,6 @@ def build_ignore_context_manager(ctx: Any, stmt: Any) -> ast.stmt:
     node = ast.parse(assignment).body[0]
     for part in ast.walk(node):
         if hasattr(part, "lineno"):
-            part.lineno, part.end_lineno = stmt.lineno, stmt.lineno
-            part.col_offset, part.end_col_offset = stmt.col_offset, stmt.col_offset + 1
+            part.lineno, part.end_lineno = stmt.lineno, stmt.lineno  # type: ignore[attr-defined]
+            part.col_offset, part.end_col_offset = stmt.col_offset, stmt.col_offset + 1  # type: ignore[attr-defined]
     return node

@@ -18,7 +18,7 @@ class FunctionModifiers:
 
 def mark(fn: Any, modifier: str) -> Any:
     """The function with a mark, where it can be set."""
-    target = fn.fget if isinstance(fn, property) else fn
+    target: Any = fn.fget if isinstance(fn, property) else fn
     try:
         target._torchscript_modifier = modifier
     except (AttributeError, TypeError):  # what takes no attributes

@@ -252,7 +252,7 @@ def _overloads(name: str) -> List[Any]:
     packet = getattr(treadle.ops.aten, name, None)
     if not hasattr(packet, "overloads"):
         return []
-    schemas = [getattr(packet, overload)._schema for overload in packet.overloads()]
+    schemas = [getattr(packet, overload)._schema for overload in packet.overloads()]  # type: ignore[union-attr]
     return [schema for schema in schemas if not any(a.is_out for a in schema.arguments)]
 
 

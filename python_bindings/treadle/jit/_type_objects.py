@@ -52,7 +52,7 @@ class Type:
         return both and all(a.isSubtypeOf(b) for a, b in zip(ours, theirs))
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.str() == other.str()  # type: ignore[attr-defined]
+        return type(self) is type(other) and self.str() == other.str()
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -232,7 +232,7 @@ class OptionalType(UnionType):
 
     def __init__(self, element: Type) -> None:
         super().__init__([element, NoneType.get()])
-        self._element = element._element if isinstance(element, OptionalType) else element
+        self._element = element._element if isinstance(element, OptionalType) else element  # type: ignore[has-type]
 
     @staticmethod
     def ofTensor() -> "OptionalType":  # noqa: N802

@@ -150,7 +150,7 @@ def _statement(text: str, like: Any) -> ast.stmt:
     for part in ast.walk(node):
         if hasattr(part, "lineno"):
             ast.copy_location(part, like)
-            part.end_lineno, part.end_col_offset = like.lineno, like.col_offset + 1
+            part.end_lineno, part.end_col_offset = like.lineno, like.col_offset + 1  # type: ignore[attr-defined]
     return node
 
 

@@ -59,22 +59,22 @@ __all__ = [
 ]
 
 
-def Queue(maxsize: int = 0) -> Any:  # noqa: N802
+def Queue(maxsize: int = 0) -> Any:  # type: ignore[no-redef]  # noqa: N802
     """A queue between processes."""
     return get_context().Queue(maxsize)
 
 
-def JoinableQueue(maxsize: int = 0) -> Any:  # noqa: N802
+def JoinableQueue(maxsize: int = 0) -> Any:  # type: ignore[no-redef]  # noqa: N802
     """A queue between processes that can be waited for."""
     return get_context().JoinableQueue(maxsize)
 
 
-def SimpleQueue() -> Any:  # noqa: N802
+def SimpleQueue() -> Any:  # type: ignore[no-redef]  # noqa: N802
     """A queue between processes that is a pipe with locks."""
     return get_context().SimpleQueue()
 
 
-def Pool(  # noqa: N802
+def Pool(  # type: ignore[no-redef]  # noqa: N802
     processes: Optional[int] = None,
     initializer: Optional[Callable] = None,
     initargs: Iterable = (),

@@ -16,7 +16,7 @@ import struct
 import threading
 from multiprocessing import connection, reduction
 from multiprocessing.reduction import ForkingPickler
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from treadle.multiprocessing.reductions import arriving, dumps
 
@@ -40,6 +40,12 @@ class Connection(connection.Connection):
     """One end: `handle` is of the pipe or socket for messages, `channel` of the socket for
     descriptors."""
 
+    if TYPE_CHECKING:  # parts of the base that its types leave out
+        _check_closed: Any
+        _check_writable: Any
+        _send: Any
+        _recv: Any
+
     def __init__(
         self, handle: int, channel: int, readable: bool = True, writable: bool = True
     ) -> None:
@@ -49,7 +55,7 @@ class Connection(connection.Connection):
 
     def _close(self, *args: Any) -> None:
         self._channel.close()
-        super()._close(*args)
+        super()._close(*args)  # type: ignore[misc]
 
     def send(self, obj: Any) -> None:
         """Send an object; the tensors in it are not copied."""
@@ -158,7 +164,7 @@ def Pipe(duplex: bool = True) -> tuple[Connection, Connection]:  # noqa: N802
 
 def _taken(end: connection.Connection) -> int:
     """The descriptor of a connection, which it gives up."""
-    handle, end._handle = end._handle, None
+    handle, end._handle = end._handle, None  # type: ignore[attr-defined]
     return handle
 
 

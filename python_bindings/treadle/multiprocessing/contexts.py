@@ -9,10 +9,16 @@ from __future__ import annotations
 
 import multiprocessing
 from multiprocessing import context
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 
-class _Sharing:
+if TYPE_CHECKING:
+    _Context = context.BaseContext  # what the mixin is mixed with
+else:
+    _Context = object
+
+
+class _Sharing(_Context):
     def Queue(self, maxsize: int = 0) -> Any:  # noqa: N802
         """A queue between processes."""
         from treadle.multiprocessing.queue import Queue

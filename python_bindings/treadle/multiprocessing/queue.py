@@ -9,13 +9,21 @@ Example:
 from __future__ import annotations
 
 from multiprocessing import queues
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from treadle.multiprocessing.connection import Parcel, Pipe
 
 
 class _Carrying:
     """Puts connections that carry descriptors in place of a queue's."""
+
+    if TYPE_CHECKING:  # what a queue has
+        _reader: Any
+        _writer: Any
+
+        def __init__(self, maxsize: int = 0, *, ctx: Any) -> None: ...
+        def put(self, obj: Any, block: bool = True, timeout: Optional[float] = None) -> None: ...
+        def _reset(self) -> None: ...
 
     def _use_own_connections(self) -> None:
         self._reader.close()

@@ -110,7 +110,7 @@ class ProcessContext:
         """The ids of the processes."""
         return [int(process.pid) for process in self.processes]
 
-    def join(self, timeout: Optional[float] = None, grace_period: Optional[float] = None) -> bool:
+    def join(self, timeout: Optional[float] = None, grace_period: Optional[float] = None) -> bool:  # type: ignore[return]
         """Wait for the processes, at most `timeout` seconds. True when all have ended well.
 
         Where one failed, the others are asked to end, killed if they have not after `grace_period`

@@ -42,7 +42,7 @@ def _refused(name: str) -> NotImplementedError:
 def _is_pointwise(name: str) -> bool:
     if name in _OF_ELEMENTS:
         return True
-    packet = getattr(treadle.ops.aten, name, None)
+    packet: Any = getattr(treadle.ops.aten, name, None)
     overloads = packet.overloads() if hasattr(packet, "overloads") else []
     return any(treadle.Tag.pointwise in getattr(packet, o).tags for o in overloads)
 

@@ -54,7 +54,7 @@ def in_order(name: str, dim: int, count: int) -> int:
 class NestedTensor:
     """Made by treadle.nested.nested_tensor() and its kin."""
 
-    __class__ = property(lambda self: Tensor)  # type: ignore[assignment]
+    __class__ = property(lambda self: Tensor)
 
     is_nested = True
     is_sparse = is_sparse_csr = is_quantized = is_mkldnn = False

@@ -270,7 +270,7 @@ def _names_in(pickled: bytes) -> list[tuple[str, str]]:
     try:
         for opcode, argument, _ in pickletools.genops(pickled):
             if opcode.name == "GLOBAL":
-                module, _, name = argument.partition(" ")
+                module, _, name = argument.partition(" ")  # type: ignore[union-attr]
                 found[from_python_2(module, name)] = None
             elif opcode.name == "STACK_GLOBAL":
                 found[texts[0], texts[1]] = None

@@ -47,7 +47,7 @@ def _add(
 ) -> None:
     info = zipfile.ZipInfo(f"{_NAME}/{name}", (1980, 1, 1, 0, 0, 0))
     info.file_size = len(content)
-    begin = archive.fp.tell() + _LOCAL_HEADER.size + len(info.filename)
+    begin = archive.fp.tell() + _LOCAL_HEADER.size + len(info.filename)  # type: ignore[union-attr]
     if len(content) * 1.05 > zipfile.ZIP64_LIMIT:
         begin += 20  # the sizes of such a member are written a second time, with 64 bits
     # A field of the header that readers skip fills the space up to the next multiple.
@@ -133,7 +133,7 @@ class Archive:
         try:
             with self._zip.open(info) as member:
                 while done < len(content):
-                    count = member.readinto(view[done:])
+                    count = member.readinto(view[done:])  # type: ignore[attr-defined]
                     if not count:
                         raise _damaged(f"{name[:80]!r} ends early")
                     done += count

@@ -40,7 +40,7 @@ def _set_dtype_state(dtype: numpy.dtype, state: Any) -> None:
         and abs(state[6]) <= 16,
         "expected the state of a plain element type of NumPy",
     )
-    dtype.__setstate__((*state[:7], 0))
+    dtype.__setstate__((*state[:7], 0))  # type: ignore[attr-defined]
 
 
 def _plain_dtype(dtype: Any) -> numpy.dtype:
@@ -68,7 +68,7 @@ def _set_array_state(array: numpy.ndarray, state: Any) -> None:
         and math.prod(shape) * dtype.itemsize == len(content),
         "expected as many bytes as the array has",
     )
-    array.__setstate__((1, shape, dtype, bool(is_fortran), bytes(content)))
+    array.__setstate__((1, shape, dtype, bool(is_fortran), bytes(content)))  # type: ignore[arg-type]
 
 
 def _array_of_bytes(content: Any, dtype: Any, shape: Any, order: Any) -> numpy.ndarray:

@@ -145,7 +145,7 @@ def _reason_to_refuse(cls: type, installed: bool) -> Optional[str]:
             continue
         if base.__module__ in ("abc", "typing", "collections.abc") or _is_own(base):
             continue
-        module = sys.modules.get(base.__module__)
+        module = sys.modules.get(base.__module__)  # type: ignore[assignment]
         if (
             not base.__flags__ & _MADE_BY_A_CLASS_STATEMENT
             or module is None
@@ -347,10 +347,10 @@ def _plain_data() -> dict[str, Entry]:
     _plain["datetime.timezone"] = Entry(
         datetime.timezone, call=_of_types(datetime.timezone, datetime.timedelta, str)
     )
-    for cls in (pathlib.PurePosixPath, pathlib.PureWindowsPath, type(pathlib.Path())):
+    for cls in (pathlib.PurePosixPath, pathlib.PureWindowsPath, type(pathlib.Path())):  # type: ignore[assignment]
         for module in ("pathlib", "pathlib._local"):
             _plain[f"{module}.{cls.__name__}"] = Entry(cls, call=_of_types(cls, str))
-    for cls in (object, bytes):
+    for cls in (object, bytes):  # type: ignore[assignment]
         _plain[f"builtins.{cls.__name__}"] = Entry(cls)
     for name in treadle.nn.functional.__all__:
         value = getattr(treadle.nn.functional, name)

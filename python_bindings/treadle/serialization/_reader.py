@@ -209,7 +209,7 @@ class CheckpointUnpickler:
             )
         text = self._reader.take(count)
         if self._encoding != "bytes":
-            text = text.decode(self._encoding, "surrogateescape")
+            text = text.decode(self._encoding, "surrogateescape")  # type: ignore[assignment]
         self._push(text)
 
     def _bytearray(self) -> None:
@@ -246,7 +246,7 @@ class CheckpointUnpickler:
             raise pickle.UnpicklingError(
                 f"load: expected a list to append to, got {type(target).__name__}"
             )
-        base.extend(target, items)
+        base.extend(target, items)  # type: ignore[attr-defined]
 
     def _add_items(self) -> None:
         items = self._pop_to_mark()
@@ -272,7 +272,7 @@ class CheckpointUnpickler:
             )
         for key, value in zip(items[::2], items[1::2]):
             self._require_key(key)
-            base.__setitem__(target, key, value)
+            base.__setitem__(target, key, value)  # type: ignore[index]
 
     def _set_item(self) -> None:
         value, key = self._pop(), self._pop()
@@ -315,7 +315,7 @@ class CheckpointUnpickler:
     def _reduce(self) -> None:
         args, function = self._pop(), self._pop()
         entry = self._entry_of(function, "call")
-        self._push(self._call(entry, entry.call, args, {}))
+        self._push(self._call(entry, entry.call, args, {}))  # type: ignore[arg-type]
 
     def _call(self, entry: Entry, function: Callable, args: Any, kwargs: Any) -> Any:
         if type(args) is not tuple or type(kwargs) is not dict:
@@ -336,12 +336,12 @@ class CheckpointUnpickler:
     def _new_object(self) -> None:
         args, cls = self._pop(), self._pop()
         entry = self._entry_of(cls, "make")
-        self._push(self._call(entry, entry.make, args, {}))
+        self._push(self._call(entry, entry.make, args, {}))  # type: ignore[arg-type]
 
     def _new_object_with_names(self) -> None:
         kwargs, args, cls = self._pop(), self._pop(), self._pop()
         entry = self._entry_of(cls, "make")
-        self._push(self._call(entry, entry.make, args, kwargs))
+        self._push(self._call(entry, entry.make, args, kwargs))  # type: ignore[arg-type]
 
     def _build(self) -> None:
         state, target = self._pop(), self._top()
@@ -455,7 +455,7 @@ def _items(value: Any, *bases: type) -> list:
     """The parts of a container of these types; empty for others. No method of a subclass runs."""
     cls = type(value)
     base = next((base for base in bases if issubclass(cls, base)), None)
-    return list(base.__iter__(value)) if base is not None else []
+    return list(base.__iter__(value)) if base is not None else []  # type: ignore[attr-defined]
 
 
 def _compares_plainly(cls: type) -> bool:

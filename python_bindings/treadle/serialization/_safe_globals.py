@@ -80,7 +80,7 @@ def give_state(target: Any, state: Any) -> None:
     if attributes:
         places[0].__get__(target).update(attributes)
     for name, members in found.items():
-        members[0].__set__(target, slots[name])
+        members[0].__set__(target, slots[name])  # type: ignore[index]
 
 
 def _descriptors(cls: type, name: str) -> list[Any]:
@@ -249,12 +249,12 @@ def _standard() -> dict[str, Entry]:
     entries["collections.defaultdict"] = Entry(
         defaultdict, call=_make_defaultdict, make=_make_defaultdict
     )
-    for cls in (set, frozenset, list, dict, tuple):
+    for cls in (set, frozenset, list, dict, tuple):  # type: ignore[assignment]
         make = _container(cls)
         entries[f"builtins.{cls.__name__}"] = Entry(cls, call=make, make=make, free_from=0)
     entries["builtins.bytearray"] = Entry(bytearray, call=_make_bytearray)
     entries["builtins.complex"] = Entry(complex, call=_make_complex)
-    for cls in (int, float, str, bool):
+    for cls in (int, float, str, bool):  # type: ignore[assignment]
         entries[f"builtins.{cls.__name__}"] = Entry(cls)
     for dtype in STORAGE_NAMES:
         entries["torch." + str(dtype).rpartition(".")[2]] = Entry(dtype)

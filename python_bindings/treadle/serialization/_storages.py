@@ -134,7 +134,7 @@ class ZipStorages:
 def _order_without_name() -> bytes:
     given = config.load.endianness
     is_native = given is None or given.name == "NATIVE"
-    return (sys.byteorder if is_native else given.name.lower()).encode()
+    return (sys.byteorder if is_native else given.name.lower()).encode()  # type: ignore[union-attr]
 
 
 def _with_swapped_bytes(storage: Tensor) -> Tensor:

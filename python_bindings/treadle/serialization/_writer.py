@@ -77,7 +77,7 @@ def _is_plain(cls: type) -> bool:
     """Whether a class of tensors leaves it to the library how it is written. (How it reduces
     itself is for pickles inside one program.)"""
     known = (Tensor, treadle.nn.Parameter, treadle.nn.Buffer)
-    return any(cls.__reduce_ex__ is base.__reduce_ex__ for base in known)
+    return any(cls.__reduce_ex__ is base.__reduce_ex__ for base in known)  # type: ignore[comparison-overlap]
 
 
 # The pickler written in Python, because the one in C insists on importing every name that it
@@ -191,18 +191,18 @@ class CheckpointPickler(pickle._Pickler):
         if isinstance(obj, (_Global, treadle.dtype)):
             module = obj.module if isinstance(obj, _Global) else PACKAGE_IN_FILES
             self._write_name(module, obj.name if isinstance(obj, _Global) else name)
-            self.memoize(obj)
+            self.memoize(obj)  # type: ignore[attr-defined]
             return
         module = getattr(obj, "__module__", None) or ""
         qualified = name or getattr(obj, "__qualname__", "")
         if _names.is_own(module) and "." not in qualified:
             self._write_name(path_in_files(obj, qualified), qualified)
-            self.memoize(obj)
+            self.memoize(obj)  # type: ignore[attr-defined]
             return
-        super().save_global(obj, name)
+        super().save_global(obj, name)  # type: ignore[misc]
 
     def _write_name(self, module: str, name: str) -> None:
-        self.write(pickle.GLOBAL + f"{module}\n{name}\n".encode("utf-8"))
+        self.write(pickle.GLOBAL + f"{module}\n{name}\n".encode("utf-8"))  # type: ignore[attr-defined]
 
-    dispatch[_Global] = save_global
-    dispatch[types.FunctionType] = save_global
+    dispatch[_Global] = save_global  # type: ignore[assignment]
+    dispatch[types.FunctionType] = save_global  # type: ignore[assignment]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import islice
-from typing import Any, Callable, List, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, List, Sequence, Tuple
 
 import treadle
 from treadle._C import Tensor
@@ -94,7 +94,7 @@ def spdiags(
     column = treadle.arange(rows.shape[1], device=rows.device).expand(rows.shape)
     row = column - places.unsqueeze(1)
     inside = (row >= 0) & (row < shape[0]) & (column < shape[1])
-    return sparse_coo_tensor(treadle.stack([row[inside], column[inside]]), rows[inside], shape)
+    return sparse_coo_tensor(treadle.stack([row[inside], column[inside]]), rows[inside], shape)  # type: ignore[return-value]
 
 
 def _expect_sparse(name: str, input: Any) -> None:
@@ -108,19 +108,22 @@ def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
     return _math.sum_keeping_dtype(input, dim, dtype)
 
 
-def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """softmax along a dimension over the entries: what is not one counts as minus infinity."""
     _expect_sparse("softmax", input)
     return _math.softmax("softmax", input, dim, dtype)
 
 
-def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """The logarithm of softmax()."""
     _expect_sparse("log_softmax", input)
     return _math.softmax("log_softmax", input, dim, dtype)
 
 
 class _Type(type):
+    if TYPE_CHECKING:
+        dtype: treadle.dtype  # of the classes
+
     def __instancecheck__(cls, instance: Any) -> bool:
         return _any_sparse(instance) and instance.dtype == cls.dtype
 

@@ -11,7 +11,7 @@ from treadle import _C, _names
 class _SparseLayout:
     """A layout that the extension module does not have. To isinstance() it is a treadle.layout."""
 
-    __class__ = property(lambda self: _C.layout)  # type: ignore[assignment]
+    __class__ = property(lambda self: _C.layout)
 
     def __init__(self, name: str) -> None:
         self._name = name

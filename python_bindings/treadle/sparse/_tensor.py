@@ -35,7 +35,7 @@ def _dense_only(name: str) -> NotImplementedError:
 class SparseTensor:
     """Made by treadle.sparse_coo_tensor() and Tensor.to_sparse()."""
 
-    __class__ = property(lambda self: Tensor)  # type: ignore[assignment]
+    __class__ = property(lambda self: Tensor)
 
     is_sparse = True
     is_sparse_csr = is_quantized = is_mkldnn = is_nested = False

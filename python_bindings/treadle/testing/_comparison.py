@@ -194,8 +194,8 @@ class _Checks:
 
     def _form(self, actual: Tensor, expected: Tensor, where: str) -> Optional[str]:
         pairs = [("shape", True, tuple(actual.shape), tuple(expected.shape))]
-        pairs.append(("device", self.device, actual.device, expected.device))
-        pairs.append(("dtype", self.dtype, actual.dtype, expected.dtype))
+        pairs.append(("device", self.device, actual.device, expected.device))  # type: ignore[arg-type]
+        pairs.append(("dtype", self.dtype, actual.dtype, expected.dtype))  # type: ignore[arg-type]
         pairs.append(("layout", self.layout, actual.layout, expected.layout))
         pairs.append(("stride", self.stride, tuple(actual.stride()), tuple(expected.stride())))
         for name, wanted, one, other in pairs:

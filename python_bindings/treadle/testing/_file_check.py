@@ -23,7 +23,7 @@ _WORDS = {
 class _Check(NamedTuple):
     kind: str
     pattern: str
-    count: int = 1
+    count: int = 1  # type: ignore[assignment]  # tuples have a method of the name
     exactly: bool = False
 
 
@@ -147,9 +147,9 @@ def _found(text: str, begin: int, check: _Check) -> Tuple[int, int]:
         first = start if first < 0 else first
         begin = start + len(check.pattern)
     if check.kind == "highlighted":
-        line = text.rfind("\n", 0, first) + 1
+        start = text.rfind("\n", 0, first) + 1
         below = text.find("\n", begin)
         mark = text[below + 1 :].split("\n", 1)[0] if below >= 0 else ""
-        if "~" not in mark[first - line : first - line + len(check.pattern)]:
+        if "~" not in mark[first - start : first - start + len(check.pattern)]:
             raise _missing(text, check, " with ~ below it")
     return first, begin

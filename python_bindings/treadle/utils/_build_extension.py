@@ -87,7 +87,7 @@ class BuildExtension(build_ext):
         options = _options(ext)
         with _compiler.locked(work):
             if ext.treadle_schema is not None:
-                from treadle.codegen.outside import generate
+                from treadle.codegen.outside import generate  # type: ignore[import-not-found]
 
                 made = generate(
                     ext.treadle_schema,

@@ -133,7 +133,7 @@ class CheckpointFunction(Function):
                 "checkpoint: expected an output that requires grad, got none of output has "
                 "requires_grad=True: this checkpoint is not necessary"
             )
-        backward(*zip(*pairs))
+        backward(*zip(*pairs))  # type: ignore[arg-type]
         return (None, None, *(x.grad if isinstance(x, Tensor) else None for x in inputs))
 
 
@@ -273,7 +273,7 @@ def _value(slot: _Slot) -> Tensor:
         frame.filled.add(number)
         # Not to keep the frame until the end of backward.
         alive = weakref.ref(frame)
-        _C._queue_callback(lambda: alive() and alive().forget(number))
+        _C._queue_callback(lambda: alive() and alive().forget(number))  # type: ignore[union-attr]
         frame.run_again(number)
     return slot.values[number]
 

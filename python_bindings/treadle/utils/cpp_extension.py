@@ -311,7 +311,7 @@ class _Build:
     def _compile(self) -> list[Path]:
         sources, options = list(self.sources), self.options
         if self.schema is not None:
-            from treadle.codegen.outside import generate
+            from treadle.codegen.outside import generate  # type: ignore[import-not-found]
 
             generated = self.folder / "gen"
             made = generate(self.schema, self.derivatives, name=self.name, out=generated)

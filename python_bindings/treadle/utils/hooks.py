@@ -56,7 +56,7 @@ def add(
     for flag in flags:
         flag[handle.id] = True
     if prepend:
-        hooks.move_to_end(handle.id, last=False)
+        hooks.move_to_end(handle.id, last=False)  # type: ignore[attr-defined]
     return handle
 
 

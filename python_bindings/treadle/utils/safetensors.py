@@ -219,7 +219,7 @@ class safe_open:  # noqa: N801  a name of the safetensors package
         self._file.seek(self._header.begin + place.begin)
         view, done = memoryview(content), 0
         while done < len(content):
-            count = self._file.readinto(view[done:])
+            count = self._file.readinto(view[done:])  # type: ignore[attr-defined]
             _require(bool(count), "a file that keeps its length while it is read")
             done += count
         tensor = base_from_buffer(content, place.dtype).reshape(place.shape)

@@ -19,6 +19,7 @@ class WeakIdRef(weakref.ref):
     """A reference that equals those to the same object, and no other after that is gone."""
 
     __slots__ = ("_id",)
+    _id: int
 
     def __new__(cls, key: Any, callback: Optional[Callable] = None) -> "WeakIdRef":
         made = super().__new__(cls, key, callback)
@@ -26,7 +27,7 @@ class WeakIdRef(weakref.ref):
         return made
 
     def __init__(self, key: Any, callback: Optional[Callable] = None) -> None:
-        super().__init__(key, callback)
+        super().__init__(key, callback)  # type: ignore[call-arg]
 
     def __hash__(self) -> int:
         return self._id

@@ -185,7 +185,7 @@ def _frames(x: Any, n_fft: int, hop: int, window: Any, center: bool, mode: str) 
     if center:
         pad = [(0, 0)] * (x.ndim - 1) + [(n_fft // 2, n_fft // 2)]
         names = {"reflect": "reflect", "constant": "constant", "replicate": "edge"}
-        x = np.pad(x, pad, mode=names.get(mode, "wrap"))  # type: ignore[call-overload]
+        x = np.pad(x, pad, mode=names.get(mode, "wrap"))
     count = (x.shape[-1] - n_fft) // hop + 1
     return np.stack([x[..., i * hop : i * hop + n_fft] * window for i in range(count)], -2)
 
@@ -250,7 +250,7 @@ def istft(make: Maker) -> Iterator[Sample]:
     ]:
         signal = rng.uniform(-1, 1, (*batch, length))
         forward = {k: v for k, v in kwargs.items() if k != "length"}
-        spectrum = _stft(signal, 8, **forward)  # type: ignore[arg-type]
+        spectrum = _stft(signal, 8, **forward)
         spectrum = spectrum.astype(np.complex128 if wide else np.complex64)
         wanted = signal[..., : kwargs.get("length", length)]
         yield Sample(spectrum, 8, expect=lambda x, n, wanted=wanted, **_: wanted, loose=8, **kwargs)

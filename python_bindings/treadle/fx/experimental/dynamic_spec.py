@@ -201,7 +201,7 @@ class TensorSpec(_Several):
                 )
 
     def _parts(self) -> Iterable[tuple]:
-        return enumerate(self._dims)  # type: ignore[return-value]
+        return enumerate(self._dims)
 
     def __len__(self) -> int:
         return len(self._dims)

@@ -388,7 +388,7 @@ class Refine:
         def symbol(part: Any) -> Any:
             if not isinstance(part, Var):
                 return part
-            import sympy  # type: ignore[import-not-found]  # only who asks for symbols needs it
+            import sympy  # only who asks for symbols needs it
 
             return sympy.symbols(str(part))
 

@@ -188,14 +188,14 @@ def _without_memory(value: Any) -> Any:
 def _plain_modules() -> Iterator[None]:
     """A block in which modules run, rather than being recorded."""
     patched = nn.Module.__call__, nn.Module.__getattr__
-    nn.Module.__call__, nn.Module.__getattr__ = (  # type: ignore[method-assign]
+    nn.Module.__call__, nn.Module.__getattr__ = (
         _orig_module_call,
         _orig_module_getattr,
     )
     try:
         yield
     finally:
-        nn.Module.__call__, nn.Module.__getattr__ = patched  # type: ignore[method-assign]
+        nn.Module.__call__, nn.Module.__getattr__ = patched
 
 
 class MetaTracer(Tracer):

@@ -83,7 +83,7 @@ def _rewritten(root: Any) -> Any:
     kind = type(root)
     if not _names.is_own(kind.__module__):
         # The tracer asks the class for `forward`.
-        body = {"forward": AST_Rewriter().rewrite(kind.forward), "__module__": kind.__module__}
+        body = {"forward": AST_Rewriter().rewrite(kind.forward), "__module__": kind.__module__}  # type: ignore[arg-type]
         made.__class__ = type(kind.__name__, (kind,), body)
     return made
 

@@ -25,7 +25,7 @@ def annotate_getitem_nodes(graph: Graph) -> None:
         elif typing.get_origin(kind) is list and parts:
             node.type = parts[0]
         elif named and hasattr(kind, "_fields") and isinstance(index, int):
-            node.type = typing.get_type_hints(kind).get(kind._fields[index])
+            node.type = typing.get_type_hints(kind).get(kind._fields[index])  # type: ignore[union-attr]
 
 
 __all__ = ["annotate_getitem_nodes"]

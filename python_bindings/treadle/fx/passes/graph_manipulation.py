@@ -67,7 +67,7 @@ def get_size_of_all_nodes(
     for node in fx_module.graph.nodes:
         if node.op == "output":
             break
-        node.size_bytes = get_size_of_node(fx_module, node)
+        node.size_bytes = get_size_of_node(fx_module, node)  # type: ignore[attr-defined]
 
 
 __all__ = [

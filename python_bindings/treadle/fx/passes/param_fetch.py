@@ -57,7 +57,7 @@ def lift_lowering_attrs_to_nodes(fx_module: GraphModule) -> None:
             if isinstance(called, GraphModule):
                 lift_lowering_attrs_to_nodes(called)
             else:
-                node.attrs_for_lowering = extract_attrs_for_lowering(called)
+                node.attrs_for_lowering = extract_attrs_for_lowering(called)  # type: ignore[attr-defined]
 
 
 __all__ = [

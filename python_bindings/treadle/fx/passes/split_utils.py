@@ -88,7 +88,7 @@ def split_by_tags(
                     f"split_by_tags: expected {node.name} of {part.name} not to use {used.name} "
                     f"of {part_of[used].name}, which comes later"
                 )
-        values[node] = part.graph.node_copy(node, lambda n, p=part: _inside(n, p, part_of, values))
+        values[node] = part.graph.node_copy(node, lambda n, p=part: _inside(n, p, part_of, values))  # type: ignore[misc]
     output = gm.graph.output_node()
     for used in (*part_of, output):
         for node in used.all_input_nodes:

@@ -299,7 +299,8 @@ class BlockMask:
     def to(self, device: Any) -> "BlockMask":
         """The mask with its tensors on a device."""
         moved: Any = [None if x is None else x.to(device) for x in self._tensors()]
-        return BlockMask(self.seq_lengths, *moved, self.BLOCK_SIZE, self.mask_mod)
+        moved += [self.BLOCK_SIZE, self.mask_mod]
+        return BlockMask(self.seq_lengths, *moved)
 
     def _tensors(self) -> List[Any]:
         return [getattr(self, name) for name in _TENSORS]

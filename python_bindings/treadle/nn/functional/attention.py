@@ -237,7 +237,7 @@ def multi_head_attention_forward(
         if tuple(padding.shape) != (batch, source):
             raise AssertionError(
                 f"multi_head_attention_forward: expected key_padding_mask of shape "
-                f"{(batch, source - more)}, got {tuple(key_padding_mask.shape)}"
+                f"{(batch, source - more)}, got {tuple(key_padding_mask.shape)}"  # type: ignore[union-attr]
             )
         padding = padding.reshape((batch, 1, 1, source))
         mask = padding if mask is None else mask + padding

@@ -85,7 +85,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         """New weights, as those of Linear."""
         for layer in (
             self.head,
-            *(layer for cluster in self.tail for layer in cluster),
+            *(layer for cluster in self.tail for layer in cluster),  # type: ignore[attr-defined]
         ):
             layer.reset_parameters()
 

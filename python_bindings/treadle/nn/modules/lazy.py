@@ -159,7 +159,7 @@ class _LazyConv(LazyModuleMixin):
 
     def reset_parameters(self) -> None:
         if not self.has_uninitialized_params() and self.in_channels != 0:
-            super().reset_parameters()
+            super().reset_parameters()  # type: ignore[misc]  # of the layer
 
     def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
         if self.has_uninitialized_params():
@@ -262,7 +262,7 @@ class _LazyNorm(LazyModuleMixin, _NormBase):
     def initialize_parameters(self, input: Tensor) -> None:
         if self.has_uninitialized_params():
             self.num_features = input.shape[1]
-            names = ("weight", "bias") if self.affine else ()
+            names: tuple[str, ...] = ("weight", "bias") if self.affine else ()
             names = tuple(name for name in names if getattr(self, name) is not None)
             if self.track_running_stats:
                 names = (*names, "running_mean", "running_var")

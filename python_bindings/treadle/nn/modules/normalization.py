@@ -6,7 +6,7 @@ from typing import Any, Optional, Sequence, Union
 
 import treadle
 from treadle import Tensor
-from treadle.autograd import Function
+from treadle.autograd.function import Function
 from treadle.autograd.function import once_differentiable
 
 from .. import functional as F

@@ -189,7 +189,7 @@ class ParameterDict(Module):
         for key in list(self._keys):
             del self[key]
 
-    def update(self, parameters: Union[Mapping[str, Any], Iterable[tuple[str, Any]]]) -> None:
+    def update(self, parameters: Any) -> None:
         """Add the parameters of a dictionary, or of pairs of key and parameter."""
         pairs = (
             parameters.items() if isinstance(parameters, (Mapping, ParameterDict)) else parameters

@@ -142,9 +142,11 @@ class DistributedDataParallel(Module):
         self.static_graph = static_graph
         self.require_backward_grad_sync = True
         self._size = dist.get_world_size(process_group)
-        self._source = dist.get_global_rank(process_group or dist.group.WORLD, 0)
+        self._source = dist.get_global_rank(process_group or dist.group.WORLD, 0)  # type: ignore[arg-type]
         ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
-        named = {name: p for name, p in module.named_parameters() if name not in ignored}
+        named: dict[str, Tensor] = {
+            name: p for name, p in module.named_parameters() if name not in ignored
+        }
         self._trained = [p for p in named.values() if p.requires_grad]
         self._shared = [*named.values()] + [
             b for name, b in module.named_buffers() if name not in ignored

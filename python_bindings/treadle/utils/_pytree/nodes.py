@@ -125,7 +125,7 @@ def _namedtuple_unflatten(values: Iterable[Any], context: Context) -> Any:
 # ---- the table ----
 
 SUPPORTED_NODES: Dict[Any, NodeDef] = {
-    kind: NodeDef(kind, flatten, unflatten, with_keys)
+    kind: NodeDef(kind, flatten, unflatten, with_keys)  # type: ignore[arg-type]
     for kind, flatten, unflatten, with_keys in (
         (tuple, _tuple_flatten, _tuple_unflatten, _tuple_flatten_with_keys),
         (list, _list_flatten, _list_unflatten, _list_flatten_with_keys),

@@ -200,7 +200,7 @@ class ConstantNode:
 def register_constant(cls: type) -> None:
     """Make objects of a class a part of the form: nodes without children. They are compared, and
     are hashed. TypeError for a class that has no `__eq__` or no `__hash__` of its own."""
-    if cls.__eq__ is object.__eq__:
+    if cls.__eq__ is object.__eq__:  # type: ignore[comparison-overlap]
         raise TypeError(
             "register_constant: expected a class with an `__eq__` of its own, got "
             f"{_class_name(cls)}, which has a default `__eq__` implementation"

@@ -147,9 +147,9 @@ Chooses = Union[Type, Tuple[Type, ...], Callable[[Any], bool]]
 _UNION: Tuple[type, ...] = (type(eval("int | float")),) if sys.version_info >= (3, 10) else ()
 
 
-def _chosen(choice: Chooses) -> Callable[[Any], bool]:
+def _chosen(choice: Any) -> Callable[[Any], bool]:
     if isinstance(choice, (type, tuple, *_UNION)):
-        return lambda leaf: isinstance(leaf, choice)
+        return lambda leaf: isinstance(leaf, choice)  # type: ignore[arg-type]
     if callable(choice):
         return choice
     raise TypeError(

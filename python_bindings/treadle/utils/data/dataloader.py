@@ -10,7 +10,7 @@ import itertools
 import os
 import sys
 import warnings
-from typing import Any, Callable, Iterable, Iterator, Optional, Union
+from typing import Any, Callable, Iterable, Iterator, Optional, Union, cast
 
 import treadle
 from treadle import Generator, _names
@@ -83,9 +83,9 @@ class DataLoader:
             if iterable:
                 sampler = _Forever()
             elif shuffle:
-                sampler = RandomSampler(dataset, generator=generator)
+                sampler = RandomSampler(cast(Any, dataset), generator=generator)
             else:
-                sampler = SequentialSampler(dataset)
+                sampler = SequentialSampler(cast(Any, dataset))
         if batch_size is not None and batch_sampler is None:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
         self.dataset = dataset

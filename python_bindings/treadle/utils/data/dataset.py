@@ -12,7 +12,7 @@ from __future__ import annotations
 import bisect
 import math
 from itertools import accumulate
-from typing import Any, Generic, Iterable, Iterator, List, Optional, Sequence, TypeVar, Union
+from typing import Any, Generic, Iterable, Iterator, List, Optional, Sequence, TypeVar, Union, cast
 
 import treadle
 from treadle import Generator, Tensor
@@ -111,7 +111,7 @@ class ChainDataset(IterableDataset):
     def __len__(self) -> int:
         return sum(len(dataset) for dataset in self._checked())
 
-    def _checked(self) -> Iterator[IterableDataset]:
+    def _checked(self) -> Iterator[Any]:
         for dataset in self.datasets:
             _require(
                 isinstance(dataset, IterableDataset),
@@ -134,7 +134,7 @@ class StackDataset(Dataset):
                 f"{len(args)} and {len(kwargs)}"
             )
         self.datasets: Union[tuple, dict] = args or kwargs
-        lengths = [len(dataset) for dataset in self._each()]
+        lengths = [len(cast(Any, dataset)) for dataset in self._each()]
         if len(set(lengths)) > 1:
             raise ValueError(f"Size mismatch between datasets: they have {lengths} samples")
         self._length = lengths[0]
@@ -182,7 +182,8 @@ class Subset(Dataset[T_co]):
     def __getitems__(self, indices: list[int]) -> list[T_co]:
         chosen = [self.indices[index] for index in indices]
         if callable(getattr(self.dataset, "__getitems__", None)):
-            return self.dataset.__getitems__(chosen)
+            several: Any = self.dataset
+            return several.__getitems__(chosen)
         return [self.dataset[index] for index in chosen]
 
     def __len__(self) -> int:
@@ -194,7 +195,7 @@ def random_split(
 ) -> list[Subset]:
     """Split at random into parts that do not overlap. `lengths` are numbers, or fractions that sum
     to 1."""
-    total = len(dataset)
+    total = len(cast(Any, dataset))
     if (
         math.isclose(sum(lengths), 1)
         and sum(lengths) <= 1 + 1e-9

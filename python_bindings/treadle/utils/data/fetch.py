@@ -3,7 +3,7 @@ process."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator, Optional
+from typing import Any, Callable, Iterator, Optional, cast
 
 from .dataset import IterableDataset
 
@@ -52,7 +52,7 @@ class IterableFetcher:
 def make_fetcher(
     dataset: Any,
     batched: bool,
-    collate: Optional[Callable],
+    collate: Any,
     drop_last: bool,
     iterable: Optional[bool] = None,
 ) -> Any:
@@ -68,7 +68,7 @@ def batch_count(
     """How many batches an epoch has; TypeError if the dataset does not know its length."""
     if not isinstance(dataset, IterableDataset):
         return len(index_sampler)
-    length = len(dataset)
+    length = len(cast(Any, dataset))
     if batch_size is None:
         return length
     full, rest = divmod(length, batch_size)

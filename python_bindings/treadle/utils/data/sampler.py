@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, Generic, Iterable, Iterator, Optional, Sequence, Sized, TypeVar, Union
+from typing import Any, Generic, Iterable, Iterator, Optional, Sequence, Sized, TypeVar, Union, cast
 
 import treadle
 from treadle import Generator
@@ -137,13 +137,13 @@ class WeightedRandomSampler(Sampler[int]):
             raise ValueError(
                 f"replacement should be a boolean value, but got replacement={replacement}"
             )
-        weights = treadle.as_tensor(weights, dtype=treadle.float64)
-        if weights.dim() != 1:
+        given = treadle.as_tensor(weights, dtype=treadle.float64)
+        if given.dim() != 1:
             raise ValueError(
                 "weights should be a 1d sequence but given weights have shape "
-                f"{tuple(weights.shape)}"
+                f"{tuple(given.shape)}"
             )
-        self.weights = weights
+        self.weights = given
         self.num_samples = num_samples
         self.replacement = replacement
         self.generator = generator
@@ -183,5 +183,5 @@ class BatchSampler(Sampler[list]):
             yield batch
 
     def __len__(self) -> int:
-        full, rest = divmod(len(self.sampler), self.batch_size)
+        full, rest = divmod(len(cast(Any, self.sampler)), self.batch_size)
         return full if self.drop_last or not rest else full + 1

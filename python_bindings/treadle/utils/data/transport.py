@@ -43,7 +43,8 @@ class _Pickler(pickle.Pickler):
 
 def dumps(obj: Any) -> tuple[bytes, list[memoryview]]:
     """The pickle of an object and the buffers it refers to."""
-    file, buffers = io.BytesIO(), []
+    file = io.BytesIO()
+    buffers: list[Any] = []
     _Pickler(file, 5, buffer_callback=buffers.append).dump(obj)
     return file.getvalue(), [buffer.raw() for buffer in buffers]
 

@@ -111,7 +111,8 @@ class _Orders:
 
 
 def _serve(job: WorkerJob, connection: Any, orders: _Orders) -> None:
-    fetcher, where = None, f"in DataLoader worker process {job.worker_id}"
+    fetcher: Any = None
+    where = f"in DataLoader worker process {job.worker_id}"
     failure: Optional[ExceptionWrapper] = None
     started = False
     while True:

@@ -139,7 +139,7 @@ class WorkerPool:
                 dead.append(owners[thing])
                 continue
             try:
-                answers.append(transport.receive(thing))
+                answers.append(transport.receive(thing))  # type: ignore[arg-type]
             except (EOFError, OSError):
                 dead.append(owners[thing])
         # What a worker sent before it died still counts.

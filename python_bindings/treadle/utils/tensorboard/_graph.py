@@ -98,7 +98,7 @@ class _Scopes:
 
     def _note(self) -> None:
         node = (treadle.zeros((), requires_grad=True) + 0).grad_fn
-        self._times.append(node._sequence_nr())
+        self._times.append(node._sequence_nr())  # type: ignore[union-attr]
         self._scopes.append(self._open[-1] if self._open else "")
 
     def at(self, sequence_nr: int) -> str:

@@ -311,7 +311,7 @@ def generate_calc_product(constraint: CalcProduct, counter: int) -> _Made:
         if any(one.op == op_eq for one in known):
             size, about = Dyn, []
         else:
-            size = product
+            size = product  # type: ignore[assignment]
             about = [Conj([_is(product, Prod(joined)), _is_not(product, Dyn)])]
         kind = _has_type(constraint.flattened, [*before, size, *after])
         choices.append(Conj([kind, *about, *known]))

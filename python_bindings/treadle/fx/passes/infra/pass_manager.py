@@ -93,7 +93,7 @@ class PassManager:
         one that takes another number of arguments."""
         if len(inspect.signature(check).parameters) != 1:
             raise ValueError("PassManager.add_checks: expected a function of one argument")
-        self.check = check  # type: ignore[method-assign]
+        self.check = check
 
     def check(self, module: nn.Module) -> None:
         """Nothing, unless add_checks() was called."""
@@ -122,7 +122,7 @@ class PassManager:
             if not again:
                 break
         self._check(module)
-        return PassResult(module, changed)
+        return PassResult(module, changed)  # type: ignore[arg-type]
 
     def _apply(self, one: Pass, module: Any) -> Any:
         try:

@@ -121,7 +121,7 @@ def insert_subgm(
             results = [gm.graph.call_function(getitem, (call, i)) for i in range(len(orig_outputs))]
     for before, after in zip(orig_outputs, results):
         after.meta = {**before.meta, **after.meta}
-        before.replace_all_uses_with(after, lambda user, call=call: user is not call)
+        before.replace_all_uses_with(after, lambda user, call=call: user is not call)  # type: ignore[misc]
     return gm
 
 

@@ -145,7 +145,7 @@ class FuzzedTensor:
     def default_tensor_constructor(size: Any, dtype: Any, **kwargs: Any) -> Any:
         """Random numbers: normal ones, or integers from 1 to 126."""
         if dtype.is_floating_point or dtype.is_complex:
-            return treadle.rand(size=size, dtype=dtype)
+            return treadle.rand(size, dtype=dtype)
         return treadle.randint(1, 127, size=size, dtype=dtype)
 
     def _sizes(self, params: Dict[str, Any]) -> Tuple[Tuple[int, ...], Tuple[int, ...]]:
@@ -222,7 +222,8 @@ class Fuzzer:
         self._parameters: List[FuzzedParameter] = _flattened(parameters)
         self._tensors: List[FuzzedTensor] = _flattened(tensors)
         self._constraints = list(constraints or ())
-        names = [item.name for item in (*self._parameters, *self._tensors)]
+        every: List[Any] = [*self._parameters, *self._tensors]
+        names = [item.name for item in every]
         if len(set(names)) != len(names):
             raise ValueError(f"Fuzzer: expected each name once, got {names}")
         self._refused = self._drawn = 0

@@ -51,13 +51,13 @@ class FuzzedSparseTensor(FuzzedTensor):
         self, params: Dict[str, Any], state: np.random.RandomState
     ) -> Tuple[Any, Dict[str, Any]]:
         size, _ = self._sizes(params)
-        sparse_dim = min(params.get(self._sparse_dim, len(size)), len(size))
+        sparse_dim = min(params.get(self._sparse_dim, len(size)), len(size))  # type: ignore[arg-type]
         places = math.prod(size[:sparse_dim])
         if self._nnz is not None and self._nnz in params:
             nnz = params[self._nnz]
         else:
-            nnz = math.ceil(places * params.get(self._density, 0.1))
-        coalesced = bool(params.get(self._coalesced, False))
+            nnz = math.ceil(places * params.get(self._density, 0.1))  # type: ignore[arg-type]
+        coalesced = bool(params.get(self._coalesced, False))  # type: ignore[arg-type]
         tensor = self.sparse_tensor_constructor(size, self._dtype, sparse_dim, nnz, coalesced)
         tensor = tensor.cuda() if self._cuda else tensor
         return tensor, {

@@ -105,7 +105,7 @@ class IterDataPipe(_Registry, IterableDataset[T_co]):
         super().__init_subclass__(**kwargs)
         own = cls.__dict__.get("__iter__")
         if own is not None and not getattr(own, "_is_checked", False):
-            cls.__iter__ = _once_at_a_time(own)  # type: ignore[method-assign]
+            cls.__iter__ = _once_at_a_time(own)
 
     def reset(self) -> None:
         """Called before each new pass."""

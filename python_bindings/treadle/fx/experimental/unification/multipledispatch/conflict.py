@@ -41,7 +41,7 @@ def consistent(a: Sequence[Any], b: Sequence[Any]) -> bool:
         return missing == 1 and _is_open(long)
     if missing and not _is_open(short):
         return False
-    return all(map(_meet, [*short, *short[-1:] * missing], long))
+    return all(map(_meet, [*short, *short[-1:] * missing], long))  # type: ignore[misc,operator]
 
 
 def ambiguous(a: Sequence[Any], b: Sequence[Any]) -> bool:

@@ -13,11 +13,11 @@ class VariadicSignatureType(type):
     variadic_type: Tuple[type, ...]
 
     def __subclasscheck__(cls, subclass: type) -> bool:
-        kinds = subclass.variadic_type if isvariadic(subclass) else (subclass,)
+        kinds = subclass.variadic_type if isvariadic(subclass) else (subclass,)  # type: ignore[attr-defined]
         return subclass is cls or all(issubclass(kind, cls.variadic_type) for kind in kinds)
 
     def __eq__(cls, other: object) -> bool:
-        return isvariadic(other) and set(cls.variadic_type) == set(other.variadic_type)
+        return isvariadic(other) and set(cls.variadic_type) == set(other.variadic_type)  # type: ignore[attr-defined]
 
     def __hash__(cls) -> int:
         return hash((type(cls), frozenset(cls.variadic_type)))
@@ -36,7 +36,7 @@ class VariadicSignatureMeta(type):
             got = type(variadic_type).__name__
             raise TypeError(f"Variadic: expected a type or a tuple of types, got a {got}")
         several = isinstance(variadic_type, (tuple, list))
-        kinds = tuple(variadic_type) if several else (variadic_type,)
+        kinds = tuple(variadic_type) if several else (variadic_type,)  # type: ignore[arg-type]
         name = f"Variadic[{typename(kinds)}]"
         return VariadicSignatureType(name, (), {"variadic_type": kinds, "__slots__": ()})
 

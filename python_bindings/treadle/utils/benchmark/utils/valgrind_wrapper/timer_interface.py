@@ -21,7 +21,7 @@ from treadle.utils.benchmark.utils.common import TaskSpec
 class FunctionCount(NamedTuple):
     """A function and its instructions."""
 
-    count: int
+    count: int  # type: ignore[assignment]
     function: str
 
 

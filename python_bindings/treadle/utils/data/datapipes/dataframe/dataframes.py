@@ -370,7 +370,7 @@ class DataFrameTracedOps(DFIterDataPipe):
 
 
 @functional_datapipe("trace_as_dataframe")
-class DataFrameTracer(CaptureDataFrameWithDataPipeOps, DFIterDataPipe):
+class DataFrameTracer(CaptureDataFrameWithDataPipeOps, DFIterDataPipe):  # type: ignore[misc]
     """A pipe of tables as a table: what is done with it is done with each."""
 
     def __init__(self, source_datapipe: Any, schema_df: Any = None) -> None:

@@ -72,7 +72,7 @@ class MapperIterDataPipe(IterDataPipe):
             yield self._apply_fn(data)
 
     def __len__(self) -> int:
-        return len(self.datapipe)  # type: ignore[arg-type]
+        return len(self.datapipe)
 
 
 @functional_datapipe("collate")

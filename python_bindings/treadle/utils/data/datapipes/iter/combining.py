@@ -179,7 +179,7 @@ class _ChildDataPipe(IterDataPipe):
     def __len__(self) -> int:
         if isinstance(self.main_datapipe, _Demux):
             raise TypeError("demux: expected a pipe with a length, got one of parts")
-        return len(self.main_datapipe.main_datapipe)  # type: ignore[arg-type]
+        return len(self.main_datapipe.main_datapipe)
 
 
 def _children(name: str, num_instances: int, shared: Callable[[], _Shared]) -> List[_ChildDataPipe]:
@@ -197,7 +197,7 @@ class ForkerIterDataPipe(IterDataPipe):
     copy: "shallow" or "deep", how each pipe is given a copy of its own. Returns a list.
     """
 
-    def __new__(  # type: ignore[misc]
+    def __new__(
         cls,
         datapipe: IterDataPipe,
         num_instances: int,
@@ -218,7 +218,7 @@ class DemultiplexerIterDataPipe(IterDataPipe):
     """num_instances pipes: each sample is in the one whose number classifier_fn returns, or in none
     for None, where drop_none says so. buffer_size as for fork(), over all. Returns a list."""
 
-    def __new__(  # type: ignore[misc]
+    def __new__(
         cls,
         datapipe: IterDataPipe,
         num_instances: int,

@@ -74,7 +74,7 @@ class ShardingFilterIterDataPipe(IterDataPipe):
 
     def __len__(self) -> int:
         count, own = self._own_part()
-        whole, rest = divmod(len(self.source_datapipe), count)  # type: ignore[arg-type]
+        whole, rest = divmod(len(self.source_datapipe), count)
         return whole + (own < rest)
 
 

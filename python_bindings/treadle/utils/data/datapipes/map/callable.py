@@ -23,7 +23,7 @@ class MapperMapDataPipe(MapDataPipe):
         return self.fn(self.datapipe[index])
 
     def __len__(self) -> int:
-        return len(self.datapipe)  # type: ignore[arg-type]
+        return len(self.datapipe)
 
 
 __all__ = ["MapperMapDataPipe", "default_fn"]
