@@ -71,7 +71,7 @@ class Run {
   void finish() const { writes_.finish(); }
 
  private:
-  cpu::StreamedWrites writes_;
+  cpu::NonTemporalStores writes_;
   simd::ConvertFn* convert_;
   int64_t dst_stride_, src_stride_, item_;
   bool moved_;

@@ -63,7 +63,7 @@ static_assert(std::size(kStreamLines) == simd::kTargets);
 
 }  // namespace
 
-void StreamedWrites::stream(char* to, const char* from, int64_t bytes) {
+void NonTemporalStores::stream(char* to, const char* from, int64_t bytes) {
   const int64_t head = until_line(to);
   std::memcpy(to, from, static_cast<size_t>(head));
   const int64_t lines = (bytes - head) / kLine, done = head + lines * kLine;
@@ -76,13 +76,13 @@ void StreamedWrites::stream(char* to, const char* from, int64_t bytes) {
   std::memcpy(to + done, from + done, static_cast<size_t>(bytes - done));
 }
 
-void StreamedWrites::copy_in_vectors(char* to, const char* from, int64_t bytes, RowAhead ahead) {
+void NonTemporalStores::copy_in_vectors(char* to, const char* from, int64_t bytes, RowAhead ahead) {
   if (simd::chosen_target < 2)
     std::memcpy(to, from, static_cast<size_t>(bytes));
   else
     copy_by_64(to, from, bytes, ahead);
 }
 
-void StreamedWrites::fence() { _mm_sfence(); }
+void NonTemporalStores::fence() { _mm_sfence(); }
 
 }  // namespace treadle::cpu

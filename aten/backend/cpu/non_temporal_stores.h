@@ -1,6 +1,6 @@
-// StreamedWrites: the result of a call, written past the caches where it is large.
+// NonTemporalStores: the result of a call, written past the caches where it is large.
 //
-//   const StreamedWrites writes(out.nbytes());
+//   const NonTemporalStores writes(out.nbytes());
 //   parallel_for(rows, grain, [&](int64_t begin, int64_t end) {
 //     for (int64_t i = begin; i < end; ++i) writes.copy(to(i), from(i), width);
 //     writes.finish();
@@ -22,7 +22,7 @@ struct RowAhead {
   int64_t to = 0, from = 0;
 };
 
-class StreamedWrites {
+class NonTemporalStores {
  public:
   static constexpr int64_t kLine = 64;
 
@@ -32,7 +32,7 @@ class StreamedWrites {
   }
 
   // `total` is how many bytes the call writes.
-  explicit StreamedWrites(int64_t total) : on_(total >= kLarge) {}
+  explicit NonTemporalStores(int64_t total) : on_(total >= kLarge) {}
 
   // Whether ordinary stores would be slower.
   bool on() const { return on_; }

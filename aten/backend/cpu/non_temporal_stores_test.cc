@@ -9,16 +9,16 @@
 namespace treadle::cpu {
 namespace {
 
-TEST(StreamedWrites, AreOnForLargeResultsAlone) {
-  EXPECT_FALSE(StreamedWrites(int64_t{1} << 20).on());
-  EXPECT_TRUE(StreamedWrites(int64_t{1} << 30).on());
+TEST(NonTemporalStores, AreOnForLargeResultsAlone) {
+  EXPECT_FALSE(NonTemporalStores(int64_t{1} << 20).on());
+  EXPECT_TRUE(NonTemporalStores(int64_t{1} << 30).on());
 }
 
-TEST(StreamedWrites, CopyEachByteAndNoOther) {
+TEST(NonTemporalStores, CopyEachByteAndNoOther) {
   std::vector<char> from(80000), expected(80000), to(80000);
   for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<char>(i * 7 % 251 + 1);
   for (const int64_t total : {int64_t{1}, int64_t{1} << 30}) {
-    const StreamedWrites writes(total);
+    const NonTemporalStores writes(total);
     for (const size_t first : {0, 1, 16, 63, 64}) {
       for (const size_t bytes : {0, 1, 63, 64, 255, 256, 257, 320, 1024, 3001, 70001}) {
         for (const size_t source : {0, 5}) {
@@ -35,11 +35,11 @@ TEST(StreamedWrites, CopyEachByteAndNoOther) {
   }
 }
 
-TEST(StreamedWrites, SayWhereTheNextLineBegins) {
+TEST(NonTemporalStores, SayWhereTheNextLineBegins) {
   alignas(64) char memory[128];
-  EXPECT_EQ(StreamedWrites::until_line(memory), 0);
-  EXPECT_EQ(StreamedWrites::until_line(memory + 1), 63);
-  EXPECT_EQ(StreamedWrites::until_line(memory + 64), 0);
+  EXPECT_EQ(NonTemporalStores::until_line(memory), 0);
+  EXPECT_EQ(NonTemporalStores::until_line(memory + 1), 63);
+  EXPECT_EQ(NonTemporalStores::until_line(memory + 64), 0);
 }
 
 }  // namespace

@@ -179,21 +179,21 @@ bool writes_over_input(const PointwiseCall& call) {
 
 // Where every operand is a run of the compute type (the result perhaps of bools).
 void run_direct(const PointwiseCall& call, PointwiseBlock* block, int64_t out_item) {
-  using cpu::StreamedWrites;
+  using cpu::NonTemporalStores;
   const int64_t item = item_size(call.compute);
   const auto compute = [&](int64_t begin, int64_t end, Pass pass) {
     const void* in[kMaxPointwiseInputs];
     for (int k = 0; k < call.inputs; ++k) in[k] = call.in[k].data + begin * item;
     block(call.out.data + begin * out_item, in, call.scalars, end - begin, pass);
   };
-  const StreamedWrites writes(call.numel * item);
+  const NonTemporalStores writes(call.numel * item);
   if (!writes.on()) {
     parallel_for(call.numel, kGrain,
                  [&](int64_t begin, int64_t end) { compute(begin, end, Pass::InOrder); });
     return;
   }
   // From the start of a line on, if elements begin where lines do: a store to two lines takes two.
-  const int64_t until_line = StreamedWrites::until_line(call.out.data);
+  const int64_t until_line = NonTemporalStores::until_line(call.out.data);
   const bool by_lines = out_item == item && until_line % item == 0;
   const int64_t head = by_lines ? until_line / item : 0;
   // What is written over has been read into the caches.

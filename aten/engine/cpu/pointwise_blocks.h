@@ -14,7 +14,7 @@
 namespace treadle::simd {
 
 // How a block goes through its elements: in order, or by cpu::PageTurns where there are many; and
-// then past the caches (see cpu::StreamedWrites), where `out` is at the start of a line.
+// then past the caches (see cpu::NonTemporalStores), where `out` is at the start of a line.
 enum class Pass : uint8_t { InOrder, ByPages, PastCaches };
 
 // `out` has `n` elements of the compute type, or of bool where the operator's result is a truth

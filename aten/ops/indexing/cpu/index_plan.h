@@ -219,7 +219,7 @@ void read_plan(const IndexPlan& plan, const Element* data, Element* out) {
   if (plan.direct.values) return read_direct(plan.direct, data, out);
   const int64_t entries = plan.index.size();
   const int64_t slice = plan.slice();
-  const StreamedWrites writes(plan.slices() * slice * int64_t{sizeof(Element)});
+  const NonTemporalStores writes(plan.slices() * slice * int64_t{sizeof(Element)});
   parallel_for(plan.slices(), grain_for(slice), [&](int64_t begin, int64_t end) {
     int64_t o = begin / entries;
     int64_t e = begin % entries;
@@ -264,7 +264,7 @@ template <class T, class S, class Write>
 void write_run(T* target, const S* source, int64_t count, RowAhead ahead, Write write) {
   if constexpr (std::is_same_v<Write, Assign>) {
     if (count >= 16) {
-      StreamedWrites::copy_row(target, source, count * int64_t{sizeof(T)}, ahead);
+      NonTemporalStores::copy_row(target, source, count * int64_t{sizeof(T)}, ahead);
       return;
     }
   }

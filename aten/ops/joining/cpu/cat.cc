@@ -12,7 +12,7 @@ constexpr int64_t kBytes = 1 << 17;  // one piece of a parallel copy, about
 
 // `count` rows of `width` bytes: from memory where they lie side by side to memory where they lie
 // `pitch` apart.
-void copy_rows(const StreamedWrites& writes, char* to, int64_t pitch, const char* from,
+void copy_rows(const NonTemporalStores& writes, char* to, int64_t pitch, const char* from,
                int64_t width, int64_t count) {
   if (count == 0 || width == 0) return;
   if (width == pitch) {
@@ -43,7 +43,7 @@ void join(TensorList tensors, const Tensor& out, int64_t outer) {
   }
   char* to = static_cast<char*>(out.data());
   const int64_t pitch = out.nbytes() / outer;
-  const StreamedWrites writes(out.nbytes());
+  const NonTemporalStores writes(out.nbytes());
   for (const Tensor& part : parts) {
     const int64_t width = part.nbytes() / outer;
     copy_rows(writes, to, pitch, static_cast<const char*>(part.data()), width, outer);
