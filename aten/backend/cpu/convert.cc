@@ -58,7 +58,7 @@ namespace {
 [[gnu::target("avx512f")]] int64_t to_every_second(const char* src, char* dst, int64_t n) {
   int64_t i = 0;
   for (; i + 8 <= n; i += 8) {
-    __builtin_prefetch(dst + 8 * i + cpu::PageTurns::kPageBytes, 1);  // see there
+    __builtin_prefetch(dst + 8 * i + cpu::InterleavedPages::kPageBytes, 1);  // see there
     const __m256i elements = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(src + 4 * i));
     // The mask leaves what lies between as it is: another thread may be writing there.
     _mm512_mask_storeu_epi32(dst + 8 * i, 0x5555, _mm512_cvtepu32_epi64(elements));

@@ -1,9 +1,9 @@
-// PageTurns: the order in which to go through much memory.
+// InterleavedPages: the order in which to go through much memory.
 //
 // Memory is fetched ahead of a program that walks through it, but only to the end of a page, so a
 // walk in order waits at each. Several pages by turns keep memory busy.
 //
-//   PageTurns turns(n, piece);
+//   InterleavedPages turns(n, piece);
 //   do {
 //     for (int64_t i = turns.first; i < turns.end; ++i) ...;
 //   } while (turns.next());
@@ -14,13 +14,13 @@
 
 namespace treadle::cpu {
 
-class PageTurns {
+class InterleavedPages {
  public:
   static constexpr int64_t kPageBytes = 4096;
   static constexpr int64_t kPieceBytes = 256;  // a turn of one page
 
   // Of `n` elements, `piece` of which are kPieceBytes; 0: in order.
-  PageTurns(int64_t n, int64_t piece) : end(n), n_(n), piece_(piece) {
+  InterleavedPages(int64_t n, int64_t piece) : end(n), n_(n), piece_(piece) {
     if (piece != 0) start(0);
   }
 

@@ -8,11 +8,11 @@
 namespace treadle::cpu {
 namespace {
 
-TEST(PageTurns, AreEverythingOnceAndEndAtTheEnd) {
+TEST(InterleavedPages, AreEverythingOnceAndEndAtTheEnd) {
   for (const int64_t piece : {0, 1, 8, 128}) {
     for (const int64_t n : {0, 1, 127, 128, 8191, 8192, 8193, 70000}) {
       std::vector<int> seen(static_cast<size_t>(n));
-      PageTurns turns(n, piece);
+      InterleavedPages turns(n, piece);
       do {
         ASSERT_TRUE(piece == 0 ? turns.first == 0 : turns.first % piece == 0);
         for (int64_t i = turns.first; i < turns.end; ++i) ++seen[static_cast<size_t>(i)];

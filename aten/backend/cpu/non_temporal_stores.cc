@@ -68,7 +68,7 @@ void NonTemporalStores::stream(char* to, const char* from, int64_t bytes) {
   std::memcpy(to, from, static_cast<size_t>(head));
   const int64_t lines = (bytes - head) / kLine, done = head + lines * kLine;
   StreamLines* const stream_lines = kStreamLines[simd::chosen_target];
-  PageTurns turns(lines, PageTurns::kPieceBytes / kLine);
+  InterleavedPages turns(lines, InterleavedPages::kPieceBytes / kLine);
   do {
     const int64_t at = head + turns.first * kLine;
     stream_lines(to + at, from + at, turns.end - turns.first);

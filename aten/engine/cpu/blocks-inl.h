@@ -37,11 +37,11 @@ HWY_INLINE Vec<T> as_value(Mask<T> m) {
 HWY_INLINE void stream_piece(const unsigned char* piece, void* to) {
   const Tag<uint8_t> d;
   uint8_t* const bytes = static_cast<uint8_t*>(to);
-  for (size_t i = 0; i < cpu::PageTurns::kPieceBytes; i += hn::Lanes(d))
+  for (size_t i = 0; i < cpu::InterleavedPages::kPieceBytes; i += hn::Lanes(d))
     hn::Stream(hn::Load(d, piece + i), d, bytes + i);
 }
 HWY_INLINE void prefetch_piece(const void* from) {
-  for (int i = 0; i < cpu::PageTurns::kPieceBytes; i += 64)
+  for (int i = 0; i < cpu::InterleavedPages::kPieceBytes; i += 64)
     __builtin_prefetch(static_cast<const char*>(from) + i);
 }
 
@@ -54,9 +54,10 @@ void pointwise_block(void* out, const void* const* in, const Scalar* scalars, in
     if constexpr (is_vec<V>) {
       const std::array<const T*, kTensors> p = {static_cast<const T*>(in[I])...};
       constexpr int64_t kLanes = V::kLanes;
-      [[maybe_unused]] constexpr int64_t kPiece = cpu::PageTurns::kPieceBytes / int64_t{sizeof(T)};
+      [[maybe_unused]] constexpr int64_t kPiece =
+          cpu::InterleavedPages::kPieceBytes / int64_t{sizeof(T)};
       const int64_t whole = n - n % kLanes;
-      cpu::PageTurns turns(whole, pass == Pass::InOrder ? 0 : kPiece);
+      cpu::InterleavedPages turns(whole, pass == Pass::InOrder ? 0 : kPiece);
       if constexpr (kBoolResult) {
         bool* const o = static_cast<bool*>(out);
         do {
@@ -88,8 +89,8 @@ void pointwise_block(void* out, const void* const* in, const Scalar* scalars, in
     } else {
       // Elements of `out` and `in` are the same ones or apart, so no iteration depends on another.
       const std::array<const V*, kTensors> p = {static_cast<const V*>(in[I])...};
-      constexpr int64_t kPiece = cpu::PageTurns::kPieceBytes / int64_t{sizeof(V)};
-      cpu::PageTurns turns(n, pass == Pass::InOrder ? 0 : kPiece);
+      constexpr int64_t kPiece = cpu::InterleavedPages::kPieceBytes / int64_t{sizeof(V)};
+      cpu::InterleavedPages turns(n, pass == Pass::InOrder ? 0 : kPiece);
       if constexpr (kBoolResult) {
         bool* const o = static_cast<bool*>(out);
         do {
@@ -98,7 +99,7 @@ void pointwise_block(void* out, const void* const* in, const Scalar* scalars, in
             o[i] = cast_bool(Fn::eval(p[I][i]..., s[S]...)).v;
         } while (turns.next());
       } else {
-        alignas(64) unsigned char piece[cpu::PageTurns::kPieceBytes];
+        alignas(64) unsigned char piece[cpu::InterleavedPages::kPieceBytes];
         do {
           V* const o = static_cast<V*>(out) + turns.first;
           const int64_t count = turns.end - turns.first;

@@ -13,7 +13,7 @@
 
 namespace treadle::simd {
 
-// How a block goes through its elements: in order, or by cpu::PageTurns where there are many; and
+// How a block goes through its elements: in order, or by cpu::InterleavedPages where there are many; and
 // then past the caches (see cpu::NonTemporalStores), where `out` is at the start of a line.
 enum class Pass : uint8_t { InOrder, ByPages, PastCaches };
 
