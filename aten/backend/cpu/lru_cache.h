@@ -1,9 +1,9 @@
-// RecentlyUsed: values kept by key, the latest used of them. Beyond `most` the value that was not
+// LruCache: values kept by key, the latest used of them. Beyond `most` the value that was not
 // used for longest goes.
 //
-//   RecentlyUsed<int, std::string> kept(2);
-//   kept.put(1, "one");  kept.put(2, "two");  kept.find(1);
-//   kept.put(3, "three");                        // kept.find(2) is null now
+//   LruCache<int, std::string> cache(2);
+//   cache.put(1, "one");  cache.put(2, "two");  cache.find(1);
+//   cache.put(3, "three");                        // cache.find(2) is null now
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@
 namespace treadle::cpu {
 
 template <class Key, class Value, class Hash = std::hash<Key>>
-class RecentlyUsed {
+class LruCache {
  public:
-  explicit RecentlyUsed(size_t most) : most_(most) {}
+  explicit LruCache(size_t capacity) : capacity_(capacity) {}
 
   // Null where there is none. Stays until the next put().
   const Value* find(const Key& key) {
-    const auto it = places_.find(key);
-    if (it == places_.end()) return nullptr;
+    const auto it = entries_.find(key);
+    if (it == entries_.end()) return nullptr;
     items_.splice(items_.begin(), items_, it->second);
     return &it->second->second;
   }
@@ -30,13 +30,13 @@ class RecentlyUsed {
   const Value& put(const Key& key, Value value) {
     items_.emplace_front(key, std::move(value));
     try {
-      places_.emplace(key, items_.begin());
+      entries_.emplace(key, items_.begin());
     } catch (...) {
       items_.pop_front();
       throw;
     }
-    if (items_.size() > most_) {
-      places_.erase(items_.back().first);
+    if (items_.size() > capacity_) {
+      entries_.erase(items_.back().first);
       items_.pop_back();
     }
     return items_.front().second;
@@ -45,9 +45,9 @@ class RecentlyUsed {
 
  private:
   using Items = std::list<std::pair<Key, Value>>;
-  size_t most_;
+  size_t capacity_;
   Items items_;  // the latest used first
-  std::unordered_map<Key, typename Items::iterator, Hash> places_;
+  std::unordered_map<Key, typename Items::iterator, Hash> entries_;
 };
 
 }  // namespace treadle::cpu

@@ -8,24 +8,24 @@
 namespace treadle::cpu {
 namespace {
 
-TEST(RecentlyUsed, ForgetsWhatWasNotUsedForLongest) {
-  RecentlyUsed<int, std::string> kept(3);
-  EXPECT_EQ(kept.find(1), nullptr);
+TEST(LruCache, ForgetsWhatWasNotUsedForLongest) {
+  LruCache<int, std::string> cache(3);
+  EXPECT_EQ(cache.find(1), nullptr);
   for (const int key : {1, 2, 3})
-    EXPECT_EQ(kept.put(key, std::to_string(key)), std::to_string(key));
-  ASSERT_NE(kept.find(1), nullptr);
-  EXPECT_EQ(*kept.find(1), "1");
-  kept.put(4, "4");  // instead of 2
-  EXPECT_EQ(kept.find(2), nullptr);
-  for (const int key : {1, 3, 4}) EXPECT_NE(kept.find(key), nullptr) << key;
-  EXPECT_EQ(kept.size(), 3u);
+    EXPECT_EQ(cache.put(key, std::to_string(key)), std::to_string(key));
+  ASSERT_NE(cache.find(1), nullptr);
+  EXPECT_EQ(*cache.find(1), "1");
+  cache.put(4, "4");  // instead of 2
+  EXPECT_EQ(cache.find(2), nullptr);
+  for (const int key : {1, 3, 4}) EXPECT_NE(cache.find(key), nullptr) << key;
+  EXPECT_EQ(cache.size(), 3u);
 }
 
-TEST(RecentlyUsed, KeepsAllButOneOfOneMoreThanItHolds) {
-  RecentlyUsed<int, int> kept(100);
-  for (int key = 0; key <= 100; ++key) kept.put(key, key);
+TEST(LruCache, KeepsAllButOneOfOneMoreThanItHolds) {
+  LruCache<int, int> cache(100);
+  for (int key = 0; key <= 100; ++key) cache.put(key, key);
   int found = 0;
-  for (int key = 0; key <= 100; ++key) found += kept.find(key) != nullptr;
+  for (int key = 0; key <= 100; ++key) found += cache.find(key) != nullptr;
   EXPECT_EQ(found, 100);
 }
 

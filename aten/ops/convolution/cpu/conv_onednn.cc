@@ -207,7 +207,7 @@ std::vector<std::shared_ptr<const Plan>> plans_for(Task task, const ConvGeometry
   // oneDNN makes plans under the lock too, so that no fork comes between. Never destroyed.
   static auto* const mutex = new ForkSafeMutex;
   static auto* const kept =
-      new RecentlyUsed<PlanKey, std::shared_ptr<const Plan>, PlanKeyHash>(kMostPlans);
+      new LruCache<PlanKey, std::shared_ptr<const Plan>, PlanKeyHash>(kMostPlans);
   const int64_t pieces = g.pieces(), least = g.batch / pieces;
   std::vector<std::shared_ptr<const Plan>> plans;
   std::shared_ptr<const Plan> of_size[2];  // sizes of pieces differ by one at most
