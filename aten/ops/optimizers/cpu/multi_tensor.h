@@ -1,7 +1,7 @@
 // Lists of tensors side by side: place i of each list holds tensors of one shape, whose elements a
 // step reads and writes together.
 //
-//   walk_lists({{self, true}, {grads, false}}, [&](size_t place, char* const* memory, int64_t n) {
+//   multi_tensor_apply({{self, true}, {grads, false}}, [&](size_t place, char* const* memory, int64_t n) {
 //     ... memory[0] and memory[1] hold n elements of self[place] and of grads[place] ...
 //   });
 #pragma once
@@ -12,20 +12,20 @@
 
 namespace treadle::cpu {
 
-struct ListSide {
+struct MultiTensorList {
   TensorList list;  // an empty one has no memory: its pointer is null
   bool written = false;
 };
 
 // The most lists that are walked at once.
-inline constexpr size_t kMostSides = 6;
+inline constexpr size_t kMaxTensorLists = 6;
 
-using ListStep = std::function<void(size_t place, char* const* memory, int64_t n)>;
+using MultiTensorStep = std::function<void(size_t place, char* const* memory, int64_t n)>;
 
 // Calls `step` for runs that together hold every element of every place once. The first list is
 // not empty; all tensors have one dtype, and those at one place one shape. Runs are the same at any
 // number of threads. Tensors that share memory are worked through as if each place were read whole
 // and then written, one place after another. What can fail has failed before the first step.
-void walk_lists(ArrayRef<ListSide> sides, const ListStep& step);
+void multi_tensor_apply(ArrayRef<MultiTensorList> sides, const MultiTensorStep& step);
 
 }  // namespace treadle::cpu

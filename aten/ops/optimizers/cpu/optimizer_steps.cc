@@ -171,16 +171,16 @@ const StepLoops<T>& step_loops() {
 
 // `f(place, p, n)` over runs of elements of T, seen as its compute type.
 template <class T, class F>
-void walk_computed(ArrayRef<ListSide> sides, F f) {
+void multi_tensor_apply_computed(ArrayRef<MultiTensorList> sides, F f) {
   using C = compute_type<T>;
-  walk_lists(sides, [&](size_t place, char* const* memory, int64_t n) {
-    std::array<C*, kMostSides> p{};
+  multi_tensor_apply(sides, [&](size_t place, char* const* memory, int64_t n) {
+    std::array<C*, kMaxTensorLists> p{};
     if constexpr (std::is_same_v<T, C>) {
       for (size_t s = 0; s < sides.size(); ++s) p[s] = reinterpret_cast<C*>(memory[s]);
       f(place, p.data(), n);
     } else {
       constexpr int64_t kBlock = 512;
-      C wide[kMostSides][kBlock];
+      C wide[kMaxTensorLists][kBlock];
       auto* const widen = simd::converter(scalar_type_of<T>, scalar_type_of<C>);
       auto* const narrow = simd::converter(scalar_type_of<C>, scalar_type_of<T>);
       for (int64_t first = 0; first < n; first += kBlock) {
@@ -252,7 +252,7 @@ void fused_sgd_cpu(TensorList self, TensorList grads, TensorList momentum_buffer
                      nesterov,
                      is_first_step};
   const auto loop = step_loops<compute_type<T>>().sgd;
-  walk_computed<T>(
+  multi_tensor_apply_computed<T>(
       {{self, true}, {grads, step.gradient.scaled}, {momentum_buffer_list, momentum != 0}},
       [&](size_t, auto p, int64_t n) { loop(step, p, n); });
 }
@@ -276,12 +276,13 @@ void fused_adam_cpu(TensorList self, TensorList grads, TensorList exp_avgs, Tens
                     amsgrad};
   });
   const auto loop = step_loops<compute_type<T>>().adam;
-  walk_computed<T>({{self, true},
-                    {grads, rule.scaled},
-                    {exp_avgs, true},
-                    {exp_avg_sqs, true},
-                    {max_exp_avg_sqs, amsgrad}},
-                   [&](size_t place, auto p, int64_t n) { loop(steps[place], p, n); });
+  multi_tensor_apply_computed<T>(
+      {{self, true},
+       {grads, rule.scaled},
+       {exp_avgs, true},
+       {exp_avg_sqs, true},
+       {max_exp_avg_sqs, amsgrad}},
+      [&](size_t place, auto p, int64_t n) { loop(steps[place], p, n); });
 }
 
 template <class T>
@@ -295,8 +296,9 @@ void fused_adagrad_cpu(TensorList self, TensorList grads, TensorList state_sums,
     return AdagradStep{rule, lr / (1 + (t - 1) * lr_decay), eps};
   });
   const auto loop = step_loops<compute_type<T>>().adagrad;
-  walk_computed<T>({{self, true}, {grads, rule.scaled}, {state_sums, true}},
-                   [&](size_t place, auto p, int64_t n) { loop(steps[place], p, n); });
+  multi_tensor_apply_computed<T>(
+      {{self, true}, {grads, rule.scaled}, {state_sums, true}},
+      [&](size_t place, auto p, int64_t n) { loop(steps[place], p, n); });
 }
 
 const auto sgd_registered = register_kernels<aten::ops::_fused_sgd_, DeviceType::CPU>(
