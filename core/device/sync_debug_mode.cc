@@ -8,20 +8,20 @@
 namespace treadle {
 namespace {
 
-constinit std::atomic<Waits> mode{Waits::Silent};
+constinit std::atomic<SyncDebugMode> mode{SyncDebugMode::Default};
 constinit std::atomic<void (*)(const char*)> warning{nullptr};
 
 }  // namespace
 
-void set_waits(Waits wanted) { mode = wanted; }
-Waits waits() { return mode; }
-void set_wait_warning(void (*show)(const char*)) { warning = show; }
+void set_sync_debug_mode(SyncDebugMode wanted) { mode = wanted; }
+SyncDebugMode sync_debug_mode() { return mode; }
+void set_sync_warning(void (*show)(const char*)) { warning = show; }
 
-void about_to_wait(std::string_view device) {
-  const Waits now = mode.load(std::memory_order_relaxed);
-  if (now == Waits::Silent) [[likely]]
+void report_synchronization(std::string_view device) {
+  const SyncDebugMode now = mode.load(std::memory_order_relaxed);
+  if (now == SyncDebugMode::Default) [[likely]]
     return;
-  check<ErrorKind::Runtime>(now != Waits::Refused, device,
+  check<ErrorKind::Runtime>(now != SyncDebugMode::Error, device,
                             ": expected a call that does not wait for the device, got one that "
                             "does");
   if (const auto show = warning.load()) show("called an operation that waits for the device");

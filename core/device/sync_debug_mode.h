@@ -7,17 +7,17 @@
 
 namespace treadle {
 
-enum class Waits : uint8_t { Silent, Told, Refused };
+enum class SyncDebugMode : uint8_t { Default, Warn, Error };
 
 // Of the process.
-void set_waits(Waits mode);
-Waits waits();
+void set_sync_debug_mode(SyncDebugMode mode);
+SyncDebugMode sync_debug_mode();
 
 // Nothing, a warning, or RuntimeError: "cuda: expected a call that does not wait for the device,
 // got one that does".
-void about_to_wait(std::string_view device);
+void report_synchronization(std::string_view device);
 
 // What shows the warnings, set once, by the bindings. It may throw.
-void set_wait_warning(void (*show)(const char* text));
+void set_sync_warning(void (*show)(const char* text));
 
 }  // namespace treadle

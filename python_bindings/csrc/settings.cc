@@ -138,12 +138,13 @@ void init_settings(PyObject* module) {
         math_switches().convolution_candidates = most;
       },
       py::arg("most"), "Sets how many ways of a convolution are timed at most; 0: all.");
-  set_wait_warning(&warn);
+  set_sync_warning(&warn);
   m.def(
-      "_waits", [] { return static_cast<int>(waits()); }, "What becomes of calls that wait.");
+      "_waits", [] { return static_cast<int>(sync_debug_mode()); },
+      "What becomes of calls that wait.");
   m.def(
-      "_set_waits", [](int mode) { set_waits(static_cast<Waits>(mode)); }, py::arg("mode"),
-      "Sets what becomes of calls that wait: 0 nothing, 1 a warning, 2 an error.");
+      "_set_waits", [](int mode) { set_sync_debug_mode(static_cast<SyncDebugMode>(mode)); },
+      py::arg("mode"), "Sets what becomes of calls that wait: 0 nothing, 1 a warning, 2 an error.");
   m.def("_memory_stats", &memory_stats, "Bytes and allocations on the CPU.");
 
   m.def("is_inference_mode_enabled", &inference_enabled, "Whether inference mode is on.");

@@ -160,7 +160,7 @@ bool CudaBackend::copy(MemoryPlace to, MemoryPlace from, size_t nbytes, bool non
   const int device = downwards ? from.device.index : to.device.index;
   const void* const here = upwards || downwards ? address_of(upwards ? from : to) : nullptr;
   const bool queued = !here || (non_blocking && pinned_.contains(here));
-  if (!queued) about_to_wait("cuda");
+  if (!queued) report_synchronization("cuda");
   const DeviceGuard guard(device);
   const cudaStream_t stream = stream_on(device);
   succeed(calls().memcpy_async(address_of(to), address_of(from), nbytes, cudaMemcpyDefault, stream),
