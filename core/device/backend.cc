@@ -202,7 +202,7 @@ DeviceMemory device_memory(Device device) {
           allocation.allocated, s.num_device_alloc, allocation.freed};
 }
 void reset_peak(Device device) { memory_of(device).reset_peaks(); }
-void release_kept_memory(DeviceType type) { memory_of_type(type).empty_caches(); }
+void empty_cache(DeviceType type) { memory_of_type(type).empty_caches(); }
 
 void destroy_stream(Device device, uint64_t stream) {
   const Device exact = with_index(device);

@@ -142,12 +142,12 @@ void destroy_stream(Device device, uint64_t stream);
 CachingAllocator& memory_of(Device device);
 // The memory of a device, in short: what tensors hold, and what is kept for later ones.
 struct DeviceMemory {
-  int64_t current = 0, peak = 0, kept = 0, allocations = 0, raw_allocations = 0, frees = 0;
+  int64_t current = 0, peak = 0, reserved = 0, allocations = 0, raw_allocations = 0, frees = 0;
 };
 DeviceMemory device_memory(Device device);
 void reset_peak(Device device);
 // Gives kept memory back to the backend.
-void release_kept_memory(DeviceType type);
+void empty_cache(DeviceType type);
 
 // Whether a fallback to the CPU raises NotImplementedError instead. Off at first.
 bool fallback_allowed(DeviceType type) noexcept;

@@ -90,7 +90,7 @@ TEST(BackendMemory, IsKeptForTheSameStream) {
     const StorageImpl storage(1000, r.at(0));
     first = storage.data();
   }
-  EXPECT_EQ(device_memory(r.at(0)).kept, 1024);
+  EXPECT_EQ(device_memory(r.at(0)).reserved, 1024);
   const uint64_t other = r.backend->create_stream(0, 0);
   set_current_stream(r.at(0), other);
   const StorageImpl elsewhere(1000, r.at(0));
@@ -130,7 +130,7 @@ TEST(BackendMemory, IsCutWhereStoragesAreAddresses) {
   const StorageImpl elsewhere(1000, r.at(1));
   EXPECT_EQ(memory_of(r.at(0)).statistics().allocation.all.current, 2);
   EXPECT_EQ(memory_of(r.at(1)).snapshot().at(0).blocks.at(0).requested, 1000u);
-  EXPECT_EQ(device_memory(r.at(0)).kept, (2 << 20) - 1024 - 5120);
+  EXPECT_EQ(device_memory(r.at(0)).reserved, (2 << 20) - 1024 - 5120);
   reset_peak(r.at(0));
   EXPECT_EQ(device_memory(r.at(0)).peak, 1024 + 5120);
 }

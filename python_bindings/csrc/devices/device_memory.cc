@@ -112,7 +112,7 @@ void init_device_memory(PyObject* module) {
       "_backend_release_kept",
       [](const std::string& name) {
         const DeviceType type = device_from_string(name).type;
-        release_kept_memory(type);
+        empty_cache(type);
       },
       py::call_guard<ReleaseGil>());
   m.def("_backend_set_memory_fraction", [](const std::string& name, int index, double fraction) {
