@@ -35,9 +35,9 @@ class Names {
     const int count = count_.load();
     for (int i = 0; i < count; ++i) {
       if (names_[i] != name) continue;
-      check<ErrorKind::Value>(withdrawn_[i], "expected a new ", what, " name, got '", name,
+      check<ErrorKind::Value>(unregistered_[i], "expected a new ", what, " name, got '", name,
                               "', which is taken");
-      withdrawn_[i] = false;
+      unregistered_[i] = false;
       return i;
     }
     check<ErrorKind::Runtime>(count < kMax, "expected at most ", kMax, " kinds of ", what,
@@ -47,7 +47,7 @@ class Names {
     return count;
   }
 
-  void withdraw(int id) { withdrawn_[id] = true; }
+  void unregister(int id) { unregistered_[id] = true; }
 
   // An id for a name that may be registered later; -1 where there is none left.
   int reserve(std::string_view name) {
@@ -57,16 +57,16 @@ class Names {
       if (names_[i] == name) return i;
     if (count == kMax) return -1;
     names_[count] = name;
-    withdrawn_[count] = true;
+    unregistered_[count] = true;
     count_.store(count + 1, std::memory_order_release);
     return count;
   }
 
-  // The names that are not withdrawn, with commas between them.
+  // The names that are not unregistered, with commas between them.
   std::string list() const {
     std::string text;
     for (int i = 0; i < count(); ++i) {
-      if (withdrawn_[i]) continue;
+      if (unregistered_[i]) continue;
       if (!text.empty()) text += ", ";
       text += names_[i];
     }
@@ -86,7 +86,7 @@ class Names {
 
  private:
   std::array<std::string, kMax> names_;
-  std::array<std::atomic<bool>, kMax> withdrawn_{};
+  std::array<std::atomic<bool>, kMax> unregistered_{};
   std::atomic<int> count_{0};
   ForkSafeMutex mutex_;
 };
@@ -115,7 +115,7 @@ DeviceType register_device_type(std::string_view name) {
 Layout register_layout(std::string_view name) {
   return static_cast<Layout>(layout_names().add(name, "layout"));
 }
-void withdraw_device_type(DeviceType type) { device_names().withdraw(static_cast<int>(type)); }
+void unregister_device_type(DeviceType type) { device_names().unregister(static_cast<int>(type)); }
 int num_device_types() { return device_names().count(); }
 
 std::string_view name_of(DeviceType type) { return device_names()[static_cast<int>(type)]; }

@@ -27,7 +27,7 @@ inline constexpr Device kMeta{DeviceType::Meta, -1};
 // malformed, RuntimeError when kMaxDeviceTypes are in use. Thread-safe.
 DeviceType register_device_type(std::string_view name);
 // Takes the name off the list of known ones; registered again, it gets the same id.
-void withdraw_device_type(DeviceType type);
+void unregister_device_type(DeviceType type);
 Layout register_layout(std::string_view name);
 int num_device_types();
 

@@ -30,7 +30,7 @@ struct Registry {
   ForkSafeMutex mutex;
   std::array<Entry, kMaxDeviceTypes> entries;
   // Never deleted: other threads may be in the one, tensors in the memory of the other.
-  std::vector<std::pair<Backend*, BackendMemory*>> withdrawn;
+  std::vector<std::pair<Backend*, BackendMemory*>> unregistered;
   std::vector<DeviceType> order;
 };
 Registry& registry() {
@@ -77,7 +77,7 @@ DeviceType register_backend(std::unique_ptr<Backend> backend) {
   return type;
 }
 
-void withdraw_backend(DeviceType type) {
+void unregister_backend(DeviceType type) {
   Registry& r = registry();
   BackendMemory* memory;
   {
@@ -86,9 +86,9 @@ void withdraw_backend(DeviceType type) {
     Backend* backend = entry.backend.exchange(nullptr, std::memory_order_acq_rel);
     if (!backend) return;
     memory = entry.memory;
-    r.withdrawn.emplace_back(backend, memory);
+    r.unregistered.emplace_back(backend, memory);
     std::erase(r.order, type);
-    if (type != DeviceType::CUDA) withdraw_device_type(type);
+    if (type != DeviceType::CUDA) unregister_device_type(type);
   }
   memory->empty_caches();
 }

@@ -105,7 +105,7 @@ class Backend {
 // long as the process. ValueError when the name is taken.
 DeviceType register_backend(std::unique_ptr<Backend> backend);
 // Takes the backend off its device type, whose name can then be registered again.
-void withdraw_backend(DeviceType type);
+void unregister_backend(DeviceType type);
 Backend* backend_of(DeviceType type) noexcept;  // null: none
 Backend& require_backend(DeviceType type);      // RuntimeError: none
 std::vector<DeviceType> backends();             // in the order of their registration

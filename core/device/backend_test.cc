@@ -27,7 +27,7 @@ struct Registered {
     backend = made.get();
     type = register_backend(std::move(made));
   }
-  ~Registered() { withdraw_backend(type); }
+  ~Registered() { unregister_backend(type); }
   Device at(int index) const { return {type, static_cast<int8_t>(index)}; }
   TestingBackend* backend;
   DeviceType type;
@@ -45,7 +45,7 @@ TEST(Backends, AreKnownByName) {
       "first, got 'One'");
 }
 
-TEST(Backends, CanBeWithdrawnAndComeBack) {
+TEST(Backends, CanBeUnregisteredAndComeBack) {
   DeviceType type;
   {
     const Registered first("fleeting");

@@ -236,7 +236,7 @@ DeviceType register_backend(const treadle_backend& given) {
   }
   const DeviceType type = treadle::register_backend(
       make_backend(given, t_start ? t_start->name() : "", t_start ? t_start->version() : ""));
-  note([type] { withdraw_backend(type); });
+  note([type] { unregister_backend(type); });
   Dispatcher& d = Dispatcher::instance();
   if (!d.device_fallback(type))
     d.register_device_fallback(type, &cpu_fallback, place_of(place_now()));
