@@ -113,7 +113,7 @@ void max_pool_backward_cuda(const Tensor& grad, const Tensor& indices, IntList i
                      LargestElements{chosen.data_as<int64_t>(), w.in_size(), w.out_size(),
                                      faults().place(place.device)},
                      grad.numel(), out.numel(), place);
-  fold_meeting(pairs, out.numel(), 1, AddWindows<T>{g.data_as<T>(), out.data_as<T>()}, place);
+  scatter_fold(pairs, out.numel(), 1, AddWindows<T>{g.data_as<T>(), out.data_as<T>()}, place);
 }
 
 template <class T>

@@ -1,7 +1,7 @@
 // Writes to single elements, many of which may meet: in parallel, and with the result of doing them
 // one after another.
 //
-//   ordered_writes(entries, out.numel(), [&](int64_t i) { return index[i]; },
+//   deterministic_scatter(entries, out.numel(), [&](int64_t i) { return index[i]; },
 //                  [&](int64_t i) { out[index[i]] += source[i]; });
 //
 // target(i) is asked for once: what it reads may change meanwhile.
@@ -30,7 +30,7 @@ inline bool worth_sorting(int64_t count, int64_t span) {
 
 // target(i) in [0, span) is the element that write(i) writes.
 template <class Target, class Write>
-void ordered_writes(int64_t count, int64_t span, Target target, Write write) {
+void deterministic_scatter(int64_t count, int64_t span, Target target, Write write) {
   if (!worth_sorting(count, span)) {
     for (int64_t i = 0; i < count; ++i) write(i);
     return;

@@ -314,7 +314,7 @@ void write_plan(const IndexPlan& plan, T* data, int64_t span, const S* source, b
       for (; e < entries; ++e) write(target[at[e]], source[e * step]);
       return;
     }
-    ordered_writes(
+    deterministic_scatter(
         entries, span, [=](int64_t e) { return at[e]; },
         [=](int64_t e) { write(target[at[e]], source[e * step]); });
     return;

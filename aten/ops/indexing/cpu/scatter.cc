@@ -75,7 +75,7 @@ void scatter_rows_to(To* target, const Tensor& out, int64_t dim, const CheckedIn
       return scatter_run(target, step, 0, entries, 0, width, source.data, source_across, far,
                          write);
     }
-    ordered_writes(
+    deterministic_scatter(
         width, out.numel(), [=](int64_t k) { return entries[k] * step; },
         [=, from = source.data](int64_t k) {
           write(target[entries[k] * step], from[k * source_across]);

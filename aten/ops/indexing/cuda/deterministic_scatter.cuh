@@ -47,24 +47,24 @@ SortedPairs sorted_entries(std::string_view op, Places place, int64_t n, int64_t
 // ---- each entry on its own: places are different, or what is written is the same ----
 
 template <class Places, class F>
-__global__ void write_each_kernel(Places place, int64_t n, int64_t width, F f) {
+__global__ void scatter_each_kernel(Places place, int64_t n, int64_t width, F f) {
   for_each_element(n * width, [=](int64_t i) {
     const int64_t entry = i / width, column = i - entry * width, at = place(entry);
     if (at >= 0) f.store(at, column, f.load(entry, column), 1);
   });
 }
 template <class Places, class F>
-void write_each(Places place, int64_t n, int64_t width, F f, const Place& on) {
+void scatter_each(Places place, int64_t n, int64_t width, F f, const Place& on) {
   if (n * width == 0) return;
-  write_each_kernel<<<blocks_for(n * width), kBlock, 0, on.stream>>>(place, n, width, f);
+  scatter_each_kernel<<<blocks_for(n * width), kBlock, 0, on.stream>>>(place, n, width, f);
   check_launched();
 }
 
 // ---- the last of those that meet ----
 
 template <class F>
-__global__ void write_last_kernel(const uint64_t* keys, const uint32_t* positions, int64_t n,
-                                  int64_t span, int64_t width, F f) {
+__global__ void scatter_last_kernel(const uint64_t* keys, const uint32_t* positions, int64_t n,
+                                    int64_t span, int64_t width, F f) {
   for_each_element(n * width, [=](int64_t i) {
     const int64_t p = i / width, column = i - p * width;
     const uint64_t key = keys[p];
@@ -73,22 +73,22 @@ __global__ void write_last_kernel(const uint64_t* keys, const uint32_t* position
   });
 }
 template <class F>
-void write_last(const SortedPairs& pairs, int64_t span, int64_t width, F f, const Place& on) {
+void scatter_last(const SortedPairs& pairs, int64_t span, int64_t width, F f, const Place& on) {
   const int64_t n = pairs.size();
   if (n * width == 0) return;
-  write_last_kernel<<<blocks_for(n * width), kBlock, 0, on.stream>>>(
+  scatter_last_kernel<<<blocks_for(n * width), kBlock, 0, on.stream>>>(
       pairs.keys(), pairs.positions(), n, span, width, f);
   check_launched();
 }
 
 // Each; where entries may `meet`, the last of those that do.
 template <class Places, class F>
-void write_entries(std::string_view op, Places place, int64_t n, int64_t span, int64_t width, F f,
-                   bool meet, const Place& on) {
+void scatter_entries(std::string_view op, Places place, int64_t n, int64_t span, int64_t width, F f,
+                     bool meet, const Place& on) {
   if (meet)
-    write_last(sorted_entries(op, place, n, span, on), span, width, f, on);
+    scatter_last(sorted_entries(op, place, n, span, on), span, width, f, on);
   else
-    write_each(place, n, width, f, on);
+    scatter_each(place, n, width, f, on);
 }
 
 // ---- folds of those that meet ----
@@ -150,7 +150,7 @@ __global__ void join_pieces(const uint64_t* keys, int64_t n, int64_t pieces, int
   });
 }
 template <class F>
-void fold_meeting(const SortedPairs& pairs, int64_t span, int64_t width, F f, const Place& on) {
+void scatter_fold(const SortedPairs& pairs, int64_t span, int64_t width, F f, const Place& on) {
   using Value = typename F::Value;
   const int64_t n = pairs.size(), pieces = (n + kPiece - 1) / kPiece;
   if (n * width == 0) return;

@@ -53,7 +53,7 @@ void embedding_backward_cuda(const Tensor& grad_output, const Tensor& indices, i
   const Rows rows{index.data_as<int64_t>(), num_weights, padding_idx, faults().place(place.device)};
   const SortedPairs pairs =
       sorted_entries("embedding_dense_backward", rows, index.numel(), num_weights, place);
-  fold_meeting(pairs, num_weights, width,
+  scatter_fold(pairs, num_weights, width,
                AddUses<T>{grad.data_as<T>(), width, scale_grad_by_freq, out.data_as<T>()}, place);
 }
 

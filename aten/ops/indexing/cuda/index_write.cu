@@ -91,7 +91,7 @@ void index_add_cuda(const Tensor& /*self*/, int64_t dim, const Tensor& index, co
                        factor != T(1)};
   along.with_places([&](auto places) {
     const SortedPairs pairs = sorted_entries("index_add", places, s.entries, s.span, place);
-    fold_meeting(pairs, s.span, s.width, add, place);
+    scatter_fold(pairs, s.span, s.width, add, place);
   });
 }
 
@@ -106,7 +106,7 @@ void index_copy_cuda(const Tensor& /*self*/, int64_t dim, const Tensor& index, c
   const Assign<Bits<T>> assign{along.source<Bits<T>>(from),
                                {static_cast<Bits<T>*>(out.data()), s.unit, s.columns}};
   along.with_places([&](auto places) {
-    write_entries("index_copy", places, s.entries, s.span, s.width, assign, s.entries > 1, place);
+    scatter_entries("index_copy", places, s.entries, s.span, s.width, assign, s.entries > 1, place);
   });
 }
 
@@ -120,7 +120,7 @@ void index_fill_cuda(const Tensor& /*self*/, int64_t dim, const Tensor& index, c
   const T filler = value.to<T>();
   Fill<Bits<T>> fill{nullptr, {}, {static_cast<Bits<T>*>(out.data()), s.unit, s.columns}};
   std::memcpy(&fill.value, &filler, sizeof filler);
-  along.with_places([&](auto places) { write_each(places, s.entries, s.width, fill, place); });
+  along.with_places([&](auto places) { scatter_each(places, s.entries, s.width, fill, place); });
 }
 
 // `out` with the strides of its sizes, which those of size 1 need not have.
@@ -157,7 +157,7 @@ void index_put_integer_cuda(const Tensor& /*self*/, TensorList indices, const Te
     if (accumulate) {
       const Combine<S> add{{static_cast<const S*>(from.data()), of_entries, of_columns},
                            {static_cast<S*>(out.data()), s.unit, s.columns}};
-      fold_meeting(sorted_entries(op, places, s.entries, s.span, place), s.span, s.width, add,
+      scatter_fold(sorted_entries(op, places, s.entries, s.span, place), s.span, s.width, add,
                    place);
       return;
     }
@@ -165,9 +165,9 @@ void index_put_integer_cuda(const Tensor& /*self*/, TensorList indices, const Te
     const TargetElements<Unit> to{static_cast<Unit*>(out.data()), s.unit, s.columns};
     const auto* const data = static_cast<const Unit*>(from.data());
     if (values.numel() == 1)
-      return write_each(places, s.entries, s.width, Fill<Unit>{data, {}, to}, place);
+      return scatter_each(places, s.entries, s.width, Fill<Unit>{data, {}, to}, place);
     const Assign<Unit> assign{{data, of_entries, of_columns}, to};
-    write_entries(op, places, s.entries, s.span, s.width, assign, s.entries > 1, place);
+    scatter_entries(op, places, s.entries, s.span, s.width, assign, s.entries > 1, place);
   });
 }
 

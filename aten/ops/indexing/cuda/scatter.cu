@@ -92,8 +92,8 @@ void combine(const char* op, const char* name, int64_t dim, const Tensor& index,
              F write, const Place& place) {
   const int64_t n = index.numel();
   with_places(op, name, dim, index, out, place, [&](PairedEntries places, bool meet) {
-    if (!meet) return write_each(places, n, 1, write, place);
-    fold_meeting(sorted_entries(op, places, n, out.numel(), place), out.numel(), 1, write, place);
+    if (!meet) return scatter_each(places, n, 1, write, place);
+    scatter_fold(sorted_entries(op, places, n, out.numel(), place), out.numel(), 1, write, place);
   });
 }
 
@@ -108,7 +108,7 @@ void scatter_src_cuda(const Tensor& /*self*/, int64_t dim, const Tensor& index, 
                                target_of<Bits<T>>(out)};
   with_places("scatter", on_device(kScatter), dim, index, out, place,
               [&](PairedEntries places, bool meet) {
-                write_entries("scatter", places, n, out.numel(), 1, assign, meet, place);
+                scatter_entries("scatter", places, n, out.numel(), 1, assign, meet, place);
               });
 }
 
@@ -122,7 +122,7 @@ void scatter_value_cuda(const Tensor& /*self*/, int64_t dim, const Tensor& index
   std::memcpy(&fill.value, &number, sizeof number);
   with_places(
       "scatter", on_device(kScatter), dim, index, out, place,
-      [&](PairedEntries places, bool) { write_each(places, index.numel(), 1, fill, place); });
+      [&](PairedEntries places, bool) { scatter_each(places, index.numel(), 1, fill, place); });
 }
 
 template <class T>

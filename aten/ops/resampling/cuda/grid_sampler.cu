@@ -160,7 +160,7 @@ void grid_sampler_backward_cuda(const Tensor& grad, const Tensor& input, const T
   const int64_t elements = s.batch * s.in_size();
   const SortedPairs pairs = sorted_entries("grid_sampler", ListedPlaces{places.data_as<int64_t>()},
                                            points * taps, elements, place);
-  fold_meeting(
+  scatter_fold(
       pairs, elements, s.channels,
       AddShares<T>{s, gr.data_as<T>(), weights.data_as<C>(), taps, grad_input.data_as<T>()}, place);
 }

@@ -76,7 +76,7 @@ void add_weights(const char* op, Places places, int64_t n, const T* weights, con
   if (out.numel() == 0) return;
   succeed(cudaMemsetAsync(out.data(), 0, static_cast<size_t>(out.nbytes()), place.stream),
           "filling memory");
-  fold_meeting(sorted_entries(op, places, n, out.numel(), place), out.numel(), 1,
+  scatter_fold(sorted_entries(op, places, n, out.numel(), place), out.numel(), 1,
                SumWeights<T, C>{weights, out.data_as<T>()}, place);
 }
 
