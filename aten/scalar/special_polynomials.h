@@ -9,10 +9,10 @@
 
 namespace treadle::simd::scalar {
 
-inline constexpr double kMostSteps = 64;           // of a recurrence that a closed form can replace
-inline constexpr double kMostGrowingSteps = 1024;  // the same where the closed form is less exact
-inline constexpr double kHighestDegree = 8192;     // of the others; NaN above
-inline constexpr double kHighestHermite = 1024;    // beyond, all overflow
+inline constexpr double kMaxSteps = 64;           // of a recurrence that a closed form can replace
+inline constexpr double kMaxGrowingSteps = 1024;  // the same where the closed form is less exact
+inline constexpr double kHighestDegree = 8192;    // of the others; NaN above
+inline constexpr double kHighestHermite = 1024;   // beyond, all overflow
 
 // The state after `n` steps from p(0) = 1 and p(1) = `current`. A step makes of p(k), and of
 // another number that it needs, those of k + 1. What grows large is scaled down on the way: the
@@ -101,7 +101,7 @@ double chebyshev_at(double x, double rest, double degree) {
   const double n = std::trunc(degree);
   if (n < 0) return 0;
   const bool exact = rest == 0 && std::abs(x) <= 1;
-  if (n > (exact ? kMostSteps : kMostGrowingSteps)) return chebyshev_closed<kind>(x, n);
+  if (n > (exact ? kMaxSteps : kMaxGrowingSteps)) return chebyshev_closed<kind>(x, n);
   const double slope = kind == Chebyshev::T ? 1 : 2;
   const double start = kind == Chebyshev::V ? -1 : kind == Chebyshev::W ? 1 : 0;
   return recurrence(x, n, slope * x + start + slope * rest, 1,

@@ -56,8 +56,8 @@ void OwnedWalk::expand(const Node& n) {
 }
 
 void OwnedWalk::go() {
-  constexpr int kMost = 2000;  // at every result of a long graph
-  for (int i = 0; i < kMost && !(nodes_.empty() && metas_.empty()); ++i) {
+  constexpr int kMax = 2000;  // at every result of a long graph
+  for (int i = 0; i < kMax && !(nodes_.empty() && metas_.empty()); ++i) {
     if (!nodes_.empty()) {
       const Node* node = nodes_.back();
       nodes_.pop_back();

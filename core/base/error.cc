@@ -48,8 +48,8 @@ namespace {
 
 std::string shortened(std::string message) {
   // A shape of a thousand dimensions is not for reading: its middle is left out.
-  constexpr size_t kMost = 1000, kStart = 600, kEnd = 300;
-  if (message.size() > kMost) {
+  constexpr size_t kMax = 1000, kStart = 600, kEnd = 300;
+  if (message.size() > kMax) {
     // Not in the middle of a character of several bytes.
     const auto continues = [&](size_t at) { return (message[at] & 0xC0) == 0x80; };
     size_t start = kStart, end = message.size() - kEnd;

@@ -78,8 +78,8 @@ const Kernel& kernel_at(size_t place, const Operator& op, DeviceType device) {
 class Depth {
  public:
   explicit Depth(const Operator& op) {
-    check<ErrorKind::Runtime>(++depth_ <= kMost, op.info().base_name,
-                              ": expected kernels that call each other at most ", kMost,
+    check<ErrorKind::Runtime>(++depth_ <= kMax, op.info().base_name,
+                              ": expected kernels that call each other at most ", kMax,
                               " deep, got more; does the kernel call its own operator?");
   }
   ~Depth() { --depth_; }
@@ -87,7 +87,7 @@ class Depth {
   Depth& operator=(const Depth&) = delete;
 
  private:
-  static constexpr int kMost = 200;
+  static constexpr int kMax = 200;
   static thread_local int depth_;
 };
 thread_local int Depth::depth_ = 0;

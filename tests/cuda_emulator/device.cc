@@ -211,7 +211,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int index) {
   p->maxThreadsPerMultiProcessor = 2048;
   p->maxThreadsPerBlock = 1024;
   p->regsPerMultiprocessor = 65536;
-  p->sharedMemPerBlock = e::kMostShared;
+  p->sharedMemPerBlock = e::kMaxShared;
   p->sharedMemPerBlockOptin = 227 << 10;
   p->sharedMemPerMultiprocessor = 228 << 10;
   p->warpSize = 32;

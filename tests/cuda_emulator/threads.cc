@@ -208,11 +208,11 @@ void run_grid(dim3 blocks, dim3 threads, size_t shared, const std::function<void
   b.count = threads.x * threads.y * threads.z;
   b.backwards = backwards;
   check<ErrorKind::Internal>(
-      b.count > 0 && b.count <= 1024 && shared <= kMostShared && blocks.x > 0 && blocks.y > 0 &&
+      b.count > 0 && b.count <= 1024 && shared <= kMaxShared && blocks.x > 0 && blocks.y > 0 &&
           blocks.z > 0 && blocks.y < 65536 && blocks.z < 65536,
       "internal error, please report it: a launch of ", blocks.x, " x ", blocks.y, " x ", blocks.z,
       " blocks of ", b.count, " threads with ", shared, " bytes");
-  b.shared.resize(kMostShared);
+  b.shared.resize(kMaxShared);
   blockDim = threads;
   gridDim = blocks;
   for (unsigned z = 0; z < blocks.z; ++z) {

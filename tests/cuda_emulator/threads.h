@@ -14,8 +14,8 @@ extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 
 constexpr int kWarp = 32;
-constexpr size_t kMostShared = size_t{48} << 10;  // bytes of a block, that every device has
-constexpr unsigned char kFresh = 0xCB;            // what memory is full of that nobody wrote
+constexpr size_t kMaxShared = size_t{48} << 10;  // bytes of a block, that every device has
+constexpr unsigned char kFresh = 0xCB;           // what memory is full of that nobody wrote
 
 // Runs `thread` once for each thread of the grid. InternalError "a kernel's threads wait for each
 // other: ..." where some of a block wait for those that never come.
@@ -32,12 +32,12 @@ void meet_block();
 void meet_warp();
 int lane();
 // What each lane of the warp gives to the same call, by lane; there until the next call but one.
-constexpr size_t kMostGiven = 64;
+constexpr size_t kMaxGiven = 64;
 struct alignas(16) Given {
-  char bytes[kMostGiven];
+  char bytes[kMaxGiven];
   template <class T>
   T as() const {
-    static_assert(sizeof(T) <= kMostGiven);
+    static_assert(sizeof(T) <= kMaxGiven);
     T value;
     std::memcpy(&value, bytes, sizeof value);
     return value;
@@ -46,7 +46,7 @@ struct alignas(16) Given {
 const Given* give(const void* mine, size_t size);
 template <class T>
 const Given* give(const T& mine) {
-  static_assert(sizeof(T) <= kMostGiven);
+  static_assert(sizeof(T) <= kMaxGiven);
   return give(&mine, sizeof mine);
 }
 

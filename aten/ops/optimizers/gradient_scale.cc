@@ -69,9 +69,9 @@ Tensor _amp_update_scale_(const Tensor& self, const Tensor& growth_tracker, cons
   const Tensor steps = one_number(
       op, "growth_tracker", growth_tracker,
       [](ScalarType dtype) { return dtype == ScalarType::Int32; }, "int32");
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  check<ErrorKind::Runtime>(growth_interval >= 0 && growth_interval <= kMost, op,
-                            ": expected growth_interval from 0 to ", kMost, ", got ",
+  constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
+  check<ErrorKind::Runtime>(growth_interval >= 0 && growth_interval <= kMax, op,
+                            ": expected growth_interval from 0 to ", kMax, ", got ",
                             growth_interval);
   require_writable(op, std::vector<Tensor>{scale, steps});
   const Tensor overflowed = aten::ne(one_float(op, "found_inf", found_inf), 0);

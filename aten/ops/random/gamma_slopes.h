@@ -22,7 +22,7 @@ namespace slopes {
 using simd::scalar::digamma;
 
 inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-inline constexpr int64_t kMostTerms = 1'000'000;
+inline constexpr int64_t kMaxTerms = 1'000'000;
 
 // A value and its derivative by a parameter.
 struct Dual {
@@ -41,7 +41,7 @@ constexpr Dual operator/(Dual x, Dual y) {
 template <class A, class B>
 constexpr Dual continued_fraction(A&& a, B&& b) {
   Dual above{1e300}, below = Dual{1} / b(0), result = below;
-  for (int64_t k = 1; k < kMostTerms; ++k) {
+  for (int64_t k = 1; k < kMaxTerms; ++k) {
     const Dual numerator = a(k), rest = b(k);
     above = rest + numerator / above;
     below = Dual{1} / (rest + numerator * below);
@@ -58,7 +58,7 @@ constexpr Dual continued_fraction(A&& a, B&& b) {
 constexpr double gamma_below_mean(double a, double z) {
   const double log_z = std::log(z);
   double term = 1 / a, psi = digamma(a + 1), sum = 0;
-  for (int64_t n = 1; n < kMostTerms; ++n) {
+  for (int64_t n = 1; n < kMaxTerms; ++n) {
     const double part = term * (psi - log_z);
     sum += part;
     if (std::abs(part) <= 1e-17 * std::abs(sum)) break;

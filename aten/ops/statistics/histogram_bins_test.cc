@@ -7,7 +7,7 @@ namespace treadle {
 namespace {
 
 constexpr double kLeast = std::numeric_limits<double>::denorm_min();
-constexpr double kMost = std::numeric_limits<double>::max();
+constexpr double kMax = std::numeric_limits<double>::max();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 TEST(EqualBins, HoldTheirLowerEndAndTheLastBoth) {
@@ -20,14 +20,14 @@ TEST(EqualBins, HoldTheirLowerEndAndTheLastBoth) {
 
 TEST(EqualBins, LeaveOutWhatIsOutside) {
   const EqualBins bins(-1, 1, 3);
-  for (const double v : {-1.01, 1.01, kNaN, kMost, -kMost}) EXPECT_EQ(bins.of(v), -1) << v;
+  for (const double v : {-1.01, 1.01, kNaN, kMax, -kMax}) EXPECT_EQ(bins.of(v), -1) << v;
 }
 
 TEST(EqualBins, OfTheWidestAndTheNarrowestRange) {
-  const EqualBins wide(-kMost, kMost, 2);
-  EXPECT_EQ(wide.of(-kMost), 0);
+  const EqualBins wide(-kMax, kMax, 2);
+  EXPECT_EQ(wide.of(-kMax), 0);
   EXPECT_EQ(wide.of(0), 1);
-  EXPECT_EQ(wide.of(kMost), 1);
+  EXPECT_EQ(wide.of(kMax), 1);
   const EqualBins narrow(0, kLeast, 10);
   EXPECT_EQ(narrow.of(0), 0);
   EXPECT_EQ(narrow.of(kLeast), 9);
@@ -44,7 +44,7 @@ TEST(EqualBins, RefuseRangesWithoutWidth) {
   EXPECT_THROW(EqualBins(2, 1, 4), Error);
   EXPECT_THROW(EqualBins(0, std::numeric_limits<double>::infinity(), 4), Error);
   EXPECT_THROW(EqualBins(kNaN, kNaN, 4), Error);
-  EXPECT_THROW(EqualBins(kMost, kMost, 4), Error);  // 1 is nothing beside it
+  EXPECT_THROW(EqualBins(kMax, kMax, 4), Error);  // 1 is nothing beside it
 }
 
 }  // namespace

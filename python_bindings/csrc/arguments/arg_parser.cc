@@ -313,11 +313,11 @@ std::string no_signature_text(const Function& function, const Arguments& argumen
 // addmm(beta, x, alpha, a, b). Whether the call is such a one.
 bool fits_older_order(const Signature& signature, PyObject* const* names,
                       const Arguments& arguments, PyObject** slots) {
-  constexpr size_t kMost = 8;
-  PyObject *values[kMost], *keywords[kMost];
+  constexpr size_t kMax = 8;
+  PyObject *values[kMax], *keywords[kMax];
   size_t tensors = 0, numbers = 0;
   const Py_ssize_t named = arguments.names ? PyTuple_GET_SIZE(arguments.names) : 0;
-  if (static_cast<size_t>(arguments.count + named) > kMost) return false;
+  if (static_cast<size_t>(arguments.count + named) > kMax) return false;
   for (Py_ssize_t i = 0; i < arguments.count; ++i) {
     PyObject* const value = arguments.values[i];
     if (!is_tensor(value) && !is_number(value)) return false;
@@ -325,7 +325,7 @@ bool fits_older_order(const Signature& signature, PyObject* const* names,
   }
   size_t possible = 0;
   for (int p = signature.positional; p < signature.count; ++p) {
-    if (signature.params[p].kind == Kind::Number && possible < kMost)
+    if (signature.params[p].kind == Kind::Number && possible < kMax)
       keywords[possible++] = names[p];
   }
   size_t next = tensors;

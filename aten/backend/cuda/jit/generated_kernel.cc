@@ -15,7 +15,7 @@ namespace treadle::cuda {
 
 Arguments& Arguments::add_bytes(const void* data, size_t size, size_t alignment) {
   const size_t at = (used_ + alignment - 1) / alignment * alignment;
-  check_internal(count_ < kMost && at + size <= kMostBytes, "a launch's arguments have room");
+  check_internal(count_ < kMax && at + size <= kMaxBytes, "a launch's arguments have room");
   std::memcpy(bytes_ + at, data, size);
   pointers_[count_++] = bytes_ + at;
   used_ = at + size;

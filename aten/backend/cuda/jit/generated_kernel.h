@@ -28,10 +28,10 @@ class Arguments {
   void** pointers();
 
  private:
-  static constexpr size_t kMost = 24, kMostBytes = 4096;
-  alignas(16) char bytes_[kMostBytes];
+  static constexpr size_t kMax = 24, kMaxBytes = 4096;
+  alignas(16) char bytes_[kMaxBytes];
   size_t used_ = 0, count_ = 0;
-  void* pointers_[kMost];
+  void* pointers_[kMax];
 };
 
 // What tells sources apart, a few values of any kind.

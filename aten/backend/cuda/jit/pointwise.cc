@@ -177,7 +177,7 @@ void add_pointwise_arguments(const PointwisePlan& plan, const GeneratedPointwise
 }
 
 bool run_pointwise(const GeneratedPointwise& call) {
-  if (call.shape.size() > kMostPointwiseDims) return false;
+  if (call.shape.size() > kMaxPointwiseDims) return false;
   const int device = call.device.index;
   const DeviceGuard guard(device);
   const PointwisePlan plan = plan_pointwise(call, device_facts(device).processors);

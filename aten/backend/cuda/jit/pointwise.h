@@ -29,7 +29,7 @@ struct PointwisePlan {
   int times = 4;       // packs, or elements, that a thread does
 };
 
-inline constexpr size_t kMostPointwiseDims = 16;
+inline constexpr size_t kMaxPointwiseDims = 16;
 
 // `processors`: of the device; few elements are spread over all of them.
 PointwisePlan plan_pointwise(const GeneratedPointwise& call, int processors);

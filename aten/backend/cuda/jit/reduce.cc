@@ -162,8 +162,7 @@ std::string reduce_source(const ReducePlan& plan, FoldStage stage) {
 
 bool run_reduce(const GeneratedReduce& call) {
   const ReduceCall& c = call.call;
-  if (c.kept_sizes.size() > kMostReduceDims || c.reduced_sizes.size() > kMostReduceDims)
-    return false;
+  if (c.kept_sizes.size() > kMaxReduceDims || c.reduced_sizes.size() > kMaxReduceDims) return false;
   const DeviceGuard guard(call.out.device().index);
   const ReducePlan plan = plan_reduce(call);
   Fold fold{FoldStage::Whole, call.in.data(),      call.out.data(), c.reduced,

@@ -24,7 +24,7 @@ struct ReducePlan {
   int64_t piece = 0;   // elements of a piece
 };
 
-inline constexpr size_t kMostReduceDims = 12;
+inline constexpr size_t kMaxReduceDims = 12;
 
 ReducePlan plan_reduce(const GeneratedReduce& call);
 // A fold in one piece is one kernel; of several pieces each is folded, then the results are joined.

@@ -8,9 +8,9 @@
 namespace treadle::cuda {
 
 struct Axes {
-  static constexpr int kMost = 12;
+  static constexpr int kMax = 12;
   int count = 0;
-  int64_t sizes[kMost] = {}, strides[kMost] = {};  // strides in elements
+  int64_t sizes[kMax] = {}, strides[kMax] = {};  // strides in elements
 
   void add(const char* op, int64_t size, int64_t stride) {
     if (size == 1) return;
@@ -19,7 +19,7 @@ struct Axes {
       strides[count - 1] = stride;
       return;
     }
-    check<ErrorKind::Runtime>(count < kMost, op, ": expected at most ", kMost,
+    check<ErrorKind::Runtime>(count < kMax, op, ": expected at most ", kMax,
                               " dimensions on cuda, got more");
     sizes[count] = size;
     strides[count++] = stride;
@@ -31,7 +31,7 @@ struct Axes {
     if (count == 0) return 0;
     int64_t place = 0;
 #pragma unroll
-    for (int d = kMost - 1; d > 0; --d) {
+    for (int d = kMax - 1; d > 0; --d) {
       if (d >= count) continue;
       const int64_t rest = i / sizes[d];
       place += (i - rest * sizes[d]) * strides[d];

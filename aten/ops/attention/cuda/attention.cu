@@ -300,8 +300,8 @@ Attention<T> attention_of(const Tensor& query, const Tensor& key, const Tensor& 
                           int64_t seed) {
   using C = Computed<T>;
   const size_t leading = query.sizes().size() - 2;
-  check<ErrorKind::Runtime>(leading <= kMostLeading,
-                            "scaled_dot_product_attention: expected at most ", kMostLeading + 2,
+  check<ErrorKind::Runtime>(leading <= kMaxLeading,
+                            "scaled_dot_product_attention: expected at most ", kMaxLeading + 2,
                             " dimensions on cuda, got ", query.dim());
   Attention<T> a{};
   a.dims = static_cast<int>(leading);
@@ -346,7 +346,7 @@ void launch(F kernel, const Attention<T>& a, const AttentionResults<T>& to, int6
 
 template <class T>
 bool by_tensor_cores(const Attention<T>& a) {
-  return sizeof(T) == 2 && a.width <= kMostTensorCoreWidth && a.value_width <= kMostTensorCoreWidth;
+  return sizeof(T) == 2 && a.width <= kMaxTensorCoreWidth && a.value_width <= kMaxTensorCoreWidth;
 }
 
 // Narrow results need fewer registers.

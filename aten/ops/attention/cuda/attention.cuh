@@ -12,12 +12,12 @@
 
 namespace treadle::cuda {
 
-constexpr int kMostLeading = 14;  // dimensions before a matrix's two
+constexpr int kMaxLeading = 14;  // dimensions before a matrix's two
 
 // A tensor's place, and its strides in elements.
 struct View {
   const void* data = nullptr;
-  int64_t leading[kMostLeading] = {}, row = 0, column = 0;
+  int64_t leading[kMaxLeading] = {}, row = 0, column = 0;
 };
 
 // One matrix of a view.
@@ -65,7 +65,7 @@ template <class T>
 struct Attention {
   using C = Computed<T>;
   int dims;  // leading ones
-  int64_t sizes[kMostLeading];
+  int64_t sizes[kMaxLeading];
   View query, key, value, mask, grad;
   Mask mask_kind;
   bool causal;
@@ -111,9 +111,9 @@ struct AttentionResults {
   T *grad_query, *grad_key, *grad_value;
 };
 
-// For 16-bit numbers and widths up to kMostTensorCoreWidth: products by tensor cores, of factors of
+// For 16-bit numbers and widths up to kMaxTensorCoreWidth: products by tensor cores, of factors of
 // 16 bits (probabilities are rounded to them), with sums in float32.
-constexpr int64_t kMostTensorCoreWidth = 128;
+constexpr int64_t kMaxTensorCoreWidth = 128;
 template <class T>
 void attention_forward_by_tensor_cores(const Attention<T>& a, const AttentionResults<T>& to,
                                        cudaStream_t stream);

@@ -34,8 +34,8 @@ struct ConvGeometry {
   // have the same bits at any thread count. Every piece goes through all weights: it has work
   // enough to pay for that.
   int64_t pieces() const {
-    constexpr int64_t kMost = 8, kPositions = 64;
-    return std::clamp<int64_t>(batch * out_positions() / kPositions, 1, std::min(kMost, batch));
+    constexpr int64_t kMax = 8, kPositions = 64;
+    return std::clamp<int64_t>(batch * out_positions() / kPositions, 1, std::min(kMax, batch));
   }
   int64_t first_image(int64_t piece) const { return batch * piece / pieces(); }
   ConvGeometry piece(int64_t piece) const {

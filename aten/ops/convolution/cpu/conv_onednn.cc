@@ -200,14 +200,14 @@ struct PlanKeyHash {
 };
 
 // Shapes that vary without end do not grow memory without end: a plan takes some 50 KB.
-constexpr size_t kMostPlans = 1024;
+constexpr size_t kMaxPlans = 1024;
 
 // The plan of each piece of the batch; none if oneDNN has no kernel for one of them.
 std::vector<std::shared_ptr<const Plan>> plans_for(Task task, const ConvGeometry& g) {
   // oneDNN makes plans under the lock too, so that no fork comes between. Never destroyed.
   static auto* const mutex = new ForkSafeMutex;
   static auto* const kept =
-      new LruCache<PlanKey, std::shared_ptr<const Plan>, PlanKeyHash>(kMostPlans);
+      new LruCache<PlanKey, std::shared_ptr<const Plan>, PlanKeyHash>(kMaxPlans);
   const int64_t pieces = g.pieces(), least = g.batch / pieces;
   std::vector<std::shared_ptr<const Plan>> plans;
   std::shared_ptr<const Plan> of_size[2];  // sizes of pieces differ by one at most

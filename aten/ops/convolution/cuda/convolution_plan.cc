@@ -199,7 +199,7 @@ std::vector<CudnnDescriptor> convolution_ways(const ConvolutionGeometry& g, Conv
 
 std::optional<ConvolutionPlan> ConvolutionPlan::make(CudnnDescriptor way,
                                                      const CudnnTarget& target) {
-  constexpr int64_t kMostWorkspace = int64_t{1} << 30;
+  constexpr int64_t kMaxWorkspace = int64_t{1} << 30;
   CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   if (target.handle)
     plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &target.handle);
@@ -208,7 +208,7 @@ std::optional<ConvolutionPlan> ConvolutionPlan::make(CudnnDescriptor way,
   if (plan.finalize() != CUDNN_STATUS_SUCCESS) return {};
   int64_t workspace = 0;
   plan.get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &workspace);
-  if (workspace > kMostWorkspace) return {};
+  if (workspace > kMaxWorkspace) return {};
   return ConvolutionPlan(std::move(way), std::move(plan), static_cast<size_t>(workspace));
 }
 

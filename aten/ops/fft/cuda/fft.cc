@@ -76,7 +76,7 @@ class Plans {
   }
 
  private:
-  static constexpr size_t kMost = 256;
+  static constexpr size_t kMax = 256;
   struct Plan {
     Geometry geometry;
     cufftHandle handle;
@@ -89,7 +89,7 @@ class Plans {
       plans_.splice(plans_.begin(), plans_, it);
       return plans_.front();
     }
-    if (plans_.size() == kMost) {
+    if (plans_.size() == kMax) {
       const DeviceGuard guard(plans_.back().geometry.device.index);
       cufft().destroy(plans_.back().handle);
       plans_.pop_back();

@@ -27,10 +27,10 @@ struct CountNonzero {
   __device__ void store(int64_t, int64_t j, State all) const { counts[j] = all; }
 };
 
-constexpr int kMostDims = 16;
+constexpr int kMaxDims = 16;
 struct Sizes {
   int count;
-  int64_t at[kMostDims];
+  int64_t at[kMaxDims];
 };
 template <class T>
 __global__ void nonzero_kernel(const T* values, const int64_t* counts, int64_t n, Sizes sizes,
@@ -41,7 +41,7 @@ __global__ void nonzero_kernel(const T* values, const int64_t* counts, int64_t n
     int64_t rest = i;
     // Written out, as in Axes.
 #pragma unroll
-    for (int d = kMostDims - 1; d >= 0; --d) {
+    for (int d = kMaxDims - 1; d >= 0; --d) {
       if (d >= sizes.count) continue;
       const int64_t next = rest / sizes.at[d];
       coordinates[d] = rest - next * sizes.at[d];
@@ -55,7 +55,7 @@ Tensor nonzero_cuda(const Tensor& self) {
   using S = Stored<T>;
   const Place place(self);
   const int64_t n = self.numel(), rank = self.dim();
-  check<ErrorKind::Runtime>(rank <= kMostDims, "nonzero: expected at most ", kMostDims,
+  check<ErrorKind::Runtime>(rank <= kMaxDims, "nonzero: expected at most ", kMaxDims,
                             " dimensions on cuda, got ", rank);
   if (n == 0) return empty_tensor({0, rank}, ScalarType::Int64, self.device());
   const Tensor input = aten::contiguous(self);

@@ -92,7 +92,7 @@ struct Plan {
   cublasLtMatmulAlgo_t algorithm;
   size_t workspace;
 };
-constexpr size_t kMostWorkspace = size_t{32} << 20;
+constexpr size_t kMaxWorkspace = size_t{32} << 20;
 
 std::optional<Plan> ask(const BiasProduct& p, Description& d,
                         const std::array<uint32_t, 4>& aligned) {
@@ -102,7 +102,7 @@ std::optional<Plan> ask(const BiasProduct& p, Description& d,
   const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
     succeed_lt(cublas_lt().preference_set(&preference, attribute, &value, sizeof value), kDoing);
   };
-  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kMostWorkspace});
+  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kMaxWorkspace});
   set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
       static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, aligned[0]);

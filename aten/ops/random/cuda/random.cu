@@ -75,8 +75,8 @@ struct GeometricNumber {
   __device__ T operator()(const uint32_t* words, int k, int64_t) const {
     const double trials = floor(log(open_unit<double>(words, k)) * scale) + 1;
     if constexpr (std::is_integral_v<T>) {
-      constexpr T kMost = std::numeric_limits<T>::max();
-      if (trials > static_cast<double>(kMost)) return kMost;
+      constexpr T kMax = std::numeric_limits<T>::max();
+      if (trials > static_cast<double>(kMax)) return kMax;
     }
     return element_from<T>(trials);
   }

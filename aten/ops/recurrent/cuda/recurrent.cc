@@ -100,12 +100,12 @@ bool refused(cudnnStatus_t status) {
 // Adds the place of a matrix, or of a bias, of one gate. False where it has another size.
 bool add_piece(Plan& plan, const TensorDescription& is, const void* at, const void* base,
                size_t param, int64_t gate, int64_t elements, size_t element_size) {
-  constexpr int kMost = 8;
-  int sizes[kMost], steps[kMost], rank = 0;
+  constexpr int kMax = 8;
+  int sizes[kMax], steps[kMax], rank = 0;
   cudnnDataType_t type{};
-  if (cudnn().GetTensorNdDescriptor(is.get(), kMost, &type, &rank, sizes, steps) !=
+  if (cudnn().GetTensorNdDescriptor(is.get(), kMax, &type, &rank, sizes, steps) !=
           CUDNN_STATUS_SUCCESS ||
-      rank > kMost || !at)
+      rank > kMax || !at)
     return false;
   int64_t there = 1;
   for (int d = 0; d < rank; ++d) there *= sizes[d];

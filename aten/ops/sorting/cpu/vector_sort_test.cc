@@ -39,11 +39,11 @@ class VectorSort : public testing::TestWithParam<int> {
   template <class Key>
   static void expect_sorted(int64_t count) {
     std::mt19937_64 random(static_cast<uint64_t>(count));
-    constexpr Key kMost = std::numeric_limits<Key>::max();
+    constexpr Key kMax = std::numeric_limits<Key>::max();
     expect_sorted<Key>(count, [&] { return static_cast<Key>(random()); });
     expect_sorted<Key>(count, [&] { return static_cast<Key>(random() % 3); });
-    expect_sorted<Key>(count, [&] { return static_cast<Key>(kMost - random() % 2); });
-    expect_sorted<Key>(count, [] { return kMost; });
+    expect_sorted<Key>(count, [&] { return static_cast<Key>(kMax - random() % 2); });
+    expect_sorted<Key>(count, [] { return kMax; });
     Key next = 0;
     expect_sorted<Key>(count, [&] { return next++; });
     expect_sorted<Key>(count, [&] { return next--; });

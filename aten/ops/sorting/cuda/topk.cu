@@ -102,15 +102,15 @@ struct Part {
 // ---- topk ----
 
 // So many of a line that a block puts them in order by comparing each with all.
-constexpr int64_t kMostRanked = 512;
+constexpr int64_t kMaxRanked = 512;
 
 // A block for each line. Of equal elements the first are taken.
 template <class T>
 __global__ void topk_kernel(const T* from, Lines lines, int64_t k, bool largest, T* values,
                             int64_t* indices) {
   using Key = cpu::KeyType<T>;
-  __shared__ Key taken[kMostRanked];
-  __shared__ int64_t places[kMostRanked];
+  __shared__ Key taken[kMaxRanked];
+  __shared__ int64_t places[kMaxRanked];
   const LineKeys<T> keys{from, lines, static_cast<int64_t>(blockIdx.x), largest};
   const Selected<Key> last = select_key(keys, k - 1);
   const Part part(lines.size);
@@ -153,7 +153,7 @@ void topk_cuda(const Tensor& self, int64_t k, int64_t dim, bool largest, bool /*
   const Tensor input = aten::contiguous(self);
   const Lines lines = lines_of(self.sizes(), dim);
   const T* const from = input.data_as<T>();
-  if (k > kMostRanked || better_sorted(lines)) {
+  if (k > kMaxRanked || better_sorted(lines)) {
     put_sorted(sorted_lines("topk", from, lines, largest, place), from, lines, k, values,
                indices.data_as<int64_t>(), place);
     return;

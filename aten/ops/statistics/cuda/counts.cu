@@ -147,19 +147,19 @@ void histc_cuda(const Tensor& self, int64_t bins, const Scalar& min, const Scala
 
 // ---- histograms over several dimensions ----
 
-constexpr int kMostDims = 16;
+constexpr int kMaxDims = 16;
 // The cells between edges; the last along a dimension has both its edges.
 template <class T>
 struct Cells {
   const T* points;
   int dims;
-  const T* edges[kMostDims];
-  int64_t sizes[kMostDims];  // of the edges
+  const T* edges[kMaxDims];
+  int64_t sizes[kMaxDims];  // of the edges
   __device__ int64_t operator()(int64_t i) const {
     int64_t cell = 0;
     // Written out, as in Axes.
 #pragma unroll
-    for (int d = 0; d < kMostDims; ++d) {
+    for (int d = 0; d < kMaxDims; ++d) {
       if (d >= dims) break;
       const T v = points[i * dims + d];
       const T* const e = edges[d];
@@ -187,7 +187,7 @@ void histogramdd_cuda(const Tensor& self, TensorList bins, const Tensor& weight,
   const Place place(out);
   const Tensor points = aten::contiguous(self);
   const Tensor weights = weight.defined() ? aten::contiguous(weight) : Tensor();
-  check<ErrorKind::Runtime>(self.size(1) <= kMostDims, "_histogramdd: expected at most ", kMostDims,
+  check<ErrorKind::Runtime>(self.size(1) <= kMaxDims, "_histogramdd: expected at most ", kMaxDims,
                             " dimensions on cuda, got ", self.size(1));
   std::vector<Tensor> edges;
   Cells<T> cells{points.data_as<T>(), static_cast<int>(self.size(1)), {}, {}};

@@ -20,7 +20,7 @@ constexpr Family kFamily = {
     "convolutions",
 #include "../cl/convolutions.cl"
 };
-constexpr int64_t kMostElements = 1 << 24;  // of the matrix of elements under the kernel
+constexpr int64_t kMaxElements = 1 << 24;  // of the matrix of elements under the kernel
 
 // As the kernels see it (convolutions.cl).
 struct Geometry {
@@ -69,7 +69,7 @@ bool by_products(const Geometry& g, DType dtype) {
 // Images whose matrices are made at a time.
 int64_t images_at_once(const Geometry& g) {
   const int64_t each = g.in_channels * g.elements() * g.out_size();
-  return std::clamp<int64_t>(kMostElements / std::max<int64_t>(1, each), 1, g.batch);
+  return std::clamp<int64_t>(kMaxElements / std::max<int64_t>(1, each), 1, g.batch);
 }
 
 void forward(const Geometry& g, const Tensor& in, const Tensor& weight, const Tensor& bias,

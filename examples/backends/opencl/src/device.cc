@@ -174,8 +174,8 @@ std::shared_ptr<Kernel> Device::Program::kernel(const char* name) {
   return kernel;
 }
 void Device::forget_old_programs() {
-  constexpr size_t kMostPrograms = 1024;
-  if (programs_.size() < kMostPrograms) return;
+  constexpr size_t kMaxPrograms = 1024;
+  if (programs_.size() < kMaxPrograms) return;
   // The half that was not used for longest.
   std::vector<uint64_t> uses;
   for (const auto& [key, program] : programs_) uses.push_back(program.last_used);

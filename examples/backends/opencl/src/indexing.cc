@@ -63,12 +63,12 @@ void embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, bool,
 
 // As the kernels see it (indexing.cl).
 struct Walk {
-  static constexpr int64_t kMost = 16;
-  int64_t dims, dim, length, shape[kMost] = {}, self[kMost] = {}, other[kMost] = {};
+  static constexpr int64_t kMax = 16;
+  int64_t dims, dim, length, shape[kMax] = {}, self[kMax] = {}, other[kMax] = {};
 
   Walk(const char* op, const Tensor& index, int64_t along, const Tensor& of) {
     dims = std::max<int64_t>(1, index.dim());
-    plugin::check(dims <= kMost, ErrorKind::Value, op, ": expected at most ", kMost,
+    plugin::check(dims <= kMax, ErrorKind::Value, op, ": expected at most ", kMax,
                   " dimensions on opencl, got ", dims);
     dim = along < 0 ? along + dims : along;
     length = of.dim() == 0 ? 1 : of.size(dim);

@@ -17,7 +17,7 @@ namespace plugin = treadle::plugin;
 
 namespace {
 
-constexpr size_t kMostGeometry = 768;  // bytes; a kernel's arguments are 1024 everywhere
+constexpr size_t kMaxGeometry = 768;  // bytes; a kernel's arguments are 1024 everywhere
 
 // Operand 0 is the output.
 const treadle_operand& operand(const treadle_pointwise_call& call, int32_t i) {
@@ -134,7 +134,7 @@ treadle_operand operand_of(const plugin::Tensor& t, const std::vector<int64_t>& 
 bool run_pointwise(Device& device, const treadle_pointwise_call& call) {
   const treadle_dtype compute = plugin::compute_dtype(call.compute);
   const size_t words = static_cast<size_t>(call.dims) * static_cast<size_t>(call.input_count + 2);
-  if (words * sizeof(int64_t) > kMostGeometry) return false;
+  if (words * sizeof(int64_t) > kMaxGeometry) return false;
   bool fails = false;
   for (const std::string& name : plugin::functions_of(call.body)) {
     if (!has_function(name, compute)) return false;

@@ -12,7 +12,7 @@ namespace plugin = treadle::plugin;
 
 namespace {
 
-constexpr size_t kMostGeometry = 768;
+constexpr size_t kMaxGeometry = 768;
 constexpr int64_t kPiece = 8192;     // elements of a piece
 constexpr int64_t kFewOutputs = 64;  // more keep the device busy without pieces
 
@@ -182,7 +182,7 @@ bool run_reduce(Device& device, const treadle_reduce_call& call) {
   add(call.out.strides, kept);
   add(call.folded_shape, folded);
   add(call.folded_strides, folded);
-  if (geometry.size() * sizeof(int64_t) > kMostGeometry) return false;
+  if (geometry.size() * sizeof(int64_t) > kMaxGeometry) return false;
 
   const bool follows = folded > 0 && call.folded_strides[folded - 1] == item_size(call.in.dtype);
   const std::string key = "reduce " + std::to_string(reinterpret_cast<uintptr_t>(call.key)) + ' ' +
