@@ -377,7 +377,7 @@ void run_on_backend(const PointwiseOp& op, const Prepared& p, TensorRefs inputs,
     const ExpressionSource source{info.base_name, info.schema, info.expression};
     if (run_generated(source, out, g.strides[0], inputs, g.strides + 1, scalars, g.shape,
                       p.types.compute)) {
-      count_answer(p.device.type, *op.op, Answer::Generated);
+      count_call(p.device.type, *op.op, CallRoute::Generated);
       return;
     }
   }

@@ -128,12 +128,12 @@ void run_on_backend(const ReduceOp& op, const Plan& plan, const ReduceCall& call
     const Tensor here = empty_cpu(out.sizes(), plan.result);
     run(op, plan, empty_cpu(self.sizes(), self.dtype()), here);
     copy_strided(out, here);
-    count_answer(device, *op.op, Answer::Generated);
+    count_call(device, *op.op, CallRoute::Generated);
     return;
   }
   if (native == nullptr &&
       run_generated({info.base_name, info.schema, info.expression}, call, out, self)) {
-    count_answer(device, *op.op, Answer::Generated);
+    count_call(device, *op.op, CallRoute::Generated);
     return;
   }
   const BoxedKernel boxed = find_boxed(*op.op, self.device(), Layout::Strided, plan.cell);

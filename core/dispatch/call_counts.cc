@@ -15,9 +15,9 @@
 namespace treadle {
 namespace {
 
-constexpr size_t kNumAnswers = static_cast<size_t>(Answer::Fallback) + 1;
+constexpr size_t kNumRoutes = static_cast<size_t>(CallRoute::Fallback) + 1;
 struct Counts {
-  AddressMap<std::array<std::atomic<int64_t>, kNumAnswers>> calls;  // by the operator
+  AddressMap<std::array<std::atomic<int64_t>, kNumRoutes>> calls;  // by the operator
   ForkSafeMutex mutex;
   std::vector<std::pair<const Operator*, NativeCalls*>> native;
 };
@@ -28,24 +28,24 @@ Counts& counts(DeviceType type) {
 
 }  // namespace
 
-std::string_view name_of(Answer answer) {
-  switch (answer) {
-    case Answer::Native:
+std::string_view name_of(CallRoute route) {
+  switch (route) {
+    case CallRoute::Native:
       return "native";
-    case Answer::Generated:
+    case CallRoute::Generated:
       return "generated";
-    case Answer::Decomposed:
+    case CallRoute::Decomposed:
       return "decomposed";
-    case Answer::Fallback:
+    case CallRoute::Fallback:
       return "fallback";
   }
   return "unknown";
 }
 
-void count_answer(DeviceType type, const Operator& op, Answer answer) {
-  auto& calls = counts(type).calls.ensure(
-      &op, [] { return std::array<std::atomic<int64_t>, kNumAnswers>{}; });
-  calls[static_cast<size_t>(answer)].fetch_add(1, std::memory_order_relaxed);
+void count_call(DeviceType type, const Operator& op, CallRoute route) {
+  auto& calls =
+      counts(type).calls.ensure(&op, [] { return std::array<std::atomic<int64_t>, kNumRoutes>{}; });
+  calls[static_cast<size_t>(route)].fetch_add(1, std::memory_order_relaxed);
 }
 
 NativeCalls::NativeCalls(DeviceType type, const Operator& op) {
@@ -57,22 +57,22 @@ NativeCalls::NativeCalls(DeviceType type, const Operator& op) {
 void count_decomposed(const Operator& op, std::initializer_list<const Tensor*> tensors) {
   for (const Tensor* t : tensors) {
     if (!t->defined() || !backend_of(t->device().type)) continue;
-    count_answer(t->device().type, op, Answer::Decomposed);
+    count_call(t->device().type, op, CallRoute::Decomposed);
     return;
   }
 }
 
-std::vector<AnswerCount> answer_counts(DeviceType type) {
+std::vector<CallCount> call_counts(DeviceType type) {
   Counts& c = counts(type);
   // The forms of an entry count as one.
-  std::map<std::pair<std::string_view, Answer>, int64_t> by_entry;
+  std::map<std::pair<std::string_view, CallRoute>, int64_t> by_entry;
   c.calls.for_each([&](const void* op, const auto& calls) {
-    for (size_t a = 0; a < kNumAnswers; ++a) {
+    for (size_t a = 0; a < kNumRoutes; ++a) {
       if (const int64_t n = calls[a].load(std::memory_order_relaxed))
-        by_entry[{static_cast<const Operator*>(op)->info().entry, static_cast<Answer>(a)}] += n;
+        by_entry[{static_cast<const Operator*>(op)->info().entry, static_cast<CallRoute>(a)}] += n;
     }
   });
-  std::vector<AnswerCount> all;
+  std::vector<CallCount> all;
   for (const auto& [key, calls] : by_entry) {
     if (const Operator* op = Dispatcher::instance().find(key.first))
       all.push_back({op, key.second, calls});
@@ -82,12 +82,12 @@ std::vector<AnswerCount> answer_counts(DeviceType type) {
     const int64_t calls = native->calls.load(std::memory_order_relaxed);
     const Operator* const entry =
         calls > 0 ? Dispatcher::instance().find(op->info().entry) : nullptr;
-    if (entry) all.push_back({entry, Answer::Native, calls});
+    if (entry) all.push_back({entry, CallRoute::Native, calls});
   }
   return all;
 }
 
-void reset_answer_counts(DeviceType type) {
+void reset_call_counts(DeviceType type) {
   Counts& c = counts(type);
   const std::lock_guard lock(c.mutex);
   c.calls.for_each([](const void*, auto& calls) {

@@ -15,11 +15,11 @@ class Operator;
 class Tensor;
 
 // How calls of operators with tensors of a backend were answered.
-enum class Answer : uint8_t { Native, Generated, Decomposed, Fallback };
-std::string_view name_of(Answer answer);
-void count_answer(DeviceType type, const Operator& op, Answer answer);
+enum class CallRoute : uint8_t { Native, Generated, Decomposed, Fallback };
+std::string_view name_of(CallRoute route);
+void count_call(DeviceType type, const Operator& op, CallRoute route);
 // The calls that a backend's own kernel of an operator answered. It adds them itself, so that
-// counting costs an addition; answer_counts() has them too. Never destroyed.
+// counting costs an addition; call_counts() has them too. Never destroyed.
 struct NativeCalls {
   NativeCalls(DeviceType type, const Operator& op);
   NativeCalls(const NativeCalls&) = delete;
@@ -27,11 +27,11 @@ struct NativeCalls {
 };
 // Counts a call made of other operators, where one of its tensors is a backend's.
 void count_decomposed(const Operator& op, std::initializer_list<const Tensor*> tensors);
-struct AnswerCount {
+struct CallCount {
   const Operator* op;  // the entry's functional form
-  Answer answer;
+  CallRoute route;
   int64_t calls;
 };
-std::vector<AnswerCount> answer_counts(DeviceType type);
-void reset_answer_counts(DeviceType type);
+std::vector<CallCount> call_counts(DeviceType type);
+void reset_call_counts(DeviceType type);
 }  // namespace treadle

@@ -143,7 +143,7 @@ void run_kernel(const Operator& op, Stack& stack) {
     cpu_fallback(op, stack);
     return;
   }
-  count_answer(device.type, op, Answer::Native);
+  count_call(device.type, op, CallRoute::Native);
   for (size_t i = 0; i < stack.size(); ++i) {
     const schema::Type& type = kernel.schema.returns[i].type;
     if (type.is_tensor() && !type.list) check_result(op, stack[i], device, arguments);

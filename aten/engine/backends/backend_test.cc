@@ -50,25 +50,25 @@ Tensor counting(IntList sizes) {
 }
 using Floats = std::vector<float>;
 
-int64_t counted(std::string_view name, Answer answer) {
-  for (const AnswerCount& c : answer_counts(toy().type))
-    if (c.op->info().name == name && c.answer == answer) return c.calls;
+int64_t counted(std::string_view name, CallRoute route) {
+  for (const CallCount& c : call_counts(toy().type))
+    if (c.op->info().name == name && c.route == route) return c.calls;
   return 0;
 }
-int64_t fallbacks(std::string_view name) { return counted(name, Answer::Fallback); }
+int64_t fallbacks(std::string_view name) { return counted(name, CallRoute::Fallback); }
 
 TEST(Answers, KernelsOfABackendCountThemselves) {
   const std::string name(aten::ops::mm::op.info().name);
   auto* const own = new NativeCalls(toy().type, aten::ops::mm::op);
-  EXPECT_EQ(counted(name, Answer::Native), 0);
+  EXPECT_EQ(counted(name, CallRoute::Native), 0);
   own->calls += 3;
-  EXPECT_EQ(counted(name, Answer::Native), 3);
-  EXPECT_EQ(counted(name, Answer::Fallback), 0);
-  reset_answer_counts(toy().type);
-  EXPECT_EQ(counted(name, Answer::Native), 0);
+  EXPECT_EQ(counted(name, CallRoute::Native), 3);
+  EXPECT_EQ(counted(name, CallRoute::Fallback), 0);
+  reset_call_counts(toy().type);
+  EXPECT_EQ(counted(name, CallRoute::Native), 0);
   ++own->calls;
-  EXPECT_EQ(counted(name, Answer::Native), 1);
-  reset_answer_counts(toy().type);
+  EXPECT_EQ(counted(name, CallRoute::Native), 1);
+  reset_call_counts(toy().type);
 }
 
 TEST(Fallback, RunsPointwiseOperatorsInAllForms) {

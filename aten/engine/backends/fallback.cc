@@ -97,7 +97,7 @@ void cpu_fallback(const Operator& form, Stack& stack) {
   const Operator& op = Dispatcher::instance().at(form.info().entry);
   const Device device = device_in(stack);
   require_fallback(form, device);
-  count_answer(device.type, op, Answer::Fallback);
+  count_call(device.type, op, CallRoute::Fallback);
   const schema::FunctionSchema& schema = schema_of(op);
   const size_t count = schema.arguments.size();
   check_internal(stack.size() >= count, "a boxed call has the operator's arguments");

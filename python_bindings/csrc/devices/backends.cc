@@ -55,8 +55,8 @@ py::dict facts_of(const std::string& name) {
 
 py::list counts_of(const std::string& name) {
   py::list all;
-  for (const AnswerCount& c : answer_counts(type_named(name)))
-    all.append(py::make_tuple(c.op->info().name, std::string(name_of(c.answer)), c.calls));
+  for (const CallCount& c : call_counts(type_named(name)))
+    all.append(py::make_tuple(c.op->info().name, std::string(name_of(c.route)), c.calls));
   return all;
 }
 
@@ -141,7 +141,7 @@ void define_plugins(py::module_& m) {
   m.def("_backend_facts", &facts_of);
   m.def("_backend_counts", &counts_of, "(operator, how it was answered, calls) of a device.");
   m.def("_backend_reset_counts",
-        [](const std::string& name) { reset_answer_counts(type_named(name)); });
+        [](const std::string& name) { reset_call_counts(type_named(name)); });
   m.def("_backend_allow_fallback", [](const std::string& name, bool allowed) {
     backend_named(name);
     allow_fallback(type_named(name), allowed);
