@@ -240,7 +240,7 @@ Json foreach_of(const Operator& op) {
           {"arguments", std::move(arguments)}};
 }
 
-Json location(const std::string& file, schema::Place place) {
+Json location(const std::string& file, schema::SourceLocation place) {
   return {{"file", file}, {"line", place.line}, {"column", place.column}};
 }
 

@@ -51,7 +51,7 @@ struct Expression {
   schema::Expr tree;
   std::map<const schema::ExprNode*, Typing> typing;
 
-  schema::Place place() const { return source.place(tree->offset); }
+  schema::SourceLocation place() const { return source.place(tree->offset); }
 };
 
 // How an operator comes to its result.
@@ -97,7 +97,7 @@ struct Formula {
 
 struct Derivative {
   std::string file;
-  schema::Place place;
+  schema::SourceLocation place;
   std::vector<Formula> formulas;
   std::vector<std::string> non_differentiable;
   std::vector<bool> output_differentiability;

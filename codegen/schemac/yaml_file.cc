@@ -13,8 +13,8 @@ namespace treadle::schemac {
 namespace {
 
 using schema::Diagnostic;
-using schema::Place;
 using schema::SchemaError;
+using schema::SourceLocation;
 using schema::SourceText;
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
@@ -98,7 +98,7 @@ YamlFile::YamlFile(std::string path, std::string text)
   try {
     root_ = YAML::Load(text_);
     if (const std::optional<YAML::Mark> second = second_document(text_)) {
-      const Place at = position(*second).place;
+      const SourceLocation at = position(*second).place;
       throw SchemaError(
           Diagnostic{path_, at.line, at.column, "text after the end of the list",
                      (*lines_)[static_cast<std::size_t>(at.line - 1)],
@@ -135,7 +135,7 @@ void YamlFile::advance(Position& position) const {
 }
 
 Diagnostic YamlFile::error(const YAML::Node& at, std::string message, std::string hint) const {
-  const Place place = position(at.Mark()).place;
+  const SourceLocation place = position(at.Mark()).place;
   return {path_,
           place.line,
           place.column,
@@ -168,7 +168,7 @@ SourceText YamlFile::scalar(const YAML::Node& node) const {
     while (raw() != '\0' && raw() != '\n') advance(at);
   }
 
-  std::vector<Place> places;
+  std::vector<SourceLocation> places;
   places.reserve(value.size() + 1);
   for (std::size_t i = 0; i < value.size();) {
     const char c = value[i];
@@ -204,7 +204,7 @@ SourceText YamlFile::scalar(const YAML::Node& node) const {
 
 std::vector<Field> YamlFile::fields(const YAML::Node& mapping, Diagnostics& diagnostics) const {
   std::vector<Field> result;
-  std::map<std::string, Place> seen;
+  std::map<std::string, SourceLocation> seen;
   for (const auto& pair : mapping) {
     if (!pair.first.IsScalar()) {
       diagnostics.add(error(pair.first, "expected a key, got " + kind_of(pair.first)));

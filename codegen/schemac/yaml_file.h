@@ -60,7 +60,7 @@ class YamlFile {
  private:
   struct Position {
     std::size_t offset = 0;
-    schema::Place place;
+    schema::SourceLocation place;
   };
   Position position(const YAML::Mark& mark) const;
   void advance(Position& position) const;

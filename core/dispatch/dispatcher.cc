@@ -29,7 +29,7 @@ struct RowEntry {
   std::array<void*, kMaxScalarTypes> kernels{};
   std::array<bool, kMaxScalarTypes> covers{};
   BoxedKernel boxed = nullptr;
-  const KernelPlace* place = nullptr;
+  const KernelOrigin* place = nullptr;
 };
 
 // All that is known about one row of one table.
@@ -41,7 +41,7 @@ using RowKey = std::tuple<KernelTable*, DeviceType, Layout>;
 
 struct LayerFallback {
   BoxedKernel kernel = nullptr;
-  const KernelPlace* place = nullptr;
+  const KernelOrigin* place = nullptr;
   Dispatcher::Wraps which = Dispatcher::Wraps::All;
 
   bool wraps(const Operator& op) const {
@@ -52,7 +52,7 @@ struct LayerFallback {
 };
 
 // "aten/ops/indexing/cpu/gather.cc:12"; what is no file has no line.
-std::string place_text(const KernelPlace& place) {
+std::string place_text(const KernelOrigin& place) {
   return place.line ? str(place.file, ":", place.line) : std::string(place.file);
 }
 
@@ -78,16 +78,16 @@ struct Dispatcher::State {
   mutable bool is_sorted = true;
   std::map<RowKey, RowRecord> rows;
   std::deque<KernelRow> published;  // rows in use and rows that calls may still be reading
-  std::deque<KernelPlace> places;
+  std::deque<KernelOrigin> places;
   std::set<std::string> texts;  // what places point to
   std::array<std::atomic<BoxedKernel>, kMaxDeviceTypes> device_fallbacks{};
-  std::array<const KernelPlace*, kMaxDeviceTypes> device_fallback_places{};
+  std::array<const KernelOrigin*, kMaxDeviceTypes> device_fallback_places{};
   std::array<LayerFallback, kNumLayers> layer_fallbacks{};
   std::vector<std::string> errors;
 
   // A place that lives for ever: the library it came from may be unloaded, a text from Python may
   // be freed.
-  const KernelPlace* keep(KernelPlace place) {
+  const KernelOrigin* keep(KernelOrigin place) {
     place.file = texts.emplace(place.file ? place.file : "").first->c_str();
     place.name = texts.emplace(place.name ? place.name : "").first->c_str();
     return &places.emplace_back(place);
@@ -227,7 +227,7 @@ std::vector<Operator*> Dispatcher::operators() const {
 
 void Dispatcher::register_row(Operator& op, DeviceType device, Layout layout,
                               const std::array<void*, kMaxScalarTypes>& kernels,
-                              const KernelPlace& place) {
+                              const KernelOrigin& place) {
   check<ErrorKind::Runtime>(
       op.has_table(), op.info().name,
       ": expected an operator with kernels of its own, got one made of others; the kernel is at ",
@@ -242,7 +242,7 @@ void Dispatcher::register_row(Operator& op, DeviceType device, Layout layout,
 
 void Dispatcher::register_boxed(std::string_view name, std::string_view schema, DeviceType device,
                                 Layout layout, const std::vector<ScalarType>& dtypes,
-                                BoxedKernel kernel, KernelPlace place) {
+                                BoxedKernel kernel, KernelOrigin place) {
   Operator& op = at(name);
   check<ErrorKind::Value>(kernel != nullptr, name, ": expected a kernel to register, got none");
   check<ErrorKind::Runtime>(
@@ -288,10 +288,10 @@ void Dispatcher::deregister(std::string_view name, DeviceType device, Layout lay
 }
 
 void Dispatcher::register_device_fallback(DeviceType device, BoxedKernel kernel,
-                                          KernelPlace place) {
+                                          KernelOrigin place) {
   const std::lock_guard lock(state_->mutex);
   const size_t d = static_cast<size_t>(device);
-  if (const KernelPlace* there = state_->device_fallback_places[d]) {
+  if (const KernelOrigin* there = state_->device_fallback_places[d]) {
     fail<ErrorKind::Runtime>("expected one fallback for the device ", name_of(device),
                              ", got a second at ", place_text(place), "\nthe first is at ",
                              place_text(*there));
@@ -312,7 +312,7 @@ BoxedKernel Dispatcher::device_fallback(DeviceType device) const {
   return state_->device_fallbacks[static_cast<size_t>(device)].load(std::memory_order_acquire);
 }
 
-void Dispatcher::register_layer_fallback(Layer layer, BoxedKernel kernel, KernelPlace place,
+void Dispatcher::register_layer_fallback(Layer layer, BoxedKernel kernel, KernelOrigin place,
                                          Wraps wraps) {
   const std::lock_guard lock(state_->mutex);
   LayerFallback& fallback = state_->layer_fallbacks[static_cast<size_t>(layer)];
@@ -352,7 +352,7 @@ void Dispatcher::check_registrations() const {
 std::string Dispatcher::dump(std::string_view name) const {
   const Operator& op = at(name);
   std::string text;
-  const auto line = [&](std::string_view what, std::string_view source, const KernelPlace& place) {
+  const auto line = [&](std::string_view what, std::string_view source, const KernelOrigin& place) {
     text += str(op.info().name, "  ", what, "  ", source, "  ", place_text(place),
                 place.name && *place.name ? "  " : "", place.name ? place.name : "", "\n");
   };
@@ -370,9 +370,10 @@ std::string Dispatcher::dump(std::string_view name) const {
       if (!row) continue;
       for (size_t t = 0; t < kNumScalarTypes; ++t) {
         if (!row->kernels[t] && !row->boxed[t]) continue;
-        const KernelPlace entry{KernelSource::Generated, op.info().file, op.info().line(), ""};
+        const KernelOrigin entry{KernelSource::Generated, op.info().file, op.info().line(), ""};
         // A generated kernel stands where its entry does.
-        const KernelPlace& place = row->places[t] && row->places[t]->line ? *row->places[t] : entry;
+        const KernelOrigin& place =
+            row->places[t] && row->places[t]->line ? *row->places[t] : entry;
         line(str(name_of(device), " ", name_of(layout), " ", name_of(static_cast<ScalarType>(t))),
              name_of(place.source), place);
       }
@@ -380,7 +381,7 @@ std::string Dispatcher::dump(std::string_view name) const {
   }
   const std::lock_guard lock(state_->mutex);
   for (int d = 0; d < num_device_types(); ++d) {
-    const KernelPlace* place = state_->device_fallback_places[static_cast<size_t>(d)];
+    const KernelOrigin* place = state_->device_fallback_places[static_cast<size_t>(d)];
     if (place) line(name_of(static_cast<DeviceType>(d)), name_of(place->source), *place);
   }
   return text;

@@ -39,16 +39,16 @@ class Dispatcher {
   // name of any of them does.
   void register_boxed(std::string_view name, std::string_view schema, DeviceType device,
                       Layout layout, const std::vector<ScalarType>& dtypes, BoxedKernel kernel,
-                      KernelPlace place);
+                      KernelOrigin place);
   // Takes back what was registered for the device and layout; what the generator made shows again.
   void deregister(std::string_view name, DeviceType device, Layout layout);
   // For every operator without a kernel of the device's own.
-  void register_device_fallback(DeviceType device, BoxedKernel kernel, KernelPlace place);
+  void register_device_fallback(DeviceType device, BoxedKernel kernel, KernelOrigin place);
   void deregister_device_fallback(DeviceType device);
   // Wraps the calls of operators on a layer: of all; of those which layers below autograd see
   // (OperatorInfo::seen); of those which have kernels: not views, nor what is made of others.
   enum class Wraps : uint8_t { All, Seen, Kernels };
-  void register_layer_fallback(Layer layer, BoxedKernel kernel, KernelPlace place,
+  void register_layer_fallback(Layer layer, BoxedKernel kernel, KernelOrigin place,
                                Wraps wraps = Wraps::All);
 
   // Text: one line per cell: "aten::add.Tensor  cpu strided float32  generated
@@ -67,7 +67,7 @@ class Dispatcher {
 
   // What register_row() of core/dispatch/operator.h does, but throws.
   void register_row(Operator& op, DeviceType device, Layout layout,
-                    const std::array<void*, kMaxScalarTypes>& kernels, const KernelPlace& place);
+                    const std::array<void*, kMaxScalarTypes>& kernels, const KernelOrigin& place);
   BoxedKernel device_fallback(DeviceType device) const;
 
  private:

@@ -77,7 +77,7 @@ Kernels row_of(std::initializer_list<std::pair<ScalarType, int>> cells) {
   return kernels;
 }
 
-KernelPlace place(KernelSource source, const char* file, int line) {
+KernelOrigin place(KernelSource source, const char* file, int line) {
   return {source, file, line, "k"};
 }
 
@@ -163,7 +163,8 @@ TEST(Dispatcher, DuplicatesAreRejectedWithBothPlaces) {
 
 TEST(Dispatcher, WhatIsCompiledInGivesWayAndComesBack) {
   static KernelRow compiled;
-  static const KernelPlace compiled_place{KernelSource::Generated, "native_functions.yaml", 12, ""};
+  static const KernelOrigin compiled_place{KernelSource::Generated, "native_functions.yaml", 12,
+                                           ""};
   compiled.kernels[static_cast<size_t>(kFloat)] = kernel(7);
   compiled.places[static_cast<size_t>(kFloat)] = &compiled_place;
   static TestOperator op("compiled");
@@ -194,7 +195,7 @@ void boxed_b(const Operator& op, Stack& stack) {
 TEST(Dispatcher, BoxedKernelsMustHaveTheSchema) {
   TestOperator& op = added("boxed");
   Dispatcher& d = Dispatcher::instance();
-  const KernelPlace at = place(KernelSource::Generated, "plugin.py", 4);
+  const KernelOrigin at = place(KernelSource::Generated, "plugin.py", 4);
   EXPECT_EQ(error_of([&] {
               d.register_boxed(op.name, "boxed.Tensor(Tensor self, Tensor other) -> Tensor",
                                DeviceType::CPU, Layout::Strided, {}, &boxed_a, at);

@@ -23,7 +23,7 @@ std::atomic<BoxedKernel> default_autograd{nullptr};
 std::string at_text(const char* file, int line) {
   return line ? str(file, ":", line) : std::string(file);
 }
-std::string at_text(const KernelPlace& place) { return at_text(place.file, place.line); }
+std::string at_text(const KernelOrigin& place) { return at_text(place.file, place.line); }
 
 // Whether there is a kind of Value for the type.
 bool is_carried(const Type& type) {
@@ -158,16 +158,16 @@ struct DynamicOperator::Data {
   schema::FunctionSchema schema;
   std::string name, base_name, text, file;
   int line = 0;
-  KernelPlace place, default_place;
-  std::array<KernelPlace, kNumLayers> layer_places{};
+  KernelOrigin place, default_place;
+  std::array<KernelOrigin, kNumLayers> layer_places{};
   std::deque<std::string> files;  // of the places of kernels
   OperatorInfo info{};
   KernelTable table;
   ForkSafeMutex mutex;
   std::deque<DynamicKernel> kernels;
-  std::array<KernelPlace, kMaxDeviceTypes> device_places{};
+  std::array<KernelOrigin, kMaxDeviceTypes> device_places{};
 
-  KernelPlace kept(KernelPlace place) {
+  KernelOrigin kept(KernelOrigin place) {
     place.file = files.emplace_back(place.file ? place.file : "").c_str();
     place.name = "";
     return place;
@@ -180,7 +180,7 @@ DynamicOperator::DynamicOperator(std::unique_ptr<Data> data)
       schema_(data_->schema),
       place_(data_->place) {}
 
-DynamicOperator& DynamicOperator::define(std::string_view text, KernelPlace place) {
+DynamicOperator& DynamicOperator::define(std::string_view text, KernelOrigin place) {
   auto data = std::make_unique<Data>();
   try {
     data->schema = schema::parse_schema(text);
@@ -225,7 +225,7 @@ DynamicOperator& DynamicOperator::define(std::string_view text, KernelPlace plac
                              " at ", at_text(made->place_), "\nit is defined already at ",
                              at_text(other->info().file, other->info().line()));
   }
-  const KernelPlace derived{KernelSource::Generated, made->place_.file, made->place_.line, ""};
+  const KernelOrigin derived{KernelSource::Generated, made->place_.file, made->place_.line, ""};
   made->set_layer(Layer::Autograd, nullptr, &layer_entry<Layer::Autograd>, derived);
   Dispatcher::instance().add_operator(*made);
   return *made.release();  // lives for ever: see undefine()
@@ -255,7 +255,7 @@ const DynamicKernel* DynamicOperator::keep(DynamicKernel kernel) {
   return &data_->kernels.emplace_back(kernel);
 }
 
-void DynamicOperator::set_kernel(DeviceType device, DynamicKernel kernel, KernelPlace place) {
+void DynamicOperator::set_kernel(DeviceType device, DynamicKernel kernel, KernelOrigin place) {
   const size_t d = static_cast<size_t>(device);
   const std::lock_guard lock(data_->mutex);
   check<ErrorKind::Runtime>(!device_kernels_[d].load(), info().name,
@@ -277,7 +277,7 @@ void DynamicOperator::clear_kernel(DeviceType device) {
     Dispatcher::instance().deregister(info().name, device, Layout::Strided);
 }
 
-void DynamicOperator::set_default_kernel(DynamicKernel kernel, bool composite, KernelPlace place) {
+void DynamicOperator::set_default_kernel(DynamicKernel kernel, bool composite, KernelOrigin place) {
   const std::lock_guard lock(data_->mutex);
   check<ErrorKind::Runtime>(!default_kernel_.load(), info().name,
                             ": expected one kernel for all devices, got a second at ",
@@ -289,7 +289,7 @@ void DynamicOperator::set_default_kernel(DynamicKernel kernel, bool composite, K
 
 void DynamicOperator::clear_default_kernel() { default_kernel_.store(nullptr); }
 
-void DynamicOperator::set_layer_kernel(Layer layer, DynamicKernel kernel, KernelPlace place) {
+void DynamicOperator::set_layer_kernel(Layer layer, DynamicKernel kernel, KernelOrigin place) {
   const std::lock_guard lock(data_->mutex);
   auto& slot = layer_kernels_[static_cast<size_t>(layer)];
   check<ErrorKind::Runtime>(!slot.load(), info().name, ": expected one function for the layer ",

@@ -33,7 +33,7 @@ class DynamicOperator final : public Operator {
   // Defines an operator and makes it known to the dispatcher. RuntimeError for a schema that the
   // grammar refuses, that names no namespace, or that has a type no boxed call can carry, and for
   // a name that is taken (naming both places).
-  static DynamicOperator& define(std::string_view schema, KernelPlace place);
+  static DynamicOperator& define(std::string_view schema, KernelOrigin place);
   // Frees the name. The object stays, as calls may be in it, and is never used again.
   void undefine();
   // Null for an operator that was generated.
@@ -41,18 +41,18 @@ class DynamicOperator final : public Operator {
   static const DynamicOperator* of(const Operator& op);
 
   const schema::FunctionSchema& schema() const { return schema_; }
-  const KernelPlace& place() const { return place_; }
+  const KernelOrigin& place() const { return place_; }
 
   // The kernel for tensors on a device; RuntimeError when there is one, naming both places.
-  void set_kernel(DeviceType device, DynamicKernel kernel, KernelPlace place);
+  void set_kernel(DeviceType device, DynamicKernel kernel, KernelOrigin place);
   void clear_kernel(DeviceType device);
   // The kernel for devices without one of their own. A composite one is made of operators that
   // have derivatives, so that autograd looks into it.
-  void set_default_kernel(DynamicKernel kernel, bool composite, KernelPlace place);
+  void set_default_kernel(DynamicKernel kernel, bool composite, KernelOrigin place);
   void clear_default_kernel();
   // What runs on Layer::Autograd or Layer::Autocast. It reaches the kernel by call_kernel(), or by
   // a call with the layer excluded.
-  void set_layer_kernel(Layer layer, DynamicKernel kernel, KernelPlace place);
+  void set_layer_kernel(Layer layer, DynamicKernel kernel, KernelOrigin place);
   void clear_layer_kernel(Layer layer);
 
   // Whether the call with this stack goes to a composite kernel.
@@ -92,7 +92,7 @@ class DynamicOperator final : public Operator {
 
   std::unique_ptr<Data> data_;
   const schema::FunctionSchema& schema_;
-  const KernelPlace& place_;
+  const KernelOrigin& place_;
   std::array<std::atomic<const DynamicKernel*>, kMaxDeviceTypes> device_kernels_{};
   std::array<std::atomic<const DynamicKernel*>, kNumLayers> layer_kernels_{};
   std::atomic<const DynamicKernel*> default_kernel_{nullptr};

@@ -19,8 +19,8 @@ std::string error_of(auto&& f) {
   return "no error";
 }
 
-const KernelPlace kHere{KernelSource::DeviceLayout, "a.cc", 7, ""};
-const KernelPlace kThere{KernelSource::DeviceLayout, "b.cc", 8, ""};
+const KernelOrigin kHere{KernelSource::DeviceLayout, "a.cc", 7, ""};
+const KernelOrigin kThere{KernelSource::DeviceLayout, "b.cc", 8, ""};
 
 // Its context is the number it returns.
 void give_number(void* context, const Operator&, Stack& stack) {

@@ -60,10 +60,10 @@ void KernelTable::publish(DeviceType device, Layout layout, KernelRow* row) {
   others->rows[d][static_cast<size_t>(layout)].store(row, std::memory_order_release);
 }
 
-void Operator::set_layer(Layer layer, void* function, BoxedKernel boxed, KernelPlace place) {
+void Operator::set_layer(Layer layer, void* function, BoxedKernel boxed, KernelOrigin place) {
   const size_t i = static_cast<size_t>(layer);
   if (layers() & layer_bit(layer)) {
-    const KernelPlace& there = layer_places_[i];
+    const KernelOrigin& there = layer_places_[i];
     if (there.source < place.source) return;
     check<ErrorKind::Runtime>(place.source < there.source || place.source == KernelSource::Fallback,
                               info().name, ": expected one function for the layer ", name_of(layer),
@@ -80,7 +80,7 @@ void Operator::set_layer(Layer layer, void* function, BoxedKernel boxed, KernelP
 
 Registration register_row(Operator& op, DeviceType device, Layout layout,
                           const std::array<void*, kMaxScalarTypes>& kernels,
-                          const KernelPlace& place) {
+                          const KernelOrigin& place) {
   // While a library loads nobody can catch an exception.
   try {
     Dispatcher::instance().register_row(op, device, layout, kernels, place);
@@ -91,7 +91,7 @@ Registration register_row(Operator& op, DeviceType device, Layout layout,
 }
 
 Registration register_layer_function(Operator& op, Layer layer, void* function,
-                                     const KernelPlace& place) {
+                                     const KernelOrigin& place) {
   try {
     op.set_layer(layer, function, nullptr, place);
   } catch (const Error& error) {

@@ -33,7 +33,7 @@ enum class KernelSource : uint8_t {
 };
 std::string_view name_of(KernelSource source);
 
-struct KernelPlace {
+struct KernelOrigin {
   KernelSource source = KernelSource::Generated;
   const char* file = "";
   int line = 0;
@@ -48,7 +48,7 @@ using BoxedKernel = void (*)(const Operator& op, Stack& stack);
 struct KernelRow {
   std::array<void*, kMaxScalarTypes> kernels{};      // unboxed; null where there is none
   std::array<BoxedKernel, kMaxScalarTypes> boxed{};  // used where the unboxed one is null
-  std::array<const KernelPlace*, kMaxScalarTypes> places{};
+  std::array<const KernelOrigin*, kMaxScalarTypes> places{};
 };
 
 // Shared by the forms (functional, in-place, out=) of one entry. Rows are replaced, never changed,
@@ -145,8 +145,8 @@ class Operator {
   BoxedKernel layer_boxed(Layer layer) const { return layer_boxed_[static_cast<size_t>(layer)]; }
   // What runs for this operator on `layer`. One of its own wins over a fallback for all operators;
   // of two of its own the second is rejected with a RuntimeError that names both places.
-  void set_layer(Layer layer, void* function, BoxedKernel boxed, KernelPlace place);
-  const KernelPlace& layer_place(Layer layer) const {
+  void set_layer(Layer layer, void* function, BoxedKernel boxed, KernelOrigin place);
+  const KernelOrigin& layer_place(Layer layer) const {
     return layer_places_[static_cast<size_t>(layer)];
   }
   LayerMask layers() const { return layers_.load(std::memory_order_acquire); }
@@ -159,7 +159,7 @@ class Operator {
   LayerMask always_;
   std::array<void*, kNumLayers> layer_functions_{};
   std::array<BoxedKernel, kNumLayers> layer_boxed_{};
-  std::array<KernelPlace, kNumLayers> layer_places_{};
+  std::array<KernelOrigin, kNumLayers> layer_places_{};
 };
 
 // ---- calling ----
@@ -338,11 +338,11 @@ inline auto dispatch_below(Layer layer, const Args&... args) {
 
 // Where a registration stands. std::source_location says the same, but clang knows it from
 // version 16 on only.
-struct SourcePlace {
+struct SourceLocation {
   const char* file;
   int line;
-  static constexpr SourcePlace here(const char* file = __builtin_FILE(),
-                                    int line = __builtin_LINE()) {
+  static constexpr SourceLocation here(const char* file = __builtin_FILE(),
+                                       int line = __builtin_LINE()) {
     return {file, line};
   }
 };
@@ -354,11 +354,11 @@ struct Registration {};
 // Fills the cells whose kernel is not null.
 Registration register_row(Operator& op, DeviceType device, Layout layout,
                           const std::array<void*, kMaxScalarTypes>& kernels,
-                          const KernelPlace& place);
+                          const KernelOrigin& place);
 
 template <class Op, DeviceType device, Layout layout = Layout::Strided, class Factory>
 Registration register_kernels(Factory factory, const char* name = "",
-                              SourcePlace at = SourcePlace::here()) {
+                              SourceLocation at = SourceLocation::here()) {
   std::array<void*, kMaxScalarTypes> kernels{};
   [&]<class... Ts>(TypeList<Ts...>) {
     ((kernels[static_cast<size_t>(scalar_type_of<Ts>)] = reinterpret_cast<void*>(
@@ -366,17 +366,17 @@ Registration register_kernels(Factory factory, const char* name = "",
      ...);
   }(typename Op::template Types<device>());
   return register_row(Op::op, device, layout, kernels,
-                      KernelPlace{KernelSource::DeviceLayout, at.file, at.line, name});
+                      KernelOrigin{KernelSource::DeviceLayout, at.file, at.line, name});
 }
 
 Registration register_layer_function(Operator& op, Layer layer, void* function,
-                                     const KernelPlace& place);
+                                     const KernelOrigin& place);
 
 template <class Op>
 Registration register_layer(Layer layer, typename Op::Signature* function,
-                            SourcePlace at = SourcePlace::here()) {
+                            SourceLocation at = SourceLocation::here()) {
   return register_layer_function(Op::op, layer, reinterpret_cast<void*>(function),
-                                 KernelPlace{KernelSource::Generated, at.file, at.line, ""});
+                                 KernelOrigin{KernelSource::Generated, at.file, at.line, ""});
 }
 
 // Raised when no cell answers: names the operator, what was asked and what exists.

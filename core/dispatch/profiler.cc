@@ -219,7 +219,7 @@ void add_layer() {
   static const bool added = [] {
     Dispatcher::instance().register_layer_fallback(
         Layer::Profiler, &record_call,
-        KernelPlace{KernelSource::Fallback, __FILE__, __LINE__, "profiler"});
+        KernelOrigin{KernelSource::Fallback, __FILE__, __LINE__, "profiler"});
     // A child of the process is not recorded: nobody would ever ask for it.
     pthread_atfork(nullptr, nullptr, [] {
       g_recording.reset();

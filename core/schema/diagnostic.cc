@@ -72,7 +72,7 @@ SchemaError::SchemaError(Diagnostic diagnostic)
 SourceText::SourceText(std::string_view text, SourcePos start)
     : text_(text), file_(std::move(start.file)), first_line_(start.line) {
   places_.reserve(text.size() + 1);
-  Place place{start.line, start.column};
+  SourceLocation place{start.line, start.column};
   for (char c : text) {
     if (continues_character(c) && place.column > 1) --place.column;
     places_.push_back(place);
@@ -87,7 +87,7 @@ SourceText::SourceText(std::string_view text, SourcePos start)
     lines_ = std::make_shared<const std::vector<std::string>>(split_lines(text));
 }
 
-SourceText::SourceText(std::string text, std::string file, std::vector<Place> places,
+SourceText::SourceText(std::string text, std::string file, std::vector<SourceLocation> places,
                        std::shared_ptr<const std::vector<std::string>> lines)
     : text_(std::move(text)),
       file_(std::move(file)),
@@ -97,13 +97,13 @@ SourceText::SourceText(std::string text, std::string file, std::vector<Place> pl
     throw std::logic_error("SourceText: one place per character, and the end");
 }
 
-Place SourceText::place(std::size_t offset) const {
+SourceLocation SourceText::place(std::size_t offset) const {
   if (places_.empty()) return {};
   return places_[std::min(offset, places_.size() - 1)];
 }
 
 Diagnostic SourceText::diagnostic(std::size_t offset, std::string message, std::string hint) const {
-  const Place at = place(offset);
+  const SourceLocation at = place(offset);
   Diagnostic result{file_, at.line, at.column, std::move(message), "", std::move(hint)};
   const int index = at.line - first_line_;
   if (lines_ && index >= 0 && index < static_cast<int>(lines_->size())) {

@@ -20,7 +20,7 @@
 namespace treadle::schema {
 
 // A line and column in some file. Both count from 1; columns count characters, not bytes.
-struct Place {
+struct SourceLocation {
   int line = 1;
   int column = 1;
 };
@@ -63,18 +63,18 @@ class SourceText {
 
   // A text whose character at byte i came from places[i]; places has one more element, for the end.
   // `lines` are the lines of the file.
-  SourceText(std::string text, std::string file, std::vector<Place> places,
+  SourceText(std::string text, std::string file, std::vector<SourceLocation> places,
              std::shared_ptr<const std::vector<std::string>> lines);
 
   const std::string& text() const noexcept { return text_; }
   const std::string& file() const noexcept { return file_; }
-  Place place(std::size_t offset) const;
+  SourceLocation place(std::size_t offset) const;
   Diagnostic diagnostic(std::size_t offset, std::string message, std::string hint = "") const;
 
  private:
   std::string text_;
   std::string file_;
-  std::vector<Place> places_;
+  std::vector<SourceLocation> places_;
   std::shared_ptr<const std::vector<std::string>> lines_;
   int first_line_ = 1;  // the number of (*lines_)[0]
 };

@@ -30,8 +30,8 @@ std::string place_now() {
   if (t_place) return *t_place;
   return t_start ? t_start->place() : "a plug-in";
 }
-KernelPlace place_of(const std::string& text) {
-  return KernelPlace{KernelSource::DeviceLayout, text.c_str(), 0, ""};
+KernelOrigin place_of(const std::string& text) {
+  return KernelOrigin{KernelSource::DeviceLayout, text.c_str(), 0, ""};
 }
 void note(std::function<void()> undo) {
   if (t_start) t_start->note(std::move(undo));
@@ -282,7 +282,7 @@ void register_kernel(const char* schema, DeviceType device, const treadle_dtype*
   std::vector<ScalarType> types;
   for (size_t i = 0; i < dtype_count; ++i) types.push_back(dtype_from_c(dtypes[i]));
   const std::string from = place_now();
-  KernelPlace place = place_of(from);
+  KernelOrigin place = place_of(from);
   if (dtype_count > 0)
     place.source = KernelSource::Exact;
   else

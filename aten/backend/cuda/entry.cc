@@ -34,7 +34,7 @@ void start(const treadle_api& api) {
   Dispatcher& d = Dispatcher::instance();
   if (!d.device_fallback(type))
     d.register_device_fallback(type, &cpu_fallback,
-                               KernelPlace{KernelSource::Fallback, "treadle-cuda", 0, ""});
+                               KernelOrigin{KernelSource::Fallback, "treadle-cuda", 0, ""});
   d.check_registrations();
 }
 

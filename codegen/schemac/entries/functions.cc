@@ -23,7 +23,7 @@ class Names {
           form.form == op.forms[0].form
               ? "operator " + text
               : "operator " + text + ", the " + form.form + " form of " + op.name() + ",";
-      const schema::Place place = op.source.place(0);
+      const schema::SourceLocation place = op.source.place(0);
       const auto [first, is_new] = names_.emplace(text, place);
       if (!is_new) {
         diagnostics.add(
@@ -43,7 +43,7 @@ class Names {
   }
 
  private:
-  std::map<std::string, schema::Place> names_;
+  std::map<std::string, schema::SourceLocation> names_;
   std::map<std::string, std::string> identifiers_;
 };
 

@@ -217,7 +217,7 @@ void add_dispatch_layer() {
   added = true;
   Dispatcher::instance().register_layer_fallback(
       Layer::Dispatch, &call_python,
-      KernelPlace{KernelSource::Fallback, __FILE__, __LINE__, "__torch_dispatch__"},
+      KernelOrigin{KernelSource::Fallback, __FILE__, __LINE__, "__torch_dispatch__"},
       Dispatcher::Wraps::Seen);
 }
 

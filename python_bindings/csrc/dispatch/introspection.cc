@@ -13,7 +13,7 @@ namespace py = pybind11;
 namespace treadle::python {
 namespace {
 
-py::dict place(const KernelPlace& p) {
+py::dict place(const KernelOrigin& p) {
   py::dict d;
   d["source"] = std::string(name_of(p.source));
   d["file"] = p.file;

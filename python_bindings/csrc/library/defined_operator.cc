@@ -485,7 +485,7 @@ void LibraryOperator::check_apart(PyObject* result, Slots slots) const {
 
 // ---- registration
 
-void LibraryOperator::set_kernel(DeviceType device, PyObject* function, KernelPlace place) {
+void LibraryOperator::set_kernel(DeviceType device, PyObject* function, KernelOrigin place) {
   auto kernel = std::make_unique<PythonKernel>(PythonKernel{this, nullptr});
   dynamic_->set_kernel(device, {&run_python_kernel, kernel.get()}, place);
   kernel->function = new_ref(function);
@@ -496,7 +496,7 @@ void LibraryOperator::clear_kernel(DeviceType device) {
   take_back(kernels_[static_cast<size_t>(device)]);
 }
 
-void LibraryOperator::set_default_kernel(PyObject* function, bool composite, KernelPlace place) {
+void LibraryOperator::set_default_kernel(PyObject* function, bool composite, KernelOrigin place) {
   auto kernel = std::make_unique<PythonKernel>(PythonKernel{this, nullptr});
   dynamic_->set_default_kernel({&run_python_kernel, kernel.get()}, composite, place);
   kernel->function = new_ref(function);
@@ -509,7 +509,7 @@ void LibraryOperator::clear_default_kernel() {
 }
 
 void LibraryOperator::set_formula(PyObject* backward, PyObject* setup_context, bool replace,
-                                  KernelPlace place) {
+                                  KernelOrigin place) {
   if (!has_formula_ || !replace)
     dynamic_->set_layer_kernel(Layer::Autograd, {&run_formula, this}, place);
   has_formula_ = true;
@@ -517,7 +517,7 @@ void LibraryOperator::set_formula(PyObject* backward, PyObject* setup_context, b
   setup_context_ = Object::borrow(setup_context);
 }
 
-void LibraryOperator::set_layer_function(Layer layer, PyObject* function, KernelPlace place) {
+void LibraryOperator::set_layer_function(Layer layer, PyObject* function, KernelOrigin place) {
   const bool autograd = layer == Layer::Autograd;
   if (function == Py_None) {
     dynamic_->set_layer_kernel(layer, {&run_below, nullptr}, place);

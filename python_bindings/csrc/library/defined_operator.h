@@ -49,15 +49,15 @@ class LibraryOperator {
   Object call_kernel(Slots slots);
 
   // ---- what is registered from Python; all under the interpreter lock
-  void set_kernel(DeviceType device, PyObject* function, KernelPlace place);
+  void set_kernel(DeviceType device, PyObject* function, KernelOrigin place);
   void clear_kernel(DeviceType device);
-  void set_default_kernel(PyObject* function, bool composite, KernelPlace place);
+  void set_default_kernel(PyObject* function, bool composite, KernelOrigin place);
   void clear_default_kernel();
   // backward(ctx, *grads), null where there is none, and setup_context(ctx=, inputs=, output=).
   // `replace`: in place of the one there is, instead of being rejected as a second.
-  void set_formula(PyObject* backward, PyObject* setup_context, bool replace, KernelPlace place);
+  void set_formula(PyObject* backward, PyObject* setup_context, bool replace, KernelOrigin place);
   // What is called in place of the kernel on Layer::Autograd or Layer::Autocast; None: nothing.
-  void set_layer_function(Layer layer, PyObject* function, KernelPlace place);
+  void set_layer_function(Layer layer, PyObject* function, KernelOrigin place);
   void clear_layer_function(Layer layer);
   bool has_autocast() const { return autocast_ != nullptr; }
   // "formula", "function", "none" (said so), "composite" or "".
@@ -174,10 +174,10 @@ class LibraryPacket {
 
 // Python kernels of generated operators, for devices whose backend has none: library_kernels.cc.
 // The function is the operator's first form; the others are made of it.
-void set_generated_kernel(Operator& op, DeviceType device, PyObject* function, KernelPlace place);
+void set_generated_kernel(Operator& op, DeviceType device, PyObject* function, KernelOrigin place);
 void clear_generated_kernel(Operator& op, DeviceType device);
 // function(operator, *args, **kwargs) for every operator without a kernel for the device.
-void set_fallback(DeviceType device, PyObject* function, KernelPlace place);
+void set_fallback(DeviceType device, PyObject* function, KernelOrigin place);
 void clear_fallback(DeviceType device);
 
 void init_library_objects(PyObject* module);  // library_object.cc

@@ -14,7 +14,7 @@ namespace py = pybind11;
 namespace treadle::python {
 namespace {
 
-KernelPlace place_of(const std::string& file, int line) {
+KernelOrigin place_of(const std::string& file, int line) {
   return {KernelSource::DeviceLayout, file.c_str(), line, ""};
 }
 

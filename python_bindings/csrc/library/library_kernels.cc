@@ -81,7 +81,7 @@ void run_fallback(const Operator& form, Stack& stack) {
 
 }  // namespace
 
-void set_fallback(DeviceType device, PyObject* function, KernelPlace place) {
+void set_fallback(DeviceType device, PyObject* function, KernelOrigin place) {
   check<ErrorKind::Runtime>(!all_fallbacks().contains(device), "fallback: expected one for the ",
                             "device ", name_of(device), ", got a second at ", place.file, ":",
                             place.line);
@@ -103,7 +103,7 @@ void clear_fallback(DeviceType device) {
   all_fallbacks().erase(found);
 }
 
-void set_generated_kernel(Operator& op, DeviceType device, PyObject* function, KernelPlace place) {
+void set_generated_kernel(Operator& op, DeviceType device, PyObject* function, KernelOrigin place) {
   const OperatorInfo& info = op.info();
   const auto refuse_unless = [&](bool fits, const auto&... parts) {
     check<ErrorKind::Runtime>(fits, info.name, ": expected ", parts...);

@@ -41,7 +41,7 @@ Device writing_device() {
   static const DeviceType type = [] {
     const DeviceType t = register_backend(std::make_unique<WritingBackend>());
     Dispatcher::instance().register_device_fallback(
-        t, &cpu_fallback, KernelPlace{KernelSource::Fallback, "a test", 0, ""});
+        t, &cpu_fallback, KernelOrigin{KernelSource::Fallback, "a test", 0, ""});
     return t;
   }();
   return {type, 0};

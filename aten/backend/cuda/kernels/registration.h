@@ -51,13 +51,13 @@ struct Counted<Op, Factory, T, R(Args...)> {
 // T.
 template <class Op, class... Ts, class Factory>
 Registration register_cuda(TypeList<Ts...>, Factory, const char* name,
-                           SourcePlace at = SourcePlace::here()) {
+                           SourceLocation at = SourceLocation::here()) {
   std::array<void*, kMaxScalarTypes> kernels{};
   ((kernels[static_cast<size_t>(scalar_type_of<Ts>)] = reinterpret_cast<void*>(
         static_cast<typename Op::Kernel*>(&Counted<Op, Factory, Ts>::call))),
    ...);
   return register_row(Op::op, DeviceType::CUDA, Layout::Strided, kernels,
-                      KernelPlace{KernelSource::DeviceLayout, at.file, at.line, name});
+                      KernelOrigin{KernelSource::DeviceLayout, at.file, at.line, name});
 }
 
 }  // namespace treadle::cuda
