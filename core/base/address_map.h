@@ -1,5 +1,5 @@
-// AddressMap: values for things that are never freed, by their address. Finding takes no lock, for
-// the path of a call; a value stays where it is.
+// AddressMap: a map from the address of an object that is never freed to a value. A look-up takes
+// no lock, so that calls can use it. A value never moves.
 //
 //   static auto* parsed = new AddressMap<FunctionSchema>;
 //   return parsed->ensure(&op, [&] { return parse_schema(op.info().schema); });

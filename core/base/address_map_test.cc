@@ -1,4 +1,4 @@
-// Values by address stay in their place, and threads make each once.
+// Values by address never move, and concurrent threads make each value once.
 #include "core/base/address_map.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Views of lists, and DimVector: the list of sizes, strides or dims that needs no memory up to five
-// entries.
+// Views of lists, and DimVector: a list of sizes, strides or dims that needs no allocation up to
+// five entries.
 #pragma once
 
 #include <algorithm>

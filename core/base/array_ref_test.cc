@@ -1,4 +1,4 @@
-// DimVector, inside and beyond what it holds without memory.
+// DimVector, within and beyond its inline capacity.
 
 #include "core/base/array_ref.h"
 

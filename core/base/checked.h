@@ -1,4 +1,4 @@
-// Checked: a size, stride or count whose arithmetic notices overflow.
+// Checked: a size, stride or count whose arithmetic detects overflow.
 //
 //   const Checked end = Checked(offset) + Checked(size - 1) * stride;
 //   check<ErrorKind::Runtime>(end.fits(), op, ": expected ...");

@@ -1,5 +1,6 @@
-// Device and Layout: two of the three small ids every tensor carries. Both are open sets: cpu, meta
-// and cuda, and strided, are there from the start; others are registered at run time by name.
+// Device and Layout: two of the three small ids that every tensor carries. Both sets are open. The
+// devices cpu, meta and cuda, and the layout strided, exist from the start. Others are registered
+// at run time by name.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Formatting of the parts of error messages.
+// Formats the parts of error messages.
 
 #include "core/base/error.h"
 

@@ -3,9 +3,9 @@
 //   check<ErrorKind::Value>(stride > 0, "conv2d: expected stride > 0, got stride = ", stride);
 //   fail<ErrorKind::Index>("select: expected index in [-3, 3), got index = ", index);
 //
-// Message law: the operator, what was expected, what came; at most six lines; no internal names.
-// The parts are only formatted when the check fails. `ErrorKind::Internal` is for a broken
-// invariant of Treadle's own.
+// The rule for messages: the operator, the expectation, the actual value; at most six lines; no
+// internal names. The parts are formatted only when the check fails. `ErrorKind::Internal` marks a
+// broken invariant of Treadle itself.
 #pragma once
 
 #include <complex>

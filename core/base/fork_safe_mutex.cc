@@ -1,4 +1,4 @@
-// Holds every ForkSafeMutex over a fork.
+// Holds every ForkSafeMutex during a fork.
 #include "core/base/fork_safe_mutex.h"
 
 #include <pthread.h>

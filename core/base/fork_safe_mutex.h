@@ -1,8 +1,8 @@
-// ForkSafeMutex: a mutex that no child of the process finds locked.
+// ForkSafeMutex: a mutex that is never locked at the start of a child process.
 //
-// A child has one thread, the one that forked. A lock that another thread held at that moment would
-// stay locked there for ever. So a fork waits until it holds every ForkSafeMutex, and gives them
-// back in the parent and in the child. The thread that forks may hold none.
+// A child has one thread, the one that forked. A lock that another thread held at the fork would
+// stay locked in the child forever. So a fork waits until it holds every ForkSafeMutex, and
+// releases them in the parent and in the child. The forking thread may hold none.
 #pragma once
 
 #include <mutex>

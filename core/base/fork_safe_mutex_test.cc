@@ -1,4 +1,4 @@
-// A child of a fork finds no ForkSafeMutex locked, whatever other threads did.
+// A child of a fork finds no ForkSafeMutex locked, whatever the other threads did.
 #include "core/base/fork_safe_mutex.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Half and BFloat16: 16-bit floating types that store; arithmetic happens in float (round to
-// nearest even on the way back).
+// Half and BFloat16: 16-bit floating types for storage. Arithmetic happens in float; the result is
+// rounded to nearest even.
 #pragma once
 
 #include <bit>

@@ -1,4 +1,4 @@
-// Conversions of the 16-bit floating types, over every value they have.
+// Conversions of the 16-bit floating types, over all their values.
 
 #include "core/base/half.h"
 

@@ -1,5 +1,5 @@
-// IntrusivePtr: a reference-counted pointer whose count lives in the object, so a handle is one
-// word and freeing happens the moment the last handle goes.
+// IntrusivePtr: a reference-counted pointer. The count lives in the object, so a handle is one
+// word, and the object is freed together with its last handle.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // Layers wrap an operator's call on any device (profiling, autograd, ...). A call takes the
-// outermost active layer first; a layer passes the call on by excluding itself, and everything
-// outside it, with ExcludeLayers.
+// outermost active layer first. A layer passes the call on with ExcludeLayers, which excludes the
+// layer itself and everything outside it.
 //
 // Active = (layers of the tensors | layers included on this thread) & ~(layers excluded on this
 // thread)

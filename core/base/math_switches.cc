@@ -1,4 +1,4 @@
-// The switches of the process.
+// The math switches of the process.
 #include "core/base/math_switches.h"
 
 namespace treadle {

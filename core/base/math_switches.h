@@ -1,6 +1,6 @@
-// MathSwitches: what a program lets the libraries of devices do with float32 numbers, and how they
-// choose among their algorithms. Read by backends at each call; the CPU's kernels have one way. And
-// whether new memory holds known values.
+// MathSwitches: a program's choice of what device libraries may do with float32 numbers and how
+// they choose among their algorithms. Backends read them at each call; the CPU's kernels have only
+// one way. One more switch fills new memory with known values.
 #pragma once
 
 #include <atomic>

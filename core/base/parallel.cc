@@ -1,7 +1,7 @@
 // Parallel loops over OpenMP's threads.
 //
-// Chunk c of n goes to thread c * threads / n, so a tensor's pieces meet the same core in one loop
-// after another.
+// Chunk c of n runs on thread c * threads / n, so a piece of a tensor stays on the same core from
+// one loop to the next.
 
 #include "core/base/parallel.h"
 

@@ -1,12 +1,12 @@
-// Parallel loops whose split depends on the problem only, so that results have the same bits at any
+// Parallel loops. Their split depends on the problem only, so results have the same bits at any
 // thread count.
 //
 //   parallel_for(n, 16384, [&](int64_t begin, int64_t end) { ... });
 //   parallel_chunks(chunks, [&](int64_t chunk) { partial[chunk] = ...; });
 //   // then combine in order of chunk
 //
-// A nested call runs inline. An exception in a chunk is rethrown in the caller (the first one by
-// chunk number).
+// A nested call runs inline. An exception in a chunk is rethrown in the caller: that of the chunk
+// with the lowest number.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The one pointer through which a dying tensor lets go of its Python object.
+// The one pointer through which a dying tensor releases its Python object.
 #include "core/base/python_slot.h"
 
 #include <atomic>

@@ -1,8 +1,9 @@
-// PythonSlot: a tensor's place for its Python object, so that one tensor is one object in Python.
+// PythonSlot: a tensor's reference to its Python object, so that one tensor is one object in
+// Python.
 //
-// Usually the object owns the tensor. When Python drops an object that has attributes of its own
-// while C++ still holds the tensor, the roles turn round: the tensor owns the object, until Python
-// asks for it again or the tensor dies.
+// Usually the object owns the tensor. Python may drop an object that has attributes of its own
+// while C++ still holds the tensor. Then the ownership is reversed: the tensor owns the object,
+// until Python asks for it again or the tensor dies.
 #pragma once
 
 #include <atomic>

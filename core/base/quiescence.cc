@@ -1,4 +1,4 @@
-// Waiting for the operators of other threads, by the functions that a language has set.
+// Waits for the operators of other threads, through the functions that a language has set.
 #include "core/base/quiescence.h"
 
 #include <atomic>

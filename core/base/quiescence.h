@@ -1,6 +1,6 @@
-// Quiescence: while one lives, no other thread is in the middle of an operator. For the few changes
-// that would pull memory or geometry away under a kernel: resize_, set_, `x.data = y`, an `out=`
-// that grows.
+// Quiescence: while such an object exists, no other thread is inside an operator. It serves the few
+// changes that would free memory or change geometry under a running kernel: resize_, set_, `x.data
+// = y`, an `out=` that grows.
 //
 //   const Quiescence quiet("resize_");
 //   storage.resize(nbytes);

@@ -1,4 +1,4 @@
-// Checked conversions of scalars and how they print.
+// Checked conversions and the printing of scalars.
 
 #include "core/base/scalar.h"
 

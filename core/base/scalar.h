@@ -1,4 +1,4 @@
-// Scalar: one number of a kind (bool, integer, floating, complex), as Python's literals are.
+// Scalar: one number of a kind (bool, integer, floating, complex), like Python's literals.
 //
 //   Scalar(2).to<float>() == 2.0f;  Scalar(1.5).is_floating()
 #pragma once

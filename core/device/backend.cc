@@ -1,4 +1,4 @@
-// The registry of backends, and the current devices and streams of a thread.
+// The registry of backends, and a thread's current devices and streams.
 
 #include "core/device/backend.h"
 

@@ -1,5 +1,6 @@
-// Backend: what Treadle asks of a kind of device that it does not have itself: memory, copies of
-// bytes, generated kernels, streams. One is registered for each such device type, at run time.
+// Backend: the services that Treadle needs from a kind of device outside of it: memory, copies of
+// bytes, generated kernels, streams. One backend is registered for each such device type, at run
+// time.
 #pragma once
 
 #include <atomic>

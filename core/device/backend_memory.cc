@@ -1,4 +1,4 @@
-// What a backend's functions mean to the allocators of its devices.
+// Connects a backend's functions to the allocators of its devices.
 
 #include "core/device/backend_memory.h"
 

@@ -1,4 +1,4 @@
-// BackendMemory: the allocator of a backend's devices, made of a CachingAllocator for each.
+// BackendMemory: the allocator of a backend's devices, with one CachingAllocator for each device.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Backends: registration, indices, memory that is kept by stream, copies between backends.
+// Backends: registration, indices, memory cached by stream, copies between backends.
 #include "core/device/backend.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// DeviceTrace: what a backend tells of the work that its devices do while a profiler runs.
+// DeviceTrace: a backend's record of the work of its devices while a profiler runs.
 //
 //   DeviceTrace& trace = *require_backend(type).trace();
 //   trace.start();

@@ -1,4 +1,4 @@
-// Generators: positions in a Philox stream, and the default one of each device.
+// Generators: positions in a Philox stream, and the default generator of each device.
 
 #include "core/device/generator.h"
 

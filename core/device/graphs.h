@@ -1,4 +1,4 @@
-// Graphs: what a backend does for work that is captured once, and queued as a whole from then on.
+// Graphs: a backend's interface for work that is captured once and then queued as a whole.
 //
 //   Graphs& graphs = *require_backend(type).graphs();
 //   graphs.begin(index, stream, 0, CaptureErrors::Global);
@@ -6,9 +6,10 @@
 //   void* graph = graphs.end(index, stream);
 //   graphs.replay(graph, stream);          // does it, again and again
 //
-// Memory that is asked for meanwhile comes from a private pool (core/memory/caching_allocator.h),
-// in which it stays for as long as the graph is there: replays read and write where the capture
-// did. All this holds for the streams that join the capture by waiting for an event of it, too.
+// Memory that is requested during a capture comes from a private pool
+// (core/memory/caching_allocator.h). It stays there as long as the graph exists, because replays
+// read and write the same addresses as the capture. The same holds for streams that join the
+// capture by waiting for one of its events.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The mode of the process, and where its warnings go.
+// The sync debug mode of the process, and the function that shows its warnings.
 #include "core/device/sync_debug_mode.h"
 
 #include <atomic>

@@ -1,5 +1,6 @@
-// Waits: what becomes of calls in which the host waits for a device though nobody asked it to, as
-// where a number of the device is read. Told by backends, just before they wait.
+// SyncDebugMode: the reaction to a call that makes the host wait for a device without an explicit
+// request, for example a call that reads a number of the device. Backends report such calls just
+// before they wait.
 #pragma once
 
 #include <cstdint>

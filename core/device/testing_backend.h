@@ -1,5 +1,5 @@
-// TestingBackend: a backend for tests, over memory of the CPU whose addresses are disguised, so
-// that code that takes a storage for an address is found out.
+// TestingBackend: a backend for tests, over CPU memory with disguised addresses. Code that mistakes
+// a storage handle for an address is thereby found.
 #pragma once
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Calls are counted at the operator's address, without a lock; entries are joined when somebody
-// asks.
+// Calls are counted at the operator's address, without a lock. The counts of an entry's forms are
+// added up when they are read.
 #include "core/dispatch/call_counts.h"
 
 #include <array>

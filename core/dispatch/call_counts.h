@@ -1,4 +1,5 @@
-// Counts of calls on the devices of backends, by operator and by the kind of kernel that answered.
+// Counts of calls on the devices of backends, by operator and by route: the kind of kernel that
+// served the call.
 #pragma once
 
 #include <atomic>

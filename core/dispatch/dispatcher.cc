@@ -1,7 +1,8 @@
-// The dispatcher's record of registrations, from which the cells of kernel tables are computed.
+// The dispatcher's record of registrations. The cells of kernel tables are computed from it.
 //
-// A cell holds the best of what was registered for it, whatever came first. So tables do not depend
-// on the order in which libraries load, and taking a registration back shows what it hid.
+// A cell holds the registration with the highest precedence, in whatever order they came. So tables
+// do not depend on the order in which libraries load, and removing a registration uncovers the one
+// beneath it.
 
 #include "core/dispatch/dispatcher.h"
 

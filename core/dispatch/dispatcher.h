@@ -1,7 +1,7 @@
-// Dispatcher: all operators by name, run-time registration, and questions about them (dump,
-// invariants, dangling kernels).
+// Dispatcher: all operators by name, run-time registration, and introspection (dump, invariants,
+// dangling kernels).
 //
-// Calls never come here: this is for registration, boxed calls by name, tools and tests.
+// Ordinary calls never come here. It serves registration, boxed calls by name, tools and tests.
 #pragma once
 
 #include <array>

@@ -1,6 +1,7 @@
-// Operators, layers and kernel tables: precedence, rejected registrations, fallbacks, questions.
+// Operators, layers and kernel tables: precedence, rejected registrations, fallbacks,
+// introspection.
 //
-// The operators are made by hand, as the generator makes them.
+// The operators are written by hand, in the form that the generator gives them.
 
 #include "core/dispatch/dispatcher.h"
 

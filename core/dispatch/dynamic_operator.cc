@@ -1,4 +1,4 @@
-// How a call of an operator that was defined at run time finds its kernel, and what is checked
+// The path from a call of an operator that was defined at run time to its kernel, and the checks
 // before and after it.
 #include "core/dispatch/dynamic_operator.h"
 

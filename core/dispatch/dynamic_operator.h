@@ -5,8 +5,8 @@
 //   scale.set_kernel(DeviceType::CPU, {&scale_cpu, context}, place);
 //   Dispatcher::instance().at("my_ns::scale").call_boxed(stack);
 //
-// To the dispatcher and to layers it is an operator like those that were generated. Its kernels
-// take their arguments boxed, and are checked against the schema on both sides of a call.
+// To the dispatcher and to layers it is like a generated operator. Its kernels take boxed
+// arguments. Arguments and results are checked against the schema.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Operators defined at run time: names, kernels by device, layers, and what is checked on both
-// sides of a kernel.
+// Operators defined at run time: names, kernels by device, layers, and the checks of arguments and
+// results.
 
 #include "core/dispatch/dynamic_operator.h"
 

@@ -1,4 +1,4 @@
-// Kernel tables and layers of one operator, and the error when no kernel answers.
+// Kernel tables and layers of one operator, and the error for a call without a kernel.
 
 #include "core/dispatch/operator.h"
 

@@ -1,4 +1,5 @@
-// Operator: what a call goes through: layers, then a table of kernels by device, layout and dtype.
+// Operator: the object that a call goes through, first its layers, then its table of kernels by
+// device, layout and dtype.
 //
 //   generated code:  Tensor exp(const Tensor& self) { return dispatch<ops::exp>(self); }
 //   a kernel file:   const auto registered = register_kernels<ops::gather, DeviceType::CPU>(

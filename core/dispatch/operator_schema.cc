@@ -1,4 +1,5 @@
-// Keeps the parsed schemas of operators. Operators are never freed, so their addresses name them.
+// The cache of the operators' parsed schemas. Operators are never freed, so their addresses are the
+// keys.
 
 #include "core/dispatch/operator_schema.h"
 

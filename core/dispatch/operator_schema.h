@@ -1,4 +1,4 @@
-// The schema of an operator as the grammar sees it: parsed once, for boxed calls.
+// The parsed schema of an operator, in the grammar's types. It is parsed once, for boxed calls.
 #pragma once
 
 #include "core/dispatch/operator.h"

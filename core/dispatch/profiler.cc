@@ -1,4 +1,4 @@
-// The recording: a list of events for each thread, under a lock that only stop() ever competes for.
+// The recording: a list of events for each thread. Only stop() ever competes for its lock.
 
 #include "core/dispatch/profiler.h"
 

@@ -1,11 +1,12 @@
-// Profiler: which operators ran on which thread, when, on what, and how much memory they took.
+// Profiler: records which operators ran on which thread, when, on which inputs, and how much memory
+// they took.
 //
 //   profiler::start({.shapes = true});      // this thread's calls are recorded from here
 //   ...
 //   for (const profiler::Event& e : profiler::stop()) ...
 //
-// It is a layer outside all others that a thread includes while it is recorded. To a thread that is
-// not, it costs nothing: a call tests its layers anyway.
+// It is a layer outside all others. A thread includes it while the thread is recorded. For any
+// other thread it costs nothing, because a call tests its layers anyway.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// ScalarList: a list of numbers, each of a kind of its own, as an argument of an operator.
+// ScalarList: a list of numbers as an argument of an operator. Each number has its own kind.
 #pragma once
 
 #include "core/dispatch/operator.h"

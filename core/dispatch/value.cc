@@ -1,4 +1,4 @@
-// The names of what a Value holds, for messages.
+// The names of the kinds of a Value, for messages.
 
 #include "core/dispatch/value.h"
 

@@ -1,4 +1,4 @@
-// Value: one tagged argument or result of a boxed call, and the Stack of them.
+// Value: one tagged argument or result of a boxed call, and Stack, a sequence of values.
 #pragma once
 
 #include <optional>

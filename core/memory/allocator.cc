@@ -1,8 +1,8 @@
 // The CPU's allocator.
 //
-// Small blocks come from malloc. Large ones come from the system page by page; since the first
-// touch of a fresh page costs more than most operators do with it, the last few freed ones are kept
-// for the next request of the same size class.
+// Small blocks come from malloc. Large ones come from the system page by page. The first touch of a
+// fresh page costs more than most operators spend on it. So the last few freed blocks are cached
+// for requests of the same size class.
 
 #include "core/memory/allocator.h"
 

@@ -1,4 +1,4 @@
-// Allocator: where the bytes of a storage come from, one per device type.
+// Allocator: the source of the bytes of storages, one per device type.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// How blocks are found, cut and joined, when they wait, and what is done when memory runs out.
+// The search for blocks, their splitting and joining, their waits, and the reaction to memory that
+// runs out.
 
 #include "core/memory/caching_allocator.h"
 

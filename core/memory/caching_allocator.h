@@ -1,20 +1,21 @@
-// CachingAllocator: the memory of one device, of which freed blocks are kept for later requests.
+// CachingAllocator: the memory of one device. It caches freed blocks for later requests.
 //
 //   CachingAllocator memory(device, Reuse::Split);
 //   void* data = memory.allocate(nbytes, stream);
 //   memory.record_stream(data, other);   // work on `other` uses it too
 //   memory.deallocate(data);             // work that was queued may still run
 //
-// A block belongs to the stream that it was allocated on, and goes to later requests on that stream
-// only: what was queued there before the block was freed comes before what is queued there after it
-// is used again, so nothing has to be waited for. Where other streams used it, an event is recorded
-// on each when it is freed, and it is kept back until those have passed.
+// A block belongs to the stream that it was allocated on, and serves later requests on that stream
+// only. Work that was queued there before the block was freed runs before work that is queued after
+// its reuse, so no wait is needed. If other streams used a block, freeing it records an event on
+// each of them, and the block is held back until those events have passed.
 //
-// Requests are rounded up to 512 bytes. Those of at most 1 MiB are cut from segments of 2 MiB,
-// those below 10 MiB from segments of 20 MiB, and larger ones have segments of their size, rounded
-// up to 2 MiB. The smallest free block that is large enough serves, at the lowest address; what is
-// left of it stays free where it is of use (512 bytes of a small one, more than 1 MiB of a large
-// one). A freed block is joined with its free neighbours in the segment.
+// Requests are rounded up to 512 bytes. Requests of at most 1 MiB are cut from segments of 2 MiB,
+// and those below 10 MiB from segments of 20 MiB. A larger request has a segment of its own size,
+// rounded up to 2 MiB. The smallest free block that is large enough serves the request, at the
+// lowest address. Its rest stays free if it is large enough to be useful (512 bytes of a small
+// block, more than 1 MiB of a large one). A freed block is joined with its free neighbours in the
+// segment.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // The caching allocator over long random traces and in loops like those of training, on simulated
-// devices: beside each call go a simple allocator with the same rules, and a record of which
-// addresses are in use and which streams may still use them.
+// devices. Each call is compared with a simple allocator under the same rules, and with a record of
+// the addresses in use and the streams that may still use them.
 #include <gtest/gtest.h>
 
 #include <atomic>

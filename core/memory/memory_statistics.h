@@ -1,8 +1,7 @@
-// What is told of a device's memory: counts, and a picture of the segments and blocks that it is
-// in.
+// The statistics of a device's memory: counts, and a snapshot of its segments and blocks.
 //
-// A segment is what the device gave in one piece. It is cut into blocks; a block is active from the
-// request for it until it may be used again, and inactive after that.
+// A segment is one piece of memory from the device. It is cut into blocks. A block is active from
+// its request until it may be reused, and inactive after that.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SimulatedDevice: a device for tests of the allocator. Its memory has addresses and a capacity,
-// but no bytes; its streams are queues of work that is done when the test says so.
+// but no bytes. Its streams are queues of work that completes when the test says so.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // ReferenceAllocator: the rules of the caching allocator (core/memory/caching_allocator.h) in their
-// simplest form, for tests to compare with. Segments are lists of blocks that are searched from end
-// to end, and statistics are counted anew from the blocks of a segment before and after each step.
+// simplest form, as a reference for tests. Segments are lists of blocks that are searched from end
+// to end. Statistics are recounted from the blocks of a segment before and after each step.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Defaults are read without regard to the type first, so that a misfit can be named in the message.
+// Reads defaults without regard to the type first, so that the message can name a default that does
+// not fit.
 #include "core/schema/default_value.h"
 
 #include <algorithm>

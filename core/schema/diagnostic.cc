@@ -1,4 +1,4 @@
-// Formats diagnostics, and keeps the map from a text's characters to places in its file.
+// Formats diagnostics, and keeps the map from a text's characters to locations in its file.
 #include "core/schema/diagnostic.h"
 
 #include <algorithm>

@@ -1,12 +1,12 @@
-// Diagnostics: what is wrong with a schema or an expression, where, and what to do about it.
+// Diagnostics: an error in a schema or an expression, with its location and its remedy.
 //
 //   ops.yaml:120:13: error: unknown argument 'aplha' in check of add.Tensor; did you mean 'alpha'?
 //       check: [aplha > 0]
 //               ^
 //
-// A text being parsed is a SourceText: its characters, and the place in a file that each of them
-// came from. So a message about the inside of a YAML scalar points into the YAML file, whatever
-// quoting or folding the scalar used.
+// A text being parsed is a SourceText: its characters, and the source location of each. So a
+// message about the inside of a YAML scalar points into the YAML file, however the scalar was
+// quoted or folded.
 #pragma once
 
 #include <cstddef>

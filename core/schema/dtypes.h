@@ -1,8 +1,8 @@
-// The dtypes that kernels know, and the names that mean the same in every expression.
+// The dtypes that kernels know, under the same names in every expression.
 //
 //   static_assert(kDtypes[11].name == "float32" && kDtypes[11].cpp == "float");
 //
-// This is the one table of them. The order is that of the enum ScalarType, which core asserts;
+// No other table lists them. Their order is that of the enum ScalarType, which core asserts.
 // schemac writes the table into the model, where the generator reads it.
 #pragma once
 

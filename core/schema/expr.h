@@ -6,9 +6,9 @@
 //   x > 0 ? x : exp(x) - 1
 //   {self, other[0]}
 //
-// From loosest to tightest: `?:`, `||`, `&&`, comparison, `+ -`, `* / %`, `- !`, then calls `f(a,
-// b)`, methods `a.f(b)` and indexing `a[i]`. It differs from C++ in one thing: comparisons do not
-// chain (a < b < c is an error).
+// Precedence, from loosest to tightest: `?:`, `||`, `&&`, comparison, `+ -`, `* / %`, `- !`, then
+// calls `f(a, b)`, methods `a.f(b)` and indexing `a[i]`. The one difference from C++: comparisons
+// do not chain (a < b < c is an error).
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Expressions: precedence, canonical text, places of errors, and that no text can break the reader.
+// Expressions: precedence, canonical text, locations of errors, and a reader that no text can
+// break.
 #include "core/schema/expr.h"
 
 #include <gtest/gtest.h>

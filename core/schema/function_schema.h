@@ -2,7 +2,7 @@
 //
 //   aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
 //
-// The grammar holds PyTorch's as a subset. Printing what was parsed gives the text back.
+// The grammar contains PyTorch's as a subset. Printing a parsed schema gives its text back.
 #pragma once
 
 #include <cstddef>

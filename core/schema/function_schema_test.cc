@@ -1,5 +1,5 @@
-// Schemas: what is printed is what was parsed, the parts are what the text says, and bad texts are
-// refused with a place.
+// Schemas: printing restores the parsed text, the parts match the text, and bad texts are refused
+// with a location.
 #include "core/schema/function_schema.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Cuts a text into tokens: names, numbers, strings and punctuation; white space separates and is
-// dropped.
+// Cuts a text into tokens: names, numbers, strings and punctuation. White space separates tokens
+// and is dropped.
 #include "core/schema/lexer.h"
 
 #include <algorithm>

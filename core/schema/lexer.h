@@ -1,4 +1,4 @@
-// The tokens that schemas and expressions are made of. One lexer serves both grammars.
+// The tokens of schemas and expressions. One lexer serves both grammars.
 //
 //   "add.Tensor(Tensor self, ...": name 'add', punctuation '.', name 'Tensor', punctuation '(', ...
 #pragma once

@@ -1,10 +1,10 @@
-// The methods that expressions may call: those of tensors that say what is known without the
-// elements, those of lists, and those of numbers.
+// The methods that expressions may call: those of tensors that need no elements, those of lists,
+// and those of numbers.
 //
 //   self.size(0)   find_method(MethodOf::Tensor, "size")->result  // int
 //
-// This is the one table of them; schemac writes it into the model, where the generator reads it.
-// Any other method of a tensor, in a formula, is the operator of that name.
+// No other table lists them. schemac writes it into the model, where the generator reads it. Any
+// other method of a tensor in a formula is the operator of that name.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Types of arguments and results, as schemas write them.
+// Types of arguments and results, in the notation of schemas.
 //
 //   Tensor     Tensor?     Tensor?[]     int[2]     SymInt[1]?     Tensor(a!)     Tensor(a -> *)[]
 //

@@ -1,4 +1,4 @@
-// Whether memory that came from elsewhere begins where elements of a dtype may begin.
+// The alignment of memory from outside: whether elements of a dtype may begin at its address.
 //
 //   b = torch.frombuffer(buffer, dtype=torch.uint8, offset=1)
 //   b[:8].view(torch.int64)        # the processor need not read an int64 there

@@ -1,4 +1,4 @@
-// Memory files, their mappings, and the table of storages that lie in one.
+// Memory files, their mappings, and the table of storages in shared memory.
 
 #include "core/tensor/shared_memory.h"
 

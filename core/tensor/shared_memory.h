@@ -1,13 +1,12 @@
-// Storages whose bytes several processes share.
+// Storages whose bytes are shared by several processes.
 //
 //   share_memory(t.storage());    // the bytes move; every tensor on them goes with them
 //   int fd = shared_descriptor(t.storage());    // sent to another process, which calls
 //   Storage same = open_shared(fd, nbytes);
 //
-// The memory is a file without a name (memfd): the system counts who maps it or holds a descriptor
-// of it, and frees it after the last, however that one ended. A storage holds its descriptor for as
-// long as it lives. In one process there is one storage over a piece of shared memory, however
-// often it arrives.
+// The memory is a file without a name (memfd). The system counts its mappings and descriptors, and
+// frees it after the last one, however that process ended. A storage holds its descriptor for its
+// whole life. A process has one storage for each piece of shared memory, however often it arrives.
 #pragma once
 
 #include "core/tensor/storage.h"

@@ -1,4 +1,5 @@
-// Shared storages: what one process writes another reads, pointers stay good, nothing is left.
+// Shared storages: one process reads the writes of another, pointers stay valid, and no file
+// remains.
 #include "core/tensor/shared_memory.h"
 
 #include <dirent.h>

@@ -1,4 +1,4 @@
-// Storage: allocation, release and resizing of the bytes tensors share.
+// Allocation, release and resizing of the bytes that tensors share.
 
 #include "core/tensor/storage.h"
 

@@ -1,4 +1,4 @@
-// Storage: a reference-counted run of bytes on one device, shared by the tensors that view it.
+// Storage: a reference-counted block of bytes on one device, shared by the tensors that view it.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Storages: resizing, who may keep them from it, and tensors that a resize cut off.
+// Storages: resizing, holders that prevent it, and tensors whose bytes a resize cut off.
 
 #include "core/tensor/storage.h"
 

@@ -1,5 +1,4 @@
-// TensorImpl, the factories below all operators, and arithmetic on sizes and dims that cannot
-// overflow.
+// TensorImpl, the factories below all operators, and overflow-checked arithmetic on sizes and dims.
 
 #include "core/tensor/tensor.h"
 

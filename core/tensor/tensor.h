@@ -1,8 +1,8 @@
 // Tensor: a handle to sizes, strides, an offset and a dtype over shared storage.
 //
-// Handles are cheap to copy and compare by identity. A default-made handle is undefined ("None").
-// The class carries no operators: those are functions in aten/ops/<name>.h, so that a new operator
-// does not rebuild what uses Tensor. For method syntax see aten/tensor_methods.h.
+// Handles are cheap to copy, and compare by identity. A default-made handle is undefined ("None").
+// The class has no operators. Those are functions in aten/ops/<name>.h, so a new operator does not
+// rebuild the users of Tensor. For method syntax see aten/tensor_methods.h.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// TensorAccessor: element access with dtype and rank fixed at compile time and checked once, when
-// it is made.
+// TensorAccessor: element access with fixed dtype and rank, which are checked once, at
+// construction.
 //
 //   // TypeError or ValueError when it does not fit.
 //   auto a = accessor<const float, 2>("trace", tensor);

@@ -1,4 +1,4 @@
-// WeakTensor: a way to a tensor that does not keep it alive, for use from any thread.
+// WeakTensor: a reference to a tensor that does not keep it alive, usable from any thread.
 //
 //   const auto weak = std::make_shared<WeakTensor>(t.impl());
 //   if (const Tensor alive = weak->lock(); alive.defined()) ...
