@@ -1,4 +1,4 @@
-// Which alias a tensor has: a plain one, or that of its class.
+// The alias of a tensor: a plain one, or one of the tensor's class.
 #include "autograd/alias.h"
 
 #include "aten/ops/detach.h"

@@ -1,4 +1,4 @@
-// Another tensor over the same elements, without history.
+// An alias is another tensor over the same elements, without the history.
 #pragma once
 
 #include "core/tensor/tensor.h"

@@ -1,4 +1,4 @@
-// The node of every view: it knows how one of two tensors over the same memory lies in the other.
+// The node of every view. It knows how one of two tensors over the same memory lies in the other.
 #pragma once
 
 #include "autograd/graph/node.h"

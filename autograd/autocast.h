@@ -1,6 +1,7 @@
 // Autocast: within it, operators that are fast in 16 bits take their floating tensors in 16 bits,
-// and operators that need float32 take them in float32. Which do what is in native_functions.yaml
-// (`autocast:`); the generator makes from it the functions of the layer Autocast, each like
+// and operators that need float32 take them in float32. `autocast:` in native_functions.yaml says
+// which operator does which. The generator makes the functions of the layer Autocast from it, each
+// like
 //
 //   Tensor mm(const Tensor& self, const Tensor& mat2) {
 //     const ExcludeLayers below(Layer::Autocast);
@@ -8,12 +9,12 @@
 //     return dispatch<ops::mm>(cast(self), cast(mat2));
 //   }
 //
-// Where devices differ (`autocast: {CUDA: float32}`) the policies of all of them are given, and a
-// call on one that has none goes on as if the layer were not there.
+// Where devices differ (`autocast: {CUDA: float32}`), the entry gives the policy of each. A call on
+// a device without a policy skips the layer.
 //
-// The layer is outside autograd, so that casts are recorded, and gradients have the dtype of what
-// was cast. It is on for a thread while autocast is enabled for a device; everywhere else it costs
-// nothing, being one more bit of the mask that a call tests anyway.
+// The layer is outside autograd, so casts are recorded, and a gradient has the dtype that its
+// tensor had before the cast. The layer is on for a thread while autocast is enabled for a device.
+// Elsewhere it costs nothing: it is one more bit of the mask that a call tests anyway.
 #pragma once
 
 #include <string_view>

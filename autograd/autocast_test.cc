@@ -1,5 +1,5 @@
-// Autocast by device: on a simulated "cuda", whose operators the CPU computes, an operator does
-// what its entry says of CUDA; on the CPU, what it says of the CPU.
+// Autocast by device. On a simulated "cuda", whose operators the CPU computes, an operator follows
+// its entry's policy for CUDA; on the CPU, its policy for the CPU.
 #include "autograd/autocast.h"
 
 #include "aten/engine/backends/fallback.h"

@@ -1,5 +1,5 @@
-// Outputs of custom functions: new tensors, arguments changed in place, or arguments returned as
-// they are.
+// Outputs of custom functions: new tensors, arguments changed in place, or arguments returned
+// unchanged.
 #include "autograd/custom_function.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Functions with a gradient of their own, written in C++:
+// Functions with their own gradient, written in C++:
 //
 //   struct Cube : Function<Cube> {
 //     static Tensor forward(FunctionContext& ctx, const Tensor& x, double scale) {

@@ -1,5 +1,5 @@
-// Changes of a tensor's own geometry, and of its memory, where autograd knows the tensor: its
-// history goes on from the tensor as it was.
+// In-place changes of the geometry or the memory of a tensor that autograd knows. The tensor's
+// history continues from its old state.
 //
 //   y = x * 2;  y.t_();      // y's node takes a gradient of y's new shape to one of the old shape
 #include "aten/engine/renamed_errors.h"

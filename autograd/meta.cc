@@ -1,4 +1,4 @@
-// Reading and changing what autograd keeps for a tensor.
+// Reads and changes the autograd metadata of a tensor.
 #include "autograd/meta.h"
 
 #include "autograd/graph/accumulate_grad.h"

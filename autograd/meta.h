@@ -1,5 +1,5 @@
-// What autograd keeps for a tensor: its gradient, the node that made it, and, for a view, what it
-// views.
+// The autograd metadata of a tensor: its gradient, the node that made it, and, for a view, its
+// base.
 //
 //   set_requires_grad(w, true);
 //   Tensor y = aten::mul(w, x);

@@ -1,5 +1,5 @@
-// Infix operators on tensors and numbers, for formulas: `grad * (1 - result * result)`. Kept out of
-// the way of other code, which calls operators by name.
+// Infix operators on tensors and numbers, for formulas: `grad * (1 - result * result)`. They are in
+// a namespace of their own, because other code calls operators by name.
 #pragma once
 
 #include "aten/ops/add.h"

@@ -1,4 +1,4 @@
-// The rarer helpers of generated code.
+// The rarely used helpers of generated code.
 #include "autograd/record.h"
 
 #include "aten/ops/clone.h"

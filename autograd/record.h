@@ -1,4 +1,5 @@
-// What generated code needs to record an operator; included by every generated file of autograd.
+// The helpers with which generated code records an operator. Every generated file of autograd
+// includes this header.
 #pragma once
 
 #include "aten/ops/gradients.h"

@@ -1,6 +1,6 @@
-// SavedTensor: a tensor kept for backward. It remembers the version it was saved at, so that a
-// value changed in place since is an error and not a wrong gradient; and an operator can save its
-// own output without a reference cycle.
+// SavedTensor: a tensor kept for backward. It remembers the version of the tensor at that time, so
+// a later in-place change is an error and not a wrong gradient. An operator can save its own output
+// without a reference cycle.
 //
 //   node->other_.save(other);                       // an argument
 //   node->result_.save_output(result, 0);           // an output

@@ -1,4 +1,5 @@
-// SavedVisitor: what a node has saved for backward, by name, for those who look at the graph.
+// SavedVisitor: reads by name the values that a node has saved for backward, for tools that inspect
+// the graph.
 //
 //   void show_saved(SavedVisitor& visitor) const override {       // generated, in MulBackward0
 //     visitor.show(*this, "self", self_);

@@ -1,4 +1,5 @@
-// What the tests of this folder share: small tensors from numbers, and the numbers back.
+// Helpers that the tests of this folder share: small tensors from numbers, and the numbers of
+// tensors.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Pieces of a tensor that are results of their own, not views: each may be written in place, and
-// counts its writes apart, as the tensor itself is not to be used again.
+// Pieces of a tensor that are independent results, not views. Each may be written in place and
+// counts its own versions, because the tensor itself is not used again.
 #include "aten/ops/cat.h"
 #include "aten/ops/unsafe_chunk.h"
 #include "aten/ops/unsafe_split.h"

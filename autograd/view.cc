@@ -1,6 +1,6 @@
-// How gradients flow through views and in-place changes of them. Every view is an as_strided of its
-// base, whatever chain of operators made it; where one of the two is complex and the other is not,
-// of the numbers that the complex ones consist of.
+// The flow of gradients through views and through in-place changes of views. Every view is an
+// as_strided of its base, whatever chain of operators made it. Where only one of the two is
+// complex, the as_strided is over the real numbers that make up the complex ones.
 #include "autograd/view.h"
 
 #include <algorithm>

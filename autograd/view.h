@@ -1,6 +1,5 @@
-// Views and in-place changes. A view remembers its base; changing either in place rewrites the
-// history of the base, and the view's own node is made anew from the base when it is next asked
-// for.
+// Views and in-place changes. A view remembers its base. An in-place change of either one rewrites
+// the history of the base. The view's own node is rebuilt from the base at its next use.
 #pragma once
 
 #include "autograd/meta.h"

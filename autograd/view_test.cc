@@ -1,4 +1,4 @@
-// Views and in-place changes: history of the base and of its views, and what is refused.
+// Views and in-place changes: the history of the base and of its views, and the refused changes.
 #include "autograd/view.h"
 
 #include "aten/ops/add.h"

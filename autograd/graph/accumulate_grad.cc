@@ -1,4 +1,4 @@
-// Adding up gradients at leaves.
+// Accumulates gradients at leaves.
 #include "autograd/graph/accumulate_grad.h"
 
 #include <array>

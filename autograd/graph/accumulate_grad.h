@@ -1,5 +1,5 @@
-// AccumulateGrad: the node at a leaf. It adds the gradient to the leaf's .grad, taking over the
-// buffer when nobody else has it.
+// AccumulateGrad: the node at a leaf. It adds the gradient to the leaf's .grad. It takes the buffer
+// over where nothing else holds it.
 #pragma once
 
 #include "autograd/meta.h"

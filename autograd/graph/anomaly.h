@@ -1,8 +1,8 @@
-// Anomaly mode: every node remembers where it was made, and a backward that fails, or yields NaN,
-// tells it.
+// Anomaly mode. Every node remembers where it was made. A backward that fails or yields NaN reports
+// that location.
 //
-// What is remembered is the observer's business (the Python stack); without one only NaN is looked
-// for.
+// The observer decides what is remembered (the Python stack). Without an observer, backward only
+// looks for NaN.
 #pragma once
 
 #include <string>

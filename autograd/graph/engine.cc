@@ -1,4 +1,5 @@
-// The walk: hooks, captures, one node after another, and gradients made to fit where they go.
+// The traversal: hooks, captures, one node after another, and gradients fitted to their
+// destinations.
 #include "autograd/graph/engine.h"
 
 #include <algorithm>

@@ -1,11 +1,11 @@
-// The engine: walks the graph from outputs to leaves, latest operator first.
+// The engine traverses the graph from outputs to leaves, latest operator first.
 //
 //   backward({loss}, {}, false, false);             // adds to .grad of the leaves
 //   auto g = grad({loss}, {w}, {}, false, true);    // returns d loss / d w, itself differentiable
 //
-// The walk is a loop over a queue, so the depth of the graph does not matter. It runs in the
-// calling thread; backward may be called again from inside a node. Gradients are added in an order
-// that depends on the graph only.
+// The traversal is a loop over a queue, so the depth of the graph does not matter. It runs in the
+// calling thread. A node may call backward again. The order in which gradients are added depends on
+// the graph only.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// The walk: order, accumulation, graphs kept and freed, gradients of gradients, hooks, errors.
+// The traversal: order, accumulation, graphs kept and freed, gradients of gradients, hooks, errors.
 #include "autograd/graph/engine.h"
 
 #include "aten/ops/add.h"

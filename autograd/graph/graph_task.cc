@@ -1,4 +1,4 @@
-// Exploring the graph, and restricting it to what leads to given nodes.
+// Explores the graph, and restricts it to the nodes that lead to given nodes.
 #include "autograd/graph/graph_task.h"
 
 #include <algorithm>

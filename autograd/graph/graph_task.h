@@ -1,8 +1,8 @@
-// GraphTask: the state of one backward: the nodes reachable from its roots, how many gradients each
-// still waits for, and the gradients that have arrived.
+// GraphTask: the state of one backward. It holds the nodes reachable from the roots, the number of
+// gradients that each still waits for, and the gradients that have arrived.
 //
-// Nodes are numbered when the graph is explored, and edges are kept as numbers, so that the walk
-// itself looks nothing up.
+// Nodes are numbered when the graph is explored, and edges hold those numbers. So the traversal
+// itself needs no look-up.
 #pragma once
 
 #include <functional>

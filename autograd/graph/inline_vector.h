@@ -1,5 +1,5 @@
-// InlineVector: a vector whose first N entries need no memory of their own. Most nodes have one or
-// two inputs and outputs, so a recorded operator costs one allocation.
+// InlineVector: a vector whose first N entries need no allocation. Most nodes have one or two
+// inputs and outputs, so a recorded operator costs one allocation.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// How deep backward passes stand in one another: a hook, or the backward of a function, may go
-// backward itself, on the same stack.
+// The nesting depth of backward passes. A hook, or the backward of a function, may call backward
+// itself, on the same stack.
 #pragma once
 
 namespace treadle::autograd {

@@ -1,4 +1,4 @@
-// Hooks, and the destruction of nodes by a list rather than by recursion.
+// Hooks, and the destruction of nodes by a list instead of by recursion.
 #include "autograd/graph/node.h"
 
 namespace treadle::autograd {

@@ -1,5 +1,5 @@
-// Node: one recorded operator in the graph that backward walks. It is given the gradients of the
-// operator's outputs and computes those of its inputs, which travel along its edges.
+// Node: one recorded operator in the graph that backward walks. A node receives the gradients of
+// the operator's outputs and computes those of its inputs, which travel along its edges.
 //
 //   struct ExpBackward0 : Node {
 //     Grads apply(Grads&& grads) override { return {aten::mul(grads[0], result_.unpack(...))}; }

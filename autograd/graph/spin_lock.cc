@@ -1,4 +1,4 @@
-// Waiting for a spin lock.
+// The wait for a spin lock.
 #include "autograd/graph/spin_lock.h"
 
 #include <thread>

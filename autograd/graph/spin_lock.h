@@ -1,5 +1,6 @@
-// SpinLock: a lock of one byte, for what is held for a few instructions: to copy a pointer and
-// count the reference, or to swap one. Nothing is destroyed, allocated or called under it.
+// SpinLock: a lock of one byte for critical sections of a few instructions: copying a pointer and
+// counting the reference, or swapping a pointer. No object is destroyed, allocated or called under
+// it.
 //
 //   const std::lock_guard lock(meta.lock);
 #pragma once

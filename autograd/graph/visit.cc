@@ -1,4 +1,4 @@
-// The walk through what a tensor alone keeps alive.
+// The traversal of all that a tensor alone keeps alive.
 #include "autograd/graph/visit.h"
 
 #include "autograd/meta.h"

@@ -1,16 +1,16 @@
 // Visits objects of another language that a tensor keeps alive: the hooks of the tensor and of its
-// graph, the contexts of custom functions, what pack hooks returned. A garbage collector asks, to
-// find a cycle that leads through them.
+// graph, the contexts of custom functions, the values that pack hooks returned. A garbage collector
+// uses it to find a cycle that leads through such objects.
 //
 //   struct Told : OwnedVisitor {
 //     void object(void* o) override { visit(static_cast<PyObject*>(o)); } ...
 //   };
 //   if (t.impl()->use_count() == 1) visit_owned(t, told);
 //
-// Only what has one owner is walked through, so that each reference is told once and by the one who
-// holds it: what the graph of another tensor or a running backward holds as well is left out. So
-// nobody else can reach what the walk comes to, and it takes no locks; it never recurses, and
-// changes no count.
+// The visit follows only objects that have one owner. So each reference is reported once, by its
+// owner. An object that the graph of another tensor or a running backward also holds is left out.
+// Hence no other thread can reach the visited objects, and the visit takes no locks. It never
+// recurses, and it changes no reference count.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Objects that a tensor alone keeps alive are visited once, through the one who holds them.
+// Objects that a tensor alone keeps alive are visited once, through their owner.
 #include "autograd/graph/visit.h"
 
 #include <map>
