@@ -1,4 +1,4 @@
-// What Treadle offers to plug-ins: each function of treadle_api over the library's own.
+// The functions of treadle_api, each implemented by the library's own functions.
 #include "plugin/host/api.h"
 
 #include <algorithm>

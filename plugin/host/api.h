@@ -1,4 +1,4 @@
-// The table of functions that plug-ins are given.
+// The table of functions that plug-ins receive.
 #pragma once
 
 #include "plugin/treadle/plugin.h"

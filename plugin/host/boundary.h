@@ -1,4 +1,4 @@
-// What crosses the boundary to plug-ins: errors as statuses, and values in both directions.
+// The conversions at the boundary to plug-ins: errors as statuses, and values in both directions.
 #pragma once
 
 #include <deque>

@@ -1,4 +1,4 @@
-// Makes trees of expressions, once for each.
+// Builds the trees of expressions, once for each expression.
 #include "plugin/host/expressions.h"
 
 #include <charconv>

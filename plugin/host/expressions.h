@@ -1,4 +1,4 @@
-// Expressions of operators as the trees that plug-ins are given.
+// The expressions of operators as trees for plug-ins.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Compares the parts that an ELF file says it has with its length.
+// Compares the length of an ELF file with the parts that its headers list.
 #include "plugin/host/library_file.h"
 
 #include <elf.h>

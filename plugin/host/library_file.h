@@ -1,4 +1,4 @@
-// Looks at the file of a shared library before the system maps it.
+// Checks the file of a shared library before the system maps it.
 #pragma once
 
 #include <string>

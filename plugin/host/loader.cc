@@ -1,4 +1,4 @@
-// Loads plug-ins, and agrees with them on a version.
+// Loads plug-ins, and negotiates a version with each.
 #include "plugin/host/loader.h"
 
 #include <dlfcn.h>

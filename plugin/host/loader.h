@@ -1,4 +1,4 @@
-// Loads plug-ins: shared libraries that speak the interface of treadle/plugin.h.
+// Loads plug-ins: shared libraries that implement the interface of treadle/plugin.h.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Calls a plug-in's functions, and answers for those that it left out.
+// Calls a plug-in's functions, and supplies defaults for missing ones.
 #include "plugin/host/plugin_backend.h"
 
 #include <algorithm>

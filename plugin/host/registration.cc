@@ -1,4 +1,4 @@
-// Registers what plug-ins bring, and calls their kernels.
+// Registers the backends, kernels and operators of plug-ins, and calls their kernels.
 #include "plugin/host/registration.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What plug-ins register: backends, kernels, operators. While a plug-in starts, all of it is noted,
-// so that a start that fails leaves nothing behind.
+// The registrations of plug-ins: backends, kernels, operators. All registrations during a plug-in's
+// start are noted, so that a failed start leaves nothing behind.
 #pragma once
 
 #include <functional>

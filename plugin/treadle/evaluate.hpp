@@ -1,12 +1,12 @@
-// An interpreter of generated kernels over memory that the CPU sees: enough for a backend to run
-// nearly every pointwise operator and reduction before it has a kernel of its own.
+// An interpreter of generated kernels over memory that the CPU sees. With it a backend runs nearly
+// every pointwise operator and reduction before it has a kernel of its own.
 //
 //   bool pointwise(const treadle_pointwise_call& call) override { return evaluate(call); }
 //   bool reduce(const treadle_reduce_call& call) override { return evaluate(call); }
 //
-// A tree is turned into steps over blocks of 256 elements, so that what it costs to look at a node
-// is shared by a block. Functions that it does not know (the rarer special functions) are declined:
-// Treadle then computes the call on the CPU.
+// A tree becomes a list of steps over blocks of 256 elements, so the cost of decoding a node is
+// shared by a block. Functions that the interpreter does not know (the rarer special functions) are
+// declined. Treadle then computes the call on the CPU.
 #pragma once
 
 #include <memory>

@@ -7,14 +7,15 @@
 //   // in int32:                         tr_add_i32(v_self, tr_mul_i32(v_alpha, v_other))
 //
 // The text is one expression without side effects. Operands and numbers are variables `v_NAME` of
-// the compute type. What C does not have, or leaves undefined, is a call of a function that the
-// backend's prelude defines: `tr_FUNCTION_SUFFIX`, of the function's arguments in the compute type
-// and with a result of that type, or int for truth values (is_truth_function). Arithmetic of
-// integers, bool and complex numbers is calls too: add sub mul div neg, and eq ne for complex ones.
-// docs/functions-of-expressions.md says what each function is. 16-bit floats compute in float32.
+// the compute type. An operation that C lacks or leaves undefined becomes a call of a function that
+// the backend's prelude defines. Its name is `tr_FUNCTION_SUFFIX`. It takes the function's
+// arguments in the compute type, and returns that type, or int for truth values
+// (is_truth_function). Arithmetic of integers, bool and complex numbers also becomes calls: add sub
+// mul div neg, and eq ne for complex ones. docs/functions-of-expressions.md defines each function.
+// 16-bit floats compute in float32.
 //
-// Errors: std::invalid_argument for a tree that is no expression (a child that follows its parent,
-// a kind this header does not know).
+// Errors: std::invalid_argument for a malformed tree (a child that follows its parent, or a kind
+// unknown to this header).
 #pragma once
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // The plug-in interface for C++17: plugin.h with types, exceptions and counted handles. Headers
-// only; a plug-in links to nothing of Treadle.
+// only: a plug-in links to nothing of Treadle.
 //
 //   #include "treadle/plugin.hpp"
 //   namespace {

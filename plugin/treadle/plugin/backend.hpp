@@ -1,5 +1,5 @@
-// Backend: a kind of device as a class. What a class overrides is what the backend has; the rest is
-// left to Treadle.
+// Backend: a kind of device as a class. A backend offers the functions that its class overrides.
+// Treadle supplies the others.
 //
 //   class Minimal final : public Backend {
 //    public:

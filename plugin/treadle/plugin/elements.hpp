@@ -1,4 +1,4 @@
-// Walking memory that the CPU sees: the elements of a generated kernel's call, by address or
+// Traversal of memory that the CPU sees: the elements of a generated kernel's call, by address or
 // converted to one type.
 //
 //   for_each_element<float>(call, [](float self, float other) { return self + other; });

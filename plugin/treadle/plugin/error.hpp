@@ -1,5 +1,5 @@
-// Errors both ways: an error status of the host becomes an exception, and an exception in a
-// callback becomes a status with its text.
+// Errors in both directions: an error status of the host becomes an exception, and an exception in
+// a callback becomes a status with its text.
 //
 //   check(dim >= 0, ErrorKind::Value, "fold: expected dim >= 0, got ", dim);
 #pragma once

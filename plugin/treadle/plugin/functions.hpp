@@ -1,5 +1,5 @@
-// The functions of expressions, over blocks of elements: what evaluate.hpp interprets a tree with.
-// For integers and bool (in 64 bits), floating and complex numbers.
+// The functions of expressions over blocks of elements, with which evaluate.hpp interprets a tree.
+// They exist for integers and bool (in 64 bits), floating and complex numbers.
 #pragma once
 
 #include <cmath>

@@ -1,13 +1,14 @@
 // Kernels and operators made of C++ functions with natural parameters. A function that does not fit
-// the operator's schema is rejected when it is registered, with both sides shown.
+// the operator's schema is rejected at its registration, with a message that shows both signatures.
 //
 //   void mm(const Tensor& self, const Tensor& mat2, const Tensor& out) { ... }
 //   register_kernel<&mm>("mm(Tensor self, Tensor mat2) -> Tensor", device);
 //
-// The parameters are the operator's arguments (value.hpp says which type each may have) and then a
-// tensor for each result, contiguous and of the right shape and dtype, to be filled. Where the
-// results have shapes that only the kernel knows, and in new operators, the function returns them
-// instead. Where an operator writes its first argument (_fill_), that is the tensor to write.
+// The parameters are the operator's arguments (value.hpp lists the types that each may have),
+// followed by a tensor for each result. Result tensors are contiguous, have the right shape and
+// dtype, and are filled by the function. The function returns the results instead where only the
+// kernel knows their shapes, and in new operators. Where an operator writes its first argument
+// (_fill_), the function writes that tensor.
 #pragma once
 
 #include "treadle/plugin/operator.hpp"

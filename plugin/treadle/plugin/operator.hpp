@@ -1,4 +1,4 @@
-// Calling Treadle's operators.
+// Calls of Treadle's operators.
 //
 //   Tensor y = call("aten::mm", a, b);
 //   auto [values, indices] = call<std::tuple<Tensor, Tensor>>("aten::sort", x, -1, false);

@@ -1,5 +1,5 @@
-// The small types of tensors: Span, DType with the C++ type of each, the 16-bit floats, Device, and
-// the switch from a dtype at run time to a type.
+// The small types of tensors: Span, DType with the C++ type of each dtype, the 16-bit floats,
+// Device, and the switch from a run-time dtype to a type.
 //
 //   visit_dtype<float, double>(x.dtype(), "fold", [&](auto type) {
 //     using T = typename decltype(type)::type;

@@ -1,5 +1,5 @@
-// Values at the boundary: Number, and for each C++ type of a parameter or result how it is read
-// from a treadle_value and written to one.
+// Values at the boundary: Number, and the conversion from and to treadle_value for each C++ type of
+// a parameter or result.
 //
 //   schema                      C++ (a parameter; `?` is std::optional<> of it)
 //   Tensor, Tensor?             const Tensor& (undefined: None)
