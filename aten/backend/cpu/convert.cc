@@ -1,5 +1,5 @@
-// The table of conversion loops. Contiguous ones are separate, so that the compiler makes vector
-// code of them.
+// The table of conversion loops. Contiguous loops are separate functions, so that the compiler
+// vectorises them.
 #include "aten/backend/cpu/convert.h"
 
 #include <immintrin.h>

@@ -1,6 +1,6 @@
-// Conversions between element types, one function per pair, over any strides. Never undefined: a
-// floating number outside an integer's range saturates as a 64-bit integer and then wraps, a
-// complex number loses its imaginary part.
+// Conversions between element types, one function per pair, over any strides. No conversion is
+// undefined. A floating number outside an integer's range saturates as a 64-bit integer and then
+// wraps. A complex number loses its imaginary part.
 #pragma once
 
 #include "core/base/scalar_type.h"

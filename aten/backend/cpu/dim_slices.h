@@ -1,8 +1,8 @@
 // A contiguous tensor seen along one dimension, as outer x size x inner, and loops over its slices.
 //
-// A slice is the `size` elements that differ in that dimension only; they lie `inner` apart.
-// Softmax, sorting, scans and reductions along a dimension work on one slice at a time, and slices
-// are independent, so they may run in any order.
+// A slice is the set of `size` elements that differ in that dimension only. Their distance is
+// `inner`. Softmax, sorting, scans and reductions along a dimension work on one slice at a time.
+// Slices are independent, so they may run in any order.
 #pragma once
 
 #include <algorithm>

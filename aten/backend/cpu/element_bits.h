@@ -1,4 +1,4 @@
-// Elements as bits: operators that only move elements are compiled for each element size, not for
+// Elements as bits. Operators that only move elements are compiled for each element size, not for
 // each dtype.
 #pragma once
 

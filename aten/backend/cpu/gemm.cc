@@ -1,4 +1,4 @@
-// Products on OpenBLAS in tiles of a fixed size, and loops for the types it does not have.
+// Products on OpenBLAS in tiles of a fixed size, and loops for the types that OpenBLAS lacks.
 #include "aten/backend/cpu/gemm.h"
 
 #include <cblas.h>

@@ -1,9 +1,9 @@
 // gemm: C = alpha * A @ B + beta * C for one or many matrices, with the same bits at any thread
 // count.
 //
-// float, double and their complex types run on OpenBLAS, one thread per fixed tile of C; integers
-// on a plain loop; the 16-bit floats are widened to float. Accepts any strides: a matrix that BLAS
-// cannot read is copied first.
+// float, double and their complex types run on OpenBLAS, with one thread for each fixed tile of C.
+// Integers run on a plain loop. The 16-bit floats are widened to float. Any strides are accepted: a
+// matrix that BLAS cannot read is copied first.
 #pragma once
 
 #include "core/tensor/tensor.h"

@@ -1,7 +1,8 @@
-// InterleavedPages: the order in which to go through much memory.
+// InterleavedPages: an interleaved traversal of the pages of a large block of memory.
 //
-// Memory is fetched ahead of a program that walks through it, but only to the end of a page, so a
-// walk in order waits at each. Several pages by turns keep memory busy.
+// The hardware prefetches memory for a sequential traversal, but only to the end of a page. So a
+// traversal in order waits at the start of each page. Interleaving several pages keeps the memory
+// busy.
 //
 //   InterleavedPages turns(n, piece);
 //   do {

@@ -1,4 +1,4 @@
-// Pages by turns: every element is met once, whatever is left over at the end.
+// Interleaved pages: every element is visited once, whatever remains at the end.
 #include "aten/backend/cpu/interleaved_pages.h"
 
 #include <gtest/gtest.h>

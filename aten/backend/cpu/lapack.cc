@@ -1,4 +1,4 @@
-// The symbols of LAPACK, and the work space its routines ask for.
+// The symbols of LAPACK, and the workspaces that its routines request.
 #include "aten/backend/cpu/lapack.h"
 
 #include <cblas.h>

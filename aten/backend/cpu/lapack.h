@@ -1,9 +1,9 @@
-// lapack: the routines of LAPACK in use, one C++ function for the four types each.
+// lapack: the LAPACK routines in use, one C++ function for the four types of each.
 //
-// Matrices are column-major with a leading dimension, sizes are `int`, and the result is LAPACK's
-// `info`: 0, or where the matrix failed (from 1). A routine without `Work` needs no memory of its
-// own. OpenBLAS contains LAPACK; it must run on one thread (see linalg.h), so that its results have
-// the same bits at any thread count.
+// Matrices are column-major with a leading dimension. Sizes are `int`. The result is LAPACK's
+// `info`: 0, or the position at which the matrix failed (from 1). A routine without `Work` needs no
+// workspace. OpenBLAS contains LAPACK. It must run on one thread (see linalg.h), so that its
+// results have the same bits at any thread count.
 #pragma once
 
 #include <complex>

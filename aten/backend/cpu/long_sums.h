@@ -1,9 +1,9 @@
-// Sums of any number of terms that lose no more than sums of a few dozen do.
+// Sums of any number of terms, with no more rounding error than sums of a few dozen terms.
 //
 //   wide_type<C> s = long_sum<C>(n, [&](int64_t i) { return x[i] * y[i]; });
 //
-// Terms of float are added in lanes, which the compiler vectorises, for a run of kSumRun terms
-// each; runs are added in double. What is added to what depends on the number of terms alone.
+// Terms of float are added in lanes, which the compiler vectorises, in runs of kSumRun terms per
+// lane. Runs are added in double. The order of additions depends only on the number of terms.
 #pragma once
 
 #include <algorithm>

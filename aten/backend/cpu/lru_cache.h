@@ -1,5 +1,5 @@
-// LruCache: values kept by key, the latest used of them. Beyond `most` the value that was not
-// used for longest goes.
+// LruCache: a map that holds the most recently used values. Beyond `capacity` it evicts the least
+// recently used value.
 //
 //   LruCache<int, std::string> cache(2);
 //   cache.put(1, "one");  cache.put(2, "two");  cache.find(1);

@@ -1,4 +1,4 @@
-// The value that goes is the one that was not used for longest.
+// The evicted value is the least recently used one.
 #include "aten/backend/cpu/lru_cache.h"
 
 #include <gtest/gtest.h>

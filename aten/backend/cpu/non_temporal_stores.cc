@@ -1,6 +1,6 @@
-// Stores past the caches, as wide as the machine's vectors: a line in one store is written soonest.
-// Rows that stay in the caches are copied in the same way where vectors are wide, as most of them
-// begin anywhere in a line.
+// Non-temporal stores, as wide as the machine's vectors: a cache line in a single store is the
+// fastest. Rows that stay in the caches are also copied in wide vectors where the machine has them,
+// because most rows begin in the middle of a line.
 #include "aten/backend/cpu/non_temporal_stores.h"
 
 #include <immintrin.h>

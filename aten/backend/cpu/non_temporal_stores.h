@@ -1,4 +1,4 @@
-// NonTemporalStores: the result of a call, written past the caches where it is large.
+// NonTemporalStores: writes a call's result with non-temporal stores where the result is large.
 //
 //   const NonTemporalStores writes(out.nbytes());
 //   parallel_for(rows, grain, [&](int64_t begin, int64_t end) {
@@ -6,9 +6,8 @@
 //     writes.finish();
 //   });
 //
-// An ordinary store to memory that no cache holds reads its line first. A result that will have
-// left the caches before somebody reads it does not need that: a copy then moves two bytes where it
-// moved three.
+// An ordinary store to uncached memory reads the line first. A result that leaves the caches before
+// it is read does not need that read. A copy then moves two bytes where it moved three.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Copies past the caches: each byte, wherever it starts and ends in a line, and none beside them.
+// Non-temporal copies: every byte, wherever it starts and ends in a line, and no byte beside them.
 #include "aten/backend/cpu/non_temporal_stores.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Memory that another thread may write while a kernel reads it: NumPy's arrays, shared memory,
+// Reads of memory that another thread may write at the same time: NumPy's arrays, shared memory,
 // tensors that Python code changes.
 //
 //   const int64_t entry = read_once(values + i);

@@ -1,9 +1,9 @@
-// Targets: the instruction sets that vector code is compiled for, and which of them this machine
-// has.
+// Targets: the instruction sets for which vector code is compiled, and the choice of one for this
+// machine.
 //
-// Include this before anything of Highway. Three targets keep compile time bounded: SSE4 (every
+// Include this before any header of Highway. Three targets keep compile time bounded: SSE4 (every
 // x86-64 machine since 2010), AVX2 and AVX-512 ("AVX3"). Loops over integers, bool and complex
-// numbers are compiled for the first two only.
+// numbers are compiled only for the first two.
 #pragma once
 
 #ifdef HWY_HIGHWAY_INCLUDED

@@ -1,5 +1,6 @@
-// Turns tiles: in registers, a square of 16-byte rows at a time, into a buffer, so that both
-// tensors are touched in whole cache lines, once, whatever their strides do to the cache's sets.
+// Transposes tiles. A square of 16-byte rows at a time goes through registers into a buffer. So
+// both tensors are touched in whole cache lines, once, whatever sets of the cache their strides map
+// to.
 #define HWY_COMPILE_ONLY_STATIC  // squares of 16-byte rows gain nothing from wider vectors
 #include "aten/backend/cpu/targets.h"
 #include "hwy/highway.h"

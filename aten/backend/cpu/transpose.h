@@ -1,4 +1,4 @@
-// Copies of a matrix whose memory runs along the other dimension than the result's.
+// Copies of a matrix into a result whose memory runs along the other dimension.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Every element lands where it belongs, and none beside, for every item and for tiles that are
-// whole, begun and single rows.
+// Every element is written to its own position, and no other memory is written, for every item size
+// and for tiles that are whole, partial or single rows.
 #include "aten/backend/cpu/transpose.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Sums and products of single elements that are defined for every value: integers wrap, bool's sum
-// is "or" and its product "and", the 16-bit floats compute in float.
+// Sums and products of single elements, defined for every value. Integers wrap, bool's sum is "or"
+// and its product "and", and the 16-bit floats compute in float.
 #pragma once
 
 #include <type_traits>

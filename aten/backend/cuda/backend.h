@@ -1,7 +1,7 @@
-// CudaBackend: NVIDIA's devices as Treadle sees them: memory, streams, events and copies over the
-// CUDA runtime (calls.h), and kernels that are generated from operators' expressions.
+// CudaBackend: NVIDIA's devices as a backend of Treadle. It has memory, streams, events and copies
+// over the CUDA runtime (calls.h), and kernels generated from operators' expressions.
 //
-// A stream's number is its handle's address; 0 is the device's default stream. Storages are plain
+// A stream's id is the address of its handle; 0 is the device's default stream. Storages are plain
 // addresses.
 #pragma once
 

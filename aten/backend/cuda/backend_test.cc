@@ -1,5 +1,5 @@
-// The backend's logic against a simulated device: what is waited for and what is not, streams,
-// events, pinned memory, copies between devices, errors and faults.
+// The backend's logic against a simulated device: which calls wait, streams, events, pinned memory,
+// copies between devices, errors and faults.
 #include <gtest/gtest.h>
 
 #include <bit>

@@ -1,4 +1,4 @@
-// The table of the runtime's functions, and what their errors become.
+// The table of the runtime's functions, and the conversion of their errors.
 #include "aten/backend/cuda/calls.h"
 
 #include "core/base/error.h"

@@ -1,5 +1,5 @@
-// Calls: the functions of the CUDA runtime that the backend uses, as a table, so that tests can
-// put a simulated device in its place; and their errors as treadle::Error.
+// Calls: the functions of the CUDA runtime that the backend uses. They are a table, so that tests
+// can substitute a simulated device. Their errors become treadle::Error.
 //
 //   succeed(calls().event_record(event, stream), "recording an event");
 #pragma once

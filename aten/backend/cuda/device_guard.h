@@ -1,5 +1,5 @@
-// DeviceGuard: makes a device the one that this thread's CUDA calls are for, and then the one it
-// was before. It costs a comparison where that is so already.
+// DeviceGuard: makes a device current for this thread's CUDA calls, and then restores the previous
+// one. It costs a comparison where the device is already current.
 #pragma once
 
 #include "aten/backend/cuda/calls.h"

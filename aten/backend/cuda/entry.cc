@@ -1,6 +1,5 @@
-// How Treadle starts the library: as a plug-in, whose start function registers the backend. It is
-// made with the same headers as the library that loads it, so that nothing but the version has to
-// be agreed on.
+// The entry point of the library: it is a plug-in, and its start function registers the backend. It
+// is compiled with the headers of the library that loads it, so only the version must agree.
 #include "aten/backend/cuda/backend.h"
 #include "aten/engine/backends/fallback.h"
 #include "core/base/error.h"

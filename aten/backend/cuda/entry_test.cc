@@ -1,5 +1,5 @@
-// What the library says when it is loaded where it cannot work, and that its kernels fit the
-// operators that they are registered for.
+// The library's message when it is loaded where it cannot work, and the match of its kernels with
+// the operators that they are registered for.
 #include <gtest/gtest.h>
 
 #include "aten/backend/cuda/testing_device.h"

@@ -1,8 +1,9 @@
-// FaultRecord: what a kernel leaves for the host where an argument's values are wrong, such as an
-// index out of range. Seen by the compilers of the host, of .cu files and of generated kernels.
+// FaultRecord: a kernel's record for the host of a wrong value in an argument, such as an index out
+// of range. The compilers of the host, of .cu files and of generated kernels read this header.
 //
-// The first thread that finds a fault claims the record and fills it; a kernel goes on or ends, but
-// never stops the device. The host reads it where it waits (faults.h) and raises what it says.
+// The first thread that finds a fault claims the record and fills it. The kernel continues or ends,
+// but never stops the device. The host reads the record where it waits (faults.h) and raises the
+// error.
 #pragma once
 
 namespace treadle::cuda {

@@ -1,4 +1,4 @@
-// Makes the records, and reads them.
+// Makes and reads the records.
 #include "aten/backend/cuda/faults.h"
 
 #include <bit>

@@ -1,4 +1,4 @@
-// Faults: the error record of each device, and the errors that are made of it.
+// Faults: the fault record of each device, and the errors made from it.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Captures streams, and queues what was captured.
+// Captures streams, and queues the captured graphs.
 #include "aten/backend/cuda/graphs.h"
 
 #include <algorithm>

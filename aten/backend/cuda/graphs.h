@@ -1,9 +1,10 @@
-// CudaGraphs: capture and replay of what is queued in a stream, and random numbers in it.
+// CudaGraphs: capture and replay of the work that is queued in a stream, including its random
+// numbers.
 //
-// A kernel that draws random numbers is given where they start when it is queued. In a graph it is
-// queued once and done often: there it is given an address instead, where each replay first puts
-// the generator's position, and how far after that its own numbers start. So a replay draws the
-// numbers that the same calls would have drawn without a graph.
+// A kernel that draws random numbers receives their starting position when it is queued. In a graph
+// it is queued once and runs many times. So it receives an address instead, where each replay first
+// writes the generator's position, and the offset of its own numbers from that position. So a
+// replay draws the same numbers as the same calls without a graph.
 #pragma once
 
 #include <atomic>

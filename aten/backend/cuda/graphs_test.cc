@@ -1,5 +1,5 @@
-// Capture and replay against a simulated device: what is done when, where memory comes from and
-// how long it stays, and which random numbers a replay draws.
+// Capture and replay against a simulated device: the order of work, the source and the lifetime of
+// memory, and the random numbers of a replay.
 #include "aten/backend/cuda/graphs.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// OutsideCapture: for its time, this thread's calls to the runtime that a capture cannot hold
-// (asking for memory, loading a kernel) are done beside it, where otherwise they would end it.
+// OutsideCapture: while it exists, this thread's runtime calls that a capture cannot hold
+// (allocating memory, loading a kernel) run outside the capture. Otherwise they would end it.
 #pragma once
 
 #include "aten/backend/cuda/calls.h"

@@ -1,5 +1,5 @@
-// Keeps blocks of powers of two, by size; a block is never given back, as the largest ones of a
-// program's batches are soon all there are.
+// Caches blocks of powers of two, by size. A block is never returned, because a program's largest
+// batches soon determine all of them.
 #include "aten/backend/cuda/pinned_memory.h"
 
 #include <bit>

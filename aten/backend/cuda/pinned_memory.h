@@ -1,6 +1,5 @@
-// PinnedMemory: memory of the host that devices copy from and to by themselves. A freed block is
-// used again once the copies that were queued with it are done: each is marked by an event, and
-// nobody waits.
+// PinnedMemory: host memory that devices copy from and to directly. A freed block is reused once
+// the queued copies of it are done. An event marks each copy, so no thread waits.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,8 @@
-// SharedLibrary: one of NVIDIA's libraries, opened when it is first used, so that the backend loads
+// SharedLibrary: one of NVIDIA's libraries. It is opened at its first use, so the backend loads
 // without it.
 //
-// Looked for by its name as the dynamic loader does; in the packages of PyPI beside the backend's
-// own (nvidia/cu13/lib, nvidia/cudnn/lib); and in the toolkit, where CUDA_HOME says or under
-// /usr/local/cuda.
+// The search order: by name, as the dynamic loader does; in the PyPI packages beside the backend's
+// own (nvidia/cu13/lib, nvidia/cudnn/lib); and in the toolkit, under CUDA_HOME or /usr/local/cuda.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// TestingDevice: CUDA devices simulated on the host, for tests of what the backend asks of them.
-// What is queued in a stream is done when something waits for it, in order, and not before.
+// TestingDevice: CUDA devices simulated on the host, for tests of the backend's calls. Work that is
+// queued in a stream runs when a call waits for it, in order, and not before.
 #pragma once
 
 #include <cstdlib>

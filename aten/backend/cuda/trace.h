@@ -1,7 +1,7 @@
 // CudaTrace: kernels, copies and fills as CUPTI records them, with the call that queued each.
 //
-// CUPTI (the CUDA Profiling Tools Interface) is opened when a recording is first asked for. It
-// tells time by the profiler's clock, so that both are on one timeline.
+// CUPTI (the CUDA Profiling Tools Interface) is opened at the first recording. It uses the
+// profiler's clock, so that both are on one timeline.
 #pragma once
 
 #include <cupti.h>

@@ -1,4 +1,4 @@
-// What becomes of CUPTI's records, against a simulated CUPTI: kernels, copies and fills with the
+// The conversion of CUPTI's records, against a simulated CUPTI: kernels, copies and fills with the
 // calls that queued them, and errors.
 #include "aten/backend/cuda/trace.h"
 

@@ -1,4 +1,4 @@
-// Operators on a device that has no kernels: copies of any strides, and the fallback in all forms.
+// Operators on a device without kernels: copies of any strides, and the fallback in all forms.
 #include <gtest/gtest.h>
 
 #include "aten/engine/backends/fallback.h"

@@ -1,4 +1,4 @@
-// Chooses between a run of bytes, a generated kernel and the CPU.
+// Chooses between a copy of bytes, a generated kernel and the CPU.
 #include "aten/engine/backends/device_copy.h"
 
 #include "aten/engine/backends/generated.h"

@@ -1,5 +1,6 @@
-// Copies of values where at least one tensor is on a backend's device. A backend copies runs of
-// bytes; strides and dtypes are seen to here: by a kernel that it generates, else on the CPU.
+// Copies of values where at least one tensor is on a backend's device. A backend copies contiguous
+// bytes. Strides and dtypes are handled here, by a kernel that the backend generates, else on the
+// CPU.
 #pragma once
 
 #include "core/tensor/tensor.h"

@@ -1,4 +1,4 @@
-// Runs operators on the CPU for devices that have no kernel for them.
+// Runs operators on the CPU for devices without a kernel for them.
 #include "aten/engine/backends/fallback.h"
 
 #include <optional>

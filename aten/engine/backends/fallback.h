@@ -1,4 +1,4 @@
-// The fallback of backends: an operator that a device has no kernel for runs on the CPU.
+// The fallback of backends: an operator without a kernel on a device runs on the CPU.
 #pragma once
 
 #include "core/dispatch/operator.h"

@@ -1,4 +1,4 @@
-// Hands pointwise and reduce calls to backends that make kernels of expressions.
+// Passes pointwise and reduce calls to backends that make kernels from expressions.
 #include "aten/engine/backends/generated.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Generated kernels of backends: a pointwise or reduce call as its expression and its operands, for
-// a backend that makes a kernel of it (Backend::pointwise and reduce of core/device/backend.h).
+// Generated kernels of backends: a pointwise or reduce call as its expression and its operands. A
+// backend makes a kernel from them (Backend::pointwise and reduce of core/device/backend.h).
 #pragma once
 
 #include <string_view>

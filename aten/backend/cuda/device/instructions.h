@@ -1,4 +1,4 @@
-// Instructions of a device that C++ has no word for. The emulator has its own (emulator/).
+// Device instructions without a C++ equivalent. The emulator has its own versions (emulator/).
 #pragma once
 
 #include <cstdint>

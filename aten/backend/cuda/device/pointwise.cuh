@@ -1,8 +1,8 @@
-// The loops of generated pointwise kernels. A thread does several packs or elements, and reads
-// those of all inputs before it computes, so that many reads are on their way at once.
+// The loops of generated pointwise kernels. A thread handles several packs or elements. It reads
+// the elements of all inputs before it computes, so that many reads are in flight at once.
 //
-// `Function::eval` is the operator's expression; Compute the type it computes in. `Numbers` holds
-// the call's numbers in that type, as `apply` gives them to eval behind the tensors' elements.
+// `Function::eval` is the operator's expression. Compute is the type of its arithmetic. `Numbers`
+// holds the call's numbers in that type. `apply` passes them to eval after the tensors' elements.
 #pragma once
 
 #include "aten/backend/cuda/device/values.cuh"

@@ -1,9 +1,9 @@
-// The loops of generated reductions. A block of 256 threads folds `width` outputs, each by
-// 256 / width threads; which element goes to which thread and which of its accumulators, and in
-// which order results are joined, follows from the sizes and strides alone: the same bits each run.
+// The loops of generated reductions. A block of 256 threads folds `width` outputs, each by 256 /
+// width threads. The assignment of elements to threads and to their accumulators, and the order in
+// which results are joined, depend only on the sizes and strides: the same bits each run.
 //
-// Long folds of few outputs are done in pieces by many blocks, whose results a second kernel folds.
-// `Function` has init (where a fold starts from a value), step, combine and final.
+// Long folds of few outputs are split into pieces for many blocks. A second kernel folds their
+// results. `Function` has init (where a fold starts from a value), step, combine and final.
 #pragma once
 
 #include "aten/backend/cuda/device/pointwise.cuh"

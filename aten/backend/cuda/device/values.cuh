@@ -1,5 +1,5 @@
-// What a generated kernel computes with: the value types of the CPU's kernels (a vector of one
-// lane, an integer, a complex number), and how elements of memory become values and back.
+// The value types of generated kernels, which are those of the CPU's kernels (a vector of one lane,
+// an integer, a complex number), and the conversions between elements in memory and values.
 #pragma once
 
 #include "aten/backend/cpu/convert.h"

@@ -1,4 +1,4 @@
-// NVRTC, and the files that it is spared by.
+// NVRTC, and the cache of compiled files that avoids it.
 #include "aten/backend/cuda/jit/compiler.h"
 
 #include <fcntl.h>

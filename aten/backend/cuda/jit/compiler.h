@@ -1,6 +1,7 @@
-// Compiles CUDA C++ source of generated kernels for an architecture, by NVRTC, which needs no
-// device. What was compiled once is kept on disk, under TREADLE_CUDA_CACHE, else
-// $XDG_CACHE_HOME/treadle/cuda or ~/.cache/treadle/cuda; an empty TREADLE_CUDA_CACHE keeps nothing.
+// Compiles the CUDA C++ source of generated kernels for an architecture, with NVRTC, which needs no
+// device. Compiled code is cached on disk, under TREADLE_CUDA_CACHE, else
+// $XDG_CACHE_HOME/treadle/cuda or ~/.cache/treadle/cuda. An empty TREADLE_CUDA_CACHE disables the
+// cache.
 #pragma once
 
 #include <string>

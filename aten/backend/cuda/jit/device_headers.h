@@ -1,5 +1,5 @@
 // The texts of the headers that generated kernels include, as a table that the build makes
-// (embed_headers.sh): those of the CPU's kernels that hold for any processor, and
+// (embed_headers.sh). They are the headers of the CPU's kernels that suit any processor, and
 // aten/backend/cuda/device/.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Writes expression trees as C++.
+// Prints expression trees as C++.
 #include "aten/backend/cuda/jit/expression.h"
 
 #include "core/base/error.h"

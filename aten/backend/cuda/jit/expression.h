@@ -1,5 +1,5 @@
-// Expressions of operators as C++ text for generated kernels: the same text that the CPU's kernels
-// are generated from, over the value types of aten/backend/cuda/device/values.cuh.
+// The expressions of operators as C++ text for generated kernels. The text is the same as for the
+// CPU's kernels, over the value types of aten/backend/cuda/device/values.cuh.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Kernels that are generated from operators' expressions: of pointwise calls and of reductions.
+// Kernels generated from operators' expressions, for pointwise calls and reductions.
 #pragma once
 
 #include "aten/engine/backends/generated.h"

@@ -1,4 +1,4 @@
-// Keeps and launches generated kernels.
+// Caches and launches generated kernels.
 #include "aten/backend/cuda/jit/generated_kernel.h"
 
 #include <cstring>

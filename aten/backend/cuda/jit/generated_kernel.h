@@ -1,5 +1,5 @@
-// GeneratedKernel: a kernel that was compiled while the program runs. One is kept for each key,
-// for all devices of an architecture.
+// GeneratedKernel: a kernel that is compiled at run time. Each key has one kernel, shared by all
+// devices of an architecture.
 //
 //   GeneratedKernel& kernel = GeneratedKernel::of(key, device, "pointwise", [&] { return text; });
 //   kernel.launch(device, blocks, arguments);

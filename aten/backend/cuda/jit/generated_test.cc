@@ -1,5 +1,5 @@
-// Which kernels calls take, how they are launched, and how often one is made: against a simulated
-// device, with the real compiler.
+// The choice of kernels for calls, their launches, and the number of compilations: against a
+// simulated device, with the real compiler.
 #include "aten/backend/cuda/jit/generated.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// What kernels are told about shapes: divisors of indices, and whether 32 bits hold all places.
-// The layouts are those of aten/backend/cuda/device/values.cuh and
+// The geometry that kernels receive: divisors of indices, and whether 32 bits hold all offsets. The
+// layouts are those of aten/backend/cuda/device/values.cuh and
 // aten/backend/cuda/device/pointwise.cuh.
 #pragma once
 

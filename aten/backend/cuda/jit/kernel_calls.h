@@ -1,5 +1,5 @@
-// Calls of hand-written CUDA kernels with tensors of the CPU, for tests: of kernels that are made
-// of operators and of a library's functions, which the test has put others in the place of.
+// Calls of hand-written CUDA kernels with CPU tensors, for tests. The kernels are made of operators
+// and of a library's functions, which the test has replaced.
 //
 //   auto [lu, pivots, info] = outputs of the CPU's operator, to compare with
 //   call_kernel<aten::ops::_linalg_lu>(ScalarType::Float64, a, lu, pivots, info);

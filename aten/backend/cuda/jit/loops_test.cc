@@ -1,6 +1,5 @@
-// The loops of generated kernels, run by the emulator's threads with the arguments that the backend
-// gives them: packs and tails, places of strided operands, folds in every split, of which each
-// repeats bit by bit.
+// The loops of generated kernels, run by the emulator's threads with the backend's own arguments:
+// packs and tails, offsets of strided operands, and folds in every split, each repeated bit by bit.
 #include <gtest/gtest.h>
 
 #include "tests/cuda_emulator/device_code.h"

@@ -1,5 +1,5 @@
-// Generated pointwise kernels: which kernel a call takes, its source, and its arguments. No device
-// is needed for the first two.
+// Generated pointwise kernels: the choice of a kernel for a call, its source, and its arguments.
+// The choice and the source need no device.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Generated reductions: which kernels a call takes, their source, and their arguments. No device
-// is needed for the first two.
+// Generated reductions: the choice of kernels for a call, their source, and their arguments. The
+// choice and the source need no device.
 #pragma once
 
 #include <string>

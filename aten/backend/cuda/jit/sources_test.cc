@@ -1,6 +1,6 @@
-// Every pointwise and reduce operator of the model, in every dtype that it is declared for, gives
-// source that the compiler of generated kernels takes. Calls are made on a device whose backend
-// makes the kernels and then declines, so that what is compiled is what the engine asks for.
+// Every pointwise and reduce operator of the model, in every declared dtype, gives source that the
+// compiler of generated kernels accepts. Calls run on a device whose backend makes the kernels and
+// then declines. So the compiled kernels are those that the engine requests.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -1,5 +1,5 @@
-// Axes: where the elements of some dimensions of a tensor lie, by their number in row-major order.
-// Dimensions that can be walked as one are one.
+// Axes: the offsets of a tensor's elements along some dimensions, by row-major index. Dimensions
+// that can be traversed as one are merged.
 #pragma once
 
 #include "core/base/error.h"

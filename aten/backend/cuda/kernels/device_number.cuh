@@ -1,4 +1,4 @@
-// DeviceNumber: T with all arithmetic on devices, divisions of complex numbers too.
+// DeviceNumber: T with all arithmetic on devices, including divisions of complex numbers.
 #pragma once
 
 #include <complex>

@@ -1,6 +1,6 @@
-// Folds of whole lines, in an order that depends on the sizes alone: the same bits each run. A line
-// is a thread's, a warp's or a block's; long ones are cut into chunks of a block each, whose folds
-// are folded.
+// Folds of whole lines, in an order that depends on the sizes alone: the same bits each run. A
+// thread, a warp or a block folds a line. Long lines are cut into chunks of a block each, and the
+// folds of the chunks are folded.
 //
 //   struct Sum {
 //     using State = double;

@@ -1,5 +1,6 @@
-// What hand-written kernels share: elements as the numbers they are computed in, where and how to
-// launch, and sums whose order depends on the number of threads of a block alone.
+// Common parts of hand-written kernels: elements as numbers of the compute type, the device and
+// stream of a launch and its size, and sums whose order depends only on the number of threads of a
+// block.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,5 +1,5 @@
-// Lines: a contiguous tensor seen along one dimension: `count` lines of `size` elements, which lie
-// `inner` apart.
+// Lines: a contiguous tensor along one dimension, as `count` lines of `size` elements. The distance
+// between the elements of a line is `inner`.
 #pragma once
 
 #include "aten/backend/cpu/dim_slices.h"

@@ -1,5 +1,5 @@
-// Registration of hand-written kernels, which are counted (treadle.backends.coverage), and the few
-// headers that all of them need.
+// Registration of hand-written kernels, whose calls are counted (treadle.backends.coverage), and
+// the few headers that all of them need.
 #pragma once
 
 #include "aten/backend/cuda/backend.h"

@@ -1,6 +1,6 @@
 // Running folds along lines, in an order that depends on the sizes alone: the same bits each run.
-// Long lines are cut into chunks of a block each: their folds are scanned, as lines themselves, and
-// then each chunk starts from the fold of those before it.
+// Long lines are cut into chunks of a block each. The folds of the chunks are scanned, as lines
+// themselves. Then each chunk starts from the fold of those before it.
 //
 //   struct RunningSum {
 //     using State = double;

@@ -1,5 +1,5 @@
-// The one place where CUB sorts: wide keys with 32-bit positions, of whose bits only those in use
-// are looked at.
+// The only caller of CUB's sort: wide keys with 32-bit positions. Only the bits of the keys in use
+// are compared.
 #include "aten/backend/cuda/kernels/sort_pairs.h"
 
 #include <cub/device/device_radix_sort.cuh>

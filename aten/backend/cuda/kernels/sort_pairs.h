@@ -1,5 +1,5 @@
-// SortedPairs: keys, each with the position of the element that it was made of, and their stable
-// sort. It is how elements are ordered and how writes that meet are brought into order.
+// SortedPairs: keys, each with the position of its element, and their stable sort. Sorting
+// operators use it, and deterministic scatters use it to order writes to one element.
 //
 //   SortedPairs pairs("sort", n, place);
 //   make_keys<<<...>>>(..., pairs.keys(), pairs.positions());

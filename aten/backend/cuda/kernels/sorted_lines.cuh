@@ -1,5 +1,5 @@
-// The elements of lines in order: all of them are sorted at once, by line and then by a key that is
-// an unsigned integer in the elements' order (aten/ops/sorting/cpu/sort_key.h).
+// The elements of lines in order. All of them are sorted at once, by line and then by a key: an
+// unsigned integer in the elements' order (aten/ops/sorting/cpu/sort_key.h).
 #pragma once
 
 #include "aten/backend/cuda/kernels/kernel.cuh"

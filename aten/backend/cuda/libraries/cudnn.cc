@@ -1,4 +1,4 @@
-// How the library is found once, and a handle for each thread and device.
+// The search for the library, done once, and a handle for each thread and device.
 #include "aten/backend/cuda/libraries/cudnn.h"
 
 #include <map>

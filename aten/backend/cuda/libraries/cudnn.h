@@ -1,4 +1,4 @@
-// cuDNN: its functions, this thread's handle, descriptions of tensors.
+// cuDNN: its functions, this thread's handle, and descriptors of tensors.
 //
 //   const cudnnHandle_t handle = cudnn_on(out.device().index);
 //   TensorDescription h_is;

@@ -1,5 +1,5 @@
-// Cufft: the functions of cuFFT that kernels call, as a table, so that tests can put others in
-// their place.
+// Cufft: the functions of cuFFT that kernels call. They are a table, so that tests can substitute
+// others.
 #pragma once
 
 #include <cufftXt.h>

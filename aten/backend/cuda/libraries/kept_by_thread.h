@@ -1,6 +1,6 @@
-// Objects that each thread has for itself: handles of libraries and their plans, which take long to
-// make, and which two threads cannot use at once. A thread that ends leaves it to the next one that
-// begins.
+// Objects that belong to one thread at a time: handles of libraries and their plans. They are slow
+// to make, and two threads cannot use one at once. A thread that ends leaves its object to the next
+// new thread.
 //
 //   struct Handles : std::map<int, cudnnHandle_t> {};
 //   cudnnHandle_t& handle = kept_by_thread<Handles>()[device];

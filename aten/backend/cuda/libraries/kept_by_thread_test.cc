@@ -1,4 +1,4 @@
-// A thread has its own; the next one has what an ended one left.
+// Each thread has its own object; a new thread takes over that of an ended one.
 #include "aten/backend/cuda/libraries/kept_by_thread.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Solver: cuSOLVER on a device, for kernels of linear algebra: its handle, its workspace, and the
-// way from rows (tensors) to columns (the library) and back.
+// Solver: cuSOLVER on a device, for kernels of linear algebra. It has a handle, a workspace, and
+// the conversion between row-major tensors and the library's column-major matrices.
 //
 //   Solver solver(a.device());
 //   const Tensor columns = in_columns(a);  // (..., n, m), to be written over

@@ -1,5 +1,5 @@
-// Linear algebra as cuSOLVER is asked for it: rows and columns, batches, triangles, what is read
-// from `info`. The emulator has its place (emulator/cusolver.cc).
+// The calls of cuSOLVER for linear algebra: rows and columns, batches, triangles, and the meaning
+// of `info`. The emulator stands in for cuSOLVER (emulator/cusolver.cc).
 #include <gtest/gtest.h>
 
 #include <tuple>

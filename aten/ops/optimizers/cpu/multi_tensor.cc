@@ -1,5 +1,4 @@
-// A place is walked where its tensors lie, or through copies; long lists are shared out among
-// threads.
+// A step runs on the tensors' own memory or on copies. Long lists are split among threads.
 #include "aten/ops/optimizers/cpu/multi_tensor.h"
 
 #include <algorithm>

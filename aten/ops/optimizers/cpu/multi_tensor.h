@@ -1,5 +1,5 @@
-// Lists of tensors side by side: place i of each list holds tensors of one shape, whose elements a
-// step reads and writes together.
+// Multi-tensor steps: lists of tensors side by side. The tensors at index i of the lists have one
+// shape, and a step reads and writes their elements together.
 //
 //   multi_tensor_apply({{self, true}, {grads, false}}, [&](size_t place, char* const* memory, int64_t n) {
 //     ... memory[0] and memory[1] hold n elements of self[place] and of grads[place] ...

@@ -1,5 +1,5 @@
-// Highway with vectors of one lane: a thread computes one element, and what is written for vectors
-// (aten/scalar/vec-inl.h, math-inl.h) holds for it as it stands.
+// Highway with vectors of one lane. A thread computes one element, so the code for vectors
+// (aten/scalar/vec-inl.h, math-inl.h) works for it unchanged.
 #pragma once
 
 #include <cstdint>

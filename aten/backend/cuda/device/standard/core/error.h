@@ -1,4 +1,5 @@
-// Errors on a device: the thread leaves a record for the host and ends; the others go on.
+// Errors on a device. The failing thread leaves a record for the host and ends; the other threads
+// continue.
 #pragma once
 
 #include "aten/backend/cuda/device/instructions.h"

@@ -1,4 +1,4 @@
-// Numbers of a call come to a kernel in the type that is computed in: Scalar is a name only.
+// A call's numbers arrive in a kernel in the compute type, so Scalar is only a name here.
 #pragma once
 
 #include "core/base/scalar_type.h"

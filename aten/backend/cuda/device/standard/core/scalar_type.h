@@ -1,4 +1,4 @@
-// The element types that the device has no own ones for.
+// The element types that the device does not define itself.
 #pragma once
 
 #include <complex>

@@ -1,4 +1,4 @@
-// Highway's functions of vectors, by the device's of numbers.
+// Highway's functions of vectors, implemented by the device's functions of numbers.
 #pragma once
 
 #include "hwy/highway.h"
