@@ -1,4 +1,4 @@
-// The messages, which no call that is right needs.
+// The error messages. A correct call needs none of this code.
 #include "aten/engine/argument_dtypes.h"
 
 namespace treadle::contract {

@@ -1,7 +1,8 @@
-// Dtypes and devices of all tensor arguments, as the generator checks them before a kernel runs.
+// The checks of dtypes and devices of all tensor arguments, which the generator inserts before a
+// kernel runs.
 //
-// One dtype selects the kernel. Of every other tensor the entry says what it may be
-// (`argument_dtypes:`), and a kernel may read each as what it is declared to be.
+// One dtype selects the kernel. The entry declares the dtypes of every other tensor
+// (`argument_dtypes:`), so a kernel may read each one as its declared type.
 //
 //   contract::require_one_dtype("mm", "self", self.dtype(), "mat2", mat2);
 //   contract::require_dtype("gather", "index", index, 0x180u);

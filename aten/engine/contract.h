@@ -1,5 +1,4 @@
-// Contract: the conditions of `check:` in native_functions.yaml, as the generator writes them, and
-// their messages.
+// Contract: the generated conditions of `check:` in native_functions.yaml, and their messages.
 //
 //   check: [stride > 0]
 //

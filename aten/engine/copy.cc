@@ -1,4 +1,4 @@
-// Chooses between one move of bytes, a tiled transposition and rows of conversions.
+// Chooses between one copy of bytes, a tiled transposition and rows of conversions.
 #include "aten/engine/copy.h"
 
 #include "aten/backend/cpu/convert.h"

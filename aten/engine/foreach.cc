@@ -1,4 +1,4 @@
-// Questions about lists; each looks at a tensor once.
+// Checks of lists; each looks at a tensor once.
 #include "aten/engine/foreach.h"
 
 #include "aten/engine/tensor_lists.h"

@@ -1,5 +1,5 @@
-// What generated operators on lists (`foreach:` of an entry) ask of their lists before they go
-// through them, so that a call that is refused has written nothing.
+// The checks that generated operators on lists (`foreach:` of an entry) make before they run, so
+// that a refused call has written nothing.
 #pragma once
 
 #include <vector>

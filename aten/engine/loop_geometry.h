@@ -1,5 +1,5 @@
-// LoopGeometry: the common shape of several operands with a stride for each, in an order that walks
-// memory forwards.
+// LoopGeometry: the common shape of several operands with a stride for each, in an order that
+// traverses memory forwards.
 //
 //   LoopGeometry g(shape);
 //   g.add(out_strides, out_item);    // strides in elements, of g.shape's rank

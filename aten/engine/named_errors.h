@@ -1,4 +1,4 @@
-// named(): runs what knows no operator and puts the operator's name in front of its error.
+// named(): runs code that knows no operator, and puts the operator's name in front of its errors.
 //
 //   return named("zeros", [&] { return empty_tensor(sizes, dtype, device); });
 //   // zeros: expected sizes >= 0, ...

@@ -1,4 +1,4 @@
-// Decided by address ranges and strides alone; never looks at data.
+// Decides by address ranges and strides alone, never by data.
 #include "aten/engine/overlap.h"
 
 #include "aten/engine/view_shapes.h"

@@ -1,7 +1,7 @@
 // Overlap: whether tensors share memory in a way that makes writing one of them ambiguous.
 //
-// Memory of the host is compared by addresses, as two storages may lie over one buffer of somebody
-// else. Nobody else answers this question.
+// Host memory is compared by addresses, because two storages may wrap the same foreign buffer. No
+// other code makes this decision.
 #pragma once
 
 #include "core/tensor/tensor.h"

@@ -1,4 +1,4 @@
-// Whether tensors meet: over one storage, and over two that wrap the same memory.
+// Overlap of tensors: over one storage, and over two that wrap the same memory.
 
 #include "aten/engine/overlap.h"
 

@@ -1,5 +1,5 @@
-// The pointwise engine. Most calls are small, contiguous and of one dtype: those take a path
-// without any list. The others go through promotion, broadcasting and the geometry of a loop.
+// The pointwise engine. Most calls are small, contiguous and of one dtype. They take a path without
+// any list. The others go through promotion, broadcasting and the geometry of a loop.
 #include "aten/engine/pointwise.h"
 
 #include "aten/engine/backends/generated.h"

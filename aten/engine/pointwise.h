@@ -1,6 +1,6 @@
-// Pointwise operators: one engine for all of them. The generator gives the constant data
-// (PointwiseOp) and a kernel for each dtype; promotion, broadcasting, allocation, overlap checks,
-// the three forms and the parallel split are here.
+// Pointwise operators: one engine for all of them. The generator supplies the constant data
+// (PointwiseOp) and a kernel for each dtype. The engine does promotion, broadcasting, allocation,
+// overlap checks, the three forms and the parallel split.
 #pragma once
 
 #include "core/dispatch/operator.h"

@@ -1,4 +1,4 @@
-// The three ranks of operands and how a lower one can raise the dtype.
+// The three ranks of operands, and the rule by which a lower rank can raise the dtype.
 #include "aten/engine/promotion.h"
 
 namespace treadle {

@@ -1,5 +1,5 @@
-// Type promotion by PyTorch's rules: tensors with dimensions decide first, then 0-dim tensors, then
-// Python numbers; a lower one changes the dtype only when its kind (bool < integer < floating <
+// Type promotion by PyTorch's rules. Tensors with dimensions decide first, then 0-dim tensors, then
+// Python numbers. A lower rank changes the dtype only when its kind (bool < integer < floating <
 // complex) is higher.
 //
 //   int64[3] + float64[]    ->  float64

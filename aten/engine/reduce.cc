@@ -1,5 +1,5 @@
-// The reduction engine: decides dims, dtypes and the result's shape, and hands the kernel merged
-// dimensions.
+// The reduction engine: decides dims, dtypes and the result's shape, and passes merged dimensions
+// to the kernel.
 #include "aten/engine/reduce.h"
 
 #include "aten/engine/backends/generated.h"

@@ -1,6 +1,6 @@
-// Reductions: one engine for every operator with `reduce:`. The generator gives the constant data
-// (ReduceOp) and a kernel for each dtype; dims, result dtype, allocation, the forms and the split
-// into fixed chunks are here.
+// Reductions: one engine for every operator with `reduce:`. The generator supplies the constant
+// data (ReduceOp) and a kernel for each dtype. The engine does dims, the result's dtype,
+// allocation, the forms and the split into fixed chunks.
 #pragma once
 
 #include "core/dispatch/operator.h"

@@ -1,4 +1,4 @@
-// renamed(): runs a composite's part so that its errors carry the composite's name.
+// renamed(): runs a part of a composite so that its errors carry the composite's name.
 //
 //   return renamed("conv1d", "convolution", [&] { return aten::convolution(...); });
 //   // conv1d: expected input with 4 channels (...), got 3

@@ -1,4 +1,5 @@
-// Each argument that needs resolving has a stand-in; what the call wrote goes back to the argument.
+// Each argument that needs resolving has a stand-in. Writes of the call are copied back to the
+// argument.
 #include "aten/engine/resolve.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Layer::Resolve: what stands between kernels and tensors whose bytes they would misread.
+// Layer::Resolve: protects kernels from tensors whose bytes they would misread.
 //
 //   x.conj() only sets a bit: x's memory is shared. The first kernel that gets it is given the
 //   conjugated values in its place. float8 elements are moved as integers, and computed with

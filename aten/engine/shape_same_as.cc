@@ -1,4 +1,4 @@
-// Shape rules of outputs that are like an argument, or like each of several.
+// Shape rules of outputs that have the shape of an argument, or of each of several.
 #include "aten/engine/shape_same_as.h"
 
 namespace treadle::shape {

@@ -1,4 +1,4 @@
-// The commonest shape rules: one output like an argument, or like each of them.
+// The most common shape rules: one output with the shape of an argument, or one for each argument.
 #pragma once
 
 #include "aten/engine/structured.h"

@@ -1,4 +1,5 @@
-// Float8 types are read from tables and rounded in integers; complex types of 32 bits are pairs.
+// Float8 types are read from tables and rounded in integer arithmetic. Complex types of 32 bits are
+// pairs.
 #include "aten/engine/stored_types.h"
 
 #include <array>

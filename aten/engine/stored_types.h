@@ -1,4 +1,4 @@
-// Types that only store (is_stored() in core/base/scalar_type.h): what their bits say.
+// Types for storage only (is_stored() in core/base/scalar_type.h): the meaning of their bits.
 //
 //   store(eighths, values);          // rounds float32 values to float8
 //   Tensor wide = computed(eighths); // and back, exactly

@@ -1,4 +1,4 @@
-// Structured operators: the shape rule says what the outputs are, this file makes them, the kernel
+// Structured operators: the shape rule describes the outputs, this file makes them, and the kernel
 // fills them.
 //
 // A kernel of such an operator is `void k(arguments..., const Tensor& out...)`: every `out` is

@@ -1,4 +1,4 @@
-// Lists are long: each tensor is looked at once for each thing asked of it.
+// Lists are long, so each check looks at each tensor once.
 #include "aten/engine/tensor_lists.h"
 
 #include "aten/engine/overlap.h"

@@ -1,5 +1,4 @@
-// Lists of tensors that an operator works through together: what is asked of them before the first
-// is written.
+// Checks of the tensor lists that an operator processes together, before the first write.
 //
 //   require_alike("_fused_sgd_", {{"self", self}, {"grads", grads}});
 #pragma once

@@ -1,4 +1,5 @@
-// The class of programs: methods are called on the argument `self`, wherever the schema has it.
+// The Tensor class for programs. Methods are called on the argument `self`, wherever it stands in
+// the schema.
 #include "aten/tensor_methods.h"
 
 #include <gtest/gtest.h>

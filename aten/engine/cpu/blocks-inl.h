@@ -1,4 +1,4 @@
-// Loops over consecutive elements, for expressions that the generator writes as functors:
+// Loops over consecutive elements, for the functors that the generator writes from expressions:
 //
 //   struct add_Tensor_fn {
 //     template <class V>

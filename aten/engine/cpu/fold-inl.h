@@ -1,4 +1,4 @@
-// Sums over a run of elements whose order depends on the number of elements only: the same bits on
+// Sums over a run of elements. Their order depends only on the number of elements: the same bits on
 // every target.
 #if defined(TREADLE_ATEN_CPU_SIMD_FOLD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TREADLE_ATEN_CPU_SIMD_FOLD_INL_H_

@@ -1,5 +1,5 @@
-// Everything a file of pointwise and reduction kernels includes after foreach_target.h. Such a file
-// is
+// The headers that a file of pointwise and reduction kernels includes after foreach_target.h. Such
+// a file is
 //
 //   #undef HWY_TARGET_INCLUDE
 //   #define HWY_TARGET_INCLUDE "its/own/path.cc"
@@ -37,8 +37,8 @@
 //              the ends of the type's range
 //
 // `bool result` is true for the promotions compare and bool; with the promotion bool the one type
-// is bool, and every dtype's cell is the same kernel. A reduction's types are those it accumulates
-// in.
+// is bool, and every dtype's cell is the same kernel. The types of a reduction are those of its
+// accumulators.
 #if defined(TREADLE_ATEN_CPU_SIMD_KERNELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TREADLE_ATEN_CPU_SIMD_KERNELS_INL_H_
 #undef TREADLE_ATEN_CPU_SIMD_KERNELS_INL_H_

@@ -1,9 +1,9 @@
-// Pointwise blocks: the one loop that exists per operator, dtype and instruction set, and what runs
-// it over any operands.
+// Pointwise blocks: the one loop that exists per operator, dtype and instruction set, and
+// run_blocks, which runs it over any operands.
 //
-// A block runs over consecutive elements of one type. Everything else (strides, broadcasting,
-// conversions, 16-bit floats, the parallel split) is done around it by run_blocks, so that results
-// have the same bits in every layout.
+// A block runs over consecutive elements of one type. run_blocks does all else around it (strides,
+// broadcasting, conversions, 16-bit floats, the parallel split), so results have the same bits in
+// every layout.
 #pragma once
 
 #include <array>

@@ -1,8 +1,8 @@
-// Runs reductions over operands of any strides and dtypes. Where the folded dimension is the one
-// that walks memory, each output is a fold of consecutive elements; where it is not, rows of
-// outputs are stepped together. Either way the elements are cut into pieces of a fixed size whose
-// results are combined in pairs, so that bits do not depend on threads and the error of a sum grows
-// with the logarithm of its length.
+// Runs reductions over operands of any strides and dtypes. Where the folded dimension is contiguous
+// in memory, each output is a fold of consecutive elements. Otherwise rows of outputs are folded
+// together. In both cases the elements are cut into pieces of a fixed size, whose results are
+// combined in pairs. So bits do not depend on threads, and the error of a sum grows with the
+// logarithm of its length.
 #include "aten/engine/cpu/reduce_blocks.h"
 
 #include <cstring>

@@ -1,5 +1,5 @@
-// Reduction blocks: the loops that exist per reduction, dtype and instruction set, and what runs
-// them over any operand.
+// Reduction blocks: the loops that exist per reduction, dtype and instruction set, and the function
+// that runs them over any operand.
 #pragma once
 
 #include <array>
