@@ -1,5 +1,5 @@
-// Functions of complex numbers, by the C++ library where it has them. Those with a real value have
-// an imaginary part of zero.
+// Functions of complex numbers, from the C++ library where it has them. Those with a real value
+// have an imaginary part of zero.
 #pragma once
 
 #include <cmath>

@@ -1,6 +1,6 @@
-// Functions of integers and bool, defined for every value: division by zero is an error, the most
-// negative number divided by -1 wraps, shifts by the width or more give what shifting bit by bit
-// would.
+// Functions of integers and bool, defined for every value. Division by zero is an error. The most
+// negative number divided by -1 wraps. A shift by the width or more gives the result of shifting
+// bit by bit.
 #pragma once
 
 #include "aten/scalar/num.h"

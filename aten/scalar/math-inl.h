@@ -1,6 +1,6 @@
-// Functions of vectors. Those by Highway are corrected here at infinities, NaN, the ends of their
-// ranges and signed zeros; the others go lane by lane through the C library. docs/accuracy.md says
-// how accurate each is; math_test.cc holds them to that on every target.
+// Functions of vectors. Highway's functions are corrected here at infinities, NaN, the ends of
+// their ranges and signed zeros. The others go lane by lane through the C library. docs/accuracy.md
+// gives the accuracy of each; math_test.cc checks it on every target.
 #if defined(TREADLE_ATEN_CPU_SIMD_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TREADLE_ATEN_CPU_SIMD_MATH_INL_H_
 #undef TREADLE_ATEN_CPU_SIMD_MATH_INL_H_

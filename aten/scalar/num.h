@@ -1,6 +1,6 @@
-// Num and Cplx: one integer, bool or complex number as pointwise expressions see it. They have the
-// operators of SIMD vectors (vec-inl.h), so that one expression serves both, and arithmetic that is
-// defined for every value: integers wrap, bool's `+` is or and its `*` is and.
+// Num and Cplx: one integer, bool or complex number as an operand of pointwise expressions. They
+// have the operators of SIMD vectors (vec-inl.h), so one expression serves both. Their arithmetic
+// is defined for every value: integers wrap, and for bool `+` is "or" and `*` is "and".
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Real functions of one number: what lanes of a vector are mapped through where a function has no
-// vector form. Accurate as the C library is (below 1 ULP), unless said otherwise.
+// Real functions of one number. Lanes of a vector are mapped through them where a function has no
+// vector form. They are as accurate as the C library (below 1 ULP), unless noted otherwise.
 #pragma once
 
 #include <cmath>

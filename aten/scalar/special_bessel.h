@@ -1,6 +1,6 @@
-// Bessel and Airy functions of one number, in double whatever the type. Those of the first and
-// second kind are the C library's; the modified ones are Chebyshev series; Ai is a Taylor series
-// about the nearest of a row of points, and asymptotic beyond them.
+// Bessel and Airy functions of one number, in double for every type. Those of the first and second
+// kind come from the C library. The modified ones are Chebyshev series. Ai is a Taylor series about
+// the nearest of several points, and an asymptotic expansion beyond them.
 #pragma once
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// Functions around gamma of one or two numbers, in double whatever the type: Hurwitz' zeta,
-// polygamma and the incomplete gamma functions.
+// Functions around gamma of one or two numbers, in double for every type: Hurwitz' zeta, polygamma
+// and the incomplete gamma functions.
 #pragma once
 
 #include <cmath>

@@ -1,6 +1,6 @@
-// Functions of the normal distribution and the error function of one number, in double whatever
-// the type. What decays like exp(-x^2) is that exponential, taken with the last digits of the
-// square, times the scaled function erfcx, which decays like 1 / x.
+// Functions of the normal distribution and the error function of one number, in double for every
+// type. A function that decays like exp(-x^2) is computed as that exponential, with the last digits
+// of the square, times the scaled function erfcx, which decays like 1 / x.
 #pragma once
 
 #include <cmath>

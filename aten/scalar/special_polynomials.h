@@ -1,6 +1,6 @@
-// Orthogonal polynomials of one number, of a degree that is a number, too (its fraction is cut
-// off; of a negative degree they are 0). By their recurrences, in double; Chebyshev's of a high
-// degree by their closed forms.
+// Orthogonal polynomials of one number. The degree is a number, too: its fraction is cut off, and a
+// negative degree gives 0. They use their recurrences, in double; Chebyshev polynomials of a high
+// degree use their closed forms.
 #pragma once
 
 #include <algorithm>

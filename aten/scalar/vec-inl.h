@@ -1,5 +1,5 @@
-// Vec and Mask: a Highway vector with operators, compiled once per target. Expressions are written
-// over these.
+// Vec and Mask: a Highway vector with operators, compiled once per target. Pointwise expressions
+// are written over these types.
 //
 //   Vec<float> y = where(x > constant<Vec<float>>(0), x, exp(x) - constant<Vec<float>>(1));
 #if defined(TREADLE_ATEN_CPU_SIMD_VEC_INL_H_) == defined(HWY_TARGET_TOGGLE)
