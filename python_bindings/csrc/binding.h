@@ -1,5 +1,5 @@
-// What generated bindings are made of: the tables by which the module finds them, and how a call is
-// run and its result handed back.
+// The tables by which the module finds generated bindings, and the functions that run a call and
+// return its result.
 #pragma once
 
 #include <algorithm>

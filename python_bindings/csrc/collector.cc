@@ -1,16 +1,15 @@
-// The walk of the garbage collector through what C++ holds.
+// The garbage collector's traversal of the objects that C++ holds.
 //
-// Note [What the collector sees]
-// The collector finds cycles by counting: an object whose references all come from objects it has
-// traversed is garbage. So a tensor's object must name what its tensor holds, a hook for one, but
-// only while nobody else holds the tensor; else the hook would be named by an object that may go
-// while the hook stays. The walk (autograd/graph/visit.h) goes on for as long as each handle is the
-// only one.
+// Note [What the collector sees] The collector finds cycles by counting: an object whose references
+// all come from traversed objects is garbage. So a tensor's object must report the objects that its
+// tensor holds, such as a hook, but only while no other handle holds the tensor. Otherwise an
+// object that may be freed would report a hook that stays. The traversal (autograd/graph/visit.h)
+// follows each handle that is the only one.
 //
-// Each object is traversed several times in one collection, and must name the same objects each
+// Each object is traversed several times in one collection, and must report the same objects each
 // time. C++ code without the interpreter lock may take new handles meanwhile. It can do so only in
-// a block of ReleaseGil that was entered before the collection began: while there are such blocks,
-// nothing is named, and what is garbage is found by a later collection.
+// a block of ReleaseGil that was entered before the collection began. While such blocks exist, no
+// object is reported, and a later collection finds the garbage.
 #include "python_bindings/csrc/collector.h"
 
 #include <atomic>

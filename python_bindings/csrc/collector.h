@@ -1,4 +1,4 @@
-// What Python's garbage collector is told about objects that C++ holds: hooks, `ctx`, and tensors
+// The traversal for Python's garbage collector of objects that C++ holds: hooks, `ctx`, and tensors
 // with attributes, behind a tensor or a node of the graph.
 #pragma once
 

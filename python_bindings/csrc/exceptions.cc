@@ -1,4 +1,5 @@
-// How a C++ exception becomes a Python one, and a Python one crosses C++ code.
+// The conversion of C++ exceptions to Python ones, and the passage of Python exceptions through C++
+// code.
 #include <cxxabi.h>
 
 #include <cctype>

@@ -1,10 +1,10 @@
-// Taking the interpreter lock when the program may be over: Note [At the end of the program].
-// Note [Operators that come to rest]
-// A kernel reads shapes and memory without a lock, so a change of either by another thread would
-// crash it. Short calls keep the interpreter lock; the others are blocks of ReleaseGil, which are
-// counted. Who makes such a change takes the lock, waits until no block of another thread runs, and
-// makes it before anyone can begin one. A block that has called Python (a hook, a custom function)
-// does not count meanwhile: between its operators it holds tensors, not addresses.
+// Takes the interpreter lock when the program may be over: Note [At the end of the program]. Note
+// [Operators that come to rest] A kernel reads shapes and memory without a lock, so a change of
+// either by another thread would crash it. Short calls keep the interpreter lock. The others are
+// blocks of ReleaseGil, which are counted. The thread that makes such a change takes the lock,
+// waits until no block of another thread runs, and makes the change before any thread can begin a
+// block. A block that has called Python (a hook, a custom function) does not count meanwhile,
+// because between its operators it holds tensors, not addresses.
 #include "python_bindings/csrc/gil.h"
 
 #include <cxxabi.h>

@@ -1,4 +1,4 @@
-// What becomes of a thread that the interpreter would end: Note [At the end of the program].
+// The fate of a thread that the interpreter would end: Note [At the end of the program].
 #pragma once
 
 #include "python_bindings/csrc/python.h"

@@ -1,4 +1,4 @@
-// One text, which Python sets.
+// The package's name: one text, which Python sets.
 #include "python_bindings/csrc/package_name.h"
 
 #include <cctype>

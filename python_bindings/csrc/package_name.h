@@ -1,5 +1,5 @@
-// The name by which the program knows the package: `treadle`, or `torch` to one that imports it so
-// (treadle.run). Texts of dtypes, sizes and types begin with it.
+// The package's name for the program: `treadle`, or `torch` for a program that imports it under
+// that name (treadle.run). The texts of dtypes, sizes and types begin with it.
 //
 //   in_package("float32")   // "torch.float32"
 #pragma once

@@ -1,4 +1,5 @@
-// What treadle.profiler stands on: recordings, events of Python's own, and where Python is.
+// The functions beneath treadle.profiler: recordings, Python's own events, and Python's source
+// locations.
 #include <pybind11/pybind11.h>
 
 #include <map>

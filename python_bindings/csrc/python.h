@@ -1,5 +1,5 @@
-// What every file of the extension module shares: owned references, errors across the language
-// border, the interpreter lock.
+// Common parts of the extension module: owned references, errors between the languages, the
+// interpreter lock.
 //
 //   PyObject* method(PyObject* self, PyObject*) {
 //     return guarded([&] { return Object(PyLong_FromLong(42)).release(); });

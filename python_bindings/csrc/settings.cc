@@ -1,4 +1,4 @@
-// The library's switches: threads, the default dtype, questions about dtypes, autograd modes of the
+// The library's settings: threads, the default dtype, properties of dtypes, autograd modes of the
 // thread.
 #include <pybind11/pybind11.h>
 

@@ -1,5 +1,5 @@
-// Calls that __torch_function__ takes over: what the function is that it is told of, and the
-// arguments as the program gave them.
+// Calls that __torch_function__ takes over: the function that it receives, and the arguments in the
+// program's form.
 #include <map>
 
 #include "python_bindings/csrc/arguments/arg_parser.h"

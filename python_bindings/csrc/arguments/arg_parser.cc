@@ -1,4 +1,4 @@
-// How a call's arguments are matched with signatures, and the message when none fits.
+// Matches a call's arguments with signatures, and writes the message when none fits.
 #include "python_bindings/csrc/arguments/arg_parser.h"
 
 #include <cstring>

@@ -1,5 +1,5 @@
-// The argument parser of generated functions: one constant table for each signature, no code of its
-// own.
+// The argument parser of generated functions: one constant table for each signature, without code
+// of its own.
 //
 //   static const Param add_params[] = {{"self", Kind::Tensor},
 //                                      {"other", Kind::Tensor},
@@ -8,11 +8,11 @@
 //   Call<4> call(add_function, object, arguments, count, names);
 //   aten::add(call.tensor(0), call.tensor(1), call.scalar(2, 1));
 //
-// Signatures are tried in order, twice: first by exact kinds, then letting a number stand for a
-// tensor and a 0-dim tensor for a number. The first that fits is taken.
+// Signatures are tried in order, twice: first by exact kinds; then a number may stand for a tensor,
+// and a 0-dim tensor for a number. The first signature that fits is taken.
 //
-// A call that __torch_function__ of an argument's class, or of a mode, takes over (overrides.h) has
-// its result before it gets to an operator: every user of Call must ask overridden().
+// A call that __torch_function__ of an argument's class or of a mode takes over (overrides.h) has
+// its result before it reaches an operator. Every user of Call must check overridden().
 #pragma once
 
 #include <array>

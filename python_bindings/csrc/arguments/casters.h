@@ -1,4 +1,4 @@
-// How pybind11, which binds what is not hot, converts the library's small types.
+// pybind11's conversions of the library's small types. pybind11 binds only code that is not hot.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -1,7 +1,8 @@
-// From Python objects to the values that operators take, and what counts as each kind of value.
+// Conversions from Python objects to the arguments of operators, and the rules for each kind of
+// value.
 //
-// An int is an int, a NumPy integer or anything with __index__, but not a bool and never a float:
-// NaN where a size belongs is a TypeError. `op` names the function in messages.
+// An int is an int, a NumPy integer or any object with __index__, but not a bool and never a float.
+// NaN in place of a size is a TypeError. `op` names the function in messages.
 #pragma once
 
 #include <optional>

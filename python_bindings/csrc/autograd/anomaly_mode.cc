@@ -1,5 +1,5 @@
-// Anomaly mode as Python sees it: a node's stack is kept in its metadata, and a backward that fails
-// warns with it.
+// Anomaly mode for Python. A node's metadata holds its stack, and a backward that fails warns with
+// it.
 #include "autograd/graph/anomaly.h"
 
 #include "python_bindings/csrc/arguments/arg_parser.h"

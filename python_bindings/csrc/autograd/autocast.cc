@@ -1,5 +1,5 @@
-// What is set for autocast on this thread: per device, whether it is enabled and its 16-bit dtype;
-// the cache of cast weights; how deep the thread is in contexts.
+// The thread's settings of autocast: for each device, whether it is enabled and its 16-bit dtype;
+// the cache of cast weights; the nesting depth of contexts.
 #include "autograd/autocast.h"
 
 #include <pybind11/pybind11.h>

@@ -1,4 +1,4 @@
-// What Tensor has for autograd: grad, grad_fn, requires_grad, backward(), hooks, data.
+// The members of Tensor for autograd: grad, grad_fn, requires_grad, backward(), hooks, data.
 #include <mutex>
 
 #include "autograd/alias.h"

@@ -1,5 +1,5 @@
-// What treadle.autograd.graph is made of: hooks on saved tensors, edges of the graph, versions, and
-// the walk from edges to edges.
+// The functions behind treadle.autograd.graph: hooks on saved tensors, edges of the graph,
+// versions, and the traversal from edges to edges.
 #include <optional>
 #include <unordered_set>
 

@@ -1,5 +1,4 @@
-// The Python type of handles by which hooks are removed, and Python functions that are hooks of
-// tensors.
+// The Python type of handles that remove hooks, and Python functions as hooks of tensors.
 #include "autograd/graph/engine.h"
 #include "autograd/meta.h"
 #include "python_bindings/csrc/autograd/node_object.h"

@@ -1,6 +1,6 @@
-// The Python type Node, what `grad_fn` is, and a type for each kind of node: MulBackward0.
+// The Python type Node, the type of `grad_fn`, and a subtype for each kind of node: MulBackward0.
 //
-// A node has one object for as long as Python holds on to it.
+// A node has one object for as long as Python holds it.
 #include "python_bindings/csrc/autograd/node_object.h"
 
 #include <map>

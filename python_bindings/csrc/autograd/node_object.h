@@ -1,4 +1,4 @@
-// Python's view of autograd: nodes of the graph, and handles by which hooks are removed.
+// Python's view of autograd: nodes of the graph, and handles that remove hooks.
 #pragma once
 
 #include <memory>

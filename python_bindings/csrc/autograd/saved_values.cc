@@ -1,4 +1,4 @@
-// What a node has saved as attributes of its object: grad_fn._saved_self.
+// The saved values of a node as attributes of its object: grad_fn._saved_self.
 #include <algorithm>
 
 #include "autograd/saved_visitor.h"

@@ -1,5 +1,6 @@
-// What the modules of devices from outside stand on: plug-ins, their devices, streams, events and
-// counts. Plain functions by the name of the device; treadle/backends gives them a face.
+// The functions beneath the modules of outside devices: plug-ins, their devices, streams, events
+// and counts. They are plain functions that take the device's name. treadle/backends gives them
+// their public form.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 

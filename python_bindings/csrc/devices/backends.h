@@ -1,4 +1,4 @@
-// What the bindings of devices from outside share.
+// Common parts of the bindings of outside devices.
 #pragma once
 
 #include <string>

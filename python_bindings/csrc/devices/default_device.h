@@ -1,6 +1,6 @@
-// The device of a new tensor where none is given: each thread's own choice, made by
-// set_default_device() and `with device("meta"):`. Only functions that Python calls look at it;
-// what operators make inside goes where their arguments are.
+// The device of a new tensor where the call names none. Each thread has its own choice, made by
+// set_default_device() and `with device("meta"):`. Only functions that Python calls use it. Tensors
+// that operators make inside are on the device of their arguments.
 #pragma once
 
 #include <optional>

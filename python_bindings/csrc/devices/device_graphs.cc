@@ -1,5 +1,5 @@
-// What graphs of devices from outside stand on (treadle/cuda/graphs.py): captures of streams and
-// their replay. A graph is the address that the backend gave it; the Python object owns it.
+// The functions beneath graphs of outside devices (treadle/cuda/graphs.py): captures of streams and
+// their replay. A graph is an address that the backend returned; the Python object owns it.
 #include "core/device/graphs.h"
 
 #include <pybind11/pybind11.h>

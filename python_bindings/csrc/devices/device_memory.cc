@@ -1,4 +1,4 @@
-// What the memory functions of devices from outside stand on (treadle/_device/memory.py):
+// The functions beneath the memory functions of outside devices (treadle/_device/memory.py):
 // numbers, snapshots, limits, and the streams that use a tensor.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>

@@ -1,4 +1,4 @@
-// What devices from outside did while a profiler ran, for treadle.profiler.
+// The work of outside devices while a profiler ran, for treadle.profiler.
 #include "core/device/device_trace.h"
 
 #include <pybind11/pybind11.h>

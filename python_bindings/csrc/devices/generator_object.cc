@@ -1,5 +1,5 @@
 // The Python type Generator: a stream of random numbers with a seed and a position that can be
-// saved and set back.
+// saved and restored.
 #include <cstring>
 #include <random>
 

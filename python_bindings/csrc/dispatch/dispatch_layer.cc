@@ -1,4 +1,5 @@
-// A call on Layer::Dispatch: who is asked, with which arguments, and what becomes of the answer.
+// A call on Layer::Dispatch: the choice of a handler, its arguments, and the conversion of its
+// result.
 #include <algorithm>
 
 #include "aten/ops/detach.h"

@@ -1,4 +1,5 @@
-// Which modes over operators are open on a thread, and what a program can ask and change of that.
+// The modes over operators that are open on a thread, and the functions by which a program reads
+// and changes them.
 #include "python_bindings/csrc/dispatch/dispatch_modes.h"
 
 #include <pybind11/pybind11.h>

@@ -1,11 +1,11 @@
-// __torch_dispatch__: Python code that is given operators below autograd, by modes that are open on
-// this thread (TorchDispatchMode) and by classes of tensors.
+// __torch_dispatch__: Python code that handles operators below autograd. Modes that are open on
+// this thread (TorchDispatchMode) and classes of tensors define it.
 //
 // It is Layer::Dispatch. A thread includes the layer while a mode is open, and tensors of such a
-// class carry it, so that all others pay nothing: a call tests its layers anyway. The innermost
-// mode is asked first, and is not open while it handles a call: what it calls goes to the next
+// class carry it. All other calls pay nothing, because a call tests its layers anyway. The
+// innermost mode handles a call first, and is not open while it does. Its own calls go to the next
 // mode, then to the classes of the tensors, subclasses before their bases, then to the kernel. A
-// handler is below autograd and autocast: what it computes is not recorded.
+// handler is below autograd and autocast, so its computations are not recorded.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,6 @@
 // Custom functions: operators whose forward and backward are written in Python.
 //
-// One node is made for each call. It owns `ctx` and what is saved.
+// Each call makes one node. It owns `ctx` and the saved values.
 #include "python_bindings/csrc/dispatch/function_object.h"
 
 #include <structmember.h>

@@ -1,6 +1,8 @@
-// What custom functions and custom operators share: `ctx`, and the node whose backward is given it.
+// Common parts of custom functions and custom operators: `ctx`, and the node that passes it to
+// backward.
 //
-// The node owns `ctx`; `ctx` only looks at the node, so that nothing keeps itself alive.
+// The node owns `ctx`. `ctx` holds only a weak pointer to the node, so that no reference cycle
+// keeps them alive.
 #pragma once
 
 #include "autograd/custom_function.h"

@@ -1,5 +1,5 @@
-// What `explain` asks the dispatcher: the facts of an operator, its layers, and the kernel of each
-// cell with its place.
+// The dispatcher's facts for `explain`: those of an operator, its layers, and the kernel of each
+// cell with its source location.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 

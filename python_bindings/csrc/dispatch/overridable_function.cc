@@ -1,7 +1,7 @@
-// Functions of the package that are written in Python and may be overridden as operators are: an
-// object around the function that looks for overrides among the arguments before it calls it.
+// Functions of the package that are written in Python and may be overridden like operators. An
+// object around the function looks for overrides among the arguments before it calls the function.
 //
-// In everything else it is the function: name, text, signature, pickling by name, binding as a
+// In all other respects it is the function: name, text, signature, pickling by name, binding as a
 // method.
 #include "python_bindings/csrc/python.h"
 

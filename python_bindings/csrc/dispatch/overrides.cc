@@ -1,4 +1,4 @@
-// Which overrides a call has, in which order they are asked, and what Tensor's own does.
+// The overrides of a call, their order, and the behaviour of Tensor's own.
 #include "python_bindings/csrc/dispatch/overrides.h"
 
 #include <pybind11/pybind11.h>

@@ -1,10 +1,9 @@
-// __torch_function__: what subclasses of Tensor, other classes and modes put in the place of a
-// call.
+// __torch_function__: replacements of a call by subclasses of Tensor, other classes and modes.
 //
 //   if (overridden(self)) return call_override_of_method(self, "dim");     // in a method
 //
-// An exact Tensor outside of any mode costs a comparison and a look at a thread's variable. Classes
-// whose `__torch_function__` is `disabled` (Parameter) count as if they had none.
+// An exact Tensor outside of any mode costs a comparison and a read of a thread-local variable. A
+// class whose `__torch_function__` is `disabled` (Parameter) counts as a class without one.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// DLPack capsules. A consumer renames the capsule to take its contents over; one that nobody took
-// frees them itself.
+// DLPack capsules. A consumer that takes the contents renames the capsule. A capsule that no
+// consumer took frees its contents itself.
 #include "python_bindings/csrc/exchange/dlpack.h"
 
 #include <memory>

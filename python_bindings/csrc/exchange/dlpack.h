@@ -1,4 +1,4 @@
-// DLPack: tensors exchanged with other libraries in one process, without copying.
+// DLPack: the exchange of tensors with other libraries in one process, without copying.
 //
 // The structures are those of DLPack's published binary interface, version 1.
 #pragma once

@@ -1,6 +1,6 @@
 // Exchange by the buffer protocol, so that NumPy is not needed to build or load the extension. A
-// tensor made from an array keeps the buffer, and so the array, until its storage dies; an ndarray
-// made from a tensor keeps an UntypedStorage, which keeps the memory where it is.
+// tensor made from an array holds the buffer, and so the array, until its storage dies. An ndarray
+// made from a tensor holds an UntypedStorage, which pins the memory.
 #include "python_bindings/csrc/exchange/numpy_exchange.h"
 
 #include <array>

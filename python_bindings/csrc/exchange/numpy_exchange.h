@@ -1,4 +1,4 @@
-// NumPy arrays and buffers as tensors, and back, without copying: both sides see what the other
+// NumPy arrays and buffers as tensors, and back, without copying. Both sides see each other's
 // writes.
 #pragma once
 

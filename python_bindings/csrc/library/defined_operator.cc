@@ -1,4 +1,4 @@
-// How a call from Python finds the kernel of an operator that has no generated binding.
+// The path from a Python call to the kernel of an operator without a generated binding.
 #include "python_bindings/csrc/library/defined_operator.h"
 
 #include <algorithm>

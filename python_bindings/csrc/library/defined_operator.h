@@ -1,9 +1,9 @@
-// LibraryOperator: what Python calls an operator by when its binding was not generated: one that
-// was defined at run time (treadle.library), or any operator by its full name
+// LibraryOperator: a Python handle of an operator without a generated binding. The operator was
+// defined at run time (treadle.library), or is called by its full name
 // (treadle.ops.aten.add.Tensor).
 //
-// A call whose kernel is a Python function, with no layer in between, hands over the objects it was
-// given: nothing is boxed.
+// A call whose kernel is a Python function, with no layer in between, passes its argument objects
+// on without boxing.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// By now the library's operators have registered themselves, as it was loaded.
+// The library's operators have registered themselves by now, because the library is loaded.
 #include "python_bindings/csrc/library/extension_module.h"
 
 #include <map>

@@ -1,4 +1,4 @@
-// What the generated extension module of an operator library outside of Treadle calls when Python
+// The function that the generated extension module of an outside operator library calls when Python
 // imports it.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What treadle.library and treadle.ops ask of the dispatcher: defining operators, registering
+// The dispatcher's functions for treadle.library and treadle.ops: defining operators, registering
 // Python functions as their kernels, and the facts of a schema.
 #include <dlfcn.h>
 #include <pybind11/pybind11.h>

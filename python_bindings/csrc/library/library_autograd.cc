@@ -1,5 +1,5 @@
 // The derivatives of operators that were defined at run time: a formula in Python, or a warning
-// where there is none.
+// where it is missing.
 #include "autograd/graph/visit.h"
 #include "autograd/record.h"
 #include "python_bindings/csrc/dispatch/function_object.h"

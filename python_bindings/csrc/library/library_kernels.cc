@@ -1,5 +1,5 @@
-// Kernels in Python for operators that were generated, for a backend's device. The forms of an
-// entry share a table of kernels, so one boxed kernel stands in it, which looks for the function.
+// Python kernels of generated operators, for a backend's device. The forms of an entry share a
+// table of kernels. So the table holds one boxed kernel, which looks for the Python function.
 #include <map>
 
 #include "aten/ops/copy_.h"

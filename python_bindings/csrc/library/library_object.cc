@@ -1,6 +1,6 @@
-// The Python types behind treadle.ops: an operator that is called by its full name, and a name with
-// overloads. The package's classes (OpOverload, CustomOpDef, ...) derive from them, so that a call
-// goes straight to C++.
+// The Python types behind treadle.ops: an operator with its full name, and a name with overloads.
+// The package's classes (OpOverload, CustomOpDef, ...) derive from them, so that a call goes
+// straight to C++.
 #include "python_bindings/csrc/library/defined_operator.h"
 
 #include <structmember.h>

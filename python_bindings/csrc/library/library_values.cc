@@ -1,4 +1,4 @@
-// The conversions of library_values.h, one switch over the types for each question.
+// The conversions of library_values.h: one switch over the types for each conversion.
 #include "python_bindings/csrc/library/library_values.h"
 
 #include <limits>

@@ -1,4 +1,5 @@
-// Values between Python and boxed calls, by the types of a schema that is known at run time only.
+// Conversions between Python and boxed calls, by the types of a schema that is known only at run
+// time.
 #pragma once
 
 #include "core/dispatch/value.h"

@@ -1,5 +1,5 @@
-// tensor([[1, 2], [3, 4]]): shape and dtype are read off the nested lists first, then the numbers
-// are written.
+// tensor([[1, 2], [3, 4]]): finds the shape and dtype from the nested lists first, then writes the
+// numbers.
 #include "python_bindings/csrc/tensors/construct.h"
 
 #include "aten/engine/resolve.h"

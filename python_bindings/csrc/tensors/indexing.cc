@@ -1,8 +1,8 @@
 // x[...] and x[...] = v.
 //
-// An index is read from left to right. Ints, slices, None and Ellipsis make a view; tensors, masks
-// and lists are kept for their dimension of that view, and looked up all at once at the end, as
-// NumPy does. The view is made once, or step by step where somebody wants to see the operators.
+// An index is read from left to right. Ints, slices, None and Ellipsis make a view. Tensors, masks
+// and lists are noted with their dimension of that view, and applied together at the end, as in
+// NumPy. The view is made at once, or step by step where a layer must see the operators.
 #include <algorithm>
 
 #include "aten/ops/copy_.h"

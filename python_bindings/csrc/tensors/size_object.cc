@@ -1,4 +1,4 @@
-// The type Size: a tuple of ints that knows how many elements it stands for.
+// The type Size: a tuple of ints that can count the elements of its shape.
 #include "python_bindings/csrc/arguments/constants.h"
 #include "python_bindings/csrc/arguments/convert.h"
 #include "python_bindings/csrc/package_name.h"

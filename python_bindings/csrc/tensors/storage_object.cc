@@ -1,5 +1,5 @@
-// UntypedStorage. It keeps its storage alive, and in its place, for as long as anyone holds a view
-// of it (an ndarray, a memoryview).
+// UntypedStorage. It keeps its storage alive, and its bytes in place, as long as a view of it
+// exists (an ndarray, a memoryview).
 #include "python_bindings/csrc/tensors/storage_object.h"
 #include "core/tensor/alignment.h"
 

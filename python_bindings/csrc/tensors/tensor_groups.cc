@@ -1,4 +1,4 @@
-// Lists of tensors that belong together place by place, grouped by device and dtype.
+// Lists of parallel tensors, grouped by device and dtype.
 #include <pybind11/pybind11.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Methods that ask a tensor about itself: size(), stride(), is_contiguous(); and copying, pickling,
-// formatting, which are written in Python.
+// Methods that describe a tensor: size(), stride(), is_contiguous(). Copying, pickling and
+// formatting are written in Python.
 #include "python_bindings/csrc/arguments/arg_parser.h"
 #include "python_bindings/csrc/dispatch/overrides.h"
 #include "python_bindings/csrc/tensors/methods.h"

@@ -1,8 +1,8 @@
 // The number protocol of Tensor: a + b, a < b, -a, a += b, float(a).
 //
-// Each symbol of the language names an operator; the call itself is that operator's generated
+// Each symbol of the language names an operator. The call itself is that operator's generated
 // binding. An operand that is neither a tensor, a number nor a NumPy array gives NotImplemented, so
-// that Python can ask the other side.
+// that Python can try the other operand.
 #include <array>
 
 #include "python_bindings/csrc/binding.h"

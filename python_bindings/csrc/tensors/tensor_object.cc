@@ -1,15 +1,14 @@
-// Life and death of Tensor objects.
+// The lifetime of Tensor objects.
 //
-// Note [Who owns whom]
-// An object normally holds a reference to its tensor, and the tensor a bare pointer back. When the
-// last Python reference to an object goes while C++ still holds the tensor (a parameter saved for
-// backward, a `grad`), there are two cases. An object with nothing of its own is freed, and made
-// anew when the tensor comes back to Python. One with attributes, weak references or a class of its
-// own must come back as it was: its one reference is handed to the tensor (PythonSlot::owned) and
-// it keeps only a borrowed pointer (TensorObject::lent). wrap() and unwrap() turn that round again.
-// If the tensor dies first, it drops the object with it; but the thread on which that happens first
-// waits for the interpreter lock, and by then a weak reference may have brought the object back:
-// then it owns its tensor again, and both live on.
+// Note [Who owns whom] An object normally holds a reference to its tensor, and the tensor holds a
+// bare pointer back. The last Python reference to an object may disappear while C++ still holds the
+// tensor (a parameter saved for backward, a `grad`). Then there are two cases. An object without
+// state of its own is freed, and made anew when the tensor returns to Python. An object with
+// attributes, weak references or a class of its own must return unchanged. Its one reference passes
+// to the tensor (PythonSlot::owned), and it keeps only a borrowed pointer (TensorObject::lent).
+// wrap() and unwrap() reverse that. If the tensor dies first, it drops the object with it. But the
+// dying thread first waits for the interpreter lock, and meanwhile a weak reference may have
+// brought the object back. Then the object owns its tensor again, and both live on.
 #include "python_bindings/csrc/tensors/tensor_object.h"
 
 #include <structmember.h>

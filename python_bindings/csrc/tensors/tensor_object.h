@@ -1,11 +1,10 @@
-// The Python type Tensor: how a Tensor becomes its Python object and back.
+// The Python type Tensor: the conversion of a Tensor to its Python object and back.
 //
 //   return wrap(aten::add(unwrap(a), unwrap(b)));
 //
-// One tensor is one object for as long as either side holds on to it. A plain object that Python
-// drops is simply made anew when it is asked for again; one that Python has given attributes, weak
-// references or a class of its own is kept alive by the tensor (Note [Who owns whom] in
-// tensor_object.cc).
+// One tensor is one object as long as either side holds it. A plain object that Python drops is
+// made anew at its next use. An object with attributes, weak references or a class of its own is
+// kept alive by the tensor (Note [Who owns whom] in tensor_object.cc).
 #pragma once
 
 #include <vector>
