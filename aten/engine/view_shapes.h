@@ -1,5 +1,5 @@
-// Arithmetic on geometries that views and copies share: shapes with a -1, strides of a new shape,
-// dense tensors.
+// Arithmetic on geometries, for views and copies: shapes with a -1, strides of a new shape, dense
+// tensors.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// Every helper function that a formula in derivatives.yaml may call, a file for each family of
-// operators.
+// Every helper function that a formula in derivatives.yaml may call. Each family of operators has
+// one header.
 #pragma once
 
 #include "aten/ops/attention/gradients.h"

@@ -1,5 +1,5 @@
-// The whole matrix of attention's probabilities, from differentiable operators: for gradients of
-// gradients, and where the mask itself takes a gradient of that size.
+// The whole matrix of attention's probabilities, from differentiable operators. It serves gradients
+// of gradients, and a mask of that size that takes a gradient itself.
 #pragma once
 
 #include "core/tensor/tensor.h"

@@ -1,4 +1,4 @@
-// Attention as users call it: arguments are checked, broadcast without copies, and handed to the
+// The public attention operators: they check arguments, broadcast them without copies, and call the
 // kernel that works in blocks.
 #include <cmath>
 #include <limits>

@@ -1,4 +1,4 @@
-// Attention's gradient: one kernel, or composed where it is differentiated again.
+// Attention's gradient: one kernel, or a composition where it is differentiated again.
 #include "aten/ops/attention/gradients.h"
 
 #include "aten/ops/_attention_backward.h"

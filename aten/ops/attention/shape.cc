@@ -1,4 +1,4 @@
-// Checks that query, key, value and mask fit each other.
+// Checks that query, key, value and mask fit together.
 #include "aten/ops/attention/shape.h"
 
 namespace treadle::shape {

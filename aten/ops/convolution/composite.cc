@@ -1,4 +1,4 @@
-// Convolutions of one, two and three dimensions by name: each is `convolution` with its settings.
+// Convolutions of one, two and three dimensions by name. Each is `convolution` with its settings.
 #include "aten/ops/convolution.h"
 
 #include "aten/engine/renamed_errors.h"

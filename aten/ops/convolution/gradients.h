@@ -1,5 +1,5 @@
 // Helpers for the formulas of convolution. Convolution is linear in the input and in the weight, so
-// that its gradients are convolutions and weight gradients again.
+// its gradients are again convolutions and weight gradients.
 #pragma once
 
 #include "core/tensor/tensor.h"

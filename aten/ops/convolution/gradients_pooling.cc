@@ -1,4 +1,4 @@
-// Pooling's gradients, chosen by the number of dimensions.
+// The gradients of pooling, chosen by the number of dimensions.
 #include "aten/ops/convolution/gradients_pooling.h"
 
 #include "aten/ops/_max_pool_gather.h"

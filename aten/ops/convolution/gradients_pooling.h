@@ -1,4 +1,4 @@
-// Helpers for the formulas of pooling: the pooling of as many dimensions as its lists have.
+// Helpers for the formulas of pooling. The number of dimensions is the length of their lists.
 #pragma once
 
 #include <optional>

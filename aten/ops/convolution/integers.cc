@@ -1,5 +1,5 @@
-// Convolutions of integers: one product of matrices for each element of the kernel, added up. They
-// are rare and small, so there is no kernel for them.
+// Convolutions of integers: one product of matrices for each element of the kernel, all added up.
+// They are rare and small, so there is no kernel for them.
 #include "aten/ops/convolution/integers.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Shapes of pooling over one, two or three dimensions: the last ones of an input ([N,] C, ...).
+// Shapes of pooling over the last one, two or three dimensions of an input ([N,] C, ...).
 #pragma once
 
 #include "aten/engine/structured.h"

@@ -1,4 +1,4 @@
-// Operators that move values: copies, conversions between dtypes and devices, fills, and reading
+// Operators that move values: copies, conversions between dtypes and devices, fills, and reads of
 // one value.
 
 #include <utility>

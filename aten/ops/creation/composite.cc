@@ -1,4 +1,4 @@
-// Factories: new tensors of one value, or like another tensor.
+// Factories: new tensors with one value, or like another tensor.
 
 #include <algorithm>
 #include <limits>

@@ -1,5 +1,5 @@
-// What all factories share: their optional arguments, FactoryOptions, the dtype and device that a
-// new tensor has from them, and fresh().
+// Common parts of the factories: their optional arguments (FactoryOptions), the dtype and device
+// that a new tensor gets from them, and fresh().
 #pragma once
 
 #include <optional>

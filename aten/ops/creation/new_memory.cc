@@ -1,4 +1,4 @@
-// NaN, or the largest integer, into memory that a storage has got.
+// Fills the new memory of a storage with NaN, or with the largest integer.
 #include "aten/ops/creation/new_memory.h"
 
 #include <limits>

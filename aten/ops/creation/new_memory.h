@@ -1,4 +1,4 @@
-// New memory that holds a value which is noticed, where the program asks for it (MathSwitches).
+// New memory with a conspicuous value, where the program asks for it (MathSwitches).
 #pragma once
 
 #include "core/base/math_switches.h"

@@ -1,4 +1,4 @@
-// Shape rules of triangles and of drawing from weights.
+// Shape rules of triangles and of sampling by weights.
 
 #include "aten/ops/creation/shape.h"
 

@@ -1,4 +1,4 @@
-// Shape rules of triangles, of drawing from weights and of drawing counts.
+// Shape rules of triangles, of sampling by weights and of random counts.
 #pragma once
 
 #include "aten/engine/structured.h"

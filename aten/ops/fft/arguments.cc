@@ -1,4 +1,4 @@
-// How arguments of transforms are checked and brought to the right dtype and sizes.
+// Checks the arguments of transforms, and converts them to the right dtype and sizes.
 #include "aten/ops/fft/arguments.h"
 
 #include "aten/engine/named_errors.h"

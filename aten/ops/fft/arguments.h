@@ -1,5 +1,5 @@
-// What transforms of every kind share: how arguments become a tensor of the right dtype and sizes,
-// a list of dimensions and a normalisation.
+// Common parts of all transforms: the conversion of arguments to a tensor of the right dtype and
+// sizes, a list of dimensions and a normalisation.
 #pragma once
 
 #include <optional>

@@ -1,7 +1,7 @@
-// The fft functions: arguments are made ready here, and the kernels _fft_c2c, _fft_r2c and _fft_c2r
-// do the work.
+// The fft functions prepare their arguments here. The kernels _fft_c2c, _fft_r2c and _fft_c2r do
+// the work.
 //
-// A real signal has a transform whose second half mirrors the first. rfft gives the first half,
+// The second half of a real signal's transform mirrors the first. rfft returns the first half, and
 // irfft takes it; ihfft and hfft are the same two in the opposite direction.
 #include "aten/ops/_fft_c2c.h"
 #include "aten/ops/_fft_c2r.h"

@@ -1,4 +1,4 @@
-// Halves of spectra: which points stand for two.
+// Halves of spectra: the points that stand for two.
 #include "aten/ops/fft/gradients.h"
 
 #include "aten/ops/_fft_c2r.h"

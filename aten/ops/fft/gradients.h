@@ -1,4 +1,4 @@
-// Gradients of the transforms that give or take half of a spectrum.
+// Gradients of the transforms that return or take half of a spectrum.
 #pragma once
 
 #include "core/tensor/tensor.h"

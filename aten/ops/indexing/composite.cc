@@ -1,5 +1,5 @@
-// Indexing operators made of others: masks become integer indices, flat views become indices of one
-// dimension.
+// Indexing operators composed of others. Masks become integer indices; flat views become indices of
+// one dimension.
 #include "aten/ops/_index_integer.h"
 #include "aten/ops/_index_put_integer.h"
 #include "aten/ops/add.h"

@@ -1,4 +1,4 @@
-// embedding_bag as users call it.
+// The public form of embedding_bag.
 #include "aten/ops/embedding_bag.h"
 #include "aten/ops/_embedding_bag.h"
 #include "aten/ops/to.h"

@@ -1,4 +1,4 @@
-// Advanced indexing: which dimension goes where, and the sizes of the result.
+// Advanced indexing: the destination of each dimension, and the sizes of the result.
 #include "aten/ops/indexing/index_geometry.h"
 
 namespace treadle::shape {

@@ -1,11 +1,11 @@
-// How advanced indexing takes a shape apart: the dimensions an index tensor replaces, those before
-// and those after.
+// The partition of a shape by advanced indexing: the dimensions that an index tensor replaces,
+// those before and those after.
 //
 //   self (2, 3, 4, 5), indices {None, i, j}, i and j broadcast to (7,)
 //   before (2), indexed (3, 4), after (5); the result is before + (7,) + after
 //
-// When the indexed dimensions are not next to each other the index's shape comes first, as in
-// NumPy: `before` is empty and every dimension that is not indexed is in `after`.
+// When the indexed dimensions are not adjacent, the index's shape comes first, as in NumPy:
+// `before` is empty, and every dimension that is not indexed is in `after`.
 #pragma once
 
 #include "core/tensor/tensor.h"

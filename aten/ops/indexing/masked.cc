@@ -1,4 +1,4 @@
-// Indexing under a mask: where it is false, the indices may be out of range.
+// Indexing under a mask. Where the mask is false, the indices may be out of range.
 #include "aten/ops/_unsafe_masked_index.h"
 #include "aten/ops/_unsafe_masked_index_put_accumulate.h"
 #include "aten/ops/clamp.h"

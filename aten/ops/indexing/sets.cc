@@ -1,4 +1,5 @@
-// Indexing made of other indexing: argwhere, nonzero_static, index_reduce, combinations, vander.
+// Indexing composed of other indexing: argwhere, nonzero_static, index_reduce, combinations,
+// vander.
 #include <algorithm>
 
 #include "aten/engine/named_errors.h"

@@ -1,5 +1,5 @@
 // Shape rules of operators that read or write chosen elements: index, gather, scatter, embedding,
-// flip and their kin.
+// flip and related ones.
 #pragma once
 
 #include "aten/engine/structured.h"

@@ -1,4 +1,4 @@
-// Checks that a table, indices and bags fit each other.
+// Checks that a table, indices and bags fit together.
 #include "aten/ops/indexing/shape_embedding_bag.h"
 
 namespace treadle::shape {

@@ -1,4 +1,4 @@
-// cat, stack and their kin: dtypes and ranks are made equal here, so that the kernels copy bytes.
+// cat, stack and related operators. Dtypes and ranks are unified here, so the kernels copy bytes.
 #include "aten/ops/_cat.h"
 #include "aten/ops/_chunk_cat.h"
 #include "aten/ops/_stack.h"

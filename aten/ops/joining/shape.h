@@ -1,4 +1,4 @@
-// Shape rules of operators that put tensors together: cat and stack.
+// Shape rules of operators that join tensors: cat and stack.
 #pragma once
 
 #include "aten/engine/structured.h"

@@ -1,4 +1,4 @@
-// What composites of linear algebra raise when LAPACK's `info` says that a matrix failed.
+// The errors of composites of linear algebra when LAPACK's `info` reports a failed matrix.
 #pragma once
 
 #include "core/tensor/tensor.h"

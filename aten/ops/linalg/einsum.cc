@@ -2,9 +2,9 @@
 //
 //   "bij,bjk->bik"   labels b, i, j, k; j is in no result and is summed
 //
-// Labels are letters; the dimensions under an ellipsis get labels of their own. Operands are
-// contracted two at a time, each time as one batched matrix product: labels of both that are still
-// needed are its batch, labels of both that are not are summed.
+// Labels are letters. The dimensions under an ellipsis get labels of their own. Operands are
+// contracted two at a time, each time as one batched matrix product. Labels of both that are still
+// needed are its batch; labels of both that are not are summed.
 #include <algorithm>
 #include <cctype>
 #include <map>

@@ -1,4 +1,4 @@
-// Factorisations as Python has them: checks of `info`, unpacking, and older names.
+// The public forms of factorisations: checks of `info`, unpacking, and older names.
 #include "aten/ops/_linalg_cholesky.h"
 #include "aten/ops/_linalg_ldl.h"
 #include "aten/ops/_linalg_lu.h"

@@ -1,5 +1,6 @@
 // Derivatives of linear algebra. Each formula is made of operators, so that it can be
-// differentiated again. `grads` are those of the results, undefined where a result is not used.
+// differentiated again. `grads` are the gradients of the results, undefined where a result is not
+// used.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// What kernels of linear algebra raise, on every device, where a decomposition is refused or does
-// not converge, or is not what a solution needs.
+// The errors of linear algebra kernels on every device: a refused decomposition, one that does not
+// converge, or one that does not suit a solution.
 #pragma once
 
 #include "core/base/error.h"

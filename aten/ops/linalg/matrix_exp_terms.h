@@ -1,8 +1,8 @@
 // The numbers of the matrix exponential, on every device: scaling and squaring around the Pade
 // approximant of degree 13 (Higham, 2005).
 //
-// exp(A) = exp(A / 2^s)^(2^s), where s makes the 1-norm of A / 2^s at most 5.37, up to which the
-// approximant has full double precision.
+// exp(A) = exp(A / 2^s)^(2^s). The number s makes the 1-norm of A / 2^s at most 5.37, up to which
+// the approximant has full double precision.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Linear systems, inverses and determinants, out of the kernels of LU and triangular solution.
+// Linear systems, inverses and determinants, composed of the kernels of LU and triangular solution.
 #include "aten/ops/_linalg_lstsq.h"
 #include "aten/ops/_linalg_lu.h"
 #include "aten/ops/_linalg_solve.h"

@@ -1,4 +1,4 @@
-// Eigenvalues, singular values, and what follows from them: pseudo-inverse, rank.
+// Eigenvalues, singular values, and the functions derived from them: pseudo-inverse, rank.
 #include <cmath>
 
 #include "aten/ops/_linalg_eig.h"

@@ -1,4 +1,4 @@
-// Losses out of other operators; nll_loss has a kernel of its own.
+// Losses composed of other operators; nll_loss has its own kernel.
 #include "aten/ops/abs.h"
 #include "aten/ops/add.h"
 #include "aten/ops/any.h"

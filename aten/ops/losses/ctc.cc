@@ -1,4 +1,4 @@
-// ctc_loss as users call it: one sample or a batch, lengths as numbers or as tensors.
+// The public form of ctc_loss: one sample or a batch, lengths as numbers or as tensors.
 #include <limits>
 
 #include "aten/engine/backends/device_copy.h"

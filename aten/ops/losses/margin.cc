@@ -1,4 +1,4 @@
-// Losses that compare with a margin, and those of pairs and triplets of samples.
+// Losses with a margin, and losses of pairs and triplets of samples.
 #include "aten/ops/add.h"
 #include "aten/ops/arange.h"
 #include "aten/ops/clamp_min.h"

@@ -1,4 +1,4 @@
-// How a loss combines the values of its elements, by the number that operators take.
+// The reduction of a loss over its elements, by the number that operators take.
 #pragma once
 
 #include "aten/ops/mean.h"

@@ -1,4 +1,4 @@
-// Checks that scores, classes and weights fit each other.
+// Checks that scores, classes and weights fit together.
 #include "aten/ops/losses/shape.h"
 
 namespace treadle::shape {

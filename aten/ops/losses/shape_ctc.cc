@@ -1,4 +1,4 @@
-// Checks that log probabilities, targets and lengths fit each other.
+// Checks that log probabilities, targets and lengths fit together.
 #include "aten/ops/losses/shape_ctc.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Products of vectors, matrices and batches, out of mm, bmm and addmm.
+// Products of vectors, matrices and batches, composed of mm, bmm and addmm.
 #include "aten/ops/add.h"
 #include "aten/ops/addmm.h"
 #include "aten/ops/bmm.h"

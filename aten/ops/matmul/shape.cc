@@ -1,4 +1,4 @@
-// Checks that matrices multiply.
+// Checks that the sizes of matrices fit a product.
 #include "aten/ops/matmul/shape.h"
 
 namespace treadle::shape {

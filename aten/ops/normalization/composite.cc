@@ -1,4 +1,4 @@
-// Dropout, batch and layer normalisation as users call them.
+// The public forms of dropout, batch normalisation and layer normalisation.
 #include "aten/ops/_batch_norm_train.h"
 #include "aten/ops/_batch_norm_with_update.h"
 #include "aten/ops/_native_batch_norm_legit.h"

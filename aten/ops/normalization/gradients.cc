@@ -1,4 +1,4 @@
-// Gradients of batch and layer normalisation: a kernel, or composed.
+// Gradients of batch and layer normalisation: a kernel, or a composition.
 #include "aten/ops/normalization/gradients.h"
 
 #include "aten/ops/_batch_norm_backward.h"

@@ -1,4 +1,4 @@
-// Gradients of group and root-mean-square normalisation: a kernel, or composed.
+// Gradients of group and root-mean-square normalisation: a kernel, or a composition.
 #include "aten/ops/normalization/gradients_group.h"
 
 #include "aten/ops/_group_norm_backward.h"

@@ -1,5 +1,5 @@
-// Derivatives of group and root-mean-square normalisation. While gradients are recorded they are
-// composed of differentiable operators; otherwise one kernel computes them.
+// Derivatives of group and root-mean-square normalisation. While gradients are recorded, they are
+// composed of differentiable operators. Otherwise one kernel computes them.
 #pragma once
 
 #include <array>

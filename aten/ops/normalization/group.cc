@@ -1,4 +1,4 @@
-// Group, instance and root-mean-square normalisation as users call them, and weight normalisation.
+// The public forms of group, instance and root-mean-square normalisation, and weight normalisation.
 #include <limits>
 
 #include "aten/ops/_rms_norm.h"

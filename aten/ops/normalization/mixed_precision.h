@@ -1,5 +1,5 @@
-// Normalisations of a 16-bit input with float32 weights, as mixed precision has them: they are
-// computed in float32, and the result is in the input's dtype.
+// Normalisations of a 16-bit input with float32 weights, as in mixed precision. They are computed
+// in float32, and the result has the input's dtype.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The update of both running statistics, and what is asked of them first.
+// The update of both running statistics, and the checks before it.
 #include "aten/ops/normalization/running_statistics.h"
 
 #include <utility>

@@ -1,5 +1,5 @@
 // Running statistics: the means and variances of the channels that a normalisation keeps up to
-// date. Both are looked at before either is written, so that a call that fails writes neither.
+// date. Both are checked before either is written, so a call that fails writes neither.
 #pragma once
 
 #include "core/tensor/tensor.h"

@@ -1,5 +1,5 @@
-// Steps of a gradient scaler between backward and step, done where the numbers are: the host does
-// not wait for what is queued on a device.
+// The steps of a gradient scaler between backward and step. They run on the device of the numbers,
+// so the host does not wait for queued work.
 #include <limits>
 #include <vector>
 

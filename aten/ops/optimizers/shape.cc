@@ -1,4 +1,4 @@
-// Everything is checked here, so that a step that begins is a step that ends.
+// All checks come first, so that a step that begins also completes.
 #include "aten/ops/optimizers/shape.h"
 
 #include <vector>

@@ -1,4 +1,4 @@
-// What the lists of an optimiser's step are: parameters, their gradients, and the state of each.
+// The lists of an optimiser's step: parameters, their gradients, and the state of each.
 #pragma once
 
 #include "aten/ops/_fused_adagrad_.h"

@@ -1,4 +1,4 @@
-// Activations with weights or chance in them, and glu; the others are pointwise entries.
+// Activations with weights or randomness, and glu; the others are pointwise entries.
 #include "aten/ops/_prelu_kernel.h"
 #include "aten/ops/add.h"
 #include "aten/ops/bilinear.h"

@@ -1,4 +1,4 @@
-// Second names of pointwise operators, as users of NumPy and PyTorch know them.
+// Aliases of pointwise operators, with the names of NumPy and PyTorch.
 #include "aten/ops/abs.h"
 #include "aten/ops/absolute.h"
 #include "aten/ops/acos.h"

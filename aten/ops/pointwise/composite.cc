@@ -1,5 +1,5 @@
-// Pointwise operators made of others: choices between two expressions, bounds that may be absent,
-// activations.
+// Pointwise operators composed of others: choices between two expressions, bounds that may be
+// absent, activations.
 #include <limits>
 #include <numbers>
 

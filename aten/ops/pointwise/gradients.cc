@@ -1,4 +1,4 @@
-// Powers, directions and the smooth activation by a hyperbolic tangent.
+// Powers, directions and the tanh approximation of gelu.
 #include "aten/ops/pointwise/gradients.h"
 
 #include <cmath>

@@ -1,6 +1,6 @@
-// Helpers for formulas of pointwise operators that are more than an expression: powers, whose
-// derivative has gaps at zero, and directions of complex numbers. Made of operators, so that they
-// can be differentiated again.
+// Helpers for formulas of pointwise operators that need more than an expression: powers, whose
+// derivative has gaps at zero, and directions of complex numbers. They are composed of operators,
+// so they can be differentiated again.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Random operators made of the few that write random numbers.
+// Random operators composed of the few that write random numbers.
 
 #include <limits>
 

@@ -1,4 +1,4 @@
-// The noise of dropout: real numbers, as those it is multiplied with are kept or dropped whole.
+// The noise of dropout. It is real, because a complex number is kept or dropped as a whole.
 #pragma once
 
 #include "core/base/error.h"

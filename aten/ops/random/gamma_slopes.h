@@ -1,13 +1,13 @@
-// How gamma and beta numbers move with their parameters when their place in the distribution stays
-// as it is, on every device: the implicit derivative, -(dF / da) / (dF / dx) for the distribution
+// The derivatives of gamma and beta numbers with respect to their parameters at a fixed quantile,
+// on every device. It is the implicit derivative, -(dF / da) / (dF / dx) for the distribution
 // function F.
 //
-// Figurnov, Mohamed, Mnih: Implicit reparameterization gradients (2018). Relative errors where such
-// numbers fall: below 1e-11 for gamma of shapes in [1e-3, 1e6], below 1e-8 for beta of shapes in
-// [1e-2, 1e5].
+// Figurnov, Mohamed, Mnih: Implicit reparameterization gradients (2018). Relative errors in the
+// range of such numbers: below 1e-11 for gamma of shapes in [1e-3, 1e6], below 1e-8 for beta of
+// shapes in [1e-2, 1e5].
 //
-// Series and continued fractions are summed together with their derivative. On each side of the
-// mean the form is taken whose terms have one sign there, so that little cancels.
+// Series and continued fractions are summed together with their derivative. Each side of the mean
+// uses the form whose terms have one sign there, so that little cancels.
 #pragma once
 
 #include <cmath>

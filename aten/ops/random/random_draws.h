@@ -1,4 +1,5 @@
-// Methods that draw a number of a distribution from a varying count of others, on every device.
+// Methods that draw a number of a distribution from a varying count of uniform or normal numbers,
+// on every device.
 //
 //   double n = draw_poisson(rate, numbers);   // numbers.next() is uniform in (0, 1),
 //                                             // numbers.next_normal() normally distributed

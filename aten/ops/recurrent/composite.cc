@@ -1,9 +1,9 @@
 // Recurrent networks: cells, and whole layers over sequences.
 //
-// A layer multiplies the inputs of all steps by its weight in one product; a step then costs one
+// A layer multiplies the inputs of all steps by its weight in one product. A step then costs one
 // product with the hidden state and one pointwise cell. Sequences of different lengths come packed:
-// the rows of step 0, then those of step 1, ..., sorted so that the longest sequence is first, with
-// batch_sizes[t] rows in step t.
+// the rows of step 0, then those of step 1, .... They are sorted so that the longest sequence is
+// first, with batch_sizes[t] rows in step t.
 #include <algorithm>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// Gradients of cells and layers: a kernel, or composed where they are differentiated again.
+// Gradients of cells and layers: a kernel, or a composition where they are differentiated again.
 #include "aten/ops/recurrent/gradients.h"
 
 #include "aten/ops/_gru_cell_backward.h"

@@ -1,5 +1,5 @@
-// Derivatives of recurrent cells and layers. While gradients are recorded they are composed of
-// differentiable operators; otherwise one kernel computes them.
+// Derivatives of recurrent cells and layers. While gradients are recorded, they are composed of
+// differentiable operators. Otherwise one kernel computes them.
 #pragma once
 
 #include <array>

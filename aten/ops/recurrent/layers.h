@@ -1,5 +1,5 @@
-// Layers of recurrent networks, step by step, from differentiable operators: where no backend does
-// whole layers at once, and for gradients of gradients.
+// Layers of recurrent networks, step by step, from differentiable operators. They serve devices
+// without a kernel for whole layers, and gradients of gradients.
 #pragma once
 
 #include <tuple>

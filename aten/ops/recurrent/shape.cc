@@ -1,4 +1,4 @@
-// Checks that gates and states fit each other.
+// Checks that gates and states fit together.
 #include "aten/ops/recurrent/shape.h"
 
 namespace treadle::shape {

@@ -1,4 +1,4 @@
-// Reductions made of others.
+// Reductions composed of others.
 #include "aten/ops/amax.h"
 #include "aten/ops/amin.h"
 #include "aten/ops/aminmax.h"

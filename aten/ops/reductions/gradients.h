@@ -1,5 +1,4 @@
-// Helpers for formulas of reductions: a gradient is given back the dimensions that were reduced
-// away.
+// Helpers for formulas of reductions: they restore the reduced dimensions of a gradient.
 #pragma once
 
 #include "core/tensor/tensor.h"

@@ -1,4 +1,4 @@
-// hash_tensor: the exclusive or of elements as numbers of 64 bits.
+// hash_tensor: the exclusive or of the elements as 64-bit numbers.
 #include "aten/ops/bitwise_xor.h"
 #include "aten/ops/cat.h"
 #include "aten/ops/hash_tensor.h"

@@ -1,5 +1,5 @@
-// Interpolation by name: each is one step of `_resample` for each spatial dimension, the last
-// first. Smaller types than float32 are widened for all steps together.
+// Interpolation by name. Each function is one step of `_resample` for each spatial dimension, the
+// last first. Types smaller than float32 are widened once for all steps.
 #include <array>
 
 #include "aten/engine/renamed_errors.h"

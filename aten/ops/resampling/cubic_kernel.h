@@ -1,4 +1,4 @@
-// Keys' cubic kernel, by which images are interpolated from 4 neighbours in each dimension.
+// Keys' cubic kernel, which interpolates images from 4 neighbours in each dimension.
 #pragma once
 
 namespace treadle {

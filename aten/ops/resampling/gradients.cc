@@ -1,4 +1,4 @@
-// Gradients of padding, interpolation and sampling; grid_sampler composed of operators.
+// Gradients of padding, interpolation and sampling; grid_sampler as a composition of operators.
 #include "aten/ops/resampling/gradients.h"
 
 #include <vector>

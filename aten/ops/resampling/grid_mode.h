@@ -1,5 +1,5 @@
-// How grid_sampler reads an image between its pixels and outside it, with the numbers its schema
-// has for them.
+// The modes by which grid_sampler reads an image between its pixels and outside it, with their
+// numbers in its schema.
 #pragma once
 
 #include <cstdint>

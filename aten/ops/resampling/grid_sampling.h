@@ -1,8 +1,8 @@
-// Where grid_sampler's points lie in an image or a volume, on every device.
+// The positions of grid_sampler's points in an image or a volume, on every device.
 //
-// A grid holds coordinates in [-1, 1], the last dimension of the image first. Each is turned into a
-// position in pixels, and by the padding mode into one inside the image; the value is a sum over
-// the neighbours of the position along each dimension: 1 (nearest), 2 (linear) or 4 (cubic).
+// A grid holds coordinates in [-1, 1], the last dimension of the image first. Each coordinate
+// becomes a position in pixels, and the padding mode moves it inside the image. The value is a sum
+// over the neighbours of the position along each dimension: 1 (nearest), 2 (linear) or 4 (cubic).
 #pragma once
 
 #include <cmath>

@@ -1,6 +1,6 @@
 // Padding: a border around the last dimensions, of a constant or of the tensor's own values.
 //
-// The modes other than constant are selections along one dimension at a time: position p of the
+// The modes other than constant are selections along one dimension at a time. Position p of the
 // padded line, counted from the line's first element, shows the element
 //
 //   reflect    (n - 1) - |(n - 1) - |p||     the ends are not repeated

@@ -3,9 +3,9 @@
 //
 //   linear, 4 -> 8, align_corners = False:  out[3] = 0.75 * in[1] + 0.25 * in[2]
 //
-// Source positions and weights are computed in double, the nearest positions without a given scale
-// in whole numbers. From one output to the next, neither the first nor the last of the inputs goes
-// back.
+// Source positions and weights are computed in double. The nearest positions without a given scale
+// are computed in integers. From one output to the next, neither the first nor the last of the
+// inputs moves back.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What kernels take for granted about the weights of resampling.
+// The assumptions of kernels about the weights of resampling.
 #include "aten/ops/resampling/resample_taps.h"
 
 #include <gtest/gtest.h>

@@ -1,10 +1,9 @@
-// quantile and nanquantile: elements at given shares of the order, interpolated
-// between neighbours.
+// quantile and nanquantile: elements at given fractions of the order, interpolated between
+// neighbours.
 //
 //   quantile([0, 1, 2, 3], 0.5)  ->  1.5
 //
-// Everything is made of sort, gather and arithmetic, so gradients come from
-// those.
+// They are composed of sort, gather and arithmetic, which supply their gradients.
 #include "aten/ops/quantile.h"
 
 #include "aten/engine/named_errors.h"

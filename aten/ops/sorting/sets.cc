@@ -1,5 +1,4 @@
-// Membership and the different slices of a tensor: isin, unique_dim,
-// unique_consecutive.
+// Membership tests and the distinct slices of a tensor: isin, unique_dim, unique_consecutive.
 #include "aten/engine/promotion.h"
 #include "aten/ops/_unique_rows.h"
 #include "aten/ops/clamp.h"

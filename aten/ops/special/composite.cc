@@ -1,5 +1,5 @@
-// Special functions that are composed of other operators, and the names that the module `special`
-// has for operators of the main one.
+// Special functions composed of other operators, and the aliases in the module `special` of
+// operators of the main module.
 #include <cmath>
 #include <numbers>
 

@@ -1,5 +1,5 @@
-// Slopes of special functions. A divisor that is zero is replaced before it divides: a NaN that is
-// chosen away in the value would still reach the derivative.
+// Derivatives of special functions. A zero divisor is replaced before the division, because a NaN
+// that the value discards would still reach the derivative.
 #include "aten/ops/special/gradients.h"
 
 #include <cmath>

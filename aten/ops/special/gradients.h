@@ -1,5 +1,5 @@
-// Helpers for formulas of special functions: slopes that are a quotient with a limit at zero. Made
-// of operators, so that they can be differentiated again.
+// Helpers for formulas of special functions: derivatives that are a quotient with a limit at zero.
+// They are composed of operators, so they can be differentiated again.
 #pragma once
 
 #include "core/tensor/tensor.h"

@@ -1,7 +1,7 @@
-// stft and istft: transforms of overlapping frames of a signal, and back.
+// stft and istft: transforms of overlapping frames of a signal, and their inverse.
 //
-// Frames are a view of the signal with one dimension more; istft adds them up where they overlap
-// and divides by what the windows add up to.
+// Frames are a view of the signal with one more dimension. istft adds them up where they overlap
+// and divides by the sum of the windows.
 #include "aten/ops/stft.h"
 #include "aten/engine/named_errors.h"
 #include "aten/ops/_fft_c2c.h"

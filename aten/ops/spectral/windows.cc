@@ -1,6 +1,6 @@
-// Windows: functions of one hump, by which a piece of a signal is faded in and out.
+// Windows: functions with one peak that fade a piece of a signal in and out.
 //
-// A periodic window is the symmetric one that is longer by one, without its last point. All are
+// A periodic window is the symmetric window of one more point, without its last point. All are
 // computed in double precision.
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// cov and corrcoef: how the rows of a matrix vary together over its columns.
+// cov and corrcoef: the covariance and correlation of a matrix's rows over its columns.
 #include "aten/ops/all.h"
 #include "aten/ops/clamp.h"
 #include "aten/ops/complex.h"

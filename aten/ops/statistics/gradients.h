@@ -1,5 +1,5 @@
-// Derivatives of scans, softmax, variances, norms and logsumexp. Each formula
-// is made of operators, so that it can be differentiated again.
+// Derivatives of scans, softmax, variances, norms and logsumexp. Each formula is composed of
+// operators, so it can be differentiated again.
 #pragma once
 
 #include "core/tensor/tensor.h"

@@ -1,4 +1,4 @@
-// histogram and its kin: edges of bins, counts between them, and densities.
+// histogram and related operators: edges of bins, counts between them, and densities.
 #include "aten/ops/histogram.h"
 
 #include <limits>

@@ -1,4 +1,4 @@
-// Where kernels of histograms count an element, and what they refuse, on every device.
+// The bin of an element in histogram kernels, and the inputs that they refuse, on every device.
 #pragma once
 
 #include <cmath>

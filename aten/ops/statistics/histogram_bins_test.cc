@@ -1,4 +1,4 @@
-// What kernels take for granted about equal bins.
+// The assumptions of kernels about equal bins.
 #include "aten/ops/statistics/histogram_bins.h"
 
 #include <gtest/gtest.h>

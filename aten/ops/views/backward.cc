@@ -1,4 +1,4 @@
-// Gradients of views: what a view took goes back to its place, and the rest is zero.
+// Gradients of views: the gradient of a view returns to its position, and the rest is zero.
 
 #include <algorithm>
 

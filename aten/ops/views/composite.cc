@@ -1,5 +1,5 @@
-// The views that other views are made of: new sizes and strides over the memory of a tensor, on any
-// device.
+// The views that other views are composed of: new sizes and strides over the memory of a tensor, on
+// any device.
 
 #include <algorithm>
 

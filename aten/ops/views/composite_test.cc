@@ -1,4 +1,4 @@
-// Geometry of views: what they share, and what they refuse.
+// Geometry of views: the memory that they share, and the arguments that they refuse.
 
 #include <gtest/gtest.h>
 

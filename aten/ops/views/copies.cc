@@ -1,5 +1,5 @@
-// Views as copies: what a view shows, in memory of its own. For programs that
-// must not alias.
+// Views as copies: the elements of a view in memory of their own. They serve programs that must not
+// alias.
 #include "aten/engine/renamed_errors.h"
 #include "aten/engine/structured.h"
 #include "aten/ops/alias.h"

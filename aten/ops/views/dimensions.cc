@@ -1,5 +1,5 @@
-// Views with at least so many dimensions, views of pieces along a fixed
-// dimension, and views placed by tensors.
+// Views with a minimum number of dimensions, views of pieces along a fixed dimension, and views
+// whose position is given by tensors.
 #include "aten/engine/renamed_errors.h"
 #include "aten/ops/atleast_1d.h"
 #include "aten/ops/atleast_2d.h"

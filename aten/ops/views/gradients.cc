@@ -1,5 +1,4 @@
-// Sums, conversions and permutations that take a gradient back to the shape and dtype it belongs
-// to.
+// Sums, conversions and permutations that restore the shape and dtype of a gradient's tensor.
 #include "aten/ops/views/gradients.h"
 
 #include "aten/ops/permute.h"

@@ -1,7 +1,7 @@
 // Operators that change the geometry of a tensor itself, not its values.
 //
-// A tensor that was saved for backward is not what it was: the change is counted as one of values.
-// Tensors with a history come here by way of autograd/geometry_in_place.cc.
+// The change counts as a change of values, because a tensor that was saved for backward is no
+// longer the same. Tensors with a history come through autograd/geometry_in_place.cc.
 
 #include "aten/engine/named_errors.h"
 #include "aten/engine/renamed_errors.h"

@@ -1,4 +1,4 @@
-// Views made of other views: other names, several steps in one, and shapes given by another tensor.
+// Views composed of other views: aliases, several steps in one, and shapes given by another tensor.
 
 #include <algorithm>
 #include <vector>

@@ -1,5 +1,4 @@
-// Copies of a tensor in which the part that a view shows is replaced; and
-// diagonals written.
+// Copies of a tensor in which the part under a view is replaced; and writes of diagonals.
 #include <algorithm>
 
 #include "aten/engine/overlap.h"

@@ -1,4 +1,5 @@
-// Elements moved between the channels and the plane: pixel_shuffle, its inverse, channel_shuffle.
+// Operators that move elements between the channels and the plane: pixel_shuffle, its inverse,
+// channel_shuffle.
 #include "aten/ops/channel_shuffle.h"
 #include "aten/ops/permute.h"
 #include "aten/ops/pixel_shuffle.h"

@@ -1,4 +1,4 @@
-// ViewGeometry: where the elements of a view lie, as dimensions are cut, dropped or added.
+// ViewGeometry: the location of a view's elements, as dimensions are cut, dropped or added.
 //
 //   ViewGeometry g(x);           // x of shape (4, 5)
 //   g.slice(1, {0, 3, 2});       // x[:, ::2], shape (4, 3)

@@ -2,16 +2,16 @@
 // matrix of scores.
 //
 // Forward (Milakov & Gimelshein, "Online normalizer calculation for softmax", 2018; Dao et al.,
-// "FlashAttention", 2022): a block of kQuery rows meets the keys kKeys at a time and keeps a
+// "FlashAttention", 2022): a block of kQuery rows processes the keys kKeys at a time, with a
 // running maximum m, sum l and output o. When a block raises the maximum, l and o are scaled down
-// by exp(old m - new m). What is kept for backward is logsumexp = m + log(l) for each row, from
-// which any block of probabilities is exp(score - logsumexp).
+// by exp(old m - new m). Backward receives logsumexp = m + log(l) for each row, from which any
+// block of probabilities is exp(score - logsumexp).
 //
 // Backward, with P the probabilities and delta = rowsum(grad * output):
 //   dV = P^T grad,  dS = P * (grad V^T - delta),  dQ = scale * dS K,  dK = scale * dS^T Q.
 //
-// Dropout keeps the probability of query i for key j by a bit that depends on the call's seed, i
-// and j alone, so backward makes the same bits again. A row whose every key is masked gives zeros.
+// Dropout keeps the probability of query i for key j by a bit that depends only on the call's seed,
+// i and j, so backward recomputes the same bits. A row whose keys are all masked gives zeros.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,8 +1,8 @@
 // Attention and its gradients in blocks, for numbers of any floating dtype and matrices of any
-// width; those of 16 bits and usual widths go to tensor cores (attention_tensor_cores.cu).
+// width. 16-bit numbers of common widths go to tensor cores (attention_tensor_cores.cu).
 //
 // 256 threads, 16 by 16, hold a tile of scores in registers: queries down, keys across. Results
-// wider than 64 columns (128 of float) are cut, and each part makes the scores for itself.
+// wider than 64 columns (128 of float) are cut, and each part computes the scores itself.
 #include "aten/ops/_attention.h"
 #include "aten/ops/_attention_backward.h"
 #include "aten/ops/_attention_dropout_mask.h"

@@ -1,10 +1,10 @@
-// What the kernels of attention share: a call's tensors as matrices of each batch, which keys a
-// query sees, and which probabilities dropout keeps.
+// Common parts of the attention kernels: a call's tensors as matrices of each batch, the keys that
+// a query sees, and the probabilities that dropout keeps.
 //
 // The algorithm is that of the CPU's kernel (aten/ops/attention/cpu/attention.cc): blocks of
-// queries meet blocks of keys, with running maxima and sums; backward makes the probabilities again
-// from logsumexp. Sums go over keys (or queries) in order, by one block of threads: the same bits
-// each run.
+// queries against blocks of keys, with running maxima and sums. Backward recomputes the
+// probabilities from logsumexp. One block of threads sums over keys (or queries) in order: the same
+// bits each run.
 #pragma once
 
 #include "aten/backend/cuda/kernels/kernel.cuh"

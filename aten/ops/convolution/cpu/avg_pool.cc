@@ -1,6 +1,6 @@
 // Average pooling over one to three dimensions, by sliding or adaptive windows, and its gradient.
 //
-// The rows under a window are added up, all columns at once, then the columns of each window.
+// The rows under a window are added up for all columns at once, then the columns of each window.
 #include <optional>
 #include <type_traits>
 

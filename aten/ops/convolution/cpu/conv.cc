@@ -1,8 +1,9 @@
-// convolution, plain or transposed, over up to three dimensions, and the gradient of its weight:
-// float on oneDNN, other types by unfolding into matrix products, 16-bit floats through float.
+// convolution, plain or transposed, over up to three dimensions, and the gradient of its weight.
+// float runs on oneDNN, other types as matrix products of unfolded inputs, and 16-bit floats
+// through float.
 //
-// The transposed convolution is the input's gradient of the plain one, so that there are three
-// computations. The batch is computed in pieces; their weight gradients are added in order.
+// The transposed convolution is the input's gradient of the plain one, so there are three
+// computations. The batch is computed in pieces. Their weight gradients are added in order.
 #include "aten/ops/convolution/shape.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // ConvGeometry: the sizes of one convolution, for any number of dimensions up to three.
 //
-// The gradient with respect to the input, which is the transposed convolution, and the gradient
-// with respect to the weight have the geometry of the convolution they belong to.
+// The gradient with respect to the input (the transposed convolution) and the gradient with respect
+// to the weight have the geometry of their convolution.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Plans of oneDNN: a primitive for each task and geometry, made at the first call and kept.
+// oneDNN plans: a primitive for each task and geometry, made at the first call and cached.
 #include "aten/ops/convolution/cpu/conv_onednn.h"
 
 #include <sys/mman.h>

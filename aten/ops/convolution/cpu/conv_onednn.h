@@ -1,8 +1,8 @@
 // Float convolution and its gradients on oneDNN.
 //
-// Primitives are made once for each geometry and kept. A batch is computed in the pieces that its
-// geometry says, each by one thread; what the pieces share, the weights and the sum of their
-// gradients, is brought from one layout to another once for all of them.
+// Primitives are made once for each geometry and cached. A batch is computed in the pieces of its
+// geometry, each by one thread. The shared operands of the pieces, the weights and the sum of their
+// gradients, change layout once for all pieces.
 #pragma once
 
 #include "aten/ops/convolution/cpu/conv_geometry.h"

@@ -1,8 +1,8 @@
-// Convolution and its gradients as matrix products: for the types and geometries that oneDNN does
-// not take.
+// Convolution and its gradients as matrix products, for the types and geometries that oneDNN does
+// not support.
 //
 // A block of output positions at a time is unfolded: column p of the block holds the input elements
-// that the kernel meets at position p. The block bounds the memory, whatever the sizes are.
+// under the kernel at position p. The block bounds the memory, whatever the sizes.
 #pragma once
 
 #include <algorithm>

@@ -1,9 +1,9 @@
-// Max pooling over one to three dimensions, and what goes with its indices: its gradient, the
+// Max pooling over one to three dimensions, and the operators on its indices: its gradient, the
 // gradient of that, and unpooling.
 //
-// An index is the place of a value within its plane. A window is searched in two steps: the rows
-// under it, all columns at once, then the columns. Of equal values the first in the order of the
-// plane counts; of several NaN, the last.
+// An index is the position of a value within its plane. A window is searched in two steps: the rows
+// under it, for all columns at once, then the columns. Among equal values the first in the order of
+// the plane wins; among several NaN, the last.
 #include "aten/backend/cpu/long_sums.h"
 #include "aten/backend/cpu/read_once.h"
 #include "aten/ops/_max_pool_backward.h"

@@ -1,8 +1,8 @@
-// The windows of a pooling, along each dimension, and the planes (one image, one channel) that it
-// goes over.
+// The windows of a pooling along each dimension, and the planes (one image, one channel) that it
+// covers.
 //
-// All pooling is over (depth, height, width); the dimensions that are not pooled come first and are
-// of size 1, with one window. A window is begin, begin + step, ... below end, inside the input.
+// All pooling is over (depth, height, width). Dimensions that are not pooled come first, with size
+// 1 and one window. A window is begin, begin + step, ... below end, inside the input.
 #pragma once
 
 #include <algorithm>

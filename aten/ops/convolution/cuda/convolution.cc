@@ -1,7 +1,7 @@
-// Convolutions and their gradients, of one to three spatial dimensions: depthwise ones by kernels
-// of our own, all others by cuDNN. The way is the fastest of those that give the same bits each
-// time: by cuDNN's own estimate, or, where the program wants it (core/base/math_switches.h), by
-// time. It is chosen once for each geometry.
+// Convolutions and their gradients, of one to three spatial dimensions. Depthwise ones run on
+// kernels of our own, all others on cuDNN. Among the algorithms that give the same bits each time,
+// the fastest is used: by cuDNN's own estimate, or by measured time where the program asks for it
+// (core/base/math_switches.h). The choice is made once for each geometry.
 #include <map>
 #include <mutex>
 

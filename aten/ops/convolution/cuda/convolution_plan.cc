@@ -1,4 +1,4 @@
-// Graphs of one convolution, and what cuDNN says about them, attribute by attribute.
+// Graphs of one convolution, and cuDNN's description of them, attribute by attribute.
 #include "aten/ops/convolution/cuda/convolution_plan.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// ConvolutionPlan: how cuDNN computes a convolution, or one of its gradients, of one geometry.
+// ConvolutionPlan: cuDNN's plan for a convolution of one geometry, or for one of its gradients.
 //
 //   std::vector<CudnnDescriptor> ways = convolution_ways(geometry, ConvolutionPart::Y, {handle});
 //   std::optional<ConvolutionPlan> plan = ConvolutionPlan::make(std::move(ways[0]), {handle});

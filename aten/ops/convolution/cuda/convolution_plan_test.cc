@@ -1,5 +1,5 @@
-// cuDNN itself plans convolutions here, for devices of which only the properties are known: it
-// needs no GPU for that. Every convolution of the networks that are measured has a way that gives
+// cuDNN itself plans convolutions here, for devices of which only the properties are known. It
+// needs no GPU for that. Every convolution of the benchmarked networks has an algorithm that gives
 // the same bits each time, in every dtype and direction.
 #include "aten/ops/convolution/cuda/convolution_plan.h"
 

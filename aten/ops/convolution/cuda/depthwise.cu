@@ -1,7 +1,8 @@
-// A thread computes several neighbours of a row of y, so that they share what they read of x. The
-// gradient of x is that of y by turned windows where no step is left out, and else sums what each
-// element went into. The gradient of w is summed by blocks over fixed runs of images, whose sums
-// are then added in their order: the same bits each time, without atomics.
+// A thread computes several neighbours of a row of y, so that they share their reads of x. With
+// stride 1 the gradient of x is the convolution of y's gradient with flipped windows. Otherwise it
+// sums over the outputs that used each element. The gradient of w is summed by blocks over fixed
+// runs of images. The blocks' sums are then added in their order: the same bits each time, without
+// atomics.
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/convolution/cuda/depthwise.h"
 

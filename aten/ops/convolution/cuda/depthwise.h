@@ -1,5 +1,5 @@
-// Depthwise convolutions of images, whose groups have one input channel each: what they read and
-// write is all of their work, and no matrix product is in it. T is float, double, Half or BFloat16.
+// Depthwise convolutions of images, whose groups have one input channel each. Their work is all
+// reads and writes, without a matrix product. T is float, double, Half or BFloat16.
 #pragma once
 
 #include "aten/ops/convolution/cuda/convolution_plan.h"

@@ -1,8 +1,9 @@
-// Max pooling of one to three dimensions, by sliding or even windows, and what goes with its
-// indices: its gradient, the gradient of that, and unpooling. A thread looks through a window.
+// Max pooling of one to three dimensions, by sliding or adaptive windows, and the operators on its
+// indices: its gradient, the gradient of that, and unpooling. A thread searches a window.
 //
-// In the gradient an element may have been the largest of several windows, whose gradients are
-// added up in the windows' order. Where several values are unpooled to one place, the last stays.
+// In the gradient an element may have been the largest of several windows. Their gradients are
+// added in the windows' order. Where several values are unpooled to one position, the last one
+// stays.
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/_max_pool_backward.h"
 #include "aten/ops/_max_pool_gather.h"

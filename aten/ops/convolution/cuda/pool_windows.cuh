@@ -1,8 +1,8 @@
-// The windows of a pooling, that slide or cover the input evenly, and the planes (one image, one
-// channel) that it goes over: aten/ops/convolution/cpu/pool_windows.h for a device.
+// The windows of a pooling, which slide or cover the input evenly, and the planes (one image, one
+// channel) that it covers: aten/ops/convolution/cpu/pool_windows.h for a device.
 //
-// All pooling is over (depth, height, width); dimensions that are not pooled come first, of size 1
-// with one window.
+// All pooling is over (depth, height, width). Dimensions that are not pooled come first, with size
+// 1 and one window.
 #pragma once
 
 #include "aten/backend/cuda/kernels/kernel.cuh"

@@ -1,4 +1,4 @@
-// CPU kernels that write numbers known in advance, and the one that reads a number.
+// CPU kernels that write constant numbers, and the kernel that reads a number.
 
 #include <algorithm>
 #include <cstring>

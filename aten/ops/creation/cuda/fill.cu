@@ -1,4 +1,4 @@
-// Numbers known in advance, and the one number that the host reads.
+// Fills with constant numbers, and the read of one number by the host.
 #include <cstring>
 
 #include "aten/backend/cuda/kernels/kernel.cuh"

@@ -1,4 +1,4 @@
-// Elements that follow from their number: arange, linspace, and the indices of a triangle.
+// Elements that follow from their index: arange, linspace, and the indices of a triangle.
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/_linear_.h"
 #include "aten/ops/_linspace_.h"

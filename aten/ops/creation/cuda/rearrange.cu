@@ -1,4 +1,4 @@
-// Elements put elsewhere, or left out: flip, tril and triu.
+// Operators that move or drop elements: flip, tril and triu.
 #include "aten/backend/cuda/kernels/axes.cuh"
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/contiguous.h"

@@ -1,4 +1,4 @@
-// Triangle: which row and column each of its elements has, by its number alone.
+// Triangle: the row and column of each of its elements, from the element's index alone.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Elements of a triangle by their number, beside a walk over its rows.
+// Elements of a triangle by index, compared with a loop over its rows.
 #include "aten/ops/creation/cuda/triangle.h"
 
 #include <gtest/gtest.h>

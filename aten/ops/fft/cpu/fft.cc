@@ -1,7 +1,8 @@
-// Fourier transforms, by pocketfft: one dimension after the other, its slices in parallel.
+// Fourier transforms by pocketfft: one dimension after the other, with the slices of each in
+// parallel.
 //
-// Slices are independent and handed over in blocks whose size depends on the problem only.
-// pocketfft works on several slices of a block at once, with vector instructions.
+// Slices are independent. They are passed on in blocks whose size depends only on the problem.
+// pocketfft computes several slices of a block at once, with vector instructions.
 #define POCKETFFT_NO_MULTITHREADING
 #define POCKETFFT_CACHE_SIZE 16  // transforms of one length share their table of roots
 #include "pocketfft/pocketfft.hpp"

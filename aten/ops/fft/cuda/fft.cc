@@ -1,9 +1,10 @@
-// Fourier transforms by cuFFT: up to three dimensions at a time, brought to the end where they are
-// not. A plan is kept for each geometry; its workspace comes from the allocator at each call.
+// Fourier transforms by cuFFT, up to three dimensions at a time. Other dimensions are moved to the
+// end first. A plan is cached for each geometry. Its workspace comes from the allocator at each
+// call.
 //
-// Results of a real transform are those of the CPU also where the input is not the transform of
-// real numbers: the last dimension is transformed alone, and of its first entry (and its middle
-// one, where the size is even) the real part counts.
+// Results of a real transform equal the CPU's also where the input is not the transform of real
+// numbers. The last dimension is transformed alone, and only the real part of its first entry
+// counts (and of its middle one, where the size is even).
 #include "aten/backend/cuda/libraries/cufft.h"
 
 #include <cmath>

@@ -1,6 +1,6 @@
-// Fourier transforms as cuFFT is asked for them: the geometry of plans, what is copied before and
-// behind, scales. The emulator has its place (emulator/cufft.cc), and the CPU's kernels say what is
-// right.
+// The calls of cuFFT for Fourier transforms: the geometry of plans, the copies before and after,
+// scales. The emulator stands in for cuFFT (emulator/cufft.cc), and the CPU's kernels are the
+// reference.
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -1,14 +1,14 @@
-// Writes to single elements, many of which may meet: in parallel, and with the result of doing them
-// one after another.
+// Deterministic scatter: writes to single elements, many of which may target the same one. They run
+// in parallel, with the result of running one after another.
 //
 //   deterministic_scatter(entries, out.numel(), [&](int64_t i) { return index[i]; },
 //                  [&](int64_t i) { out[index[i]] += source[i]; });
 //
-// target(i) is asked for once: what it reads may change meanwhile.
+// target(i) is called once per write, because the memory that it reads may change meanwhile.
 //
-// For many threads the writes are sorted into runs of neighbouring elements first, in which they
-// keep their order; then each run is one thread's. A few threads would be done with the writes
-// before they had sorted them.
+// With many threads the writes are first sorted into runs of neighbouring elements, in which they
+// keep their order. Then one thread takes each run. With few threads the writes would finish before
+// the sort.
 #pragma once
 
 #include <array>

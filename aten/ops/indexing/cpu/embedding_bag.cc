@@ -1,5 +1,5 @@
-// embedding_bag: the sum, mean or maximum of rows of a table, bag by bag, without the rows in
-// between. Offsets and indices are checked before anything is written.
+// embedding_bag: the sum, mean or maximum of rows of a table, bag by bag, without a copy of the
+// rows. Offsets and indices are checked before the first write.
 #include <vector>
 
 #include "aten/backend/cpu/dim_slices.h"

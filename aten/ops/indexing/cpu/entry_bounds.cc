@@ -1,5 +1,5 @@
-// Signs of what must not be negative, gathered without branches: last - entry, entry + wrap. What
-// is outside may overflow when it is multiplied, which vectors define.
+// Signs of values that must not be negative, gathered without branches: last - entry, entry + wrap.
+// The multiplication of an entry out of range may overflow, which vectors define.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "aten/ops/indexing/cpu/entry_bounds.cc"
 #include "aten/backend/cpu/targets.h"

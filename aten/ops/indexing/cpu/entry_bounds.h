@@ -1,4 +1,4 @@
-// The entries of an index: whether they are in range, and the offsets that they stand for.
+// The entries of an index: their range check, and the offsets that they stand for.
 #pragma once
 
 #include <cstdint>

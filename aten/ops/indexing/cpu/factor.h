@@ -1,4 +1,4 @@
-// Numbers beside tensors: alpha, beta.
+// Factors of tensors: alpha, beta.
 #pragma once
 
 #include "core/base/error.h"

@@ -1,4 +1,4 @@
-// Making index plans: offsets of dimensions, offsets and bounds of index tensors.
+// Makes index plans: offsets of dimensions, offsets and bounds of index tensors.
 #include "aten/ops/indexing/cpu/index_plan.h"
 
 #include <atomic>

@@ -1,15 +1,15 @@
-// Index plans: where in memory the elements lie that an operator with index tensors reads or
+// Index plans: the memory offsets of the elements that an operator with index tensors reads or
 // writes.
 //
 //   element (o, i, q, r) of the indexed part  =  data[outer[o] + index[i] + inner[q] + r],  r < run
 //
 // `outer` are the dimensions before the indexed ones, `index` the entries of the index tensors,
-// `inner` x `run` the dimensions after, of which the last lie side by side. Offsets are in
-// elements. Bounds are checked while a plan is made, so that following it needs no checks, and
-// whoever changes an index tensor meanwhile changes nothing; but see DirectIndex.
+// `inner` x `run` the dimensions after. The last of these are contiguous. Offsets are in elements.
+// Bounds are checked while a plan is made, so using the plan needs no checks, and a concurrent
+// change of an index tensor has no effect. DirectIndex is an exception.
 //
 // Other threads may write the memory of an index at any time. So a kernel uses no entry that was
-// checked in another read: it has offsets of its own, or it checks an entry when it uses it.
+// checked in another read. It has its own offsets, or it checks an entry when it uses it.
 #pragma once
 
 #include <cstring>

@@ -1,9 +1,9 @@
-// The rows (last dimension) of an index tensor, and where they start in the tensors that gather and
-// scatter pair it with.
+// The rows (last dimension) of an index tensor, and their offsets in the tensors that gather and
+// scatter pair with it.
 //
-// gather and scatter walk all coordinates of `index`; a tensor paired with it has the same
-// coordinates but for `dim`, where the entry of `index` counts. IndexedRows keeps the offset of
-// each row in such a tensor without that part.
+// gather and scatter visit all coordinates of `index`. A tensor paired with it has the same
+// coordinates except for `dim`, where the entry of `index` is the coordinate. IndexedRows holds the
+// offset of each row in such a tensor without that part.
 #pragma once
 
 #include "core/tensor/tensor.h"

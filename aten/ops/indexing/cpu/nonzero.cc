@@ -1,4 +1,4 @@
-// nonzero: coordinates of the elements that are not zero.
+// nonzero: the coordinates of the nonzero elements.
 #include "aten/ops/nonzero.h"
 #include "aten/backend/cpu/dim_slices.h"
 #include "aten/ops/contiguous.h"

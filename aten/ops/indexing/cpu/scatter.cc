@@ -1,8 +1,9 @@
-// scatter and its kin: out[index[i][j]][j] = src[i][j] for dim 0, and so on for other dimensions.
+// scatter and related operators: out[index[i][j]][j] = src[i][j] for dim 0, and so on for other
+// dimensions.
 //
-// Elements of `out` that are named more than once are written in the order of `index`. What may
-// name the same element differs in `dim` only, so everything else runs in parallel without a change
-// of the result; with one dimension, runs of neighbouring elements do.
+// Elements of `out` that appear several times in `index` are written in the order of `index`. Only
+// entries along `dim` can name the same element, so the rest runs in parallel with the same result.
+// With one dimension, runs of neighbouring elements run in parallel.
 #include <cmath>
 
 #include "aten/backend/cpu/element_bits.h"

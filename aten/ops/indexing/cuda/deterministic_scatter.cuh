@@ -1,7 +1,8 @@
-// Writes that may meet at one place, without atomics, the same bits each run: the entries are
-// sorted by place, stably, and what meets is taken in the entries' order.
+// Deterministic scatter without atomics: writes may target the same element, and give the same bits
+// each run. Entries are sorted by target, stably, and those of one target are taken in the entries'
+// order.
 //
-// A write is described by a functor. An entry has `width` columns, each a write of its own:
+// A functor describes a write. An entry has `width` columns, and each column is a write of its own:
 //
 //   struct Sum {
 //     using Value = float;
@@ -11,8 +12,8 @@
 //     __device__ void store(int64_t place, int64_t column, Value all, int64_t count) const;
 //   };
 //
-// A long run of entries is folded in pieces that begin where the number in the order is a multiple
-// of kPiece, and then over the pieces, so that the order of additions depends on the places alone.
+// A long run of entries is folded in pieces, and then over the pieces. A piece begins where the
+// sorted position is a multiple of kPiece, so the order of additions depends only on the targets.
 #pragma once
 
 #include "aten/backend/cuda/kernels/kernel.cuh"

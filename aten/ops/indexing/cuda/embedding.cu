@@ -1,4 +1,4 @@
-// The gradient of embedding's weight: that of a row is the sum of its uses' gradients, in the order
+// The gradient of embedding's weight. The gradient of a row is the sum over its uses, in the order
 // of the indices.
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/contiguous.h"

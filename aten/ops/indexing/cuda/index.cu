@@ -1,5 +1,5 @@
-// Reading slices at the entries of index tensors: index, index_select, embedding. Entries are
-// checked where they are used: one out of range is a fault, and nothing is read for it.
+// Reads of slices at the entries of index tensors: index, index_select, embedding. Entries are
+// checked at their use. One out of range is a fault, and its slice is not read.
 #include "aten/ops/_index_integer.h"
 #include "aten/ops/embedding.h"
 #include "aten/ops/index_select.h"

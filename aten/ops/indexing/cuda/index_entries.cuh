@@ -1,9 +1,9 @@
-// Entries of index tensors as places in memory: for kernels that read or write whole slices of a
-// tensor, one for each entry.
+// Entries of index tensors as offsets, for kernels that read or write one whole slice of a tensor
+// for each entry.
 //
 //   element (o, e, r)  =  data[outer.at(o) + place(e) + inner.at(r)]
 //
-// `outer` are the dimensions before those that the indices replace, `inner` those behind.
+// `outer` are the dimensions before those that the indices replace, `inner` those after.
 #pragma once
 
 #include "aten/backend/cuda/kernels/axes.cuh"

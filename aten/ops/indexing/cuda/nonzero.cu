@@ -1,5 +1,5 @@
-// Results whose length the host has to know: coordinates of the elements that are not zero, and
-// positions as often as counts say. Running counts say where each writes.
+// Results whose length the host must know: the coordinates of nonzero elements, and positions
+// repeated by counts. Running counts give the offset of each write.
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/backend/cuda/kernels/scan.cuh"
 #include "aten/ops/contiguous.h"

@@ -1,5 +1,5 @@
-// gather: out[index[i][j]][j] for dim 0, and so on for other dimensions; and scatter and its kin,
-// which write there. Entries out of range are faults, and are left out.
+// gather: out[index[i][j]][j] for dim 0, and so on for other dimensions; and scatter and related
+// operators, which write there. Entries out of range are faults, and are skipped.
 #include "aten/ops/gather.h"
 #include "aten/ops/indexing/cuda/deterministic_scatter.cuh"
 #include "aten/ops/indexing/cuda/index_entries.cuh"

@@ -1,5 +1,5 @@
-// What is written where entries say (deterministic_scatter.cuh): elements of a source, one number,
-// or the source's elements combined with what is there.
+// The functors of scatters (deterministic_scatter.cuh). They write elements of a source, one
+// number, or the source's elements combined with the old values.
 #pragma once
 
 #include "aten/backend/cpu/wrapping.h"

@@ -1,4 +1,4 @@
-// cat and stack: runs of bytes laid one behind the other.
+// cat and stack: contiguous runs of bytes, one after the other.
 #include "aten/backend/cpu/non_temporal_stores.h"
 #include "aten/ops/_cat.h"
 #include "aten/ops/_stack.h"

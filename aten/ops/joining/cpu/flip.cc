@@ -1,4 +1,4 @@
-// flip: reads along some dimensions backwards.
+// flip: reads some dimensions backwards.
 #include "aten/ops/flip.h"
 #include "aten/backend/cpu/dim_slices.h"
 #include "aten/backend/cpu/element_bits.h"

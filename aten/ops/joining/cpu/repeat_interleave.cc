@@ -1,4 +1,4 @@
-// repeat_interleave of counts: the positions 0, 1, 2, ..., each as often as its count says.
+// repeat_interleave of counts: the positions 0, 1, 2, ..., each repeated by its count.
 #include "aten/ops/repeat_interleave.h"
 #include "aten/backend/cpu/dim_slices.h"
 #include "aten/backend/cpu/read_once.h"

@@ -1,4 +1,4 @@
-// cat and stack: runs of bytes laid one behind the other, by the device's copies of rows.
+// cat and stack: contiguous runs of bytes, one after the other, by the device's copies of rows.
 #include "aten/backend/cuda/kernels/registration.h"
 #include "aten/ops/_cat.h"
 #include "aten/ops/_stack.h"

@@ -1,5 +1,5 @@
-// What kernels of linear algebra share: a batch of matrices shared out among threads, and the way
-// from rows (tensors) to columns (LAPACK) and back.
+// Common parts of the kernels of linear algebra: the distribution of a batch of matrices over
+// threads, and the conversion between rows (tensors) and columns (LAPACK).
 //
 //   for_each_matrix(batch, work_of_one, [&](int64_t begin, int64_t end) {
 //     lapack::Work<T> work;

@@ -1,6 +1,7 @@
 // Factors of matrices: LU, Cholesky, LDL and the Householder reflectors of QR.
 //
-// A matrix with NaN or infinity has factors of NaN: LAPACK's choice of pivots is not made for them.
+// A matrix with NaN or infinity has factors of NaN, because LAPACK's choice of pivots does not
+// handle them.
 #include "aten/ops/_linalg_cholesky.h"
 #include "aten/ops/_linalg_ldl.h"
 #include "aten/ops/_linalg_lu.h"

@@ -1,7 +1,7 @@
-// linalg_lstsq: the X with the least |A X - B|, and of those the one with the least |X|.
+// linalg_lstsq: the X with the least |A X - B|, and among those the X with the least |X|.
 //
-// Which results there are depends on the driver and on the rank that it finds: gels takes a full
-// rank for granted, gelsy finds it by QR with column pivots, gelsd and gelss by singular values.
+// The results depend on the driver and on the rank that it finds. gels assumes full rank, gelsy
+// finds the rank by QR with column pivots, gelsd and gelss by singular values.
 #include "aten/ops/_linalg_lstsq.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/expand.h"

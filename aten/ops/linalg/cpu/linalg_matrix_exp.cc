@@ -1,4 +1,4 @@
-// matrix_exp, by the method of aten/ops/linalg/matrix_exp_terms.h; each matrix of a batch has its
+// matrix_exp, by the method of aten/ops/linalg/matrix_exp_terms.h. Each matrix of a batch has its
 // own scale.
 #include "aten/ops/linalg_matrix_exp.h"
 #include "aten/backend/cpu/gemm.h"

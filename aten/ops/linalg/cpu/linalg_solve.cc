@@ -1,5 +1,5 @@
-// Solutions of linear systems: with any square matrix, a triangular one, and LDL factors; the
-// permutation that LU's pivots stand for.
+// Solutions of linear systems with any square matrix, a triangular one, or LDL factors; and the
+// permutation of LU's pivots.
 #include "aten/ops/_linalg_solve.h"
 #include "aten/ops/_lu_permutation.h"
 #include "aten/ops/contiguous.h"

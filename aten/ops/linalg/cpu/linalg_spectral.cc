@@ -1,6 +1,6 @@
 // Eigenvalues and singular values, and their vectors.
 //
-// Matrices with NaN or infinity are refused: the iterations of LAPACK need not end on them.
+// Matrices with NaN or infinity are refused, because LAPACK's iterations may not end on them.
 #include "aten/ops/_linalg_eig.h"
 #include "aten/ops/_linalg_eigh.h"
 #include "aten/ops/_linalg_svd.h"

@@ -1,7 +1,8 @@
-// Factors of matrices by cuSOLVER: LU, Cholesky, QR and its Householder reflectors. Nothing waits:
-// what failed is in `info`, on the device.
+// Factors of matrices by cuSOLVER: LU, Cholesky, QR and its Householder reflectors. The host never
+// waits: failures are in `info`, on the device.
 //
-// A matrix with NaN or infinity has factors of NaN, as on the CPU; the library sees zeros instead.
+// A matrix with NaN or infinity has factors of NaN, as on the CPU. The library sees zeros in its
+// place.
 #include "aten/backend/cuda/libraries/solver.h"
 #include "aten/ops/_linalg_cholesky.h"
 #include "aten/ops/_linalg_lu.h"

@@ -1,8 +1,8 @@
-// LDL factors of real symmetric matrices by cuSOLVER, and systems solved with them. It has none for
-// Hermitian ones: complex matrices are the CPU's.
+// LDL factors of real symmetric matrices by cuSOLVER, and solutions of systems with them. cuSOLVER
+// has none for Hermitian matrices, so complex ones run on the CPU.
 //
-// Pivots that no factorisation makes are refused before the library follows them: for a solution
-// the host waits.
+// Pivots that no factorisation produces are refused before the library uses them, so a solution
+// makes the host wait.
 #include "aten/backend/cuda/libraries/solver.h"
 #include "aten/ops/_linalg_ldl.h"
 #include "aten/ops/arange.h"

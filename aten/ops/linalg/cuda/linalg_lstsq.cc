@@ -1,8 +1,8 @@
-// linalg_lstsq: the X with the least |A X - B|, and of those the one with the least |X|.
+// linalg_lstsq: the X with the least |A X - B|, and among those the X with the least |X|.
 //
-// The driver "gels" takes a full rank for granted and goes by QR. The others find the rank by
-// singular values, of which those above rcond times the largest count; "gelsy" too, which on the
-// CPU finds it by QR with column pivots. The host waits for the checks and the ranks.
+// The driver "gels" assumes full rank and uses QR. The others count the singular values above rcond
+// times the largest one. That includes "gelsy", which on the CPU finds the rank by QR with column
+// pivots. The host waits for the checks and the ranks.
 #include "aten/backend/cuda/libraries/solver.h"
 #include "aten/ops/_linalg_lstsq.h"
 #include "aten/ops/_linalg_svd.h"

@@ -1,4 +1,4 @@
-// Solutions of linear systems, made of LU factors and triangles.
+// Solutions of linear systems, composed of LU factors and triangular solutions.
 #include "aten/backend/cuda/libraries/solver.h"
 #include "aten/ops/_linalg_lu.h"
 #include "aten/ops/_linalg_solve.h"

@@ -1,7 +1,7 @@
 // Eigenvalues and singular values, and their vectors, by cuSOLVER.
 //
 // Matrices with NaN or infinity, and those whose iteration does not converge, are refused as on the
-// CPU: the host waits for the device twice, before the library starts and behind it.
+// CPU. So the host waits for the device twice, before and after the library's work.
 #include "aten/backend/cuda/libraries/solver.h"
 #include "aten/ops/_linalg_eig.h"
 #include "aten/ops/_linalg_eigh.h"

@@ -1,7 +1,7 @@
-// Triangular systems, and the permutation that LU's pivots stand for.
+// Triangular systems, and the permutation of LU's pivots.
 //
-// A triangle is halved until its blocks have 32 rows: those are solved here, a thread for each
-// column of the right side, and what they leave of the other rows is a product of matrices.
+// A triangle is halved until its blocks have 32 rows. Those are solved here, with a thread for each
+// column of the right side. Their contribution to the other rows is a product of matrices.
 #include "aten/backend/cuda/kernels/device_number.cuh"
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/_lu_permutation.h"

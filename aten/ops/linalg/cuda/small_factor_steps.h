@@ -1,8 +1,8 @@
-// Factors of one small matrix by `threads` threads that share its memory, of which this is number
-// `thread`; `meet` is where they wait for each other. With one thread it is the plain algorithm,
-// which is how tests run it.
+// Factors of one small matrix by `threads` threads that share its memory. This thread has the
+// number `thread`; `meet` is a barrier between them. With one thread it is the plain algorithm,
+// which the tests run.
 //
-// What a step needs of its column each thread finds for itself, so that nothing is handed over.
+// Each thread computes what a step needs of its column itself, so no values pass between threads.
 #pragma once
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// Factors of many small matrices at once, each in the shared memory of a block: cuSOLVER takes them
-// one after the other. T is float, double or a complex number of them.
+// Factors of many small matrices at once, each in the shared memory of a block. cuSOLVER would
+// factor them one after the other. T is float, double or a complex number of them.
 #pragma once
 
 #include "core/tensor/tensor.h"

@@ -1,4 +1,4 @@
-// The steps by which a block factors a small matrix, beside LAPACK's.
+// The steps by which a block factors a small matrix, compared with LAPACK's factors.
 #include <gtest/gtest.h>
 
 #include <complex>

@@ -1,11 +1,12 @@
-// Connectionist temporal classification: how improbable it is that the frames spell the target,
-// over all alignments (Graves et al., 2006), by the forward-backward recursion over logarithms.
+// Connectionist temporal classification: the negative log probability that the frames spell the
+// target, over all alignments (Graves et al., 2006), by the forward-backward recursion over
+// logarithms.
 //
-// The target y_1 .. y_S with blanks between has places 0 .. 2S, blank at the even ones. alpha[t][s]
-// is the probability of the first frames ending at place s in frame t; a step stays, moves one
-// place, or skips the blank between two different labels. beta is the same from the end. The
-// posterior of class c in frame t sums exp(alpha + beta - log p + loss) over its places, and is
-// minus the gradient of the loss with respect to log p.
+// The target y_1 .. y_S with blanks between has positions 0 .. 2S, with blanks at the even ones.
+// alpha[t][s] is the probability that the first frames end at position s in frame t. A step stays,
+// moves one position, or skips the blank between two different labels. beta is the same from the
+// end. The posterior of class c in frame t sums exp(alpha + beta - log p + loss) over the positions
+// of c, and is minus the gradient of the loss with respect to log p.
 #include <algorithm>
 #include <cmath>
 #include <limits>

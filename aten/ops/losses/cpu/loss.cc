@@ -1,5 +1,5 @@
 // Negative log likelihood of class indices, and its gradient. Every class index is checked before
-// anything is computed.
+// the computation starts.
 #include <vector>
 
 #include "aten/backend/cpu/long_sums.h"

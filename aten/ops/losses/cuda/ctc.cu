@@ -1,9 +1,9 @@
 // Connectionist temporal classification and its gradient, by the recursions of
-// aten/ops/losses/cpu/ctc.cc: a block does a sample, its threads the places of the target, frame
-// after frame.
+// aten/ops/losses/cpu/ctc.cc. A block computes a sample. Its threads take the positions of the
+// target, frame after frame.
 //
-// The gradient of a class in a frame is a sum over the places that have the class. Each place knows
-// the next one of its class, and the first adds up all of them, in their order.
+// The gradient of a class in a frame is a sum over the positions of the class. Each position knows
+// the next one of its class, and the first one adds up all of them, in their order.
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/_ctc_loss.h"
 #include "aten/ops/_ctc_loss_backward.h"

@@ -1,5 +1,5 @@
 // Negative log likelihood of class indices, and its gradient. One block does the forward pass, in
-// the same order each run; a target that is no class is a fault.
+// the same order each run. A target that is no class is a fault.
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/nll_loss_backward.h"

@@ -1,4 +1,4 @@
-// What a product of matrices is added to.
+// The addend of a product of matrices.
 #pragma once
 
 #include "aten/engine/copy.h"

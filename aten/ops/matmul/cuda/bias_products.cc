@@ -1,4 +1,4 @@
-// cuBLASLt: descriptions of products, and the plans that its heuristics gave for them.
+// cuBLASLt: descriptors of products, and the plans from its heuristics.
 #include "aten/ops/matmul/cuda/bias_products.h"
 
 #include <cublasLt.h>

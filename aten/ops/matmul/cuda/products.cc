@@ -1,9 +1,10 @@
-// Matrix products of floating and complex numbers by cuBLAS: mm, addmm, bmm, baddbmm. Matrices of
-// any strides: those of which one dimension is contiguous are read as they are, transposed where
-// need be; others are copied first. A vector that addmm adds to each row is added where the product
-// is written (bias_products.h).
+// Matrix products of floating and complex numbers by cuBLAS: mm, addmm, bmm, baddbmm. Matrices may
+// have any strides. A matrix with one contiguous dimension is read directly, transposed if
+// necessary; others are copied first. A vector that addmm adds to each row is added while the
+// product is written (bias_products.h).
 //
-// cuBLAS sees matrices by columns: a product by rows is that of the transposed factors, exchanged.
+// cuBLAS reads matrices by columns. A product by rows is the product of the transposed factors in
+// reverse order.
 #include <cublas_api.h>
 
 #include "aten/backend/cuda/kernels/registration.h"

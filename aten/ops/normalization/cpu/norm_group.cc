@@ -1,8 +1,9 @@
 // Group normalisation and root-mean-square normalisation with their gradients.
 //
 // Wu & He, "Group normalization" (2018); Zhang & Sennrich, "Root mean square layer normalization"
-// (2019). A group of channels of one sample is a run of elements, so both work on rows: the group's
-// weight changes with the channel, the other's with the element. Sums run in a fixed order.
+// (2019). A group of channels of one sample is a run of elements, so both work on rows. In group
+// normalisation the weight changes with the channel, in the other with the element. Sums run in a
+// fixed order.
 #include <algorithm>
 #include <cmath>
 #include <vector>

@@ -1,4 +1,5 @@
-// Shared by the normalisations: parameters that may be absent, and how rows are shared out.
+// Common parts of the normalisations: parameters that may be absent, and the distribution of rows
+// over threads.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What the normalisations share: parameters that may be absent, rows, and the gradients of
-// parameters that each row meets once.
+// Common parts of the normalisations: parameters that may be absent, rows, and the gradients of
+// parameters to which each row contributes once.
 #pragma once
 
 #include "aten/backend/cuda/kernels/kernel.cuh"

@@ -1,5 +1,5 @@
 // Group normalisation and root-mean-square normalisation with their gradients. A group of channels
-// of one sample is a run of elements, so in both a block does a row.
+// of one sample is a run of elements, so in both a block normalises a row.
 #include "aten/ops/_group_norm_backward.h"
 #include "aten/ops/_rms_norm.h"
 #include "aten/ops/_rms_norm_backward.h"

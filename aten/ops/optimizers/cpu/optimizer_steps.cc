@@ -1,5 +1,5 @@
 // One step of an optimiser over all its parameters in one call: SGD, Adam, AdamW and Adagrad. Each
-// element is read once and written once; 16-bit tensors are computed in float32, a block at a time.
+// element is read once and written once. 16-bit tensors are computed in float32, a block at a time.
 //
 //   sgd:      v = momentum v + (1 - dampening) g,   p = p - lr v
 //   adam:     m = m + (1 - beta1)(g - m),   s = beta2 s + (1 - beta2) g g,

@@ -1,4 +1,4 @@
-// frexp: floating numbers taken apart into mantissa and exponent.
+// frexp: splits floating numbers into mantissa and exponent.
 #include <cmath>
 
 #include "aten/engine/structured.h"

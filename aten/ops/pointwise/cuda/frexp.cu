@@ -1,4 +1,4 @@
-// frexp: floating numbers taken apart into mantissa and exponent.
+// frexp: splits floating numbers into mantissa and exponent.
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/frexp.h"

@@ -1,7 +1,7 @@
-// ElementStream: uniform and normal numbers for one element, as many as it asks for.
+// ElementStream: uniform and normal numbers for one element, as many as it requests.
 //
-// Element i draws them from a stream of its own, block i of the call and its parts, so that any
-// thread may compute it.
+// Element i draws them from its own stream, block i of the call and its parts, so any thread may
+// compute it.
 #pragma once
 
 #include <cmath>

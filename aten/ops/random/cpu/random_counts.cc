@@ -1,7 +1,7 @@
 // Random counts: Poisson and binomial numbers, with the parameters of each
 // element.
 //
-// Drawn by the methods of aten/ops/random/random_draws.h, for which see ElementStream too.
+// They use the methods of aten/ops/random/random_draws.h and ElementStream.
 #include <cmath>
 
 #include "aten/ops/binomial.h"

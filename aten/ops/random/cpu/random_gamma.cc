@@ -1,8 +1,8 @@
-// Gamma numbers, points of the Dirichlet distribution, and how both move with their parameters.
+// Gamma numbers, points of the Dirichlet distribution, and the derivatives of both with respect to
+// their parameters.
 //
-// Drawn by the methods of aten/ops/random/random_draws.h, for which see ElementStream too. Numbers
-// of small shapes are products that fall below every floating number, so points are made from their
-// logarithms.
+// They use the methods of aten/ops/random/random_draws.h and ElementStream. For small shapes a
+// gamma number is a product below every floating number, so points are computed from logarithms.
 #include <algorithm>
 #include <cmath>
 #include <limits>

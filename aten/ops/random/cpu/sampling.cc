@@ -1,4 +1,4 @@
-// CPU kernels that draw indices: random orders, and samples in proportion to weights.
+// CPU kernels that draw indices: random permutations, and samples in proportion to weights.
 
 #include <cmath>
 #include <numeric>

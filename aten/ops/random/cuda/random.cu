@@ -1,5 +1,5 @@
-// Random numbers: the CPU's (random_numbers.cuh). Those that go through the device's logarithm,
-// sine and cosine differ from the CPU's in their last digits.
+// Random numbers, the same as the CPU's (random_numbers.cuh). Numbers that need the device's
+// logarithm, sine and cosine differ from the CPU's in their last digits.
 #include <cmath>
 #include <limits>
 

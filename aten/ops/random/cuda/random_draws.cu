@@ -1,7 +1,7 @@
-// Poisson, binomial and gamma numbers, points of the Dirichlet distribution, and how gamma and beta
-// numbers move with their parameters: the methods of the CPU (aten/ops/random/random_draws.h), with
-// its uniform numbers. Results may differ in their last digits, and a count where it is decided by
-// them.
+// Poisson, binomial and gamma numbers, points of the Dirichlet distribution, and the derivatives of
+// gamma and beta numbers with respect to their parameters. The methods are the CPU's
+// (aten/ops/random/random_draws.h), with its uniform numbers. Results may differ in their last
+// digits, and so may a count that these digits decide.
 #include "aten/ops/_dirichlet_grad.h"
 #include "aten/ops/_sample_dirichlet.h"
 #include "aten/ops/_standard_gamma.h"

@@ -1,6 +1,6 @@
-// The numbers of a call on a device, by index: those that the CPU has
-// (aten/ops/random/cpu/random_stream.h). Element i depends on the generator's seed, the call's
-// place in its sequence and i alone; that place is found when the kernel runs, as it may be part of
+// The random numbers of a call on a device, by index: the same as the CPU's
+// (aten/ops/random/cpu/random_stream.h). Element i depends only on the generator's seed, the call's
+// offset in its sequence and i. The kernel reads the offset when it runs, because it may be part of
 // a graph (aten/backend/cuda/graphs.h).
 #pragma once
 

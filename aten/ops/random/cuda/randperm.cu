@@ -1,4 +1,4 @@
-// randperm: the order of random keys, not the CPU's order, for which elements are swapped one after
+// randperm: the order of random keys. The CPU's order differs, because it swaps elements one after
 // another.
 #include "aten/backend/cuda/kernels/sort_pairs.h"
 #include "aten/ops/_randperm_.h"

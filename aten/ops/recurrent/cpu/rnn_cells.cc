@@ -1,5 +1,5 @@
-// The pointwise part of LSTM and GRU cells, and its gradients: what is left of a step once the
-// matrix products are done. Backward computes the activations anew from the gates.
+// The pointwise part of LSTM and GRU cells and its gradients: the rest of a step after the matrix
+// products. Backward recomputes the activations from the gates.
 //
 //   lstm: gates (B, 4H) hold i, f, g, o.   c' = sigmoid(f) c + sigmoid(i) tanh(g),
 //                                           h' = sigmoid(o) tanh(c')

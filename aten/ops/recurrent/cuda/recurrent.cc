@@ -1,8 +1,8 @@
-// Whole layers of recurrent networks by cuDNN, and their gradients. Weights are copied to where
-// cuDNN wants them, and their gradients back: gates stand in the same order on both sides.
+// Whole layers of recurrent networks by cuDNN, and their gradients. Weights are copied to cuDNN's
+// layout, and their gradients back. The gates have the same order on both sides.
 //
-// What cuDNN refuses before it queues anything is left to the caller, which goes step by step. That
-// depends on the geometry alone, so that a gradient finds what its forward call used.
+// If cuDNN refuses a call before it queues work, the caller computes it step by step. The refusal
+// depends on the geometry alone, so a gradient knows the choice of its forward call.
 #include <algorithm>
 #include <map>
 #include <mutex>

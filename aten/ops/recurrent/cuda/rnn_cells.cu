@@ -1,6 +1,6 @@
-// The pointwise part of LSTM and GRU cells, and its gradients: what is left of a step once the
-// matrix products are done, in one kernel. The formulas are at aten/ops/recurrent/cpu/rnn_cells.cc;
-// a thread does one hidden unit of one row.
+// The pointwise part of LSTM and GRU cells and its gradients, in one kernel: the rest of a step
+// after the matrix products. The formulas are at aten/ops/recurrent/cpu/rnn_cells.cc. A thread
+// computes one hidden unit of one row.
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/_gru_cell.h"
 #include "aten/ops/_gru_cell_backward.h"

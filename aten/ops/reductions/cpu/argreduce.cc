@@ -1,6 +1,6 @@
 // max and min along a dimension with positions, argmax and argmin.
 //
-// The first of equal elements wins, and the first NaN wins over everything.
+// Among equal elements the first wins. The first NaN wins over all other elements.
 #include "aten/backend/cpu/dim_slices.h"
 #include "aten/ops/argmax.h"
 #include "aten/ops/argmin.h"

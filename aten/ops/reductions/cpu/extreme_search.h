@@ -1,4 +1,4 @@
-// Where the greatest or least of consecutive elements is, in vector code.
+// The position of the greatest or least of consecutive elements, in vector code.
 #pragma once
 
 #include <cstdint>

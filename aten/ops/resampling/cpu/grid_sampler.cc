@@ -1,5 +1,5 @@
-// grid_sampler: values of images or volumes at given points, and the gradients.
-// Where the points lie is in aten/ops/resampling/grid_sampling.h.
+// grid_sampler: values of images or volumes at given points, and the gradients. The positions of
+// the points are defined in aten/ops/resampling/grid_sampling.h.
 #include <vector>
 
 #include "aten/backend/cpu/long_sums.h"

@@ -1,5 +1,5 @@
-// im2col: the windows of an image as columns; col2im: columns added up at their windows' places.
-// Each is the other's gradient.
+// im2col: the windows of an image as columns; col2im: columns added up at the positions of their
+// windows. Each is the other's gradient.
 #include "aten/ops/im2col.h"
 
 #include "aten/ops/col2im.h"

@@ -1,4 +1,4 @@
-// Resampling along one dimension, by a table of the inputs that each output is a sum of.
+// Resampling along one dimension, by a table of the inputs whose sum each output is.
 //
 // Interpolation over several dimensions is one such step for each. The gradient is the same sum
 // with the table of weights transposed.

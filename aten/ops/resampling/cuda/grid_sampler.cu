@@ -1,8 +1,9 @@
 // grid_sampler and its gradients, by the positions and weights of
 // aten/ops/resampling/grid_sampling.h.
 //
-// A thread reads all channels of a point, or some of them; one thread makes a point's gradient.
-// Elements of the image that several points meet at are added up in the points' order.
+// A thread reads all channels of a point, or some of them. One thread computes a point's gradient.
+// Where several points use one element of the image, their contributions are added in the points'
+// order.
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/_grid_sampler_backward.h"
 #include "aten/ops/contiguous.h"

@@ -1,9 +1,9 @@
-// Resampling along one dimension, and its gradient: a table of what each output is a sum of is made
-// on the device (aten/ops/resampling/resample_taps.h), then a thread adds up an element.
+// Resampling along one dimension, and its gradient. A table of the inputs of each output is made on
+// the device (aten/ops/resampling/resample_taps.h). Then a thread adds up an element.
 //
-// The gradient of an input takes the outputs that it is a part of, in their order. They follow one
-// another, for the inputs of an output do not go back from one to the next, so the first is found
-// by halving.
+// The gradient of an input sums over the outputs that use it, in their order. These outputs are
+// consecutive, because the inputs of an output never move back from one output to the next. So the
+// first is found by bisection.
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/_resample.h"
 #include "aten/ops/_resample_backward.h"

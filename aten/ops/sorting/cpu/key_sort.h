@@ -6,8 +6,8 @@
 //     ... from[order.position(0)] is the least ...
 //   });
 //
-// A key and its position make one wide integer, the key in its high half: no two are equal, so that
-// sorting them is stable whatever the sort does, and needs no comparison function.
+// A key and its position form one wide integer, with the key in its high half. No two are equal, so
+// the sort is stable for any algorithm, and needs no comparison function.
 #pragma once
 
 #include <cstdint>

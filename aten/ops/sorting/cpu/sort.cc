@@ -1,4 +1,4 @@
-// sort along a dimension, slice by slice, stable; and the values alone, which is quicker.
+// sort along a dimension, slice by slice, stable; and a faster sort of the values alone.
 #include "aten/ops/sort.h"
 
 #include <array>

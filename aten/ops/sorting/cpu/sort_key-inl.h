@@ -1,5 +1,5 @@
-// Sort keys of floating-point values, and the values again: what value_key() and value_of_key() of
-// aten/ops/sorting/cpu/sort_key.h give, as vectors.
+// Sort keys of floating-point values, and the values from their keys: value_key() and
+// value_of_key() of aten/ops/sorting/cpu/sort_key.h for vectors.
 //
 //   key(x) = all ones               where x is NaN
 //          = ~bits(x)               where x is negative, so that -0 comes before 0

@@ -1,4 +1,4 @@
-// Sort keys: unsigned integers in the order of the elements, NaN last, so that sorting is comparing
+// Sort keys: unsigned integers in the order of the elements, NaN last. Sorting then compares
 // integers.
 //
 //   ordered_key(-1.0f) < ordered_key(-0.0f)
@@ -6,7 +6,7 @@
 //   ordered_key(0.0f) < ordered_key(inf)
 //   ordered_key(inf) < ordered_key(nan)
 //
-// Sorting pairs of a key and its position is stable, as no two pairs are equal.
+// Sorting pairs of a key and its position is stable, because no two pairs are equal.
 #pragma once
 
 #include <bit>

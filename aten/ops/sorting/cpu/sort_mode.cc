@@ -1,7 +1,6 @@
-// mode: the commonest element along a dimension, and the last of its positions.
+// mode: the most frequent element along a dimension, and the last of its positions.
 //
-// Of several that are equally common the smallest counts. Every NaN is an
-// element of its own.
+// Among equally frequent elements the smallest wins. Every NaN is a separate element.
 #include <algorithm>
 #include <vector>
 

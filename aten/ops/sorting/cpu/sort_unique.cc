@@ -1,5 +1,5 @@
-// unique: the different elements of a tensor in order, where each element went, and how often each
-// occurs.
+// unique: the distinct elements of a tensor in order, the inverse index of each element, and the
+// count of each.
 #include "aten/backend/cpu/dim_slices.h"
 #include "aten/ops/_unique2.h"
 #include "aten/ops/contiguous.h"

@@ -1,11 +1,11 @@
-// The different rows of a matrix: where each first occurs, where each row went,
-// and how often each occurs.
+// The distinct rows of a matrix: the first occurrence of each, the inverse index of each row, and
+// the count of each.
 //
 //   [[2, 1], [0, 0], [2, 1]]  ->  first [1, 0], inverse [1, 0, 1], counts [1,
 //   2]
 //
-// `sorted` puts the rows in lexicographic order first; otherwise only
-// neighbours are compared. A row with a NaN equals no other.
+// `sorted` puts the rows in lexicographic order first; otherwise only neighbours are compared. A
+// row with a NaN equals no other.
 #include <numeric>
 
 #include "aten/backend/cpu/dim_slices.h"

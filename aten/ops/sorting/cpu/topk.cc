@@ -1,5 +1,5 @@
-// topk, kthvalue, median and nanmedian: the elements at given places of the
-// order along a dimension, without sorting all of it.
+// topk, kthvalue, median and nanmedian: the elements at given ranks along a dimension, without a
+// full sort.
 #include "aten/ops/topk.h"
 #include <algorithm>
 #include <bit>

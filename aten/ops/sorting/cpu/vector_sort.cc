@@ -1,16 +1,16 @@
-// Sorting by vectors: a quicksort whose parts of at most kNetwork keys go through a network of
-// minima and maxima, which has no branch to mispredict.
+// Vector sort: a quicksort whose parts of at most kNetwork keys go through a network of minima and
+// maxima, which has no branch to mispredict.
 //
-// The network knows no rows but columns: a block is kRows vectors, each lane of which is a column,
-// and the keys of a block are in order if column after column is. Columns are sorted by minima and
-// maxima of whole vectors, then merged in pairs, fours, ... and blocks with blocks. To merge two
-// sorted runs, each key of one is compared with its mirror image in the other; then either half
+// The network works on columns, not rows. A block is kRows vectors, and each lane is a column. The
+// keys of a block are in order if its columns, one after another, are. Columns are sorted by minima
+// and maxima of whole vectors, then merged in pairs, fours, ... and blocks with blocks. To merge
+// two sorted runs, each key of one is compared with its mirror image in the other; then either half
 // needs comparisons at half of the distance, and half of that, and so on down to neighbours. All
-// comparisons put the greater key behind the lesser, so that whatever would fill up the last run
-// to a power of two would stay where it is, and need not be there.
+// comparisons put the greater key after the lesser. So padding of the last run to a power of two
+// would never move, and is left out.
 //
-// Values become keys when they are first parted, and values again part by part, while the caches
-// hold them.
+// Values become keys at the first partition. They become values again part by part, while the
+// caches hold them.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "aten/ops/sorting/cpu/vector_sort.cc"
 #include "aten/backend/cpu/targets.h"

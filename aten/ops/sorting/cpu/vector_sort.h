@@ -1,5 +1,4 @@
-// Sorts unsigned keys by vectors: what sorting of values, and of keys with their positions, comes
-// down to.
+// Sorts unsigned keys by vectors. Sorts of values, and of keys with their positions, use it.
 #pragma once
 
 #include <cstdint>

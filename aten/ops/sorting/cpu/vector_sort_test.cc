@@ -1,5 +1,5 @@
-// Sorting by vectors, on every target of this machine: against the C++ library, at all sizes that
-// the network has a way of its own for, and beyond; nothing else is written.
+// Vector sort, on every target of this machine, against the C++ library: at all sizes for which the
+// network has a special case, and beyond. No other memory is written.
 #include "aten/ops/sorting/cpu/vector_sort.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// searchsorted: where values belong in sorted sequences, by halving.
+// searchsorted: the positions of values in sorted sequences, by bisection.
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/_searchsorted.h"
 #include "aten/ops/contiguous.h"

@@ -1,4 +1,4 @@
-// sort along a dimension, and mode, which looks for the longest run of equal elements in order.
+// sort along a dimension, and mode, which finds the longest run of equal elements in sorted order.
 #include "aten/backend/cuda/kernels/sorted_lines.cuh"
 #include "aten/ops/_sort_values.h"
 #include "aten/ops/contiguous.h"

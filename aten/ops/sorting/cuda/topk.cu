@@ -1,7 +1,7 @@
-// topk, kthvalue, median and nanmedian: the elements at given places of the order along a
-// dimension, without sorting all of it. A block looks through a line once for each byte of the keys
-// (aten/ops/sorting/cpu/sort_key.h) and counts which values the byte has, until the key at the
-// place is known. Few long lines, which would leave most of the device idle, are sorted.
+// topk, kthvalue, median and nanmedian: the elements at given ranks along a dimension, without a
+// full sort. A block reads a line once for each byte of the keys (aten/ops/sorting/cpu/sort_key.h)
+// and counts the values of that byte, until the key at the rank is known. A few long lines would
+// leave most of the device idle, so they are sorted instead.
 #include "aten/backend/cuda/kernels/sorted_lines.cuh"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/kthvalue.h"

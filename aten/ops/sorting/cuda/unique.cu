@@ -1,8 +1,8 @@
-// The different elements of a tensor, or rows of a matrix: where each first occurs, where each
-// element went, and how often each occurs.
+// The distinct elements of a tensor, or rows of a matrix: the first occurrence of each, the inverse
+// index of each element, and the count of each.
 //
-// Elements are brought into order, runs of equal ones are numbered, and the number of runs is
-// waited for. NaN equals nothing, itself included.
+// Elements are sorted, runs of equal ones are numbered, and the host waits for the number of runs.
+// NaN equals nothing, itself included.
 #include <numeric>
 
 #include "aten/backend/cuda/kernels/scan.cuh"

@@ -3,8 +3,7 @@
 //
 //   cummax([1, 3, 2, 3])  ->  values [1, 3, 3, 3], indices [0, 1, 1, 3]
 //
-// Of equal elements the last one counts; a NaN stays until the end, and the
-// last NaN counts.
+// Among equal elements the last one wins. A NaN stays until the end, and the last NaN wins.
 #include "aten/backend/cpu/dim_slices.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/cummax.h"

@@ -1,9 +1,8 @@
 // logcumsumexp: the logarithm of the running sum of exponentials, along a
 // dimension.
 //
-// What is kept is the largest element so far and the sum of exponentials
-// relative to it, so that nothing overflows and each step costs one
-// exponential.
+// The state is the largest element so far and the sum of exponentials relative to it. So there is
+// no overflow, and each step costs one exponential.
 #include <cmath>
 #include <complex>
 #include <limits>

@@ -3,10 +3,10 @@
 //   softmax       y = e / sum(e)                 with e = exp(x - max(x))
 //   log_softmax   y = x - max(x) - log(sum(e))
 //
-// Where the dimension is the last one a slice is a run of elements, worked on alone (rows); else
-// neighbouring slices lie side by side and are worked on together (columns). Sums go over kFold
-// lanes whatever the width of a vector is, so that results do not depend on the machine's vectors.
-// A slice with NaN, or whose maximum is not finite, becomes NaN.
+// Along the last dimension a slice is a run of elements and is processed alone (rows). Otherwise
+// neighbouring slices are adjacent in memory and are processed together (columns). Sums use kFold
+// lanes, whatever the width of a vector, so results do not depend on the machine's vectors. A slice
+// with NaN, or whose maximum is not finite, becomes NaN.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "aten/ops/statistics/cpu/softmax.cc"
 #include "aten/backend/cpu/targets.h"

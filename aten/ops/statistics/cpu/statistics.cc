@@ -1,5 +1,5 @@
-// var and std: two passes over fixed pieces (mean, then squared distances from it), pieces joined
-// in order.
+// var and std: two passes over fixed pieces (mean, then squared distances from it). Pieces are
+// joined in order.
 #include <cmath>
 
 #include "aten/backend/cpu/dim_slices.h"

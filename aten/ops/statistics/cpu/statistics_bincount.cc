@@ -1,4 +1,4 @@
-// bincount: how often each integer occurs, or the sum of weights there.
+// bincount: the count of each integer, or the sum of its weights.
 #include <algorithm>
 #include <vector>
 

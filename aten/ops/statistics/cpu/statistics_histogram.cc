@@ -1,9 +1,7 @@
-// Histograms: how many elements, or how much of their weights, fall between
-// neighbouring edges.
+// Histograms: the number of elements between neighbouring edges, or the sum of their weights.
 //
-// The last bin has both its edges, the others only the lower one; what lies
-// outside and NaN count nowhere. Counting is in fixed pieces, added up in
-// order.
+// The last bin includes both its edges, the others only the lower one. Elements outside and NaN are
+// not counted. Fixed pieces are counted, and added up in order.
 #include <cmath>
 
 #include "aten/backend/cpu/dim_slices.h"

@@ -1,5 +1,5 @@
-// How often values occur, or the sum of their weights: bincount, histc and the cells of histograms.
-// Counts are integers, which any order of additions gives; weights are added in the elements'
+// Counts of values, or sums of their weights: bincount, histc and the cells of histograms. Counts
+// are integers, so any order of additions gives the same result. Weights are added in the elements'
 // order.
 #include "aten/ops/_histogramdd.h"
 #include "aten/ops/amax.h"

@@ -1,5 +1,5 @@
-// _cdist: the p-norm of the difference between every point of one set and every point of another, a
-// thread for each pair, in double as on the CPU.
+// _cdist: the p-norm of the difference between every point of one set and every point of another,
+// with a thread for each pair, in double as on the CPU.
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/_cdist.h"
 #include "aten/ops/contiguous.h"

@@ -1,6 +1,6 @@
-// Softmax and its logarithm along a dimension, and their gradients. A block does one slice, or a
-// warp where slices are short; where they lie side by side, a thread does one, so that neighbours
-// read neighbouring elements.
+// Softmax and its logarithm along a dimension, and their gradients. A block computes one slice, or
+// a warp where slices are short. Where slices are adjacent in memory, a thread computes one, so
+// that neighbouring threads read neighbouring elements.
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/_log_softmax.h"
 #include "aten/ops/_log_softmax_backward_data.h"

@@ -1,5 +1,5 @@
-// var and std in two passes, the mean and then the squared distances from it, made of the
-// reductions that are generated.
+// var and std in two passes, the mean and then the squared distances from it, composed of generated
+// reductions.
 #include "aten/backend/cuda/kernels/registration.h"
 #include "aten/ops/add.h"
 #include "aten/ops/copy_.h"

@@ -1,4 +1,4 @@
-// var and std of the CUDA backend beside those of the CPU.
+// var and std of the CUDA backend, compared with those of the CPU.
 #include <gtest/gtest.h>
 
 #include "aten/backend/cuda/jit/kernel_calls.h"
