@@ -1,8 +1,5 @@
 // Common parts of custom functions and custom operators: `ctx`, and the node that passes it to
-// backward.
-//
-// The node owns `ctx`. `ctx` holds only a weak pointer to the node, so that no reference cycle
-// keeps them alive.
+// backward. The node owns `ctx`. `ctx` does not own the node, so there is no reference cycle.
 #pragma once
 
 #include "autograd/custom_function.h"
