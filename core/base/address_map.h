@@ -23,7 +23,7 @@ class AddressMap {
   AddressMap(const AddressMap&) = delete;
   AddressMap& operator=(const AddressMap&) = delete;
 
-  // Null where nothing is known.
+  // Null for an unknown key.
   T* find(const void* key) const {
     const Table* const table = table_.load(std::memory_order_acquire);
     if (!table) return nullptr;
@@ -34,20 +34,20 @@ class AddressMap {
     }
   }
 
-  // The value, made by `make` where it is not there yet. Threads may ask at the same time: one
-  // value is made. `make` does not use the map.
+  // The value. `make` makes it at the first request. Threads may call this at the same time; one
+  // value is made. `make` must not use the map.
   template <class Make>
   T& ensure(const void* key, Make&& make) {
     if (T* const found = find(key)) return *found;
     const std::lock_guard lock(mutex_);
     if (T* const found = find(key)) return *found;
     entries_.push_back(std::unique_ptr<Entry>(new Entry{key, make()}));
-    // Readers see a table with at least one free slot in two, so that a search ends.
+    // Readers see a table with at least half of its slots free, so a search ends.
     if (tables_.empty() || 2 * entries_.size() > tables_.back()->mask) {
       auto larger = std::make_unique<Table>(std::bit_ceil(4 * entries_.size() + 16));
       for (const auto& entry : entries_) put(*larger, *entry);
       table_.store(larger.get(), std::memory_order_release);
-      tables_.push_back(std::move(larger));  // the former ones stay: somebody may read them
+      tables_.push_back(std::move(larger));  // old tables stay: a reader may use them
     } else {
       put(*tables_.back(), *entries_.back());
     }
@@ -73,7 +73,7 @@ class AddressMap {
     std::unique_ptr<std::atomic<Entry*>[]> slots;
   };
 
-  // Things of one kind lie at multiples of their size: the upper bits of the product are mixed.
+  // Objects of one kind lie at multiples of their size, so the upper bits of the product are mixed.
   static size_t hash(const void* key) {
     return static_cast<size_t>(reinterpret_cast<uintptr_t>(key) * 0x9e3779b97f4a7c15u >> 32);
   }

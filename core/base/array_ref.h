@@ -15,12 +15,12 @@
 
 namespace treadle {
 
-// An ArrayRef made from a braced list lives as long as the call it is an argument of, which is what
-// it is for.
+// An ArrayRef made from a braced list lives as long as the call whose argument it is, which is its
+// purpose.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winit-list-lifetime"
-// A view of consecutive values; does not own them, so never outlives the statement unless the owner
-// does.
+// A view of consecutive values. It does not own them, so it never outlives the statement unless the
+// owner does.
 template <class T>
 class ArrayRef {
  public:
@@ -51,7 +51,7 @@ class ArrayRef {
   constexpr ArrayRef slice(size_t first) const { return {data_ + first, size_ - first}; }
   std::vector<T> vec() const { return std::vector<T>(begin(), end()); }
   friend constexpr bool operator==(ArrayRef a, ArrayRef b) {
-    // Most are so short that to call memcmp, as std::equal does, would take longer.
+    // Most lists are so short that a call of memcmp, as in std::equal, would take longer.
     if (a.size_ != b.size_) return false;
     for (size_t i = 0; i < a.size_; ++i) {
       if (!(a.data_[i] == b.data_[i])) return false;
@@ -162,7 +162,7 @@ class DimVector {
     o.capacity_ = kInline;
     o.size_ = 0;
   }
-  // Few entries in pairs, which need no call. `from` may be a later part of `to`.
+  // A few entries in pairs, without a call. `from` may be a later part of `to`.
   static void copy(int64_t* to, const int64_t* from, size_t n) {
     if (n > kInline) {
       std::memmove(to, from, n * sizeof(int64_t));

@@ -14,7 +14,7 @@ class Checked {
   constexpr Checked(int64_t value) : value_(value) {}
 
   constexpr bool fits() const { return fits_; }
-  // The number; without meaning where it does not fit.
+  // The number. It has no meaning if it does not fit.
   constexpr int64_t value() const { return value_; }
   constexpr int64_t value_or(int64_t other) const { return fits_ ? value_ : other; }
 

@@ -24,17 +24,17 @@ struct Device {
 inline constexpr Device kCPU{DeviceType::CPU, -1};
 inline constexpr Device kMeta{DeviceType::Meta, -1};
 
-// Registers a new device type and returns its id; throws ValueError when the name is taken or
-// malformed, RuntimeError when kMaxDeviceTypes are in use. Thread-safe.
+// Registers a new device type and returns its id. Throws ValueError when the name is taken or
+// malformed, and RuntimeError when kMaxDeviceTypes are in use. Thread-safe.
 DeviceType register_device_type(std::string_view name);
-// Takes the name off the list of known ones; registered again, it gets the same id.
+// Removes the name from the known ones. If it is registered again, it gets the same id.
 void unregister_device_type(DeviceType type);
 Layout register_layout(std::string_view name);
 int num_device_types();
 
 std::string_view name_of(DeviceType type);  // "cpu"
 std::string_view name_of(Layout layout);    // "strided"
-// "cpu", "cuda:1"; throws RuntimeError that lists the known names for anything else.
+// "cpu", "cuda:1". Throws RuntimeError that lists the known names for any other text.
 Device device_from_string(std::string_view text);
 std::string to_string(Device device);  // "cuda:1"
 inline std::string to_string(Layout layout) { return "treadle." + std::string(name_of(layout)); }

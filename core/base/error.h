@@ -77,8 +77,7 @@ requires requires(const T& t) {
 void append(std::string& out, const T& values) {
   append_tuple(out, values.data(), static_cast<size_t>(values.size()));
 }
-// Types of Treadle's own print by their to_string(). Numbers do not, though they convert to a
-// Scalar.
+// Types of Treadle print by their to_string(). Numbers do not, although they convert to a Scalar.
 template <class T>
 requires(!std::is_arithmetic_v<T>) && requires(const T& t) {
   { to_string(t) } -> std::convertible_to<std::string>;
@@ -92,8 +91,8 @@ void append(std::string& out, const std::optional<T>& value) {
     append(out, "None");
 }
 
-// What str() of some parts gives, when it is asked for. It has nothing to destroy, and an exception
-// that leaves a function is the slower for each frame, and for each where something is destroyed.
+// The text that str() gives for some parts, made on request. It has no destructor. An exception
+// that leaves a function is slower for each frame, and for each frame with an object to destroy.
 class LateText {
  public:
   template <class Write>
@@ -113,7 +112,7 @@ class LateText {
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
-  Error(ErrorKind kind, const detail::LateText& message);  // where too long, without its middle
+  Error(ErrorKind kind, const detail::LateText& message);  // without its middle if it is too long
   ErrorKind kind() const noexcept { return kind_; }
 
  private:
@@ -134,7 +133,7 @@ template <ErrorKind kind, class... Parts>
   return Error(kind, detail::LateText(write));
 }
 
-// Thrown by the caller itself: a frame between would be one more to unwind.
+// The caller throws it itself, because a frame between would be one more to unwind.
 template <ErrorKind kind, class... Parts>
 [[noreturn, gnu::always_inline]] inline void fail(const Parts&... parts) {
   throw make_error<kind>(parts...);
@@ -146,7 +145,7 @@ inline void check(bool ok, const Parts&... parts) {
     fail<kind>(parts...);
 }
 
-// An invariant of Treadle itself; `what` says which.
+// Checks an invariant of Treadle itself; `what` names it.
 inline void check_internal(bool ok, const char* what) {
   if (!ok) [[unlikely]]
     fail<ErrorKind::Internal>("internal error, please report it: ", what);

@@ -23,7 +23,7 @@ class ForkSafeMutex {
  private:
   friend struct AllForkSafe;
   std::mutex mutex_;  // a fork holds it
-  // The neighbours in the list of all.
+  // The neighbours in the list of all mutexes.
   ForkSafeMutex* before_ = nullptr;
   ForkSafeMutex* after_ = nullptr;
 };

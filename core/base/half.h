@@ -42,8 +42,8 @@ struct Half {
   }
 
  private:
-  // Both use the exact scaling of float arithmetic: multiply by a power of two so that the hardware
-  // rounds (or renormalises) at the half type's last place.
+  // Both use the exact scaling of float arithmetic. They multiply by a power of two so that the
+  // hardware rounds (or renormalises) at the half type's last place.
   static uint16_t from_float(float value) {
     const uint32_t u = std::bit_cast<uint32_t>(value);
     const uint16_t sign = static_cast<uint16_t>((u >> 16) & 0x8000u);

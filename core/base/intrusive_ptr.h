@@ -17,8 +17,8 @@ class RefCounted {
   virtual ~RefCounted() = default;
 
   void retain() const noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
-  // The last owner leaves the count at one, so destroying costs no atomic read-modify-write. The
-  // object may still be taken by try_retain() then: see destroy().
+  // The last owner leaves the count at one, so destruction costs no atomic read-modify-write.
+  // Meanwhile try_retain() may still take the object: see destroy().
   void release() const noexcept {
     int32_t n = count_.load(std::memory_order_acquire);
     while (n != 1) {
@@ -28,8 +28,8 @@ class RefCounted {
     }
     const_cast<RefCounted*>(this)->destroy();
   }
-  // For those who know the object without owning it: takes a reference unless there was never one.
-  // They do it under a lock, under which destroy() makes them forget the object.
+  // For code that knows the object without owning it: takes a reference, unless the object never
+  // had one. Such code holds a lock, under which destroy() makes it forget the object.
   bool try_retain() const noexcept {
     int32_t n = count_.load(std::memory_order_relaxed);
     while (n > 0) {
@@ -37,15 +37,16 @@ class RefCounted {
     }
     return false;
   }
-  // The first reference of an object nobody else has seen yet: a plain store.
+  // The first reference of an object that no other thread has seen yet: a plain store.
   void retain_first() const noexcept { count_.store(1, std::memory_order_relaxed); }
   int32_t use_count() const noexcept { return count_.load(std::memory_order_relaxed); }
 
  protected:
-  // Called by the last owner, whose reference is still counted. Deletes; overridden where
-  // destruction must not recurse, and where somebody uses try_retain(): such a class takes the
-  // lock, looks whether the count is above one by now, and if so only gives its own reference back,
-  // by release(); else it makes them forget the object before the lock is let go of.
+  // Called by the last owner, whose reference is still counted. Deletes the object. A class
+  // overrides it where destruction must not recurse, and where other code uses try_retain(). Such a
+  // class takes the lock and checks whether the count is above one by now. If so, it only gives its
+  // own reference back, by release(). Otherwise it makes that code forget the object before it
+  // releases the lock.
   virtual void destroy() { delete this; }
 
  private:
@@ -80,13 +81,13 @@ class IntrusivePtr {
     return *this;
   }
 
-  // Takes over a reference that was counted already.
+  // Takes over a reference that is already counted.
   static IntrusivePtr adopt(T* p) noexcept {
     IntrusivePtr r;
     r.p_ = p;
     return r;
   }
-  // Gives up the reference without dropping it.
+  // Gives up the reference without decrementing the count.
   T* detach() noexcept { return std::exchange(p_, nullptr); }
 
   T* get() const noexcept { return p_; }

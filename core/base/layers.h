@@ -23,8 +23,8 @@ enum class Layer : uint8_t {
   // Python code that takes over operators: modes of this thread, and classes of tensors
   // (python_bindings/csrc/dispatch/dispatch_modes.h).
   Dispatch = 5,
-  // Tensors whose bytes kernels would misread: conjugated or negated lazily, or of a type that only
-  // stores. Kernels are given others in their place (aten/engine/resolve.cc).
+  // Tensors whose bytes kernels would misread: lazily conjugated or negated ones, and those of a
+  // storage-only type. Kernels receive substitutes (aten/engine/resolve.cc).
   Resolve = 6
 };
 inline constexpr int kNumLayers = 8;
@@ -54,7 +54,7 @@ inline AutogradMode& autograd_mode() { return detail::autograd_mode; }
 inline bool grad_enabled() { return detail::autograd_mode.grad; }
 inline bool inference_enabled() { return detail::autograd_mode.inference; }
 
-// For the scope's life, this thread's calls skip `layer` and every layer outside it.
+// During the scope's life, this thread's calls skip `layer` and every layer outside it.
 class ExcludeLayers {
  public:
   explicit ExcludeLayers(Layer layer) : saved_(layer_state().excluded) {

@@ -12,19 +12,20 @@ struct MathSwitches {
   // Factors of float32 may be rounded to TF32 (10 bits of mantissa); sums stay in float32.
   std::atomic<bool> matmul_tf32{false};
   std::atomic<bool> convolution_tf32{true};
-  // A convolution's algorithms are timed where it first meets a geometry, the fastest is kept.
+  // The algorithms of a convolution are timed at the first call with a geometry, and the fastest is
+  // used from then on.
   std::atomic<bool> convolution_benchmark{false};
-  // Recurrent layers are computed whole, where the device has a library that does.
+  // Recurrent layers are computed as a whole, where the device has a library for it.
   std::atomic<bool> recurrent_library{true};
-  // How many are timed at most; 0: all.
+  // The maximum number of algorithms that are timed; 0: all.
   std::atomic<int64_t> convolution_candidates{10};
-  // No choice may depend on how long something took.
+  // No choice may depend on measured time.
   std::atomic<bool> convolution_deterministic{false};
-  // empty() and its kin fill what they make: with NaN, the largest integer, or True.
+  // empty() and related functions fill their results: with NaN, the largest integer, or True.
   std::atomic<bool> fills_new_memory{false};
 };
 
-// Those of the process.
+// The switches of the process.
 MathSwitches& math_switches();
 
 }  // namespace treadle

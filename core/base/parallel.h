@@ -51,7 +51,7 @@ void parallel_for(int64_t n, int64_t grain, F&& f) {
 }
 
 // Runs `f` so that OpenMP libraries called inside (OpenBLAS, oneDNN) use one thread: their own
-// split would make bits depend on the thread count. Inside a parallel loop that is so already.
+// split would make bits depend on the thread count. Inside a parallel loop this already holds.
 void run_single_threaded(void (*fn)(void*), void* context);
 template <class F>
 void single_threaded(F&& f) {

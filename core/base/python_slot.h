@@ -18,7 +18,7 @@ class PythonSlot {
   PythonSlot(const PythonSlot&) = delete;
   PythonSlot& operator=(const PythonSlot&) = delete;
 
-  // Under the interpreter lock, but for owned().
+  // Under the interpreter lock, except for owned().
   void* object() const { return object_; }
   bool owned() const { return owned_.load(std::memory_order_acquire); }
   void set(void* object, bool owned) {
@@ -26,10 +26,10 @@ class PythonSlot {
     owned_.store(owned, std::memory_order_release);
   }
 
-  // Drops the object that a dying tensor owns. False where Python has the tensor again, which must
-  // not be destroyed then.
+  // Releases the object that a dying tensor owns. False if Python holds the tensor again. Then it
+  // must not be destroyed.
   static bool release(TensorImpl& tensor);
-  // What does that; set once, by the bindings.
+  // The function that does this; set once, by the bindings.
   static void set_release(bool (*function)(TensorImpl&));
 
  private:

@@ -12,23 +12,24 @@ namespace treadle {
 
 class Quiescence {
  public:
-  // Waits for the operators of other threads. RuntimeError, which names `op`, where one takes
-  // longer than a minute.
+  // Waits for the operators of other threads. RuntimeError, which names `op`, if one takes longer
+  // than a minute.
   explicit Quiescence(const char* op);
   ~Quiescence();
   Quiescence(const Quiescence&) = delete;
   Quiescence& operator=(const Quiescence&) = delete;
 
-  // For code that runs one operator after the other without returning to its caller. Between two of
-  // them, where it holds tensors and no addresses, it lets a thread that waits go first.
+  // For code that runs one operator after the other without returning to its caller. It is called
+  // between two of them, where the code holds tensors and no addresses, and lets a waiting thread
+  // go first.
   static void give_way() {
     if (wanted_.load(std::memory_order_relaxed) > 0) [[unlikely]]
       give_way_now();
   }
 
-  // How that is done, for the language whose threads call; set once, by its bindings. Without them
-  // calls by several threads are for the program to keep apart. `begin` returns whether the others
-  // came to rest; where not, `end` is not called.
+  // The implementation, for the language whose threads call; set once, by its bindings. Without it,
+  // the program itself must separate calls by several threads. `begin` returns whether the other
+  // threads came to rest. If not, `end` is not called.
   struct Threads {
     bool (*begin)();
     void (*end)();

@@ -39,8 +39,8 @@ class Scalar {
   // An integer of 2^63 or more, which only uint64 holds.
   constexpr bool exceeds_int64() const { return unsigned_; }
 
-  // Converts as a C++ static_cast would, but never undefined: a floating value outside an integer's
-  // range wraps or saturates, a complex loses its imaginary part.
+  // Converts like a C++ static_cast, but never undefined. A floating value outside an integer's
+  // range wraps or saturates; a complex number loses its imaginary part.
   template <class T>
   T to() const {
     if constexpr (is_complex_type<T>) {
@@ -62,12 +62,12 @@ class Scalar {
       return is_integral() ? integer_as<T>() : static_cast<T>(d_);
     }
   }
-  // As to<T>(), but RuntimeError when the value does not fit (integers out of range, a complex to a
-  // real).
+  // Like to<T>(), but RuntimeError when the value does not fit (integers out of range, a complex to
+  // a real).
   template <class T>
   T checked_to(const char* what) const;
 
-  // The dtype a Python number has on its own: bool, int64, the default dtype, or its complex
+  // The dtype of a Python number on its own: bool, int64, the default dtype, or its complex
   // counterpart.
   ScalarType type() const;
   Scalar operator-() const;

@@ -32,7 +32,7 @@ enum class ScalarType : uint8_t {
   Float64,
   Complex64,
   Complex128,
-  // Types that only store, see is_stored(). The C interface for plug-ins numbers those above alone.
+  // Storage-only types, see is_stored(). The C interface for plug-ins numbers only the types above.
   Float8_e4m3fn,
   Float8_e5m2,
   Float8_e4m3fnuz,
@@ -47,12 +47,12 @@ enum class ScalarType : uint8_t {
   QUInt4x2,
   QUInt2x4,
 };
-inline constexpr int kNumScalarTypes = 15;  // those that kernels know
+inline constexpr int kNumScalarTypes = 15;  // the types that kernels know
 inline constexpr int kMaxScalarTypes = 16;  // width of a kernel table's row
 inline constexpr int kNumDtypes = 28;       // all
 
-// The value of an element in memory. Written as another dtype, or by nobody yet, memory holds other
-// bytes than a bool's: what is not 0 is true.
+// The value of an element in memory. Memory that was written as another dtype, or not yet written,
+// may hold other bytes than a bool's. Any nonzero byte is true.
 template <class T>
 constexpr T element_value(const T& element) {
   if constexpr (std::is_same_v<T, bool>)
@@ -63,7 +63,7 @@ constexpr T element_value(const T& element) {
 
 template <class... Ts>
 struct TypeList {};
-// Order is that of ScalarType.
+// The order is that of ScalarType.
 using AllTypes =
     TypeList<bool, uint8_t, uint16_t, uint32_t, uint64_t, int8_t, int16_t, int32_t, int64_t, Half,
              BFloat16, float, double, std::complex<float>, std::complex<double>>;
@@ -203,7 +203,7 @@ struct ScalarTypeOf<std::complex<double>> {
 template <class T>
 inline constexpr ScalarType scalar_type_of = ScalarTypeOf<T>::value;
 
-// The type a kernel computes in: float for the 16-bit floats, else the type itself.
+// The type in which a kernel computes: float for the 16-bit floats, else the type itself.
 template <class T>
 struct ComputeType {
   using type = T;
@@ -242,10 +242,10 @@ inline constexpr std::array<uint8_t, kNumDtypes> kItemSize = {
     1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 1, 1, 1, 1, 1, 1, 4, 4, 1, 1, 4, 1, 1};
 constexpr int64_t item_size(ScalarType t) { return kItemSize[static_cast<size_t>(t)]; }
 
-// Types that tensors hold and convert, but that no kernel computes in. Layer::Resolve stands
-// between a tensor of such a type and the kernels.
+// Types that tensors hold and convert, but that no kernel computes in. Layer::Resolve protects
+// kernels from tensors of such types.
 constexpr bool is_stored(ScalarType t) { return t > ScalarType::Complex128; }
-// Names of types whose tensors need a scale, too: there are none here.
+// Names of types whose tensors also need a scale. Treadle has none of them.
 constexpr bool is_quantized(ScalarType t) { return t >= ScalarType::QInt8; }
 constexpr bool is_complex(ScalarType t) {
   return t == ScalarType::Complex64 || t == ScalarType::Complex128 || t == ScalarType::Complex32 ||
@@ -255,7 +255,7 @@ constexpr bool is_floating(ScalarType t) {
   return (t >= ScalarType::Float16 && t <= ScalarType::Float64) ||
          (t >= ScalarType::Float8_e4m3fn && t <= ScalarType::Float4_e2m1fn_x2);
 }
-// bool counts as integral only where `with_bool`.
+// bool counts as integral only if `with_bool`.
 constexpr bool is_integral(ScalarType t, bool with_bool) {
   return (t >= ScalarType::UInt8 && t <= ScalarType::Int64) || (with_bool && t == ScalarType::Bool);
 }
@@ -278,11 +278,11 @@ constexpr ScalarType to_complex(ScalarType t) {
 }
 
 // PyTorch's promotion lattice for two tensors of the same rank category. An unsigned and a signed
-// integer give the smallest signed one that holds both; no integer holds both uint64 and a signed
-// one, which is a TypeError.
+// integer give the smallest signed type that holds both. No integer type holds both uint64 and a
+// signed one, which is a TypeError.
 ScalarType promote_types(ScalarType a, ScalarType b);
-// Whether a value of type `from` may be written to a tensor of type `to` (kind does not go down:
-// complex -> floating -> integral -> bool).
+// Whether a value of type `from` may be written to a tensor of type `to` (the kind must not go
+// down: complex -> floating -> integral -> bool).
 bool can_cast(ScalarType from, ScalarType to);
 
 // "float32" and "treadle.float32" are names of the same type; throws TypeError for an unknown name.
@@ -290,8 +290,8 @@ std::string_view name_of(ScalarType t);
 ScalarType scalar_type_from_name(std::string_view name);
 inline std::string to_string(ScalarType t) { return "treadle." + std::string(name_of(t)); }
 
-// The dtype of new floating tensors when none is given: float32 until changed. Only a floating type
-// is accepted.
+// The dtype of new floating tensors without a given one: float32 until changed. Only a floating
+// type is accepted.
 ScalarType default_dtype();
 void set_default_dtype(ScalarType t);
 

@@ -18,12 +18,12 @@ struct DeviceEvent {
   Kind kind = Kind::Kernel;
   int device = 0;
   uint64_t stream = 0;   // a number that tells streams apart
-  int64_t begin_ns = 0;  // of the profiler's clock (core/dispatch/profiler.h), as are the others
+  int64_t begin_ns = 0;  // of the profiler's clock (core/dispatch/profiler.h), like the others
   int64_t end_ns = 0;
-  // When it was queued, and by which thread, by the system's number; 0 where that is not known.
+  // The time at which it was queued, and the system's id of the thread; 0 if unknown.
   int64_t queued_ns = 0;
   uint64_t thread = 0;
-  uint64_t call = 0;  // what was queued by one call has one number
+  uint64_t call = 0;  // work that one call queued has one number
   int64_t bytes = 0;  // of a copy and a fill
 };
 
@@ -31,9 +31,10 @@ struct DeviceEvent {
 class DeviceTrace {
  public:
   virtual ~DeviceTrace() = default;
-  // Begins to record, for all threads. RuntimeError where it cannot, which says why.
+  // Starts recording, for all threads. RuntimeError, with the reason, if it cannot.
   virtual void start() = 0;
-  // Waits for the devices and ends the recording: all events, in the order of their beginning.
+  // Waits for the devices and ends the recording. It returns all events, in the order of their
+  // start.
   virtual std::vector<DeviceEvent> stop() = 0;
 };
 

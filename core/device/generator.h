@@ -14,7 +14,7 @@
 
 namespace treadle {
 
-// Four 32-bit outputs for one 128-bit counter and 64-bit key: ten rounds of two multiplications.
+// Four 32-bit outputs for one 128-bit counter and a 64-bit key: ten rounds of two multiplications.
 constexpr std::array<uint32_t, 4> philox4x32(uint64_t key, uint64_t counter_low,
                                              uint64_t counter_high) {
   uint32_t c0 = static_cast<uint32_t>(counter_low), c1 = static_cast<uint32_t>(counter_low >> 32);
@@ -46,8 +46,8 @@ class GeneratorImpl final : public RefCounted {
   struct Position {
     uint64_t seed, offset;
   };
-  // Reserves `blocks` counters (one block gives four 32-bit numbers) and returns where they start.
-  // Thread-safe.
+  // Reserves `blocks` counters (one block gives four 32-bit numbers) and returns the first one's
+  // position. Thread-safe.
   Position reserve(uint64_t blocks);
   Position position() const;
   void set_position(Position p);
@@ -62,9 +62,9 @@ class GeneratorImpl final : public RefCounted {
 using Generator = IntrusivePtr<GeneratorImpl>;
 
 Generator make_generator(Device device);
-// Lends the stream of `source` to another device: each takes what the other has not taken.
+// Lends the stream of `source` to another device. Each takes numbers that the other has not taken.
 Generator make_generator(Device device, Generator source);
-// The one used where a call names none.
+// The default generator of a device.
 Generator default_generator(Device device);
 inline Generator generator_or_default(const Generator& g, Device device = kCPU) {
   return g ? g : default_generator(device);

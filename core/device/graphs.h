@@ -18,26 +18,28 @@
 
 namespace treadle {
 
-// Calls that no capture can hold, such as waiting for the device, end it with an error: those of
-// any thread, those of the one that captures, or none but those on the stream.
+// A call that no capture can hold, such as waiting for the device, ends the capture with an error.
+// The mode selects the calls: those of any thread, those of the capturing thread, or only those on
+// the stream.
 enum class CaptureErrors : uint8_t { Global, ThreadLocal, Relaxed };
 
 // All functions throw Error.
 class Graphs {
  public:
   virtual ~Graphs() = default;
-  // Captures what is queued in the stream from here on. `pool`: a private pool that is to serve
-  // this graph, too, as graphs that are never in use together share memory; 0: a new one. Returns
-  // the pool. RuntimeError for the default stream, and for one that is captured already.
+  // Captures the work that is queued in the stream from here on. `pool` is a private pool that also
+  // serves this graph, so that graphs that are never in use together share memory; 0: a new pool.
+  // Returns the pool. RuntimeError for the default stream, and for one that is already captured.
   virtual uint64_t begin(int index, uint64_t stream, uint64_t pool, CaptureErrors errors) = 0;
-  // Ends the capture, whether it went well or not: RuntimeError where it did not.
+  // Ends the capture, whether it succeeded or not. RuntimeError if it failed.
   virtual void* end(int index, uint64_t stream) = 0;
-  // Queues what was captured. Random numbers go on from where their generators are now.
+  // Queues the captured work. Random numbers continue from the present positions of their
+  // generators.
   virtual void replay(void* graph, uint64_t stream) = 0;
   virtual void destroy(void* graph) noexcept = 0;
   virtual int device_of(void* graph) = 0;
-  // The stream with whose capture what is queued in the stream is captured: itself after begin(),
-  // another where it has waited for what is queued there since; nothing where it is not captured.
+  // The stream whose capture includes the work queued in this stream: itself after begin(); another
+  // one if this stream has waited for work queued there since; nothing if it is not captured.
   virtual std::optional<uint64_t> captured_with(int index, uint64_t stream) = 0;
   // Writes the graph to a file, in the language of Graphviz.
   virtual void write(void* graph, const std::string& path) = 0;

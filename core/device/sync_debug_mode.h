@@ -10,15 +10,16 @@ namespace treadle {
 
 enum class SyncDebugMode : uint8_t { Default, Warn, Error };
 
-// Of the process.
+// The mode of the process.
 void set_sync_debug_mode(SyncDebugMode mode);
 SyncDebugMode sync_debug_mode();
 
-// Nothing, a warning, or RuntimeError: "cuda: expected a call that does not wait for the device,
-// got one that does".
+// Reports a call that is about to wait. Depending on the mode it does nothing, shows a warning, or
+// raises RuntimeError: "cuda: expected a call that does not wait for the device, got one that
+// does".
 void report_synchronization(std::string_view device);
 
-// What shows the warnings, set once, by the bindings. It may throw.
+// Sets the function that shows the warnings; called once, by the bindings. The function may throw.
 void set_sync_warning(void (*show)(const char* text));
 
 }  // namespace treadle

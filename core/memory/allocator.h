@@ -13,24 +13,24 @@ class Allocator {
  public:
   virtual ~Allocator() = default;
   // Returns at least `nbytes` writable bytes (nullptr only for 0), aligned to 64 where nbytes >
-  // 1024, else 16. Throws Error(OutOfMemory) that says what was asked.
+  // 1024, else 16. Throws Error(OutOfMemory) that names the requested size.
   virtual void* allocate(size_t nbytes, Device device) = 0;
-  // What allocate() returned for that many bytes of that device.
+  // `data` is the result of allocate() for that many bytes of that device.
   virtual void deallocate(void* data, size_t nbytes, Device device) noexcept = 0;
 };
 
-// For people: "512 bytes", "1.5 MiB".
+// A text for people: "512 bytes", "1.5 MiB".
 std::string readable_size(size_t nbytes);
 
 Allocator& cpu_allocator();
-// A block of the CPU's allocator that is made of whole pages goes over to the caller, who unmaps
-// them; returns their size. Of another block nothing happens, and 0 is returned.
+// Passes a block of the CPU's allocator that consists of whole pages to the caller, who unmaps
+// them, and returns their size. For another block it does nothing and returns 0.
 size_t surrender_pages(void* data, size_t nbytes) noexcept;
 // Throws RuntimeError when the device type has none.
 Allocator& allocator_for(DeviceType type);
 void register_allocator(DeviceType type, Allocator* allocator);
 
-// Bytes that this thread has allocated on the CPU, less those it has freed, since it began.
+// The bytes that this thread has allocated on the CPU since it began, less those it has freed.
 int64_t thread_net_bytes();
 
 struct MemoryStats {

@@ -35,13 +35,13 @@
 
 namespace treadle {
 
-// What is asked of a device. Functions of events are called with the allocator's lock held, so they
-// must not call the allocator, nor wait for a thread that might.
+// The functions that the allocator needs from a device. Functions of events are called with the
+// allocator's lock held. So they must not call the allocator, nor wait for a thread that might.
 class RawDevice {
  public:
   virtual ~RawDevice() = default;
   virtual std::string name() = 0;  // "cuda:0"
-  // Throws Error(OutOfMemory) where there is too little.
+  // Throws Error(OutOfMemory) if there is too little memory.
   virtual void* allocate(size_t nbytes) = 0;
   // Work that uses the memory may still be queued.
   virtual void deallocate(void* data, size_t nbytes) noexcept = 0;
@@ -54,8 +54,8 @@ class RawDevice {
     size_t free, total;  // 0: unknown
   };
   virtual Memory memory() = 0;
-  // The stream with whose capture the stream is captured, having waited for what is queued there;
-  // otherwise itself. Called without the allocator's lock.
+  // The stream whose capture includes this stream, because it has waited for work queued there;
+  // otherwise itself. It is called without the allocator's lock.
   virtual uint64_t captured_with(uint64_t stream) { return stream; }
 };
 
@@ -72,21 +72,21 @@ class CachingAllocator {
   ~CachingAllocator();
   CachingAllocator(const CachingAllocator&) = delete;
 
-  // At least nbytes bytes for work on the stream; null for 0. Where the device has too little,
-  // waits for its work, gives all free segments back and asks once more; then throws
+  // At least nbytes bytes for work on the stream; null for 0. If the device has too little memory,
+  // it waits for the device's work, returns all free segments and tries once more. Then it throws
   // Error(OutOfMemory).
   void* allocate(size_t nbytes, uint64_t stream);
   void deallocate(void* data) noexcept;
-  // Says that work on the stream uses the memory of `data`, which allocate() returned. When that is
-  // freed, the work has been queued.
+  // Records that work on the stream uses the memory of `data`, a result of allocate(). That work
+  // must be queued before the memory is freed.
   void record_stream(void* data, uint64_t stream);
-  // All work on the stream is done, and there will be no more.
+  // All work on the stream is done, and no more will be queued.
   void forget_stream(uint64_t stream);
 
-  // Gives all free segments back to the device.
+  // Returns all free segments to the device.
   void empty_cache();
-  // Refuses requests with which more than this part of the device's memory would be reserved.
-  // ValueError unless 0 <= fraction <= 1; RuntimeError where the device does not know its memory.
+  // Limits reserved memory to this fraction of the device's memory. Requests beyond it are refused.
+  // ValueError unless 0 <= fraction <= 1; RuntimeError if the device does not know its memory.
   void set_fraction(double fraction);
   double fraction() const;
 
@@ -95,12 +95,11 @@ class CachingAllocator {
   void reset_accumulated();
   std::vector<SegmentSnapshot> snapshot() const;  // by address
 
-  // Private pools, for work that is captured to be repeated: its memory must stay where it is.
-  // From begin_pool() to end_pool(), requests on the stream, and on those captured with it, are
-  // served from segments of the pool alone, and events are left alone. The pool's segments stay
-  // reserved until release_pool() has been called as often as begin_pool(). `pool`: one that is to
-  // be continued; 0: a new one. RuntimeError for a stream that has a pool already, and for a pool
-  // that is not there.
+  // Private pools, for captured work that is repeated: its memory must stay at its address. From
+  // begin_pool() to end_pool(), requests on the stream, and on those captured with it, are served
+  // only from segments of the pool, and no events are used. The pool's segments stay reserved until
+  // release_pool() has been called as often as begin_pool(). `pool` is a pool that is continued; 0:
+  // a new one. RuntimeError for a stream that already has a pool, and for an unknown pool.
   uint64_t begin_pool(uint64_t stream, uint64_t pool = 0);
   void end_pool(uint64_t stream);
   void release_pool(uint64_t pool);
@@ -132,8 +131,8 @@ class CachingAllocator {
     bool large() const { return std::get<2>(key); }
   };
 
-  // Blocks that are free are in their pool's set; the others keep their node of it, so that neither
-  // freeing nor using them again allocates.
+  // Free blocks are in the set of their pool. The others keep their node of that set, so neither
+  // freeing nor reuse allocates.
   struct Block {
     void* address;
     size_t size;
@@ -143,7 +142,7 @@ class CachingAllocator {
     Block *previous = nullptr, *next = nullptr;  // neighbours in the segment
     FreeBlocks::node_type node{};
     Uses uses{};        // of other streams; once freed, those without an event
-    size_t events = 0;  // once freed: those to pass
+    size_t events = 0;  // once freed: the events that must pass
     Block* next_deferred = nullptr;
     bool split() const { return previous || next; }
   };
@@ -151,7 +150,7 @@ class CachingAllocator {
 
   size_t block_size(size_t nbytes) const;
   size_t segment_size(size_t block) const;
-  // `captured`: the stream with which the stream is captured.
+  // `captured` is the stream whose capture includes this one.
   Pool& pool_of(uint64_t stream, uint64_t captured, bool large);
   FreeBlocks::iterator find(Pool& pool, size_t size);
   Block& take(Pool& pool, FreeBlocks::iterator found, size_t size);
@@ -181,11 +180,11 @@ class CachingAllocator {
   Block* deferred_ = nullptr;         // freed during a capture, used by other streams
   std::map<uint64_t, uint64_t> captures_;      // stream -> private pool
   std::atomic<bool> any_capture_{false};       // whether there are any, for who has no lock
-  std::map<uint64_t, int64_t> private_pools_;  // -> how often it is to be released
+  std::map<uint64_t, int64_t> private_pools_;  // -> the number of releases that are due
   uint64_t last_pool_ = 0;
-  size_t requested_now_ = 0;  // bytes that threads are asking the device for
+  size_t requested_now_ = 0;  // bytes that threads are requesting from the device
   double fraction_ = 1;
-  size_t limit_ = SIZE_MAX;  // bytes, of the fraction
+  size_t limit_ = SIZE_MAX;  // bytes, from the fraction
   MemoryStatistics statistics_;
 };
 

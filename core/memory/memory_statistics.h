@@ -12,8 +12,8 @@
 
 namespace treadle {
 
-// One quantity: its value, the greatest since the start or a reset, and the sums of what was ever
-// added to it and taken from it.
+// One quantity: its value, its peak since the start or a reset, and the sums of all increases and
+// decreases.
 struct Statistic {
   int64_t current = 0, peak = 0, allocated = 0, freed = 0;
 
@@ -31,7 +31,7 @@ struct Statistic {
   friend bool operator==(const Statistic&, const Statistic&) = default;
 };
 
-// A quantity of all memory, of blocks for requests of at most 1 MiB, and of those for larger ones.
+// A quantity of all memory, of blocks for requests of at most 1 MiB, and of blocks for larger ones.
 struct PooledStatistic {
   Statistic all, small_pool, large_pool;
 
@@ -48,7 +48,7 @@ struct PooledStatistic {
   friend bool operator==(const PooledStatistic&, const PooledStatistic&) = default;
 };
 
-// Of one device. Quantities of bytes end in `_bytes`, the others count.
+// The statistics of one device. Quantities of bytes end in `_bytes`; the others are counts.
 struct MemoryStatistics {
   PooledStatistic allocation, allocated_bytes;           // blocks that tensors hold
   PooledStatistic segment, reserved_bytes;               // what the device gave
@@ -61,7 +61,7 @@ struct MemoryStatistics {
   int64_t num_device_alloc = 0, num_device_free = 0;  // requests to the device that succeeded
 
   void reset_peaks();
-  // All sums and counts go back to 0.
+  // Resets all sums and counts to 0.
   void reset_accumulated();
   friend bool operator==(const MemoryStatistics&, const MemoryStatistics&) = default;
 };

@@ -19,12 +19,12 @@ class SimulatedDevice final : public RawDevice {
   explicit SimulatedDevice(size_t capacity = size_t{1} << 30, int index = 0)
       : capacity(capacity), index_(index), next_(uintptr_t(index + 1) << 44) {}
 
-  // Queues a piece of work; returns how many the stream has been given.
+  // Queues a piece of work and returns the number of pieces that the stream has received.
   int64_t work(uint64_t stream) {
     const std::lock_guard lock(mutex_);
     return ++streams_[stream].queued;
   }
-  // Does at most so many of a stream's pieces of work.
+  // Runs at most that many pieces of a stream's work.
   void advance(uint64_t stream, int64_t pieces) {
     const std::lock_guard lock(mutex_);
     Stream& s = streams_[stream];
@@ -41,7 +41,7 @@ class SimulatedDevice final : public RawDevice {
     return it == streams_.end() ? 0 : it->second.queued;
   }
 
-  // Where the next allocation will be.
+  // The address of the next allocation.
   uintptr_t next_address() const {
     const std::lock_guard lock(mutex_);
     return next_;
@@ -117,7 +117,7 @@ class SimulatedDevice final : public RawDevice {
   int64_t allocations = 0, deallocations = 0, synchronizations = 0;
   int64_t wrong_deallocations = 0;                    // of what was not allocated so
   int64_t events = 0, queries = 0;                    // events: not destroyed
-  std::vector<std::pair<void*, size_t>> deallocated;  // for the test to look at and clear
+  std::vector<std::pair<void*, size_t>> deallocated;  // for the test to read and clear
 
  private:
   static constexpr size_t kPage = size_t{2} << 20;
@@ -126,7 +126,7 @@ class SimulatedDevice final : public RawDevice {
   };
   struct Event {
     uint64_t stream = 0;
-    int64_t mark = 0;  // what the stream had been given when it was recorded
+    int64_t mark = 0;  // the number of pieces that the stream had received when it was recorded
   };
 
   mutable std::mutex mutex_;

@@ -23,7 +23,7 @@ class ReferenceAllocator {
     uintptr_t address;
     size_t size, requested = 0;
     BlockState state = BlockState::Inactive;
-    std::map<uint64_t, int64_t> waits{};  // stream -> pieces of work that it has to have done
+    std::map<uint64_t, int64_t> waits{};  // stream -> pieces of work that it must have done
   };
   struct Segment {
     size_t size;
@@ -34,7 +34,7 @@ class ReferenceAllocator {
 
   ReferenceAllocator(const SimulatedDevice& device) : device_(device) {}
 
-  // The address that is due; none: memory has run out. To be called before the real one.
+  // The expected address; none: memory has run out. Call it before the real one.
   std::optional<uintptr_t> allocate(size_t nbytes, uint64_t stream) {
     for (auto& [number, waiting] : waiting_) pass(number, device_.done(number));
     const size_t size = (nbytes + 511) / 512 * 512;
@@ -153,7 +153,7 @@ class ReferenceAllocator {
     }
   }
 
-  // What the stream has done is no longer waited for.
+  // Work that the stream has done is no longer waited for.
   void pass(uint64_t stream, int64_t done) {
     auto& waiting = waiting_[stream];
     for (; !waiting.empty() && waiting.front().first <= done; waiting.pop_front()) {

@@ -12,7 +12,8 @@
 
 namespace treadle::schema {
 
-// Reads one default and leaves the cursor behind it. Throws SchemaError if it does not fit `type`.
+// Reads one default and leaves the cursor behind it. Throws SchemaError if the default does not fit
+// `type`.
 Default parse_default(TokenCursor& cursor, const Type& type, std::string_view argument);
 
 }  // namespace treadle::schema

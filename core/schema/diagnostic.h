@@ -25,7 +25,7 @@ struct SourceLocation {
   int column = 1;
 };
 
-// Where a text starts.
+// The location where a text starts.
 struct SourcePos {
   std::string file = "<string>";
   int line = 1;
@@ -37,7 +37,7 @@ struct Diagnostic {
   int line = 1;
   int column = 1;
   std::string message;
-  std::string source_line;  // the whole line the place is in; empty when it is not known
+  std::string source_line;  // the whole line of the location; empty if unknown
   std::string hint;         // the remedy; empty when there is none to offer
 
   // The message as a compiler prints it, without a newline at the end.
@@ -57,11 +57,11 @@ class SourceText {
  public:
   SourceText() = default;
 
-  // A text that stands in its file just as it is, from `start` on. Its lines are shown in messages
-  // when `start` is the beginning of a line.
+  // A text that its file contains unchanged, from `start` on. Messages show its lines if `start` is
+  // the beginning of a line.
   explicit SourceText(std::string_view text, SourcePos start = {});
 
-  // A text whose character at byte i came from places[i]; places has one more element, for the end.
+  // A text whose character at byte i came from places[i]. places has one more element, for the end.
   // `lines` are the lines of the file.
   SourceText(std::string text, std::string file, std::vector<SourceLocation> places,
              std::shared_ptr<const std::vector<std::string>> lines);
@@ -79,10 +79,10 @@ class SourceText {
   int first_line_ = 1;  // the number of (*lines_)[0]
 };
 
-// The one of `known` that `word` was most likely meant to be, or "" when none is near.
+// The word among `known` that `word` probably meant, or "" if none is similar.
 std::string closest_match(std::string_view word, std::span<const std::string> known);
 
-// "did you mean 'alpha'?", or "" when nothing in `known` is near.
+// "did you mean 'alpha'?", or "" if no word of `known` is similar.
 std::string did_you_mean(std::string_view word, std::span<const std::string> known);
 
 }  // namespace treadle::schema

@@ -49,7 +49,7 @@ constexpr const Dtype* find_dtype(std::string_view name) {
   return nullptr;
 }
 
-// Numbers that have a name in every expression.
+// Numbers with a name in every expression.
 inline constexpr std::array<std::string_view, 3> kNumberConstants = {"inf", "nan", "pi"};
 
 constexpr bool is_number_constant(std::string_view name) {
@@ -59,7 +59,7 @@ constexpr bool is_number_constant(std::string_view name) {
   return false;
 }
 
-// Whether a name is no argument's in any expression: a number or a dtype.
+// Whether a name can be no argument in any expression: it is a number or a dtype.
 constexpr bool is_constant(std::string_view name) {
   return is_number_constant(name) || find_dtype(name) != nullptr;
 }

@@ -50,7 +50,7 @@ struct ExprNode {
   int depth = 1;  // of the tree below and including this node; bounded, so that recursion is safe
 };
 
-// Trees deeper than this are refused.
+// Deeper trees are refused.
 inline constexpr int kMaxExprDepth = 200;
 
 // These throw SchemaError.

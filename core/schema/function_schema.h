@@ -20,9 +20,9 @@ namespace treadle::schema {
 
 // "aten::add_.Tensor": ns "aten", base "add_", overload "Tensor".
 struct OperatorName {
-  std::string ns;  // empty where the text names none
+  std::string ns;  // empty if the text names none
   std::string base;
-  std::string overload;  // empty where there is none
+  std::string overload;  // empty if there is none
 
   bool operator==(const OperatorName&) const = default;
 };
@@ -47,7 +47,7 @@ struct Argument {
 };
 
 struct Return {
-  std::string name;  // empty where it has none
+  std::string name;  // empty if it has none
   Type type;
 };
 

@@ -23,7 +23,7 @@ struct Token {
 // The last token is always `end`. Throws SchemaError for a character that begins no token.
 std::vector<Token> tokenize(const SourceText& source);
 
-// The characters that a string token stands for: without its quotes, escapes replaced.
+// The characters of a string token, without its quotes and with escapes replaced.
 std::string unquote(std::string_view token);
 
 // Reads tokens in order. `source` must outlive it.
@@ -44,7 +44,7 @@ class TokenCursor {
   // Consumes the next token, which must be a name; `what` follows "expected".
   Token expect_name(std::string_view what);
 
-  // Where the previous token ended: the place for "something is missing here".
+  // The end of the previous token: the location for "something is missing here".
   std::size_t previous_end() const { return previous_end_; }
 
   [[noreturn]] void fail(std::size_t offset, std::string message, std::string hint = "") const;
@@ -58,7 +58,7 @@ class TokenCursor {
   std::size_t previous_end_ = 0;
 };
 
-// 'x' or "the end", as messages name a token.
+// 'x' or "the end": a token's name in messages.
 std::string describe(const Token& token);
 
 bool is_identifier(std::string_view text);

@@ -23,15 +23,15 @@ struct MethodInfo {
   std::string_view name;
   std::vector<Type> parameters;
   Type result;
-  // The piece of metadata that backward keeps of a tensor on which only such methods are called;
+  // The piece of metadata that backward saves of a tensor on which only such methods are called;
   // empty for a method that needs the tensor.
   std::string_view saves;
   std::string_view cpp;  // the method's name in C++
 };
 
-// In the order of their names, those of tensors first.
+// In the order of their names, methods of tensors first.
 std::span<const MethodInfo> methods();
-// nullptr for a name that is none of them.
+// nullptr for an unknown name.
 const MethodInfo* find_method(MethodOf of, std::string_view name);
 std::vector<std::string> method_names(MethodOf of);
 

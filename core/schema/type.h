@@ -43,16 +43,16 @@ enum class BaseType {
   ConstQuantizerPtr,
 };
 
-// As schemas write it: "Tensor", "int", "str", ...
+// The spelling in schemas: "Tensor", "int", "str", ...
 std::string_view name_of(BaseType type);
-// All of them, for messages and tables.
+// All names, for messages and tables.
 std::span<const std::string> base_type_names();
 
 // "(a!)": memory in set a, written to. "(a -> *)": in set a before the call, anywhere after it.
 struct Alias {
   std::vector<std::string> before;  // names of sets; "*" is any memory
   bool write = false;
-  std::vector<std::string> after;  // equals `before` where the schema has no '->'
+  std::vector<std::string> after;  // equals `before` if the schema has no '->'
 
   bool operator==(const Alias&) const = default;
 };
@@ -60,13 +60,13 @@ struct Alias {
 struct Type {
   BaseType base = BaseType::Tensor;
   std::optional<Alias> alias;
-  bool element_optional = false;  // Tensor?[]; false for what is not a list
+  bool element_optional = false;  // Tensor?[]; false for types that are not lists
   bool list = false;
   std::optional<std::int64_t> list_size;  // int[2]
   bool optional = false;
 
   bool operator==(const Type&) const = default;
-  // The type of the list's elements, or of the thing itself.
+  // The type of the list's elements, or the type itself if it is no list.
   bool is_tensor() const { return base == BaseType::Tensor; }
   bool writes() const { return alias && alias->write; }
 };

@@ -12,7 +12,7 @@
 
 namespace treadle {
 
-// RuntimeError unless it does. Complex numbers begin where their parts may.
+// RuntimeError unless it does. A complex number may begin at the alignment of its parts.
 inline void require_aligned(const StorageImpl& storage, ScalarType dtype) {
   if (storage.owns_memory()) return;
   const auto address = reinterpret_cast<uintptr_t>(storage.data());

@@ -13,21 +13,21 @@
 
 namespace treadle {
 
-// A new storage of zeros. RuntimeError when the system gives no memory or no descriptor.
+// A new storage of zeros. RuntimeError when the system supplies no memory or no descriptor.
 Storage new_shared(size_t nbytes);
-// Moves the bytes of a CPU storage into shared memory, unless they lie there. Pointers to them
-// remain good: a large block keeps its address, and memory that is left is kept till the storage
-// dies.
+// Moves the bytes of a CPU storage into shared memory, unless they are there already. Pointers to
+// them remain valid: a large block keeps its address, and the old memory of others is kept until
+// the storage dies.
 void share_memory(const Storage& storage);
 bool is_shared(const Storage& storage);
-// The descriptor of a shared storage, which remains the storage's own.
+// The descriptor of a shared storage. The storage keeps its ownership.
 int shared_descriptor(const Storage& storage);
-// The storage over the memory that `descriptor` stands for, of which it takes over the ownership,
-// also where it throws: RuntimeError when the memory is smaller than `nbytes`.
+// The storage over the memory of `descriptor`, which it takes over, even if it throws: RuntimeError
+// when the memory is smaller than `nbytes`.
 Storage open_shared(int descriptor, size_t nbytes);
 
-// Asked by the last owner of a storage in the table (StorageImpl::is_listed): from then on it is
-// not found there. False where open_shared() was quicker, and has taken a reference.
+// Called by the last owner of a storage in the table (StorageImpl::is_listed). From then on the
+// table does not return the storage. False if open_shared() was faster and has taken a reference.
 bool leave_shared_memory(const StorageImpl& storage);
 
 }  // namespace treadle

@@ -11,20 +11,20 @@
 
 namespace treadle {
 
-// Who was given the address of a storage's memory: buffers of Python (NumPy arrays, memoryviews)
-// and tensors of other libraries.
+// The kinds of holders of a storage's address: buffers of Python (NumPy arrays, memoryviews) and
+// tensors of other libraries.
 enum class Holder : uint8_t { Buffer, DLPack };
 
 class StorageImpl final : public RefCounted {
  public:
-  // Allocates. A meta storage has a size and no bytes.
+  // Allocates memory. A meta storage has a size and no bytes.
   StorageImpl(size_t nbytes, Device device);
-  // Wraps memory owned elsewhere; `release` runs once when the storage dies (from any thread).
+  // Wraps memory owned by other code. `release` runs once when the storage dies (from any thread).
   StorageImpl(void* data, size_t nbytes, Device device, std::function<void()> release,
               bool writable = true);
   ~StorageImpl() override;
-  // A size and no bytes, on any device: of a tensor that stands for others. Reading data() is up to
-  // those who ask has_memory() first, as TensorImpl::data() does.
+  // A size and no bytes, on any device, for a tensor that stands for others. A caller of data()
+  // must check has_memory() first, as TensorImpl::data() does.
   static IntrusivePtr<StorageImpl> without_memory(size_t nbytes, Device device);
 
   void* data() const noexcept { return data_; }
@@ -32,36 +32,36 @@ class StorageImpl final : public RefCounted {
   Device device() const noexcept { return device_; }
   bool owns_memory() const noexcept { return allocator_ != nullptr; }
   bool writable() const noexcept { return writable_; }
-  // Grows (keeping contents, zero-filling nothing) or shrinks the size; RuntimeError where
-  // what_holds_it() says something.
+  // Grows (keeping contents, without zero-filling) or shrinks the size. RuntimeError if
+  // what_holds_it() returns a text.
   void resize(size_t nbytes);
-  // Whether the storage was ever made smaller: tensors may reach past its end since.
+  // Whether the storage was ever made smaller, so that tensors may reach past its end.
   bool has_shrunk() const noexcept { return has_shrunk_.load(std::memory_order_relaxed); }
-  // False for what without_memory() made. Such a storage counts as one that has shrunk, so that
-  // whoever asks for a tensor's bytes comes to the check of it.
+  // False for a result of without_memory(). Such a storage counts as one that has shrunk, so that
+  // every request for a tensor's bytes reaches the check.
   bool has_memory() const noexcept { return has_memory_; }
-  // Puts other memory, to which the caller has copied the bytes, in place of the storage's, for all
-  // tensors on it; `release` as above. Returns what frees the memory that it had.
+  // Replaces the storage's memory for all tensors on it by other memory, to which the caller has
+  // copied the bytes; `release` as above. Returns a function that frees the old memory.
   std::function<void()> replace_memory(void* data, std::function<void()> release);
 
-  // From hold() to let_go() the memory stays as it is. The holder keeps the storage, too.
+  // From hold() to let_go() the memory does not move. The holder also keeps the storage alive.
   void hold(Holder who) noexcept;
   void let_go(Holder who) noexcept;
-  // Why the memory cannot be resized: "one that 2 buffers (NumPy arrays or memoryviews) hold";
-  // empty where it can be.
+  // The reason why the memory cannot be resized: "one that 2 buffers (NumPy arrays or memoryviews)
+  // hold"; empty if it can be.
   std::string what_holds_it() const;
 
-  // Whether the table of shared memory knows the storage; kept by that table.
+  // Whether the table of shared memory knows the storage; maintained by that table.
   bool is_listed() const noexcept { return is_listed_.load(std::memory_order_relaxed); }
   void set_listed() noexcept { is_listed_.store(true, std::memory_order_relaxed); }
-  // How often tensors on this storage were written in place; see TensorImpl::version().
+  // The number of in-place writes to tensors on this storage; see TensorImpl::version().
   std::atomic<uint32_t>& version() noexcept { return version_; }
 
  protected:
   void destroy() override;
 
  private:
-  class Change;  // while one lives the memory is nobody else's to change or to hold
+  class Change;  // while one lives, no other code may change or hold the memory
 
   std::atomic<bool> has_shrunk_{false}, is_listed_{false};
   void* data_ = nullptr;

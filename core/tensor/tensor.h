@@ -26,22 +26,22 @@ namespace treadle {
 class Tensor;
 class WeakTensor;
 
-// What autograd keeps for a tensor; null until needed. Defined by autograd/.
+// The autograd metadata of a tensor; null until needed. It is defined by autograd/.
 class AutogradMetaBase {
  public:
   virtual ~AutogradMetaBase() = default;
   virtual bool requires_grad() const = 0;
 
-  // For those who know the tensor without owning it; null where nobody does.
+  // A reference for code that knows the tensor without owning it; null if there is none.
   std::shared_ptr<WeakTensor> weak;
 };
 
 class TensorImpl final : public RefCounted {
  public:
-  // A tensor over `storage`; strides are contiguous for `sizes`. Sizes are non-negative and their
-  // product is checked.
+  // A tensor over `storage`. Its strides are contiguous for `sizes`. Sizes are non-negative and
+  // their product is checked.
   TensorImpl(Storage storage, ScalarType dtype, IntList sizes);
-  // Of any geometry, which the caller has checked to stay inside the storage.
+  // A tensor of any geometry. The caller has checked that it stays inside the storage.
   TensorImpl(Storage storage, ScalarType dtype, IntList sizes, IntList strides, int64_t offset);
   ~TensorImpl() override;
 
@@ -61,16 +61,17 @@ class TensorImpl final : public RefCounted {
   bool is_contiguous() const { return contiguous_; }
   const Storage& storage() const { return storage_; }
 
-  // The address of the first element (of offset, not of storage). The one way to a tensor's bytes.
-  // RuntimeError where the storage was made too small for the tensor.
+  // The address of the first element (of offset, not of storage). All access to a tensor's bytes
+  // goes through it. RuntimeError if the storage was made too small for the tensor.
   void* data() const { return static_cast<char*>(storage_data()) + offset_ * item_size(dtype_); }
-  // The same for those who take the storage's address and an offset.
+  // The same for callers that take the storage's address and an offset.
   void* storage_data() const {
     if (storage_->has_shrunk()) [[unlikely]]
       require_inside();
     return storage_->data();
   }
-  // Whether each element lies inside the storage. Always, until a storage is made smaller.
+  // Whether each element lies inside the storage. This always holds until a storage is made
+  // smaller.
   bool is_inside() const;
 
   // New geometry over the same storage; the caller has checked that it stays inside.
@@ -83,8 +84,8 @@ class TensorImpl final : public RefCounted {
     refresh_resolve();
   }
 
-  // Whether the values are the conjugates, and whether they are the negatives, of those that the
-  // bytes say. Kernels never see such a tensor: Layer::Resolve.
+  // Whether the values are the conjugates, or the negatives, of the values in memory. Kernels never
+  // see such a tensor: Layer::Resolve.
   bool is_conj() const { return conjugated_; }
   bool is_neg() const { return negated_; }
   void set_lazy(bool conjugated, bool negated) {
@@ -93,7 +94,7 @@ class TensorImpl final : public RefCounted {
     refresh_resolve();
   }
 
-  // How often the values were written in place; views share the count with their base.
+  // The number of in-place writes of the values. Views share the count with their base.
   uint32_t version() const {
     return version_source_ ? version_source_->version().load() : storage_->version().load();
   }
@@ -102,11 +103,11 @@ class TensorImpl final : public RefCounted {
         ->version()
         .fetch_add(1, std::memory_order_relaxed);
   }
-  // Gives this tensor (a `.data` alias) a count of its own.
+  // Gives this tensor (a `.data` alias) its own count.
   void detach_version();
   void share_version_of(const TensorImpl& other) { version_source_ = other.version_source_; }
 
-  // A Python number seen as a 0-dim tensor: takes part in type promotion by category only.
+  // A Python number as a 0-dim tensor. It takes part in type promotion by category only.
   bool is_wrapped_number() const { return wrapped_number_; }
   void set_wrapped_number(bool v) { wrapped_number_ = v; }
   // Made under inference mode: never recorded by autograd.
@@ -116,7 +117,7 @@ class TensorImpl final : public RefCounted {
   AutogradMetaBase* autograd_meta() const { return autograd_.get(); }
   void set_autograd_meta(std::unique_ptr<AutogradMetaBase> meta) { autograd_ = std::move(meta); }
 
-  // The Python object of this tensor, if one lives; managed by the bindings under the interpreter
+  // The Python object of this tensor, if one lives. The bindings manage it under the interpreter
   // lock.
   PythonSlot& python() { return python_; }
 
@@ -192,7 +193,7 @@ class Tensor {
   }
 
   void* data() const { return impl_->data(); }
-  // TypeError-free typed access for kernels whose dtype was switched on already.
+  // Typed access without TypeError, for kernels after the dtype switch.
   template <class T>
   T* data_as() const {
     return static_cast<T*>(impl_->data());
@@ -209,26 +210,26 @@ using TensorList = ArrayRef<Tensor>;
 Tensor empty_cpu(IntList sizes, ScalarType dtype);
 Tensor empty_tensor(IntList sizes, ScalarType dtype, Device device);
 Tensor empty_strided_tensor(IntList sizes, IntList strides, ScalarType dtype, Device device);
-// A new tensor over the same storage, no autograd relation. Checks that the geometry stays inside
-// the storage: RuntimeError otherwise. Shares the version count. Conjugated or negated lazily where
-// the base is.
+// A new tensor over the same storage, without an autograd relation. Checks that the geometry stays
+// inside the storage: RuntimeError otherwise. Shares the version count. It is lazily conjugated or
+// negated if the base is.
 Tensor alias_with_geometry(const Tensor& base, IntList sizes, IntList strides, int64_t offset);
-// The bytes as elements of another dtype, in whose items strides and offset are counted.
+// The bytes as elements of another dtype. Strides and offset are counted in its elements.
 Tensor alias_as(const Tensor& base, ScalarType dtype, IntList sizes, IntList strides,
                 int64_t offset);
 
-// Product of non-negative sizes; RuntimeError naming the sizes when negative or above 2^63-1 bytes
-// of `item` each.
+// The product of non-negative sizes. RuntimeError naming the sizes when one is negative or the
+// product exceeds 2^63-1 bytes of `item` each.
 int64_t checked_numel(IntList sizes, int64_t item = 1);
 DimVector contiguous_strides(IntList sizes);
 // `dim` in [-rank, rank) (rank 0 counts as 1) -> [0, rank); IndexError "Dimension out of range
 // (expected to be in range of [-2, 1], but got 5)" prefixed by the operator.
 int64_t wrap_dim(std::string_view op, int64_t dim, int64_t rank);
-// Wraps each; RuntimeError when a dim appears twice. Empty or absent means all dims if
+// Wraps each dim. RuntimeError when a dim appears twice. An empty or absent list means all dims if
 // `empty_is_all`.
 DimVector wrap_dims(std::string_view op, OptionalIntList dims, int64_t rank, bool empty_is_all);
 
-// "float32[2, 3]": how messages show a tensor.
+// "float32[2, 3]": a tensor in messages.
 std::string to_string(const Tensor& t);
 
 }  // namespace treadle

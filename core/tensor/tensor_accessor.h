@@ -31,7 +31,7 @@ class TensorAccessor {
   const int64_t* strides_;
 };
 
-// Borrows the tensor's sizes and strides: the tensor must outlive the accessor.
+// It borrows the tensor's sizes and strides, so the tensor must outlive the accessor.
 template <class T, int N>
 TensorAccessor<T, N> accessor(std::string_view op, const Tensor& t) {
   check<ErrorKind::Type>(t.dtype() == scalar_type_of<std::remove_const_t<T>>, op,

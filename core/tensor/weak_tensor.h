@@ -15,13 +15,13 @@ class WeakTensor {
  public:
   explicit WeakTensor(TensorImpl* tensor) : tensor_(tensor) {}
 
-  // Undefined where the tensor is gone.
+  // Undefined if the tensor is gone.
   Tensor lock() {
     const std::lock_guard guard(mutex_);
     if (tensor_ == nullptr || !tensor_->try_retain()) return Tensor();
     return Tensor(IntrusivePtr<TensorImpl>::adopt(tensor_));
   }
-  // Asked by the tensor's last owner. False where lock() was quicker.
+  // Called by the tensor's last owner. False if lock() was faster.
   bool forget() {
     const std::lock_guard guard(mutex_);
     if (tensor_ != nullptr && tensor_->use_count() > 1) return false;
