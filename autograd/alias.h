@@ -5,8 +5,8 @@
 
 namespace treadle::autograd {
 
-// Of a tensor whose class takes over operators, it is what the class makes of detach(): a tensor of
-// that class, as a plain one would have no memory, or would be of another meaning.
+// The alias of a tensor whose class takes over operators is the class's result of detach(): a
+// tensor of that class. A plain alias would have no memory, or another meaning.
 Tensor alias_without_history(const Tensor& t);
 
 }  // namespace treadle::autograd

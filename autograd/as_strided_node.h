@@ -5,7 +5,7 @@
 
 namespace treadle::autograd {
 
-// A node that takes the gradient of `view` to `base`, whose history goes on from there.
+// A node that takes the gradient of `view` to `base`. The history continues from `base`.
 NodePtr as_strided_node(const Tensor& base, const Tensor& view);
 
 }  // namespace treadle::autograd

@@ -35,24 +35,24 @@ void set_enabled(DeviceType device, bool enabled);
 ScalarType lower_dtype(DeviceType device);
 void set_lower_dtype(DeviceType device, ScalarType dtype);
 
-// Whether the 16-bit copies of leaves that need a gradient (the weights) are kept, so that a weight
-// that is used many times is converted once.
+// Whether the 16-bit copies of leaves that need a gradient (the weights) are cached, so that a
+// weight that is used many times is converted once.
 bool is_cache_enabled();
 void set_cache_enabled(bool enabled);
 void clear_cache();
 
-// How many contexts this thread is in; each returns the new count. Whoever leaves the last one
-// clears the cache.
+// Counts the contexts that this thread is in; each returns the new count. The caller that leaves
+// the last one clears the cache.
 int enter();
 int leave();
 
 // ---- what an operator's function uses
 
-// As called is without casts in what the operator is made of, too; with none those go by their own
-// entries.
+// AsCalled also disables casts in the operators that the operator is composed of. With None, those
+// follow their own entries.
 enum class Policy { None, AsCalled, Lower, Float32, Widest, Refused };
 
-// What an entry says: of all devices, and where it says so of the CPU and of CUDA.
+// The policies of an entry: for all devices, and those it gives for the CPU and for CUDA.
 struct Policies {
   Policy all = Policy::None;
   Policy cpu = all;
@@ -61,7 +61,7 @@ struct Policies {
   Policy on(DeviceType device) const;
 };
 
-// Decides, from an operator's policy and its tensors, to which dtype they are cast.
+// Decides the dtype to which an operator's tensors are cast, from its policy and the tensors.
 class Cast {
  public:
   template <class... Arguments>
@@ -73,12 +73,12 @@ class Cast {
   explicit Cast(Policy policy, const Arguments&... arguments)
       : Cast(Policies{.all = policy}, arguments...) {}
 
-  // None, too, where autocast is enabled for no tensor's device.
+  // None also where autocast is enabled for no tensor's device.
   Policy policy() const { return policy_; }
   // Raises RuntimeError for a call of an operator that the device refuses.
   [[noreturn]] void refuse(std::string_view op) const;
-  // The argument, or a copy of it in that dtype where it is subject to autocast: of a floating
-  // dtype up to float32, on the device.
+  // The argument, or a copy of it in that dtype if it is subject to autocast: on the device, with a
+  // floating dtype up to float32.
   Tensor operator()(const Tensor& argument) const;
   std::vector<Tensor> operator()(TensorList argument) const;
 

@@ -27,20 +27,20 @@
 
 namespace treadle::autograd {
 
-// What forward leaves for backward, and what it says about its outputs.
+// The values that forward saves for backward, and its statements about its outputs.
 class FunctionContext {
  public:
   void save_for_backward(TensorList tensors) { to_save_ = tensors.vec(); }
-  // In backward: what was saved. RuntimeError after the graph was freed, or when a tensor was
-  // changed since.
+  // In backward: the saved tensors. RuntimeError after the graph was freed, or when a tensor was
+  // changed in the meantime.
   std::vector<Tensor> saved_tensors() const;
   // Arguments that forward changed in place and returns.
   void mark_dirty(TensorList tensors) { dirty_ = tensors.vec(); }
   void mark_non_differentiable(TensorList tensors) { non_differentiable_ = tensors.vec(); }
-  // Whether backward sees zeros for gradients that never came (as it does at first; those of
-  // outputs without one too), or undefined tensors.
+  // Whether backward receives zeros (the default) or undefined tensors for missing gradients. The
+  // zeros include outputs without a gradient.
   void set_materialize_grads(bool value) { materialize_grads_ = value; }
-  // Whether that is so for outputs without a gradient, too.
+  // Whether the same holds for outputs without a gradient.
   void set_materialize_non_diff_grads(bool value) { materialize_non_diff_grads_ = value; }
   bool needs_input_grad(size_t argument) const {
     return argument < node_->num_outputs() && node_->has_edge(argument);
@@ -60,7 +60,7 @@ class FunctionContext {
   std::vector<bool> is_tensor_;  // of each output
 };
 
-// The node of a custom function, in whatever language: a subclass says how backward is called.
+// The node of a custom function, in any language. A subclass defines the call of backward.
 class FunctionNode : public Node {
  public:
   FunctionNode() { context.node_ = this; }
@@ -73,15 +73,16 @@ class FunctionNode : public Node {
   FunctionContext context;
 };
 
-// After forward ran (without recording): gives its outputs their history and saves what the context
-// was given. Call it also when nothing is recorded, i.e. no edge of `node` is valid. An output that
-// is an argument becomes a view of it, or has its history rebased when it was marked dirty.
+// To be called after forward has run (without recording). It gives the outputs their history and
+// saves the context's tensors. Call it also when nothing is recorded, that is, when no edge of
+// `node` is valid. An output that is an argument becomes a view of it. If it was marked dirty, its
+// history is rebased instead.
 std::vector<Tensor> finish_function(FunctionNode* node, TensorList inputs,
                                     std::vector<Tensor> outputs);
 
 template <class F>
 struct Function {
-  // Takes and returns what F::forward does, without the context.
+  // Has the parameters and the results of F::forward, without the context.
   template <class... Args>
   static auto apply(const Args&... args) {
     auto node = make_intrusive<NodeOf>();

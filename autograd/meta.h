@@ -18,7 +18,8 @@ namespace treadle::autograd {
 
 struct ViewMeta;
 
-// Hooks of a leaf live here, because the node that accumulates its gradient comes and goes.
+// Hooks of a leaf live here, because the node that accumulates its gradient is made and freed
+// repeatedly.
 struct LeafHooks {
   HookList<TensorHook> tensor;
   HookList<std::function<void(const Tensor&)>> post_accumulate;
@@ -28,7 +29,7 @@ struct AutogradMeta : AutogradMetaBase {
   ~AutogradMeta() override;
   bool requires_grad() const override { return leaf_requires_grad || has_maker; }
   virtual ViewMeta* view() { return nullptr; }
-  // Under `lock`, or where nobody else knows the tensor.
+  // Under `lock`, or while no other thread knows the tensor.
   void set_maker(NodePtr node, uint32_t nr) {
     has_maker.store(static_cast<bool>(node), std::memory_order_relaxed);
     grad_fn = std::move(node);
@@ -41,7 +42,7 @@ struct AutogradMeta : AutogradMetaBase {
   MadeOnce<LeafHooks> hooks;
   uint32_t output_nr = 0;              // which output of grad_fn; under `lock`
   std::atomic<bool> has_maker{false};  // whether there is a grad_fn; read without `lock`
-  // How often an operator changed the tensor in place and rebased its history.
+  // The number of in-place changes by operators that rebased the tensor's history.
   std::atomic<uint32_t> history{0};
   std::atomic<bool> leaf_requires_grad{false};
   std::atomic<bool> retains_grad{false};
@@ -49,7 +50,7 @@ struct AutogradMeta : AutogradMetaBase {
   mutable SpinLock lock;
 };
 
-// How a view came to be, which decides whether it may be changed in place.
+// The origin of a view, which decides whether it may be changed in place.
 enum class ViewCreation : uint8_t { Normal, NoGrad, Inference, MultiOutput, CustomFunction };
 
 struct ViewMeta final : AutogradMeta {
@@ -57,7 +58,7 @@ struct ViewMeta final : AutogradMeta {
       : base(std::move(base)), creation(creation), base_history(base_history) {}
   bool requires_grad() const override;
   ViewMeta* view() override { return this; }
-  // Whether the base's history was rebased since grad_fn was made, so that grad_fn is out of date.
+  // Whether the base's history was rebased after grad_fn was made, so that grad_fn is out of date.
   bool stale() const;
 
   Tensor base;  // never a view itself
@@ -87,36 +88,36 @@ bool records(const Tensors&... tensors) {
   return grad_enabled() && !inference_enabled() && (requires_grad(tensors) || ...);
 }
 
-// The node that made `t`, null for a leaf. A view whose base was changed in place gets a new one
+// The node that made `t`, null for a leaf. A view whose base was changed in place gets a new node
 // first.
 NodePtr grad_fn(const Tensor& t);
 inline bool is_leaf(const Tensor& t) { return !meta_of(t) || !grad_fn(t); }
-// Where the gradient of `t` goes: to its node, to the node that accumulates a leaf's gradient, or
-// nowhere.
+// The destination of the gradient of `t`: its node, the node that accumulates a leaf's gradient, or
+// none.
 Edge gradient_edge(const Tensor& t);
 
-// RuntimeError for a dtype that has no gradients and for a non-leaf.
+// RuntimeError for a dtype without gradients and for a non-leaf.
 void set_requires_grad(const Tensor& t, bool value);
 // Keeps .grad of a non-leaf. RuntimeError when `t` does not require grad.
 void retain_grad(const Tensor& t);
 Tensor grad_of(const Tensor& t);
-// Checks shape, dtype and device; an undefined tensor clears.
+// Checks shape, dtype and device. An undefined tensor clears the gradient.
 void set_grad(const Tensor& t, const Tensor& grad);
-// Cuts `t` off its history, in place. RuntimeError for a view.
+// Detaches `t` from its history, in place. RuntimeError for a view.
 void detach_in_place(const Tensor& t);
-// The tensor `t` views, or undefined.
+// The base of the view `t`, or undefined.
 inline Tensor base_of(const Tensor& t) { return view_of(t) ? view_of(t)->base : Tensor(); }
 
-// Runs when the gradient of `t` is known, and may replace it. RuntimeError when `t` does not
-// require grad. `held` is the object that the hook keeps alive, if any: see visit.h.
+// The hook runs when the gradient of `t` is known, and may replace it. RuntimeError when `t` does
+// not require grad. `held` is the object that the hook keeps alive, if any: see visit.h.
 HookId add_hook(const Tensor& t, TensorHook hook, void* held = nullptr);
-// Runs after the gradient of the leaf `t` was added to its .grad.
+// The hook runs after the gradient of the leaf `t` was added to its .grad.
 HookId add_post_accumulate_hook(const Tensor& t, std::function<void(const Tensor&)> hook,
                                 void* held = nullptr);
 void remove_hook(const Tensor& t, HookId id);
 
-// Makes `node` the maker of `output`, a new tensor. Undefined outputs and those of a dtype without
-// gradients get an input number whose gradient never comes.
+// Makes `node` the grad_fn of `output`, a new tensor. Undefined outputs, and those of a dtype
+// without gradients, get an input index whose gradient never comes.
 void set_history(const Tensor& output, NodePtr node);
 void set_history(TensorList outputs, const NodePtr& node);
 // One edge for each argument.
@@ -126,8 +127,9 @@ void add_edges(Node& node, TensorList list);
 // Whether gradients exist for the dtype.
 inline bool is_differentiable(ScalarType t) { return is_floating(t) || is_complex(t); }
 
-// Sets the layer bit of `t` from its meta: on when it requires grad, is a view (whose base may come
-// to), or was made in inference mode (in-place changes of it are checked).
+// Sets the layer bit of `t` from its meta. The bit is on when the tensor requires grad, is a view
+// (whose base may come to require it), or was made in inference mode (its in-place changes are
+// checked).
 void update_layer(const Tensor& t);
 
 }  // namespace treadle::autograd

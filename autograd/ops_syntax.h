@@ -50,11 +50,11 @@ inline Tensor operator>(const Tensor& a, const Tensor& b) { return aten::gt(a, b
 inline Tensor operator>(const Tensor& a, const Scalar& b) { return aten::gt(a, b); }
 inline Tensor operator>=(const Tensor& a, const Tensor& b) { return aten::ge(a, b); }
 inline Tensor operator>=(const Tensor& a, const Scalar& b) { return aten::ge(a, b); }
-// Not the short-circuit operators of C++: both sides are tensors, and both are computed.
+// Unlike C++'s short-circuit operators: both sides are tensors, and both are computed.
 inline Tensor operator&&(const Tensor& a, const Tensor& b) { return aten::logical_and(a, b); }
 inline Tensor operator||(const Tensor& a, const Tensor& b) { return aten::logical_or(a, b); }
 
-// Numbers keep their kind: an integer minus an integer is one.
+// Numbers keep their kind: an integer minus an integer is an integer.
 inline Scalar combine(const Scalar& a, const Scalar& b, auto&& op) {
   if (a.is_complex() || b.is_complex())
     return Scalar(op(a.to<std::complex<double>>(), b.to<std::complex<double>>()));

@@ -36,7 +36,7 @@ inline int64_t size_at(IntList sizes, int64_t d) {
   return sizes[static_cast<size_t>(wrap_dim("size", d, static_cast<int64_t>(sizes.size())))];
 }
 
-// Keeps a list argument by value; std::nullopt stays so.
+// Keeps a list argument by value; std::nullopt stays std::nullopt.
 inline std::optional<DimVector> keep(const OptionalIntList& list) {
   return list ? std::optional<DimVector>(DimVector(*list)) : std::nullopt;
 }
@@ -47,12 +47,12 @@ inline std::optional<std::vector<double>> keep(const std::optional<DoubleList>& 
   return list ? std::optional<std::vector<double>>(list->vec()) : std::nullopt;
 }
 
-// What an in-place operator saves of another argument: a copy where that is the tensor it is about
-// to change, whose history would otherwise lead to itself.
+// The value that an in-place operator saves of another argument. It is a copy if that is the tensor
+// about to be changed, whose history would otherwise lead to itself.
 Tensor kept_for_backward(const Tensor& argument, const Tensor& self);
 
-// Each tensor of a list that `op`, which has no derivative, changed in place gets a history of its
-// own, through which no gradient comes.
+// Each tensor of a list that `op`, an operator without a derivative, changed in place gets its own
+// history, through which no gradient comes.
 template <class... Arguments>
 void rebase_undifferentiable(const char* op, TensorList written, const Arguments&... arguments) {
   for (const Tensor& t : written) {
@@ -63,7 +63,7 @@ void rebase_undifferentiable(const char* op, TensorList written, const Arguments
   }
 }
 
-// Puts the gradients of a list argument in place.
+// Puts the gradients of a list argument in their positions.
 inline void put(Grads& out, size_t first, size_t count, std::vector<Tensor> grads) {
   for (size_t i = 0; i < count && i < grads.size(); ++i) out[first + i] = std::move(grads[i]);
 }
@@ -72,7 +72,7 @@ inline bool any_defined(const Grads& grads) {
     if (g.defined()) return true;
   return false;
 }
-// The gradient, or zeros for one that never came.
+// The gradient, or zeros for a missing one.
 Tensor or_zeros(const Tensor& grad, const InputMetadata& expected);
 inline TensorList as_list(const Grads& grads) { return {grads.data(), grads.size()}; }
 

@@ -17,16 +17,16 @@
 
 namespace treadle::autograd {
 
-// Replaces what is saved (offloading, compression): pack() may return anything, unpack() is given
-// it back. An argument is given to pack() itself, an output without its history. What is given must
-// not be changed in place.
+// Replaces the saved value (offloading, compression). pack() may return any object, and unpack()
+// receives it. pack() receives an argument itself, and an output without its history. The received
+// tensor must not be changed in place.
 class SavedTensorHooks {
  public:
   virtual ~SavedTensorHooks() = default;
   virtual std::shared_ptr<void> pack(const Tensor& t) = 0;
   virtual Tensor unpack(const std::shared_ptr<void>& packed) = 0;
 };
-// The hooks of this thread, innermost last; only the innermost are used.
+// The hooks of this thread, innermost last. Only the innermost are used.
 std::vector<std::shared_ptr<SavedTensorHooks>>& saved_tensor_hooks();
 
 class SavedTensor {
@@ -45,18 +45,18 @@ class SavedTensor {
   }
   // For output `output_nr` of the node that saves it.
   void save_output(const Tensor& t, uint32_t output_nr);
-  // `node` is the one that saved; `what` names the value in messages.
+  // `node` is the node that saved it; `what` names the value in messages.
   Tensor unpack(const Node& node, const char* what) const;
-  // The same for the last reader in the node: where the running backward pass frees what the node
-  // saved, the tensor is given away, and nothing is left to release.
+  // The same for the last reader in the node. If the running backward frees the node's saved
+  // values, the tensor is moved out, and nothing remains to release.
   Tensor take(const Node& node, const char* what);
-  // Another thread may be going backward through the same node.
+  // Another thread may be running backward through the same node.
   void release() {
     if (!holds_ || state() == State::Released) return;
     Tensor tensor;
     IntrusivePtr<RefCounted> packed;
     const std::lock_guard lock(lock_);
-    std::swap(tensor, tensor_);  // destroyed after the lock is open
+    std::swap(tensor, tensor_);  // destroyed after the lock is released
     std::swap(packed, packed_);
     set_state(State::Released);
   }
@@ -64,10 +64,11 @@ class SavedTensor {
   void visit(OwnedWalk& walk) const;
 
  private:
-  // Lost: a pack hook raised, when the operator had changed its argument in place already.
+  // Lost: a pack hook raised after the operator had already changed its argument in place.
   enum class State : uint8_t { Unset, Undefined, Input, Output, Packed, Released, Lost };
   struct Packed;
-  // Written under the lock, but for the first time; read without it to see what stays true.
+  // Written under the lock, except for the first time. Read without it only for values that do not
+  // change.
   State state() const {
     return std::atomic_ref(const_cast<State&>(state_)).load(std::memory_order_relaxed);
   }
@@ -97,7 +98,7 @@ class SavedTensor {
   mutable SpinLock lock_;
 };
 
-// Puts hooks in force on this thread.
+// Installs hooks on this thread.
 class SavedTensorHooksScope {
  public:
   explicit SavedTensorHooksScope(std::shared_ptr<SavedTensorHooks> hooks) {
@@ -111,7 +112,8 @@ class SavedTensorHooksScope {
   static void pop();
 };
 
-// Why hooks may not be put in force on this thread: push() raises RuntimeError with this message.
+// The reason why hooks may not be installed on this thread. push() raises RuntimeError with this
+// message.
 std::optional<std::string>& saved_tensor_hooks_disabled();
 
 // A list of tensors kept for backward.
@@ -122,7 +124,7 @@ class SavedTensorList {
     for (size_t i = 0; i < list.size(); ++i) saved_[i].save(list[i]);
     released_ = false;
   }
-  // Each of `list` that is one of `outputs` is saved as such.
+  // An element of `list` that is one of `outputs` is saved as an output.
   void save_for_function(TensorList list, TensorList outputs);
   std::vector<Tensor> unpack(const Node& node, const char* what) const;
   void release() {
@@ -136,7 +138,7 @@ class SavedTensorList {
   std::atomic<bool> released_{false};
 };
 
-// Raised when a graph is walked again after its saved values were freed.
+// Raised when a graph is traversed again after its saved values were freed.
 [[noreturn]] void fail_released(const Node& node);
 
 }  // namespace treadle::autograd

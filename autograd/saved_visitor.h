@@ -19,7 +19,7 @@ namespace treadle::autograd {
 class SavedVisitor {
  public:
   virtual ~SavedVisitor() = default;
-  // Asked for each name; a value is only made when the answer is yes.
+  // Called for each name. A value is only made when the result is true.
   virtual bool wants(const char* name) = 0;
   virtual void take(Value value) = 0;
   // A slot for tensors that is not asked for.
@@ -36,7 +36,7 @@ class SavedVisitor {
   }
 
  private:
-  // A tensor that no formula needed was not saved: None.
+  // A tensor that no formula needs is not saved: None.
   static Value value_of(const Node& node, const char* name, const SavedTensor& saved);
   static Value value_of(const Node& node, const char* name, const SavedTensorList& saved) {
     return Value(saved.unpack(node, name));

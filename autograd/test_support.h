@@ -45,7 +45,7 @@ inline std::vector<double> values(const Tensor& t) {
 inline std::vector<double> grad_values(const Tensor& t) { return values(grad_of(t)); }
 using Values = std::vector<double>;
 
-// The message of the Error that `f` throws; "" when it throws none, or one of another kind.
+// The message of the Error that `f` throws; "" when it throws none, or another exception.
 template <class F>
 std::string error_of(ErrorKind kind, F&& f) {
   try {

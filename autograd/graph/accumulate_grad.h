@@ -22,15 +22,16 @@ class AccumulateGrad final : public Node {
   Tensor leaf_;
 };
 
-// Adds `grad` to `t.grad`. Two backward passes may meet here, and the program may set another
-// gradient meanwhile. Where nobody but `owners` has the first gradient, it becomes `t.grad` itself.
+// Adds `grad` to `t.grad`. Two backward passes may do this at the same time, and the program may
+// set another gradient meanwhile. If only `owners` hold the first gradient, it becomes `t.grad`
+// itself.
 void accumulate_into(const Tensor& t, Tensor grad, int64_t owners = 1);
 
-// The accumulator of a leaf, made if there is none.
+// The accumulator of a leaf. It is made if there is none.
 NodePtr grad_accumulator(const Tensor& leaf);
 
-// For a tensor that has become another one, of other memory or geometry: graphs from now on get an
-// accumulator of their own. Older ones add to the same `.grad`.
+// For a tensor whose memory or geometry was replaced. Later graphs get an accumulator of their own.
+// Older graphs add to the same `.grad`.
 void forget_accumulator(const Tensor& leaf);
 
 }  // namespace treadle::autograd

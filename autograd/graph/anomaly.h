@@ -14,9 +14,10 @@ namespace treadle::autograd {
 class AnomalyObserver {
  public:
   virtual ~AnomalyObserver() = default;
-  // A node was made, in the backward of `parent` or in none. May throw.
+  // A node was made, in the backward of `parent` or, if null, outside of one. It may throw.
   virtual void created(Node& node, Node* parent) = 0;
-  // The backward of `node` threw. The exception goes on unless this throws another.
+  // The backward of `node` threw an exception. The exception continues unless this function throws
+  // another.
   virtual void failed(const Node& node) = 0;
 };
 
@@ -24,13 +25,13 @@ struct AnomalyMode {
   bool enabled = false;
   bool check_nan = true;
 };
-// For the whole process, as a backward may run on any thread.
+// For the whole process, because a backward may run on any thread.
 AnomalyMode anomaly_mode();
 void set_anomaly_mode(AnomalyMode mode);
-// Lives as long as the process.
+// The observer lives as long as the process.
 void set_anomaly_observer(AnomalyObserver* observer);
 
-// Runs `apply`, which computes the gradients of `node`, and looks at what comes of it.
+// Runs `apply`, which computes the gradients of `node`, and checks the result.
 template <class F>
 Grads watch(Node& node, F&& apply);
 
@@ -46,7 +47,7 @@ class Evaluated {
   Node* outer_;
 };
 void report_failure(const Node& node);
-// RuntimeError for a NaN, when the mode asks for that.
+// RuntimeError for a NaN if the mode asks for that check.
 void check_gradients(const Node& node, const Grads& grads);
 }  // namespace detail
 

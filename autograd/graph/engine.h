@@ -15,38 +15,37 @@
 
 namespace treadle::autograd {
 
-// `gradients`: one for each of `tensors`; an undefined one means ones, for a tensor with one
-// element. Empty means all are undefined. With `inputs`, only their .grad (leaf or not) is added
-// to.
+// `gradients` has one entry for each of `tensors`. An undefined one means ones, for a tensor with
+// one element. An empty list means that all are undefined. With `inputs`, only their .grad (of
+// leaves and non-leaves) is added to.
 void backward(TensorList tensors, TensorList gradients = {}, bool retain_graph = false,
               bool create_graph = false, TensorList inputs = {});
 
-// One gradient for each of `inputs`: undefined for one that takes no part, which is an error unless
-// `allow_unused`.
+// One gradient for each of `inputs`. It is undefined for an input that takes no part, which is an
+// error unless `allow_unused`.
 std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_outputs = {},
                          bool retain_graph = false, bool create_graph = false,
                          bool allow_unused = false);
 
-// The walk itself: from `roots` with their gradients, to the edges in `captures` (empty: to the
-// leaves).
+// The traversal itself: from `roots` with their gradients, to the edges in `captures` (empty: to
+// the leaves).
 struct WalkOptions {
   bool keep_graph = false;    // keep what nodes saved
-  bool create_graph = false;  // record the walk itself
+  bool create_graph = false;  // record the traversal itself
   bool accumulate = false;    // with captures: run the nodes that accumulate into captured leaves,
                               // instead of capturing
 };
 std::vector<Tensor> run_backward(ArrayRef<Edge> roots, Grads gradients, ArrayRef<Edge> captures,
                                  WalkOptions options);
 
-// Makes `grad` fit what it is the gradient of: converts the dtype and, where `broadcasts`, sums
-// over the dimensions that were broadcast. RuntimeError when the shapes do not fit; `where` begins
-// the message.
+// Makes `grad` fit its tensor: converts the dtype and, where `broadcasts`, sums over the broadcast
+// dimensions. RuntimeError when the shapes do not fit; the message begins with `where`.
 Tensor fit_gradient(const InputMetadata& expected, Tensor grad, bool broadcasts,
                     const std::string& where);
 
-// The backward that runs on this thread: a number no other one has, or -1 for none.
+// The id of the backward that runs on this thread, unique in the process, or -1 for none.
 int64_t current_backward();
-// Whether it leaves to the nodes what they saved, for another one.
+// Whether it leaves the nodes' saved values for another backward.
 bool keeps_graph();
 // Whether it goes to all leaves, as backward() without inputs does.
 bool reaches_all_leaves();
@@ -56,7 +55,7 @@ bool will_run(const Node* node, uint64_t sequence_nr);
 // The node whose hooks run on this thread; null for none.
 Node* hooks_running_of();
 
-// Runs `callback` after the backward that runs on this thread. RuntimeError when none does.
+// Runs `callback` after the backward that runs on this thread. RuntimeError when none runs.
 void queue_callback(std::function<void()> callback);
 
 }  // namespace treadle::autograd

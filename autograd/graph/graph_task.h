@@ -23,12 +23,12 @@ class GraphTask {
     uint32_t first_capture = kNone;
     bool needed = true;  // whether the node is to be applied
     Grads gradients;
-    // Whether what arrives here is of any use.
+    // Whether the gradients that arrive here are needed.
     bool takes_gradients() const { return needed || first_capture != kNone; }
   };
   struct Capture {
     uint32_t input_nr;
-    uint32_t result;  // place in the list of results
+    uint32_t result;  // index in the list of results
     uint32_t next;    // further capture at the same node
   };
 
@@ -43,18 +43,18 @@ class GraphTask {
   // The number of a node, or kNone when it is not reachable.
   uint32_t find(const Node* node) const;
 
-  // Restricts the walk to the nodes on a path to `edges`. Their gradients become results, or, for
-  // leaves when `accumulate`, are added to .grad.
+  // Restricts the traversal to the nodes on a path to `edges`. Their gradients become results, or,
+  // for leaves when `accumulate`, are added to .grad.
   void restrict_to(ArrayRef<Edge> edges, bool accumulate);
   bool restricted() const { return restricted_; }
   // For each edge of node i, whether its gradient is needed; null when all are.
   const uint8_t* wanted(uint32_t i);
   const Capture& capture(uint32_t i) const { return captures_[i]; }
 
-  const int64_t id;  // no two have the same
+  const int64_t id;  // all different
   std::vector<Tensor> results;
   std::vector<std::function<void()>> callbacks;
-  bool keep_graph = false;  // nodes keep what they saved
+  bool keep_graph = false;  // nodes keep their saved values
 
  private:
   uint32_t number(Node* node);
@@ -69,7 +69,7 @@ class GraphTask {
   bool restricted_ = false;
 };
 
-// The ready node with the largest sequence number first; of two with the same number, the one that
+// The ready node with the largest sequence number is first; between equal numbers, the one that
 // became ready first.
 class ReadyQueue {
  public:

@@ -99,7 +99,7 @@ class InlineVector {
     }
     o.size_ = 0;
   }
-  // Leaves the vector empty, on its own storage.
+  // Leaves the vector empty, in its inline storage.
   void free_all() noexcept {
     for (size_t i = 0; i < size_; ++i) data_[i].~T();
     if (data_ != inline_data()) ::operator delete(data_, std::align_val_t(alignof(T)));

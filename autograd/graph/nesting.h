@@ -4,8 +4,7 @@
 
 namespace treadle::autograd {
 
-// RuntimeError when what is left of this thread's stack does not suffice for one more backward in
-// the backward that runs.
+// RuntimeError when the rest of this thread's stack does not suffice for one more nested backward.
 void require_stack();
 
 }  // namespace treadle::autograd

@@ -25,17 +25,18 @@ class OwnedWalk;
 class SavedVisitor;
 using NodePtr = IntrusivePtr<Node>;
 
-// Gradients, one for each output (of an operator) or input; an undefined one stands for zeros.
+// Gradients, one for each output (of an operator) or input. An undefined one stands for zeros.
 using Grads = InlineVector<Tensor, 2>;
 
-// Where a gradient goes: input `input_nr` of `node`. Invalid where nothing needs it.
+// The destination of a gradient: input `input_nr` of `node`. Invalid where the gradient is not
+// needed.
 struct Edge {
   NodePtr node;
   uint32_t input_nr = 0;
   bool valid() const { return static_cast<bool>(node); }
 };
 
-// What the forward output looked like that a gradient belongs to.
+// The metadata of the forward output that a gradient belongs to.
 struct InputMetadata {
   DimVector sizes;
   ScalarType dtype = ScalarType::Float32;
@@ -43,13 +44,14 @@ struct InputMetadata {
   bool differentiable = true;  // false: no gradient ever comes
 };
 
-// Hooks return an undefined tensor (or an empty list) to leave the gradients as they are.
+// Hooks return an undefined tensor (or an empty list) to leave the gradients unchanged.
 using TensorHook = std::function<Tensor(const Tensor& grad)>;
 using PreHook = std::function<Grads(const Grads& grads)>;
 using PostHook = std::function<Grads(const Grads& grad_inputs, const Grads& grad_outputs)>;
 using HookId = uint64_t;
 
-// Hooks by id, run in the order they were added. Threads may add, remove and run at the same time.
+// Hooks by id. They run in the order of their addition. Threads may add, remove and run hooks at
+// the same time.
 template <class Hook>
 class HookList {
  public:
@@ -57,7 +59,7 @@ class HookList {
     HookId id;
     std::shared_ptr<const Hook> hook;
     void* held;         // the object that the hook keeps alive, for visit.h; null for none
-    uint32_t input_nr;  // of a hook on a gradient: which input of the node it is
+    uint32_t input_nr;  // of a hook on a gradient: the index of the node's input
   };
   void add(HookId id, Hook hook, void* held = nullptr, uint32_t input_nr = 0) {
     Entry entry{id, std::make_shared<const Hook>(std::move(hook)), held, input_nr};
@@ -69,7 +71,7 @@ class HookList {
   }
   template <class Which>
   bool remove_if(Which&& which) {
-    std::vector<Entry> removed;  // destroyed after the lock is open
+    std::vector<Entry> removed;  // destroyed after the lock is released
     const std::lock_guard lock(mutex_);
     for (size_t i = 0; i < entries_.size();) {
       if (!which(std::as_const(entries_[i]))) {
@@ -85,7 +87,7 @@ class HookList {
     const std::lock_guard lock(mutex_);
     return entries_.empty();
   }
-  // A copy: a hook may add or remove hooks while the list runs.
+  // A copy, because a hook may add or remove hooks while the list runs.
   std::vector<Entry> snapshot() const {
     const std::lock_guard lock(mutex_);
     return entries_;
@@ -97,23 +99,22 @@ class HookList {
   mutable std::mutex mutex_;
   std::vector<Entry> entries_;
 };
-// Ids are unique in the process, so that a handle can be removed without knowing where its hook
-// went.
+// Ids are unique in the process, so a hook can be removed without knowing its list.
 HookId next_hook_id();
 
-// Whether nodes tell an observer where they were made: see anomaly.h.
+// Whether nodes report their creation to an observer: see anomaly.h.
 extern std::atomic<bool> watching_nodes;
 
 struct NodeHooks {
   HookList<TensorHook> tensor;        // on the gradient of one output, as Tensor.register_hook
-  HookList<TensorHook> retains_grad;  // after those: what fills .grad of a non-leaf
+  HookList<TensorHook> retains_grad;  // after those: they fill .grad of a non-leaf
   HookList<PreHook> pre;
   HookList<PostHook> post;
-  std::shared_ptr<void> notes;  // what somebody outside keeps with the node
+  std::shared_ptr<void> notes;  // values that outside code keeps with the node
 };
 
-// Sequence numbers grow on each thread as nodes are made; backward takes the largest ready one
-// first.
+// Sequence numbers grow on each thread as nodes are made. Backward takes the ready node with the
+// largest number first.
 uint64_t next_sequence_nr();
 inline constexpr uint64_t kFirstInQueue = UINT64_MAX;
 
@@ -125,19 +126,19 @@ class Node : public RefCounted {
   }
   explicit Node(uint64_t sequence_nr) : sequence_nr_(sequence_nr) {}
 
-  // Called once per backward with num_inputs() gradients; returns one for each edge.
+  // Called once per backward with num_inputs() gradients. It returns one gradient for each edge.
   virtual Grads apply(Grads&& grads) = 0;
-  // As Python shows it: "MulBackward0".
+  // The name in Python: "MulBackward0".
   virtual std::string name() const = 0;
-  // Whether a gradient may have the shape that arguments were broadcast to: the engine sums it up
-  // to the argument's. A gradient of any other shape than its argument's is an error.
+  // Whether a gradient may have the shape to which arguments were broadcast. The engine then sums
+  // it to the argument's shape. A gradient of any other shape than its argument's is an error.
   virtual bool broadcasts() const { return false; }
-  // Drops what was saved for backward; a later apply() raises RuntimeError.
+  // Drops the values saved for backward. A later apply() raises RuntimeError.
   virtual void release_saved() {}
-  // Shows what was saved, by name.
+  // Shows the saved values, by name.
   virtual void show_saved(SavedVisitor&) const {}
-  // Tells what the node holds besides its edges, its hooks and what show_saved() shows: see
-  // visit.h.
+  // Reports the objects that the node holds besides its edges, its hooks and the values of
+  // show_saved(): see visit.h.
   virtual void visit_held(OwnedWalk&) const {}
 
   uint64_t sequence_nr() const { return sequence_nr_; }
@@ -152,7 +153,7 @@ class Node : public RefCounted {
   // Inputs (the operator's outputs).
   size_t num_inputs() const { return inputs_.size(); }
   const InputMetadata& input(size_t i) const { return inputs_[i]; }
-  // Returns the number of the new input.
+  // It returns the index of the new input.
   uint32_t add_input(const Tensor& output) {
     return add_input(InputMetadata{DimVector(output.sizes()), output.dtype(), output.device()});
   }
@@ -165,7 +166,7 @@ class Node : public RefCounted {
     return add_input(InputMetadata{{}, ScalarType::Float32, kCPU, false});
   }
 
-  // While recording: whether argument i requires grad, so that what its formula needs is to be
+  // While recording: whether argument i requires grad, so that the inputs of its formula must be
   // saved.
   bool has_edge(size_t i) const { return edges_[i].valid(); }
   bool has_edge(size_t first, size_t count) const {
@@ -191,15 +192,15 @@ class Node : public RefCounted {
   HookId add_post_hook(PostHook hook, void* held = nullptr);
   bool remove_hook(HookId id);
 
-  // For each edge of the node being applied on this thread, whether its gradient is wanted; null:
+  // For each edge of the node being applied on this thread, whether its gradient is needed; null:
   // all are.
   static const uint8_t*& wanted_edges();
-  // The node being applied on this thread if the running backward frees what it saved, and nobody
-  // looks at that afterwards; else null.
+  // The node being applied on this thread if the running backward frees its saved values and they
+  // are not read afterwards; else null.
   static const Node*& giving_away();
 
  protected:
-  // Never recurses: a chain of a million nodes is freed one at a time.
+  // Never recurses: a chain of a million nodes is freed one node at a time.
   void destroy() override;
 
  private:
@@ -222,7 +223,7 @@ inline const uint8_t*& Node::wanted_edges() { return tls::wanted_edges; }
 inline const Node*& Node::giving_away() { return tls::giving_away; }
 inline uint64_t next_sequence_nr() { return tls::sequence_nr++; }
 
-// An operator that has no derivative: NotImplementedError when backward reaches it.
+// An operator without a derivative: NotImplementedError when backward reaches it.
 class UndifferentiableNode final : public Node {
  public:
   explicit UndifferentiableNode(const char* op) : op_(op) {}
@@ -233,8 +234,8 @@ class UndifferentiableNode final : public Node {
   const char* op_;
 };
 
-// An in-place operator whose result does not depend on its arguments in a differentiable way: all
-// gradients are zero.
+// An in-place operator whose result does not depend differentiably on its arguments: all gradients
+// are zero.
 class ZeroGradientNode final : public Node {
  public:
   Grads apply(Grads&&) override { return Grads(num_outputs()); }

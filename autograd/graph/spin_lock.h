@@ -13,7 +13,7 @@ namespace treadle::autograd {
 class SpinLock {
  public:
   SpinLock() = default;
-  // An object with a lock may be moved while nobody else knows it; the lock stays behind.
+  // An object with a lock may be moved while no other thread knows it. The lock is not moved.
   SpinLock(SpinLock&&) noexcept {}
   SpinLock& operator=(SpinLock&&) noexcept { return *this; }
 
@@ -29,7 +29,7 @@ class SpinLock {
   std::atomic<bool> taken_{false};
 };
 
-// A T that is made when it is first asked for, by whichever thread comes first, and then stays.
+// A T that is made at its first use, by the first thread, and then stays.
 template <class T>
 class MadeOnce {
  public:
@@ -38,7 +38,7 @@ class MadeOnce {
   MadeOnce& operator=(const MadeOnce&) = delete;
   ~MadeOnce() { delete made_.load(std::memory_order_relaxed); }
 
-  // Null before it is made.
+  // It is null before it is made.
   T* get() const { return made_.load(std::memory_order_acquire); }
   T& ensure() {
     if (T* made = get()) return *made;

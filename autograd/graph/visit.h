@@ -28,27 +28,28 @@ struct AutogradMeta;
 class OwnedVisitor {
  public:
   virtual ~OwnedVisitor() = default;
-  // A reference to an object: the `held` of a hook, or what a node tells in Node::visit_held().
+  // A reference to an object: the `held` of a hook, or an object that a node reports in
+  // Node::visit_held().
   virtual void object(void* object) = 0;
-  // A value that somebody outside keeps with a node: NodeHooks::notes, or what pack() returned.
+  // A value that outside code keeps with a node: NodeHooks::notes, or a result of pack().
   virtual void kept(const std::shared_ptr<void>& value) = 0;
-  // A tensor of which this is the only reference (saved, a gradient, a base): it may own its Python
-  // object. What it owns besides is walked through by itself.
+  // A tensor of which this is the only reference (saved, a gradient, a base). It may own its Python
+  // object. The visit traverses its other references itself.
   virtual void tensor(const Tensor& t) = 0;
 };
 
-// Tells what `t` owns: its hooks, its gradient, its base where it is a view, and the graph behind
-// it. The caller has the only reference to `t`. A collector asks again and again, so the walk ends
-// after some thousand nodes.
+// Reports the objects that `t` owns: its hooks, its gradient, its base where it is a view, and the
+// graph behind it. The caller has the only reference to `t`. A collector repeats the visit often,
+// so it ends after some thousand nodes.
 void visit_owned(const Tensor& t, OwnedVisitor& visitor);
-// The same for what `node` owns.
+// The same for the objects that `node` owns.
 void visit_owned(const Node& node, OwnedVisitor& visitor);
 
-// Lets go of all that visit_owned() tells, and so breaks each cycle that leads through `t`. The
+// Releases all that visit_owned() reports, and so breaks each cycle that leads through `t`. The
 // tensor has neither hooks nor gradient nor history afterwards.
 void clear_owned(const Tensor& t);
 
-// The walk, as those see it who own something: each tells it all that it holds.
+// The traversal, as owners of objects see it. Each owner reports all objects that it holds.
 class OwnedWalk {
  public:
   explicit OwnedWalk(OwnedVisitor& visitor) : visitor_(visitor) {}
