@@ -14,7 +14,7 @@ namespace treadle::plugin {
 
 // The text of the calling thread's last error, on either side.
 std::string& last_error();
-// Throws the error that a status of a plug-in stands for; TREADLE_DECLINED is the caller's to see.
+// Throws the error for a plug-in's status. The caller handles TREADLE_DECLINED.
 void check_status(treadle_status status);
 treadle_status status_of(const Error& error);
 
@@ -39,11 +39,11 @@ inline TensorImpl* impl_of(const treadle_tensor* tensor) {
 inline treadle_tensor* handle_of(const Tensor& t) {
   return reinterpret_cast<treadle_tensor*>(t.impl());
 }
-// The tensor behind a handle, with a reference of its own.
+// The tensor behind a handle, with a new reference.
 Tensor tensor_of(const treadle_tensor* tensor);
-// The tensor with the reference that the handle has.
+// The tensor, with the handle's reference.
 Tensor adopted(treadle_tensor* tensor);
-// A handle with a reference of its own.
+// A handle with a new reference.
 treadle_tensor* given_away(const Tensor& t);
 
 inline treadle_device to_c(Device d) { return {static_cast<int32_t>(d.type), d.index}; }
@@ -52,8 +52,8 @@ ScalarType dtype_from_c(treadle_dtype dtype);
 inline treadle_dtype to_c(ScalarType t) { return static_cast<treadle_dtype>(t); }
 treadle_value to_c(const Scalar& s);
 
-// Values as a plug-in sees them, borrowed: what they point to lives as long as this object and the
-// stack they were made of.
+// Values in the plug-in's form, borrowed. Their pointers live as long as this object and the stack
+// from which it is made.
 class BorrowedValues {
  public:
   explicit BorrowedValues(ArrayRef<Value> stack);
@@ -67,15 +67,15 @@ class BorrowedValues {
   std::deque<std::vector<treadle_tensor*>> tensors_;
 };
 
-// A plug-in's value as an argument of `type`; TypeError naming the argument where it does not fit.
+// A plug-in's value as an argument of `type`. TypeError naming the argument if it does not fit.
 Value from_c(const treadle_value& value, const schema::Type& type, std::string_view name);
-// A result that a plug-in gives: takes over its references.
+// A result from a plug-in. It takes over the plug-in's references.
 Value adopted(const treadle_value& value, const schema::Type& type);
-// A result for a plug-in, which it is to release: tensors with a reference of their own, lists and
-// texts in memory of their own.
+// A result for a plug-in, which must release it: tensors with a new reference, lists and texts in
+// memory of their own.
 treadle_value given_away(const Value& value);
 void release(treadle_value& value);
-// The value of an argument that was not given; TypeError where it has none.
+// The default of a missing argument; TypeError if it has none.
 Value default_of(const schema::Argument& argument);
 
 }  // namespace treadle::plugin

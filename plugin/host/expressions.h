@@ -20,8 +20,8 @@ class Tree {
   std::vector<treadle_node> nodes_;
 };
 
-// The tree of `pointwise:`, or those of `reduce:`, by the address of the expression's text, which
-// lives for ever; so does what is returned.
+// The tree of `pointwise:`, or those of `reduce:`, by the address of the expression's text. The
+// text and the result live forever.
 const Tree& pointwise_tree(const char* expression);
 struct ReduceTrees {
   Tree init, step, combine, final;

@@ -5,9 +5,9 @@
 
 namespace treadle::plugin {
 
-// RuntimeError where the file is shorter than its own headers say, as after a copy that broke off:
-// the system would map it all the same, and end the process where a missing part is read. A file
-// that is no shared library, or that cannot be read, is left to the one who opens it to refuse.
+// RuntimeError if the file is shorter than its own headers say, for example after an interrupted
+// copy. The system would map such a file, and end the process at the read of a missing part. A file
+// that is no shared library, or that cannot be read, is accepted here; opening it will fail.
 void require_whole_library(const std::string& path);
 
 }  // namespace treadle::plugin

@@ -11,9 +11,9 @@ struct LoadedPlugin {
   int interface_version;
 };
 
-// Loads a shared library and starts the plug-in in it; one that is loaded already is not started
-// again. RuntimeError, naming the library, where it cannot be loaded, is no plug-in, was built for
-// another version of the interface, or fails to start; nothing of it is registered then.
+// Loads a shared library and starts the plug-in in it. A loaded one is not started again.
+// RuntimeError, naming the library, if it cannot be loaded, is no plug-in, was built for another
+// version of the interface, or fails to start. Then none of its registrations remain.
 LoadedPlugin load_plugin(const std::string& path);
 std::vector<LoadedPlugin> loaded_plugins();
 

@@ -9,8 +9,8 @@
 
 namespace treadle::plugin {
 
-// Copies the plug-in's structure, whose members past its `size` count as zero. ValueError where
-// something that must be there is missing.
+// Copies the plug-in's structure. Members past its `size` count as zero. ValueError if a required
+// member is missing.
 std::unique_ptr<Backend> make_backend(const treadle_backend& given, const std::string& plugin,
                                       const std::string& plugin_version);
 

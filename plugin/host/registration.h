@@ -15,7 +15,7 @@ namespace treadle::plugin {
 class Start {
  public:
   Start(std::string name, std::string version);
-  ~Start();  // takes everything back unless kept
+  ~Start();  // undoes all registrations unless kept
   Start(const Start&) = delete;
   Start& operator=(const Start&) = delete;
   void keep() { undo_.clear(); }

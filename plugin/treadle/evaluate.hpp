@@ -36,8 +36,8 @@ class Program {
   // A block for each input, then one for each node.
   using Frame = std::vector<T>;
 
-  // `inputs` are the names of what is given by the block, `numbers` the rest. False: a function is
-  // not known.
+  // `inputs` are the names of the block's inputs, `numbers` the other names. False: a function is
+  // unknown.
   bool compile(const treadle_expression& expression, DType dtype,
                const std::vector<const char*>& inputs, const std::vector<NamedNumber<T>>& numbers) {
     const Functions<T>& functions = functions_of<T>();
@@ -77,7 +77,7 @@ class Program {
                     step.constant);
     return frame;
   }
-  // The block of an input, to be filled.
+  // The block of an input, which the caller fills.
   T* input(Frame& frame, size_t i) const { return frame.data() + i * kBlock; }
   // Evaluates n elements; the result is in the frame.
   const T* run(Frame& frame, int64_t n) const {
@@ -126,7 +126,7 @@ class Program {
   std::vector<Step> steps_;
 };
 
-// Calls f(Type<T>{}) for the T that numbers of a dtype are computed in.
+// Calls f(Type<T>{}) for the T in which numbers of a dtype are computed.
 template <class F>
 bool with_computed(DType dtype, F&& f) {
   if (dtype == DType::Complex64) return f(Type<std::complex<float>>{});
@@ -137,7 +137,7 @@ bool with_computed(DType dtype, F&& f) {
   return f(Type<uint64_t>{});
 }
 
-// Elements where an element is read by way of bool: whether it differs from 0.
+// Elements where reading converts to bool: whether the element differs from 0.
 template <class T>
 void load_computed(const char* from, int64_t stride, DType dtype, DType compute, T* to, int64_t n) {
   if (compute == DType::Bool && dtype != DType::Bool) {
@@ -168,7 +168,7 @@ bool evaluate_pointwise(const treadle_pointwise_call& call) {
   parallel_for(call.numel, kGrain, [&](int64_t begin, int64_t end) {
     auto frame = program.frame();
     Walk in(call.shape, call.dims, strides, begin), out(call.shape, call.dims, strides, begin);
-    // f(place in the block, elements) for each stretch of a row.
+    // f(position in the block, elements) for each piece of a row.
     const auto rows = [](Walk& walk, int64_t n, auto f) {
       for (int64_t done = 0; done < n;) {
         const int64_t count = std::min(n - done, walk.row_left());
@@ -211,7 +211,7 @@ class Reduction {
             final_.compile(call_.final, compute_, {"acc"}, {{"n", convert<T>(n)}}));
   }
 
-  // Each output is folded in up to kBlock contiguous stretches at once, the lanes of a block.
+  // Each output is folded in up to kBlock contiguous stretches at once, one per lane of a block.
   void run() const {
     const int64_t* const strides[] = {call_.in.strides, call_.out.strides};
     const int64_t grain = std::max<int64_t>(1, kGrain / call_.folded);
@@ -242,8 +242,8 @@ class Reduction {
     const int64_t* const strides[] = {call_.folded_strides};
     for (int64_t lane = 0; lane < lanes; ++lane)
       walks.emplace_back(call_.folded_shape, call_.folded_dims, strides, start(lane, lanes));
-    // The results of stretches of kRun elements are combined in pairs, like a binary counter: the
-    // error of a sum grows with the logarithm of its length.
+    // The results of stretches of kRun elements are combined in pairs, like a binary counter, so
+    // the error of a sum grows with the logarithm of its length.
     constexpr int64_t kRun = 64;
     std::vector<std::vector<T>> levels;
     const int64_t longest = start(1, lanes);
@@ -280,13 +280,13 @@ class Reduction {
     return *final_.run(frames.final, 1);
   }
 
-  // Where a lane's stretch begins: the first ones are longest.
+  // The start of a lane's stretch; the first stretches are the longest.
   int64_t start(int64_t lane, int64_t lanes) const {
     return lane * (call_.folded / lanes) + std::min(lane, call_.folded % lanes);
   }
 
-  // Folds the elements [begin, end) of each lane's stretch; a shorter stretch may have none left,
-  // and its result is then not to be joined. Lanes with an element come first.
+  // Folds the elements [begin, end) of each lane's stretch. A shorter stretch may have none left;
+  // its result must then not be joined. Lanes with an element come first.
   std::vector<T> run_lanes(Frames& frames, const char* base, std::vector<Walk>& walks,
                            int64_t begin, int64_t end) const {
     const auto lanes = static_cast<int64_t>(walks.size());
@@ -316,7 +316,7 @@ class Reduction {
     return acc;
   }
 
-  // a = combine(a, b), as far as b goes.
+  // a = combine(a, b), for the lanes of b.
   void join(Frames& frames, std::vector<T>& a, const std::vector<T>& b) const {
     const auto n = static_cast<int64_t>(std::min(a.size(), b.size()));
     std::copy_n(a.begin(), n, combine_.input(frames.combine, 0));
@@ -331,7 +331,7 @@ class Reduction {
 
 }  // namespace detail
 
-// Runs a pointwise call; false, with nothing written, where a function of its body is not known.
+// Runs a pointwise call. False, with nothing written, if a function of its body is unknown.
 // Storages must be addresses that the CPU may read and write.
 inline bool evaluate(const treadle_pointwise_call& call) {
   return detail::with_computed(static_cast<DType>(call.compute), [&](auto type) {

@@ -41,12 +41,12 @@ inline bool is_floating_dtype(treadle_dtype t) {
 inline bool is_integer_dtype(treadle_dtype t) { return t >= TREADLE_UINT8 && t <= TREADLE_INT64; }
 inline bool is_signed_dtype(treadle_dtype t) { return t >= TREADLE_INT8 && t <= TREADLE_INT64; }
 
-// The dtype that values of `t` are computed in.
+// The dtype in which values of `t` are computed.
 inline treadle_dtype compute_dtype(treadle_dtype t) {
   return t == TREADLE_FLOAT16 || t == TREADLE_BFLOAT16 ? treadle_dtype(TREADLE_FLOAT32) : t;
 }
 
-// "f32": the end of the names of functions for a dtype.
+// "f32": the suffix of the names of functions for a dtype.
 inline const char* dtype_suffix(treadle_dtype t) {
   static const char* const names[] = {"b",   "u8",  "u16",  "u32", "u64", "i8",  "i16", "i32",
                                       "i64", "f16", "bf16", "f32", "f64", "c64", "c128"};
@@ -62,13 +62,13 @@ inline bool is_truth_function(const char* name) {
   return names.count(name) != 0;
 }
 
-// How a language writes what expressions are made of. The members are right for C99 and OpenCL C;
-// a backend overrides those that its language writes differently.
+// The syntax of a language for the parts of expressions. The members are right for C99 and OpenCL
+// C. A backend overrides those that its language writes differently.
 class ExpressionDialect {
  public:
   virtual ~ExpressionDialect() = default;
 
-  // The type of values: of complex ones a pair. bool is computed in bytes that are 0 or 1.
+  // The type of values; for complex values a pair. bool is computed in bytes that are 0 or 1.
   virtual std::string type(treadle_dtype t) const {
     static const char* const names[] = {"uchar", "uchar", "ushort", "uint",   "ulong",
                                         "char",  "short", "int",    "long",   "float",
@@ -91,7 +91,7 @@ class ExpressionDialect {
   }
   virtual std::string integer(int64_t value, treadle_dtype t) const {
     if (t == TREADLE_BOOL) return value != 0 ? "((uchar)1)" : "((uchar)0)";
-    // The lowest number of 64 bits has no literal of its own.
+    // The lowest number of 64 bits has no literal.
     const std::string digits =
         value == INT64_MIN ? "(-9223372036854775807L - 1)" : std::to_string(value) + "L";
     return "((" + type(t) + ")" + digits + ")";
@@ -108,7 +108,7 @@ class ExpressionDialect {
     if (!wide) text += "f";
     return value < 0 || std::signbit(value) ? "(" + text + ")" : text;
   }
-  // The ends of a dtype's range, infinities where there are any.
+  // The ends of a dtype's range: infinities if it has any.
   virtual std::string end_of_range(bool highest, treadle_dtype t) const {
     if (is_floating_dtype(t)) return floating(highest ? INFINITY : -INFINITY, t);
     if (t == TREADLE_BOOL) return integer(highest, t);
@@ -119,7 +119,7 @@ class ExpressionDialect {
     return integer(highest ? top : -top - 1, t);
   }
 
-  // A literal of the tree, in the dtype that is computed in; a fraction is cut off for integers.
+  // A literal of the tree, in the compute dtype. A fraction is cut off for integers.
   std::string literal(double value, treadle_dtype t) const {
     if (is_complex_dtype(t))
       return pair(floating(value, t == TREADLE_COMPLEX64 ? TREADLE_FLOAT32 : TREADLE_FLOAT64), t);
@@ -130,7 +130,8 @@ class ExpressionDialect {
   }
 };
 
-// The text of an expression. Where `truth`, it is an int that is 0 or 1, else of the compute type.
+// The text of an expression. If `truth`, it is an int that is 0 or 1, else a value of the compute
+// type.
 struct ExpressionText {
   std::string text;
   bool truth = false;
@@ -157,7 +158,7 @@ class ExpressionWriter {
       case TREADLE_NODE_NAME:
         return {name(node.text), false};
       case TREADLE_NODE_INT:
-        // A whole number beyond 2^53 would lose digits as a double.
+        // An integer beyond 2^53 would lose digits as a double.
         if (is_integer_dtype(compute_)) return {dialect_.integer(node.integer, compute_), false};
         return {dialect_.literal(static_cast<double>(node.integer), compute_), false};
       case TREADLE_NODE_BOOL:
@@ -195,7 +196,7 @@ class ExpressionWriter {
     if (children.size() != count)
       throw std::invalid_argument("expression: a node has a wrong number of children");
   }
-  // Whether C's own operators of the type are those of expressions.
+  // Whether the type's C operators are those of expressions.
   bool native() const { return is_floating_dtype(compute_); }
 
   std::string name(const char* text) const {
@@ -271,7 +272,7 @@ class ExpressionWriter {
 
 }  // namespace detail
 
-// The expression in `compute`; see the head of this file.
+// The expression in `compute`; see the opening comment of this file.
 inline ExpressionText expression_text(const treadle_expression& expression, treadle_dtype compute,
                                       const ExpressionDialect& dialect) {
   if (expression.count == 0) throw std::invalid_argument("expression: expected a node, got none");
@@ -286,7 +287,8 @@ inline std::string expression_number(const treadle_expression& expression, tread
   return writer.number(writer.write(expression.count - 1));
 }
 
-// The functions that the expression calls, "%" as remainder: those a backend must have, or decline.
+// The functions that the expression calls, "%" for the remainder. A backend must have them, or
+// decline.
 inline std::set<std::string> functions_of(const treadle_expression& expression) {
   std::set<std::string> names;
   for (size_t i = 0; i < expression.count; ++i) {

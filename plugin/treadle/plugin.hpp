@@ -26,8 +26,9 @@ inline treadle_status start(const treadle_api* host, void (*function)()) {
 }  // namespace treadle::plugin::detail
 #pragma GCC visibility pop
 
-// Defines what Treadle looks for in the library: the plug-in's name, its version, and the function
-// `void start()` that registers what it brings. Once in a library, outside namespaces.
+// Defines the symbols that Treadle looks for in the library: the plug-in's name, its version, and
+// the function `void start()` that makes its registrations. Use it once in a library, outside
+// namespaces.
 #define TREADLE_PLUGIN(plugin_name, plugin_version, start_function)                   \
   extern "C" TREADLE_PLUGIN_EXPORT const treadle_plugin* treadle_plugin_entry(void) { \
     static const treadle_plugin plugin = {                                            \

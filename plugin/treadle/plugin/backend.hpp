@@ -19,7 +19,7 @@ struct Memory {
   size_t free = 0, total = 0;
 };
 
-// What is said of a backend without a function.
+// The text of the error for a missing function of a backend.
 struct BackendDescription {
   const char* name = nullptr;  // lower-case letters, digits and '_': treadle.device("name:0")
   bool cache_memory = false;   // freed memory is kept for later allocations of about its size
@@ -32,7 +32,7 @@ struct BackendDescription {
 };
 
 // Derive from it, override, and give the class to register_backend(). Its functions may be called
-// from any thread; what they throw becomes a Python exception. Overriding functions are public.
+// from any thread. Their exceptions become Python exceptions. Overriding functions must be public.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -41,10 +41,10 @@ class Backend {
   virtual int32_t device_count() { return 1; }
   virtual void set_device(int32_t index) { (void)index; }  // this thread's current device changed
 
-  // Memory. A storage is an address or any other handle that is not null; nbytes > 0.
+  // Memory. A storage is an address or any other nonzero handle; nbytes > 0.
   virtual void* allocate(int32_t index, size_t nbytes) = 0;
   virtual void deallocate(int32_t index, void* storage, size_t nbytes) = 0;
-  // Copies between a device and the CPU, or within the backend; false declines a copy between two
+  // Copies between a device and the CPU, or within the backend. False declines a copy between two
   // devices. When it returns, CPU memory may be reused; with non_blocking, after synchronize().
   virtual bool copy(treadle_place to, treadle_place from, size_t nbytes, bool non_blocking) = 0;
 
@@ -55,8 +55,8 @@ class Backend {
   // Waits for all work of a device.
   virtual void synchronize(int32_t index) { (void)index; }
 
-  // Streams: queues of work; 0 is the default one. Override stream_create, stream_set and stream_query
-  // together; without stream_synchronize the whole device is waited for.
+  // Streams: queues of work; 0 is the default one. Override stream_create, stream_set and
+  // stream_query together. Without stream_synchronize, Treadle waits for the whole device.
   virtual uint64_t stream_create(int32_t index, int32_t priority) {
     return ((void)index, (void)priority, 0);
   }
@@ -67,8 +67,8 @@ class Backend {
   }
   virtual void stream_synchronize(int32_t index, uint64_t stream) { (void)index, (void)stream; }
 
-  // Events: marks in a stream. Override all but the last two together; without event_synchronize the
-  // event is asked until it is complete.
+  // Events: marks in a stream. Override all but the last two together. Without event_synchronize,
+  // Treadle polls the event until it is complete.
   virtual void* event_create(int32_t index, bool timing) {
     return ((void)index, (void)timing, nullptr);
   }
@@ -85,7 +85,7 @@ class Backend {
     return ((void)start, (void)end, 0);
   }
 
-  // CPU memory from which copies are quick. Override both or none.
+  // CPU memory with fast copies. Override both or none.
   virtual void* pinned_allocate(size_t nbytes) { return ((void)nbytes, nullptr); }
   virtual void pinned_deallocate(void* data, size_t nbytes) { (void)data, (void)nbytes; }
 
@@ -96,8 +96,8 @@ class Backend {
 
 namespace detail {
 
-// Whether a class has its own version of a member: then the pointer to it is one to a member of
-// that class (or of one between).
+// Whether a class overrides a member. Then the pointer to it points to a member of that class (or
+// of one between).
 template <class Inherited, class Found>
 constexpr bool overridden = !std::is_same_v<Inherited, Found>;
 
@@ -221,8 +221,8 @@ treadle_backend table_of(B& backend, const BackendDescription& description) {
 
 }  // namespace detail
 
-// Registers a kind of device; `backend` lives from now on as long as the process. ValueError where
-// the name is taken or no name.
+// Registers a kind of device. `backend` lives as long as the process from now on. ValueError if the
+// name is taken or malformed.
 template <class B>
 treadle_device_type register_backend(const BackendDescription& description,
                                      std::unique_ptr<B> backend) {
@@ -242,7 +242,7 @@ treadle_device_type register_backend(const BackendDescription& description) {
 inline int32_t current_device(treadle_device_type type) { return api().current_device(type); }
 inline uint64_t current_stream(treadle_device_type type) { return api().current_stream(type); }
 
-// A number for tensors of another layout, by name. ValueError where it is taken.
+// An id for tensors of another layout, by name. ValueError if the name is taken.
 inline Layout register_layout(const char* name) {
   int32_t layout = 0;
   succeed(api().register_layout(name, &layout));

@@ -18,7 +18,7 @@ inline char* address(const treadle_operand& operand) {
 // The index tuples of a shape, in order, with the byte offset of each of `n` operands.
 class Walk {
  public:
-  // `strides`: for each operand, `dims` of them, in bytes. Starts at element `first`.
+  // `strides`: for each operand, `dims` of them, in bytes. It starts at element `first`.
   Walk(const int64_t* shape, int32_t dims, Span<const int64_t* const> strides, int64_t first = 0)
       : shape_(shape),
         strides_(strides.begin(), strides.end()),
@@ -31,11 +31,11 @@ class Walk {
     }
   }
   int64_t offset(size_t operand) const { return offsets_[operand]; }
-  // How many elements the innermost row still has, this one included.
+  // The number of elements that remain in the innermost row, this one included.
   int64_t row_left() const {
     return index_.empty() ? 1 : shape_[index_.size() - 1] - index_.back();
   }
-  // How far the next element of the row is, in bytes.
+  // The distance to the next element of the row, in bytes.
   int64_t row_stride(size_t operand) const {
     return index_.empty() ? 0 : strides_[operand][index_.size() - 1];
   }
@@ -85,7 +85,7 @@ void load_elements(const char* from, int64_t stride, DType dtype, T* to, int64_t
     }
   });
 }
-// The way back.
+// The reverse conversion.
 template <class T>
 void store_elements(const T* from, char* to, int64_t stride, DType dtype, int64_t n) {
   visit_all_dtypes(dtype, [&](auto type) {
@@ -97,8 +97,8 @@ void store_elements(const T* from, char* to, int64_t stride, DType dtype, int64_
   });
 }
 
-// f(out, inputs) for each element of a call, with the address of each operand's; on the host's
-// threads. For memory that the CPU sees.
+// f(out, inputs) for each element of a call, with the address of each operand's element, on the
+// host's threads. For memory that the CPU sees.
 template <class F>
 void for_each_address(const treadle_pointwise_call& call, const F& f) {
   const auto strides = detail::strides_of(call);

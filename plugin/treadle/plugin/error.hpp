@@ -13,13 +13,13 @@
 
 #include "treadle/plugin.h"
 
-// Everything below is private to the shared library that includes it, so that plug-ins built at
+// The namespace below is private to the shared library that includes it. So plug-ins built at
 // different times with different versions of it live in one process.
 #pragma GCC visibility push(hidden)
 
 namespace treadle::plugin {
 
-// Which Python exception an error becomes.
+// The Python exception that an error becomes.
 enum class ErrorKind : treadle_status {
   Type = TREADLE_TYPE_ERROR,
   Value = TREADLE_VALUE_ERROR,
@@ -31,10 +31,11 @@ enum class ErrorKind : treadle_status {
   DeviceLost = TREADLE_DEVICE_LOST,
 };
 
-// Thrown by a kernel that leaves a call to Treadle.
+// A kernel throws it to leave a call to Treadle.
 struct Declined {};
 
-// An error with its kind. Thrown where the host reports one; throw it to report one to the host.
+// An error with its kind. It is thrown for an error that the host reports. Throw it to report an
+// error to the host.
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& text) : std::runtime_error(text), kind_(kind) {}
@@ -44,7 +45,7 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
-// The parts written one after the other, as << writes them.
+// Concatenates the parts, as << writes them.
 template <class... Parts>
 std::string join(const Parts&... parts) {
   std::ostringstream text;
@@ -56,7 +57,7 @@ template <class... Parts>
 [[noreturn]] void fail(ErrorKind kind, const Parts&... parts) {
   throw Error(kind, join(parts...));
 }
-// The text of an error says who, what was expected and what came.
+// The text of an error names the operator, the expectation and the actual value.
 template <class... Parts>
 void check(bool condition, ErrorKind kind, const Parts&... parts) {
   if (!condition) fail(kind, parts...);
@@ -66,21 +67,21 @@ namespace detail {
 inline const treadle_api* started = nullptr;
 }  // namespace detail
 
-// What the host offers; RuntimeError before the plug-in was started.
+// The host's functions. RuntimeError before the plug-in was started.
 inline const treadle_api& api() {
   if (detail::started == nullptr)
     throw Error(ErrorKind::Runtime, "the plug-in was not started by treadle.load_backend()");
   return *detail::started;
 }
 
-// Throws what a failed call of the host reported.
+// Throws the error that a failed call of the host reported.
 inline void succeed(treadle_status status) {
   if (status == TREADLE_OK) return;
   const char* text = api().last_error();
   throw Error(static_cast<ErrorKind>(status), text != nullptr ? text : "");
 }
 
-// Runs `body` for the host: what it throws becomes a status. A body that returns a bool declines by
+// Runs `body` for the host. An exception becomes a status. A body that returns a bool declines by
 // false.
 template <class Body>
 treadle_status guarded(Body&& body) noexcept {
@@ -112,8 +113,8 @@ treadle_status guarded(Body&& body) noexcept {
   }
 }
 
-// body(begin, end) on pieces of [0, count) of at least `grain`, on the host's threads. What a piece
-// throws is thrown here.
+// body(begin, end) on pieces of [0, count) of at least `grain`, on the host's threads. An exception
+// in a piece is thrown here.
 template <class Body>
 void parallel_for(int64_t count, int64_t grain, const Body& body) {
   succeed(api().parallel_for(

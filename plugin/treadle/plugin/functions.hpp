@@ -44,7 +44,7 @@ struct Function {
 template <class T>
 class Functions {
  public:
-  // Null where there is none.
+  // Null if there is none.
   const Function<T>* find(const char* name, int32_t arity) const {
     for (const Function<T>& function : list_)
       if (function.arity == arity && std::strcmp(function.name, name) == 0) return &function;
@@ -57,7 +57,7 @@ class Functions {
   void three(const char* name, T (*f)(T, T, T)) { add(name, 3).three = f; }
   void four(const char* name, T (*f)(T, T, T, T)) { add(name, 4).four = f; }
 
-  // What all numbers have.
+  // The functions of all numbers.
   void add_common() {
     for (const char* name : {"logical_not", "!"}) one(name, [](T x) { return T(x == T(0)); });
     for (const char* name : {"logical_and", "&&"})
@@ -70,7 +70,7 @@ class Functions {
     two("!=", [](T a, T b) { return T(a != b); });
     three("where", [](T c, T a, T b) { return c != T(0) ? a : b; });
   }
-  // What those in an order have. A NaN is the one number that differs from itself.
+  // The functions of ordered numbers. A NaN is the only number that differs from itself.
   void add_ordered() {
     two("<", [](T a, T b) { return T(a < b); });
     two("<=", [](T a, T b) { return T(a <= b); });
@@ -97,8 +97,8 @@ class Functions {
   std::vector<Function<T>> list_;
 };
 
-// T: int64_t, or uint64_t for what has no sign. Results are those modulo 2^64, to be wrapped to the
-// dtype's width.
+// T: int64_t, or uint64_t for unsigned dtypes. Results are modulo 2^64. The caller wraps them to
+// the dtype's width.
 template <class T>
 class IntegerFunctions : public Functions<T> {
  public:
@@ -116,7 +116,7 @@ class IntegerFunctions : public Functions<T> {
   static void check_divisor(T b, const char* who) {
     check(b != T(0), ErrorKind::Runtime, who, ": expected a non-zero divisor, got 0");
   }
-  // The one quotient that does not fit.
+  // The only quotient that does not fit.
   static bool overflows(T a, T b) {
     return std::is_signed_v<T> && b == T(-1) && a == std::numeric_limits<T>::min();
   }
@@ -179,7 +179,7 @@ class IntegerFunctions : public Functions<T> {
     });
   }
 
-  // A width to shift by that is the dtype's or more leaves zeros, or copies of the sign.
+  // A shift by the dtype's width or more leaves zeros, or copies of the sign.
   void add_bits() {
     this->two("bitwise_and", [](T a, T b) { return T(a & b); });
     this->two("bitwise_or", [](T a, T b) { return T(a | b); });
@@ -298,7 +298,7 @@ class FloatFunctions : public Functions<T> {
     this->one("asinh", [](T x) { return std::asinh(x); });
     this->one("acosh", [](T x) { return std::acosh(x); });
     this->one("atanh", [](T x) { return std::atanh(x); });
-    // Half turns are taken off before the product with pi is rounded.
+    // Half turns are removed before the product with pi is rounded.
     this->one("sinc", [](T x) {
       if (x == 0) return T(1);
       if (std::abs(x) == kInfinity) return T(0);
@@ -320,7 +320,7 @@ class FloatFunctions : public Functions<T> {
     });
     this->one("sigmoid", sigmoid);
     this->one("silu", [](T x) { return x * sigmoid(x); });
-    // erfc, not 1 + erf: what is left of 1 below zero has all its digits.
+    // erfc, not 1 + erf: below zero the small result keeps all its digits.
     this->one("gelu", [](T x) { return x / 2 * std::erfc(-x / kRootOfTwo); });
     this->one("gelu_tanh", [](T x) {
       return x * sigmoid(T(1.59576912160573071176) * (x + T(0.044715) * x * x * x));
@@ -342,7 +342,7 @@ class ComplexFunctions : public Functions<std::complex<R>> {
   }
 
  private:
-  // A type with more digits, for what an exponential would magnify.
+  // A type with more digits, for values that an exponential would magnify.
   using Wider = std::conditional_t<std::is_same_v<R, float>, double, long double>;
   static T product(T a, T b) {
     return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
@@ -422,7 +422,7 @@ class ComplexFunctions : public Functions<std::complex<R>> {
   }
 };
 
-// The functions of numbers that are computed in T; made when they are first asked for.
+// The functions of numbers that are computed in T; made at their first use.
 template <class T>
 const Functions<T>& functions_of() {
   if constexpr (std::is_integral_v<T>) {
@@ -437,7 +437,7 @@ const Functions<T>& functions_of() {
   }
 }
 
-// Makes 64-bit results what an element of a narrower dtype holds.
+// Converts 64-bit results to elements of a narrower dtype.
 inline void wrap_elements(DType dtype, uint64_t* x, int64_t n) {
   const int bits = dtype == DType::Bool ? 1 : static_cast<int>(8 * item_size(dtype));
   if (bits == 64) return;

@@ -33,7 +33,7 @@ struct Signature<R (F::*)(P...) const> : Signature<R (*)(P...)> {};
 template <class F, class R, class... P>
 struct Signature<R (F::*)(P...)> : Signature<R (*)(P...)> {};
 
-// One side of a comparison: what a function takes or returns.
+// One side of a comparison: the parameters or the results of a function.
 struct Side {
   const char* name;
   bool (*fits)(int32_t tag);
@@ -94,7 +94,7 @@ inline void check_fits(const treadle_operator_info& info, const std::vector<Side
        got_results, ")");
 }
 
-// A value for the host: it takes over the reference of a tensor.
+// A value for the host. It takes over the reference of a tensor.
 template <class T>
 void put(T&& result, treadle_value& value) {
   using D = std::decay_t<T>;
@@ -115,7 +115,7 @@ void put(T&& result, treadle_value& value) {
   }
 }
 
-// A function as the host calls it. Lives as long as the process.
+// A function in the form that the host calls. It lives as long as the process.
 template <class F>
 class KernelOf {
  public:
@@ -204,25 +204,26 @@ void register_function(const char* schema, treadle_device_type device, F functio
 
 }  // namespace detail
 
-// Registers a function as the kernel of an operator for a kind of device. `schema` is the one that
-// it was written for; `dtypes` are those of the tensor that decides, none meaning all that the
-// operator is declared for. An error where there is no such operator, where its schema is another,
-// where the function does not fit it, and where the operator has a kernel there.
+// Registers a function as the kernel of an operator for a kind of device. `schema` is the schema
+// for which the function was written. `dtypes` are those of the tensor that selects the kernel;
+// none means all dtypes that the operator declares. It raises an error if there is no such
+// operator, if its schema differs, if the function does not fit it, or if the operator already has
+// a kernel there.
 template <auto function>
 void register_kernel(const char* schema, treadle_device_type device,
                      Span<const DType> dtypes = {}) {
   detail::register_function(schema, device, function, dtypes);
 }
-// The same for a lambda, which may hold what the kernel needs.
+// The same for a lambda, which may hold the kernel's state.
 template <class F>
 void register_kernel(const char* schema, treadle_device_type device, F function,
                      Span<const DType> dtypes = {}) {
   detail::register_function(schema, device, std::move(function), dtypes);
 }
 
-// Makes an operator, "my_ns::name(Tensor x, int n) -> Tensor". The kernel serves every device that
-// has none of its own; `meta` takes the same parameters and returns tensors of the right shape,
-// dtype and device (the meta device) without values.
+// Makes an operator, "my_ns::name(Tensor x, int n) -> Tensor". The kernel serves every device
+// without a kernel of its own. `meta` takes the same parameters and returns tensors of the right
+// shape, dtype and device (the meta device) without values.
 template <class F, class Meta = std::nullptr_t>
 void define_operator(const char* schema, F kernel, Meta meta = nullptr) {
   treadle_definition definition{};

@@ -14,7 +14,7 @@ namespace treadle::plugin {
 
 namespace detail {
 
-// Reads what a call returned, the references of which are its caller's.
+// Reads the results of a call, whose references belong to the caller.
 template <class R>
 struct Results {
   static constexpr size_t count = 1;
@@ -60,14 +60,14 @@ struct ReleasedValues {
 
 }  // namespace detail
 
-// One operator. RuntimeError where there is none of the name.
+// One operator. RuntimeError if no operator has the name.
 class Operator {
  public:
   explicit Operator(std::string name) : name_(std::move(name)) {
     succeed(api().find(name_.c_str(), &handle_));
   }
 
-  // Calls it with arguments in the schema's order, those that are left out at the end taking their
+  // Calls it with arguments in the schema's order. Arguments omitted at the end take their
   // defaults. R: Tensor, std::vector<Tensor>, int64_t, double, bool, Number, void, or a tuple of
   // them. Gradients are recorded as in any call.
   template <class R = Tensor, class... A>
@@ -112,7 +112,7 @@ R call(std::string name, const A&... arguments) {
   return Operator(std::move(name)).call<R>(arguments...);
 }
 
-// The tensor itself where it is contiguous, else a contiguous copy.
+// The tensor itself if it is contiguous, else a contiguous copy.
 inline Tensor contiguous(const Tensor& tensor) {
   return tensor.is_contiguous()
              ? tensor

@@ -15,7 +15,7 @@
 
 namespace treadle::plugin {
 
-// The elements of a tensor of N dimensions; not checked against its sizes.
+// The elements of a tensor of N dimensions, without bounds checks.
 template <class T, size_t N>
 class Accessor {
  public:
@@ -47,8 +47,8 @@ class Accessor {
   std::array<int64_t, N> sizes_, strides_;
 };
 
-// A reference to a tensor. Copies are references to the same one; an undefined one is no tensor.
-// Asking an undefined one for anything but defined() is a RuntimeError.
+// A reference to a tensor. Copies refer to the same tensor. An undefined one refers to none. On an
+// undefined one, every function but defined() raises RuntimeError.
 class Tensor {
  public:
   Tensor() = default;
@@ -70,7 +70,7 @@ class Tensor {
     t.handle_ = handle;
     return t;
   }
-  // A reference of its own to what is borrowed.
+  // A new reference to a borrowed tensor.
   static Tensor borrow(treadle_tensor* handle) {
     if (handle != nullptr) api().retain(handle);
     return take(handle);
@@ -86,19 +86,19 @@ class Tensor {
   int64_t dim() const { return api().dim(get()); }
   Ints sizes() const { return {api().sizes(get()), static_cast<size_t>(dim())}; }
   Ints strides() const { return {api().strides(get()), static_cast<size_t>(dim())}; }
-  // Of one dimension; a negative one counts from the end. IndexError where there is none.
+  // Of one dimension. A negative one counts from the end. IndexError if there is no such dimension.
   int64_t size(int64_t d) const { return sizes()[position(d)]; }
   int64_t stride(int64_t d) const { return strides()[position(d)]; }
   int64_t numel() const { return api().numel(get()); }
   bool is_contiguous() const { return api().is_contiguous(get()) != 0; }
 
-  // What the backend's allocate() returned, and where the first element is in it, in elements.
+  // The result of the backend's allocate(), and the offset of the first element in it, in elements.
   void* storage() const { return api().storage(get()); }
   size_t storage_nbytes() const { return api().storage_nbytes(get()); }
   int64_t storage_offset() const { return api().storage_offset(get()); }
   // The address of the first element, of a tensor whose memory the CPU sees.
   void* data() const { return api().data(get()); }
-  // The same; TypeError where the dtype is not T's.
+  // The same; TypeError if the dtype is not T's.
   template <class T>
   T* data() const {
     using Element = std::remove_const_t<T>;
@@ -106,8 +106,8 @@ class Tensor {
           dtype_of<Element>(), ", got ", dtype());
     return static_cast<T*>(data());
   }
-  // The elements by index, of a tensor whose memory the CPU sees. TypeError where the dtype or the
-  // number of dimensions is another.
+  // The elements by index, of a tensor whose memory the CPU sees. TypeError if the dtype or the
+  // number of dimensions differs.
   template <class T, size_t N>
   Accessor<T, N> accessor() const {
     check(dim() == static_cast<int64_t>(N), ErrorKind::Type, "accessor: expected a tensor of ", N,
@@ -115,7 +115,8 @@ class Tensor {
     return Accessor<T, N>(data<T>(), sizes().data(), strides().data());
   }
 
-  // Another geometry over the same memory, in elements. RuntimeError where it would leave it.
+  // Another geometry over the same memory, in elements. RuntimeError if it would reach outside the
+  // memory.
   Tensor as_strided(Ints sizes, Ints strides, int64_t offset) const {
     check(sizes.size() == strides.size(), ErrorKind::Value,
           "as_strided: expected a stride for each size, got sizes ", sizes, " and strides ",
@@ -141,7 +142,7 @@ class Tensor {
   treadle_tensor* handle_ = nullptr;
 };
 
-// New and contiguous, with elements of any value.
+// A new contiguous tensor with uninitialised elements.
 inline Tensor empty(Ints sizes, DType dtype, Device device) {
   treadle_tensor* tensor = nullptr;
   succeed(api().empty(sizes.data(), nullptr, static_cast<int32_t>(sizes.size()),
@@ -158,12 +159,12 @@ inline Tensor empty_strided(Ints sizes, Ints strides, DType dtype, Device device
                       static_cast<treadle_dtype>(dtype), device, &tensor));
   return Tensor::take(tensor);
 }
-// With the shape, dtype and device of another; contiguous.
+// With the shape, dtype and device of another tensor; contiguous.
 inline Tensor empty_like(const Tensor& other) {
   return empty(other.sizes(), other.dtype(), other.device());
 }
-// Over memory that is kept elsewhere, contiguous; `release` is called once when no tensor needs it
-// any more, from any thread.
+// Over memory owned elsewhere, contiguous. `release` is called once when no tensor needs it any
+// more, from any thread.
 inline Tensor from_memory(void* storage, Ints sizes, DType dtype, Device device,
                           std::function<void()> release) {
   auto keeper = std::make_unique<std::function<void()>>(std::move(release));

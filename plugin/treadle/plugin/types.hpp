@@ -22,7 +22,7 @@
 
 namespace treadle::plugin {
 
-// `size()` elements that follow each other, of somebody else's.
+// `size()` consecutive elements, not owned.
 template <class T>
 class Span {
  public:
@@ -80,8 +80,8 @@ enum class DType : treadle_dtype {
   Complex128 = TREADLE_COMPLEX128,
 };
 
-// The 16-bit floats store; arithmetic happens in float, rounded to the nearest even on the way
-// back.
+// The 16-bit floats are for storage. Arithmetic happens in float, and the result is rounded to
+// nearest even.
 struct BFloat16 {
   uint16_t bits = 0;
   BFloat16() = default;
@@ -112,7 +112,8 @@ struct Half {
     } else if (magnitude >= 0x477ff000u) {
       half = 0x7c00u;  // rounds to 65536 or more
     } else if (magnitude < 0x38800000u) {
-      // Subnormal: adding 0.5 puts the half's last place where the float's is, so that it rounds.
+      // Subnormal: adding 0.5 moves the half's last place to the float's, so that the sum is
+      // rounded.
       float size;
       std::memcpy(&size, &magnitude, sizeof size);
       size += 0.5f;
@@ -200,7 +201,7 @@ constexpr bool is_floating(DType d) { return d >= DType::Float16 && d <= DType::
 constexpr bool is_signed_integer(DType d) { return d >= DType::Int8 && d <= DType::Int64; }
 constexpr bool is_unsigned_integer(DType d) { return d >= DType::UInt8 && d <= DType::UInt64; }
 
-// Calls f(Type<T>{}) for the T among Ts whose dtype it is; TypeError, with `who`, where there is
+// Calls f(Type<T>{}) for the T among Ts that has the dtype. TypeError, with `who`, if there is
 // none.
 template <class... Ts, class F>
 auto visit_dtype(DType dtype, const char* who, F&& f) {
@@ -225,8 +226,8 @@ auto visit_all_dtypes(DType dtype, F&& f) {
       dtype, "dtype", std::forward<F>(f));
 }
 
-// Values of one dtype as another, as Treadle converts: to bool whether it differs from 0, to a real
-// type without the imaginary part, to an integer towards zero.
+// Conversions between dtypes, by Treadle's rules: to bool whether the value differs from 0, to a
+// real type without the imaginary part, to an integer towards zero.
 template <class To, class From>
 To convert(From value) {
   constexpr bool to_complex = is_complex(dtype_of<To>()),
@@ -249,7 +250,7 @@ To convert(From value) {
   } else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>) {
     return To(static_cast<float>(value));
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    // By way of 64 bits, where what does not fit is at least the same on every machine.
+    // They go through 64 bits, so that a value out of range gives the same result on every machine.
     if constexpr (std::is_unsigned_v<To>) {
       if (value >= From(9223372036854775808.0))
         return static_cast<To>(static_cast<uint64_t>(value));
@@ -260,7 +261,7 @@ To convert(From value) {
   }
 }
 
-// A device; its type is TREADLE_CPU, TREADLE_META or what register_backend() gave.
+// A device. Its type is TREADLE_CPU, TREADLE_META or a result of register_backend().
 struct Device {
   treadle_device_type type = TREADLE_CPU;
   int32_t index = -1;  // -1: the current one of its type
@@ -285,7 +286,7 @@ enum class MemoryFormat : int32_t {
 struct Generator {
   treadle_generator* handle = nullptr;
 };
-// Where a run of Philox 4x32-10 counters starts.
+// The start of a run of Philox 4x32-10 counters.
 struct RandomCounters {
   uint64_t seed = 0, offset = 0;
 };

@@ -36,7 +36,7 @@ class Number {
   bool is_integer() const { return value_.index() == 1; }
   bool is_floating() const { return value_.index() == 2; }
   bool is_complex() const { return value_.index() == 3; }
-  // As an element of a tensor would be converted.
+  // The conversion is that of a tensor's element.
   template <class T>
   T to() const {
     return std::visit([](auto v) { return convert<T>(v); }, value_);
@@ -66,9 +66,9 @@ inline treadle_value tagged(int32_t tag, size_t count = 0) {
   return value;
 }
 
-// Convert<T>: `name` as a schema writes it; `read` for as long as the value lives (`Held` where T
-// is only a view of it); `fits` says whether values of a schema's type can be read; `write` gives a
-// value that lives as long as T and `keep`.
+// Convert<T>: `name` is the spelling in schemas. `read` is valid as long as the value lives (`Held`
+// where T is only a view of it). `fits` says whether values of a schema's type can be read. `write`
+// gives a value that lives as long as T and `keep`.
 struct Nothing {};
 template <class T>
 struct Convert;
@@ -111,7 +111,7 @@ struct Convert<Number> : ByValue<Number> {
   }
 };
 
-// Numbers of one kind take those of a narrower one.
+// Numbers of one kind accept those of a narrower kind.
 template <class T, int32_t kTag>
 struct ConvertNumber : ByValue<T> {
   static bool fits(int32_t tag) { return tag == kTag; }
@@ -140,7 +140,7 @@ template <>
 struct Convert<std::complex<double>> : ConvertNumber<std::complex<double>, TREADLE_TAG_COMPLEX> {
   static constexpr const char* name = "Scalar";
 };
-// Numbers of C++ that no schema has, as arguments of calls.
+// C++ number types that no schema has, as arguments of calls.
 template <class T, class Wide>
 struct ConvertWider {
   using Keep = Nothing;
@@ -164,7 +164,7 @@ struct Convert<Tensor> {
   static constexpr const char* name = "Tensor";
   static bool fits(int32_t tag) { return tag == TREADLE_TAG_TENSOR; }
   static constexpr bool reads_none = true;  // as an undefined one
-  // Borrowed: no reference is counted.
+  // Borrowed: the reference is not counted.
   struct Held {
     Tensor tensor;
     explicit Held(treadle_tensor* handle) : tensor(Tensor::take(handle)) {}
@@ -314,7 +314,7 @@ struct Convert<char[n]> : Convert<std::string_view> {};
 template <>
 struct Convert<const char*> : Convert<std::string_view> {};
 
-// What one member of the value holds.
+// The content of one member of the value.
 template <class T, int32_t kTag>
 struct ConvertPlain : ByValue<T> {
   static bool fits(int32_t tag) { return tag == kTag; }
@@ -404,7 +404,7 @@ constexpr bool reads_none<T, std::void_t<decltype(Convert<T>::reads_none)>> = tr
 
 }  // namespace detail
 
-// The number that a value holds, of a generated kernel's call say; TypeError where it holds none.
+// The number in a value, for example of a generated kernel's call; TypeError if it holds none.
 inline Number number_of(const treadle_value& value) { return detail::Convert<Number>::read(value); }
 
 }  // namespace treadle::plugin
