@@ -13,7 +13,7 @@ namespace treadle::python {
 using BindingFunction = PyObject* (*)(PyObject* object, PyObject* const* arguments,
                                       Py_ssize_t count, PyObject* names);
 
-// One Python name. `method` and `function` are null where it is not bound so.
+// One Python name. `method` and `function` are null if it is not bound so.
 struct Binding {
   const char* name;
   const char* module;  // "" for treadle._C, "nn" for treadle._C._nn
@@ -37,32 +37,32 @@ PyObject* as_function(PyObject*, PyObject* const* arguments, Py_ssize_t count, P
   return function(nullptr, arguments, count, names);
 }
 
-// The binding of a Python name, for what the language calls otherwise (a + b); its functions are
-// null where there is none.
+// The binding of a Python name, for calls by the language's own syntax (a + b). Its functions are
+// null if there is none.
 const Binding& find_binding(std::string_view name);
-// The module that has the function whose calls are parsed by `function`; null where there is none.
+// The module that has the function whose calls `function` parses; null if there is none.
 Object home_of(const Function& function);
-// The operator that a call of this binding would go to. `object` is null for a function.
+// The operator that a call of this binding would reach. `object` is null for a function.
 const char* resolve_operator(const Binding& binding, PyObject* object, PyObject* args,
                              PyObject* kwargs);
-// Calls an operator on a tensor by its Python name; RuntimeError where the library has none of that
+// Calls an operator on a tensor by its Python name. RuntimeError if the library has none of that
 // name.
 PyObject* call_operator(const char* name, PyObject* self,
                         std::initializer_list<PyObject*> arguments = {});
 
 void add_generated_methods(std::vector<PyMethodDef>& methods);
 void add_generated_functions(PyObject* module);
-// Functions of a library outside of Treadle. The shard must live for as long as the program.
+// Functions of a library outside of Treadle. The shard must live as long as the program.
 void add_library_functions(PyObject* module, const BindingShard& shard);
 
-// Letting other threads run costs about as much as adding two small tensors, so a call does it only
-// for much work: this many elements in its arguments, or asked for by size; or for any on a device
-// that may keep the caller waiting.
+// Letting other threads run costs about as much as adding two small tensors. So a call does it only
+// for much work: this many elements in its arguments, or requested by size; or for any work on a
+// device that may make the caller wait.
 inline constexpr int64_t kWorthReleasing = 32768;
 inline constexpr int64_t kMuchWork = kWorthReleasing + 1;
 inline int64_t work(Device d) { return d.is_cpu() || d.is_meta() ? 0 : kMuchWork; }
 inline int64_t work(const std::optional<Device>& d) { return d ? work(*d) : 0; }
-// More than enough is as much as just enough: sums of it do not overflow.
+// The count saturates at this limit, so its sums do not overflow.
 [[gnu::always_inline]] inline int64_t work(const Tensor& t) {
   if (!t.defined()) return 0;
   if (t.numel() > kWorthReleasing) return kMuchWork;
@@ -121,8 +121,7 @@ PyObject* wrap(std::tuple<Ts...>&& values) {
 // A result with named parts: treadle.return_types.max(values=..., indices=...).
 class NamedResult {
  public:
-  // `fields` ends with null. A name with dots is that of a library's:
-  // "my_ops.return_types.topk".
+  // `fields` ends with null. A name with dots belongs to a library: "my_ops.return_types.topk".
   NamedResult(const char* name, const char* const* fields)
       : name_(name), fields_(fields), next_(first_) {
     first_ = this;
@@ -145,10 +144,10 @@ class NamedResult {
   const char* const* fields_;
   NamedResult* next_;
   PyTypeObject* type_ = nullptr;
-  static NamedResult* first_;  // of all that there are, whichever library they are in
+  static NamedResult* first_;  // of all types, of every library
 };
 
-// What `requires_grad=` of a function that makes tensors does; defined in autograd_tensor.cc.
+// The effect of `requires_grad=` of a function that makes tensors; defined in autograd_tensor.cc.
 Tensor with_requires_grad(Tensor tensor, bool requires_grad);
 
 }  // namespace treadle::python

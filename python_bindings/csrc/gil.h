@@ -21,7 +21,7 @@ class Rest {
   int resting_;
 };
 
-// Tells the core how to wait for other threads.
+// Registers with the core the functions that wait for other threads.
 void init_quiescence();
 
 }  // namespace treadle::python

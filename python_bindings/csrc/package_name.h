@@ -10,9 +10,10 @@
 namespace treadle::python {
 
 std::string in_package(std::string_view name);
-// Text with names of the package, such as `treadle.return_types.max`, in the program's words.
+// Replaces names of the package in a text, such as `treadle.return_types.max`, by the program's
+// name for it.
 std::string in_words_of_the_program(std::string_view text);
-// Only with the interpreter's lock, as all that is here.
+// All functions here need the interpreter lock.
 void set_package_name(const std::string& name);
 
 }  // namespace treadle::python

@@ -21,8 +21,8 @@ namespace treadle::python {
 // Thrown where a Python exception is already set.
 struct PythonError {};
 
-// An owned reference. Made from a new reference; a null one means that Python has set an exception,
-// which is thrown on.
+// An owned reference. Made from a new reference. A null one means that Python has set an exception,
+// which is rethrown.
 class Object {
  public:
   Object() = default;
@@ -76,16 +76,16 @@ inline Object unicode(std::string_view text) {
 inline Object attribute(PyObject* object, const char* name) {
   return Object(PyObject_GetAttrString(object, name));
 }
-// An attribute of a module, imported where it was not yet.
+// An attribute of a module, which is imported if necessary.
 Object import_attribute(const char* module, const char* name);
 
-// Something of Python's that is made at its first use and kept for the life of the process.
+// A Python object that is made at its first use and kept for the life of the process.
 //
 //   constinit Kept name;  ...  name.get([] { return Object(PyUnicode_InternFromString("x")); })
 //
-// Not the static variable of a function that `make` initialises: while it runs, other threads may
-// run Python code, and one that came here would wait for it with the interpreter lock in hand, for
-// ever. Two threads may both make it here, and the first one's is kept.
+// It is not a static variable of a function that `make` initialises. While `make` runs, other
+// threads may run Python code, and a thread that came here would wait for it while holding the
+// interpreter lock, forever. Two threads may both make it here. The first one's is kept.
 class Kept {
  public:
   constexpr Kept() = default;
@@ -102,14 +102,14 @@ class Kept {
   PyObject* object_ = nullptr;
 };
 
-// Sets the Python exception for the C++ exception being handled. What went wrong below an operator
-// (no memory, sizes that overflow) does not know it: `op`, where given, goes before a message that
-// names none.
+// Sets the Python exception for the C++ exception being handled. A failure below an operator (no
+// memory, sizes that overflow) does not know the operator. `op`, where given, goes before a message
+// that names none.
 void set_python_exception(const char* op = nullptr) noexcept;
-// The same for an error that is known to be one of Treadle's, without throwing it again.
+// The same for an error known to be one of Treadle's, without rethrowing it.
 void set_python_exception(const Error& error, const char* op) noexcept;
 
-// Runs `f`; a C++ exception becomes a Python one, told by the null or -1 that is returned.
+// Runs `f`. A C++ exception becomes a Python one, which the result null or -1 indicates.
 template <class F>
 inline auto guarded(F&& f, const char* op = nullptr) noexcept -> decltype(f()) {
   try {
@@ -125,19 +125,19 @@ inline auto guarded(F&& f, const char* op = nullptr) noexcept -> decltype(f()) {
     return -1;
 }
 
-// Turns the Python exception that is set into a C++ one that keeps its type and traceback, for
-// passing through code that knows nothing of Python; guarded() sets it again.
+// Turns the current Python exception into a C++ one that keeps its type and traceback, for passing
+// through code that knows no Python. guarded() sets it again.
 [[noreturn]] void throw_python_exception();
 
 // Adds OutOfMemoryError, DeviceLostError and InternalError to the module.
 void init_exceptions(PyObject* module);
 
-// Lets other threads run Python code while this one does without it.
+// Lets other threads run Python code while this thread runs without it.
 //
-// Note [At the end of the program]
-// The interpreter ends a thread that asks for its lock once the program is over, by unwinding it; a
-// destructor cannot be unwound, and C++ code above it would be left half way. Such a thread, a
-// daemon inside an operator, stays where it is until the process is gone.
+// Note [At the end of the program] The interpreter ends a thread that requests its lock after the
+// program's end, by unwinding it. A destructor cannot be unwound, and C++ code above it would be
+// left half way. Such a thread, a daemon inside an operator, stays where it is until the process is
+// gone.
 class ReleaseGil {
  public:
   ReleaseGil();
@@ -145,7 +145,7 @@ class ReleaseGil {
   ReleaseGil(const ReleaseGil&) = delete;
   ReleaseGil& operator=(const ReleaseGil&) = delete;
 
-  // How many such blocks there are, on all threads. It changes under the interpreter lock only.
+  // The number of such blocks on all threads. It changes only under the interpreter lock.
   static int count();
 
  private:
@@ -170,7 +170,7 @@ class AcquireGil {
  private:
   PyGILState_STATE state_;
 };
-// False while the interpreter shuts down, when objects can no longer be let go of.
+// False while the interpreter shuts down, when objects can no longer be released.
 bool interpreter_alive();
 
 template <class F>

@@ -60,7 +60,7 @@ struct Param {
 struct Signature {
   const Param* params;
   uint8_t count;
-  uint8_t positional;  // how many may be given by position; they come first
+  uint8_t positional;  // the number of positional ones; they come first
   int8_t self;         // which of them a method's object is; -1 when it is no method
   bool function;       // whether it can be called as a function
 };
@@ -76,7 +76,7 @@ struct Function {
 
 namespace detail {
 
-// What a call gave, and where it landed.
+// The arguments of a call, and their slots.
 struct Arguments {
   PyObject* object;  // of a method; else null
   PyObject* const* values;
@@ -84,9 +84,9 @@ struct Arguments {
   PyObject* names;                        // of the values after the first `count`; or null
   mutable bool overriding_class = false;  // set where a tensor's class has a __torch_function__
 };
-// Instead of a signature's number: the call was taken over, and its result is in the first slot.
+// In place of a signature's number: the call was taken over, and its result is in the first slot.
 inline constexpr int kOverridden = -1;
-// Whether overrides take the call over; the result is then in the first slot.
+// Whether overrides take the call over. The result is then in the first slot.
 bool take_over(const Function& function, const Arguments& arguments, PyObject** slots);
 // Fills `slots` by the first signature that fits, and returns its number. A list given as separate
 // arguments leaves `spread()` in its slot.
@@ -101,12 +101,12 @@ std::vector<Scalar> read_scalars(const char* op, PyObject* o);
 void read_bools(const char* op, PyObject* o, bool* out, size_t length);
 // Warns that masks of bytes are deprecated.
 void warn_of_bytes(const char* op);
-// The mask of dtype bool that a tensor of bytes stands for, with that warning.
+// The bool mask for a mask of bytes, with that warning.
 Tensor mask_of_bytes(const char* op, const Tensor& bytes);
 
 }  // namespace detail
 
-// A list argument that may be None, held by value for as long as the call lasts.
+// A list argument that may be None. It holds the list by value during the call.
 struct OptionalInts {
   std::optional<DimVector> value;
   operator OptionalIntList() const {  // NOLINT: the type operators take
@@ -115,7 +115,7 @@ struct OptionalInts {
 };
 
 // One parsed call of a function whose longest signature has N parameters. The getters give the
-// default for an argument that was left out.
+// default of an omitted argument.
 template <size_t N>
 class Call {
  public:
@@ -129,11 +129,11 @@ class Call {
 
   int overload() const { return overload_; }
   bool overridden() const { return overload_ == detail::kOverridden; }
-  // A new reference, to be asked for once, when the call is overridden.
+  // A new reference, to be taken once, when the call is overridden.
   PyObject* result() const { return slots_[0]; }
   bool has(size_t i) const { return slots_[i] && slots_[i] != Py_None; }
 
-  // Null where it was left out.
+  // Null if it was omitted.
   PyObject* object(size_t i) const { return slots_[i]; }
 
   // Undefined for None.
@@ -143,7 +143,8 @@ class Call {
     if (o && o != Py_None) owned_[i] = operand_tensor(op_, o);
     return owned_[i];
   }
-  // One that the operator asks to be of dtype bool: bytes are taken, too, with a warning.
+  // A tensor that the operator requires to be of dtype bool. Bytes are accepted, too, with a
+  // warning.
   const Tensor& mask(size_t i) {
     const Tensor& given = tensor(i);
     if (!given.defined() || given.dtype() != ScalarType::UInt8) [[likely]]
@@ -216,7 +217,7 @@ class Call {
     return otherwise;
   }
 
-  // For types with '?': None gives nothing, an argument left out gives `otherwise`.
+  // For types with '?': None gives nothing; an omitted argument gives `otherwise`.
   std::optional<int64_t> maybe_integer(size_t i, std::optional<int64_t> otherwise = {}) const {
     return maybe(i, otherwise, [&] { return integer(i); });
   }
@@ -239,7 +240,7 @@ class Call {
   std::optional<Device> maybe_device(size_t i, std::optional<Device> otherwise = {}) const {
     return maybe(i, otherwise, [&] { return device(i); });
   }
-  // Of a tensor that is made from nothing but options.
+  // For a tensor that is made from options alone.
   std::optional<Device> device_of_new(size_t i) const {
     return has(i) ? device(i) : default_device();
   }

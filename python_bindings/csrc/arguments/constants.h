@@ -40,7 +40,7 @@ PyObject* wrap(MemoryFormat value);
 PyObject* wrap_size(IntList sizes);
 PyObject* wrap_ints(IntList values);  // a plain tuple
 
-// What each accepts: a dtype, or one of Python's types bool, int, float, complex; a device, its
+// The accepted objects: a dtype, or one of Python's types bool, int, float, complex; a device, its
 // name or a CUDA index.
 std::optional<ScalarType> as_dtype(PyObject* object);
 bool is_device(PyObject* object);

@@ -28,7 +28,7 @@ bool is_real(
     PyObject* o);  // what float() takes without a surprise: int, float, a real NumPy scalar
 bool is_bool(PyObject* o);
 bool is_generator(PyObject* o);
-// A tensor of one element that stands for a number: 0-dim and without gradient.
+// A tensor of one element that can stand for a number: 0-dim and without gradient.
 bool is_number_tensor(const Tensor& t);
 
 // TypeError when the object is not an int; OverflowError when it does not fit 64 bits.
@@ -38,17 +38,17 @@ bool to_boolean(PyObject* o);
 Scalar to_scalar(const char* op, PyObject* o);
 const Generator& to_generator(PyObject* o);
 
-// The one element of a tensor; RuntimeError when there are more, or none, or on the meta device.
+// The one element of a tensor. RuntimeError if there are several, or none, or on the meta device.
 Scalar element(const char* op, const Tensor& t);
 PyObject* wrap(const Scalar& value);
 PyObject* wrap(const Generator& value);
-// A 0-dim tensor that takes part in type promotion as a Python number does.
+// A 0-dim tensor that takes part in type promotion like a Python number.
 Tensor number_tensor(const Scalar& value);
-// A number or a NumPy array or scalar as a tensor; undefined for anything else. Array memory is
+// A number or a NumPy array or scalar as a tensor; undefined for other objects. Array memory is
 // shared.
 Tensor operand_tensor(const char* op, PyObject* o);
 
-// What messages call the type of an argument: "Tensor", "float", "tuple of (int, str)".
+// The type of an argument in messages: "Tensor", "float", "tuple of (int, str)".
 std::string type_text(PyObject* o);
 
 }  // namespace treadle::python

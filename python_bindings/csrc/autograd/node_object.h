@@ -13,13 +13,14 @@ namespace treadle::python {
 
 // None for a null node.
 PyObject* wrap_node(const autograd::NodePtr& node);
-// TypeError for anything but a node.
+// TypeError for other objects than nodes.
 const autograd::NodePtr& unwrap_node(const char* op, PyObject* object);
-// What the node has saved under the attribute's name (_saved_self): a new reference, or null
-// without an exception where there is nothing of that name. In saved_values.cc.
+// The saved value under the attribute's name (_saved_self): a new reference, or null without an
+// exception if the name is unknown. It is in saved_values.cc.
 PyObject* saved_value(const autograd::Node& node, std::string_view attribute);
 std::vector<std::string> saved_names(const autograd::Node& node);
-// The `ctx` of a custom function's node, borrowed; null for other nodes. In function_object.cc.
+// The `ctx` of a custom function's node, borrowed; null for other nodes. It is in
+// function_object.cc.
 PyObject* context_of_node(const autograd::Node& node);
 
 // A Python function, or any object, held by C++ code that may run and die on any thread.
@@ -29,7 +30,7 @@ class HeldFunction {
   HeldFunction(const HeldFunction&) = delete;
   HeldFunction& operator=(const HeldFunction&) = delete;
   ~HeldFunction();
-  // Null once it was let go. Under the interpreter lock.
+  // Null after it was released. Under the interpreter lock.
   PyObject* get() const { return function_; }
   void let_go() { Py_CLEAR(function_); }
 
@@ -38,7 +39,7 @@ class HeldFunction {
   HeldByGraph counted_;
 };
 
-// Python functions that serve as hooks. The graph is told of `held`, which it tells the collector.
+// Python functions that serve as hooks. The graph reports `held` to the collector.
 struct HookInPython {
   explicit HookInPython(PyObject* function) : held(std::make_shared<HeldFunction>(function)) {}
   std::shared_ptr<HeldFunction> held;
@@ -60,15 +61,15 @@ struct PostHookInPython : HookInPython {
   autograd::Grads operator()(const autograd::Grads& inputs, const autograd::Grads& outputs) const;
 };
 
-// An object with remove() for a hook of a tensor or of a node; it keeps neither.
+// An object with remove() for a hook of a tensor or of a node. It keeps neither alive.
 PyObject* wrap_hook_handle(PyObject* tensor, const HookInPython& hook, autograd::HookId id);
 PyObject* wrap_hook_handle(const autograd::NodePtr& node, const HookInPython& hook,
                            autograd::HookId id);
-// The node at an address, if it has an object; null else.
+// The node at an address, if it has an object; else null.
 autograd::NodePtr node_with_object(const autograd::Node* address);
 
-// For code inside the engine: takes the interpreter lock, and lets a Python exception travel as a
-// C++ one.
+// For code inside the engine: takes the interpreter lock, and converts a Python exception to a C++
+// one.
 template <class F>
 auto in_python(F&& f) {
   AcquireGil gil;

@@ -7,8 +7,8 @@
 
 namespace treadle::python {
 
-// The device of a backend by the name of its kind and its number; a negative one: the current
-// device. RuntimeError for one that is not there.
+// The device of a backend by the name of its type and its index. A negative index means the current
+// device. RuntimeError if there is no such device.
 Device device_at(const std::string& name, int index);
 
 }  // namespace treadle::python

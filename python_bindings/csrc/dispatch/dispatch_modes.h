@@ -15,17 +15,17 @@
 
 namespace treadle::python {
 
-// The open modes of this thread, innermost last: owned references. Who changes it calls
+// The open modes of this thread, innermost last: owned references. Code that changes it calls
 // include_dispatch().
 std::vector<PyObject*>& dispatch_modes();
 void include_dispatch();
 
 // Whether a class of tensors has a __torch_dispatch__ of its own.
 bool class_dispatches(PyTypeObject* type);
-// Gives every operator the layer, which they have from the first use on.
+// Gives every operator the layer. Operators have it from the first use on.
 void add_dispatch_layer();
 
-// For its life, calls of this thread run below a set of layers.
+// During its life, calls of this thread run below a set of layers.
 class BelowLayers {
  public:
   explicit BelowLayers(LayerMask layers) : saved_(layer_state().excluded) {

@@ -17,7 +17,7 @@ class ContextNode : public autograd::FunctionNode {
   ~ContextNode() override;
   PyObject* ctx() const { return ctx_.get(); }
   void visit_held(autograd::OwnedWalk& walk) const override;
-  // The tuple that is ctx.needs_input_grad; a reference is taken over.
+  // The tuple for ctx.needs_input_grad. A reference is taken over.
   void set_needs_input_grad(PyObject* needs);
 
  private:

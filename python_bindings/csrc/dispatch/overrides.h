@@ -12,7 +12,7 @@
 
 namespace treadle::python {
 
-// What this thread has switched off, and how many modes are open.
+// The overrides that this thread has switched off, and the number of open modes.
 struct OverrideState {
   int modes = 0;
   bool subclasses_disabled = false;
@@ -23,8 +23,8 @@ extern thread_local constinit OverrideState overrides __attribute__((tls_model("
 }
 inline bool any_override_mode() { return tls::overrides.modes > 0; }
 
-// Whether a class has a `__torch_function__` that takes over calls. Remembered for the last few
-// classes, by the version that the interpreter gives a class anew when it is changed.
+// Whether a class has a `__torch_function__` that takes over calls. The answer is cached for the
+// last few classes, by the version that the interpreter renews when a class changes.
 struct OverridingClass {
   PyTypeObject* type = nullptr;
   unsigned version = 0;
@@ -43,7 +43,7 @@ inline bool class_overrides(PyTypeObject* type) {
 // Whether the object is a tensor of such a class, or stands for one.
 bool has_override(PyObject* o);
 
-// Whether a call of a method of `self`, a tensor, is to go elsewhere.
+// Whether overrides take a call of a method of `self`, a tensor.
 inline bool overridden(PyObject* self) {
   if (any_override_mode()) [[unlikely]]
     return true;
@@ -60,7 +60,7 @@ PyObject* call_override(PyObject* func, const std::vector<PyObject*>& overriding
 PyObject* call_override_of_method(PyObject* self, const char* name, PyObject* a = nullptr,
                                   PyObject* b = nullptr);
 
-// Adds `o`, and what is in it where it is a list, to the objects whose overrides are to be called.
+// Adds `o`, and its elements if it is a list, to the objects whose overrides are called.
 void collect_overriding(PyObject* o, std::vector<PyObject*>& overriding);
 
 // While it lives, this thread calls no overrides.
@@ -84,7 +84,7 @@ struct MethodName {
     for (size_t i = 0; i < N; ++i) text[i] = t[i];
   }
 };
-// What overrides return, as a method or slot returns it.
+// The result of overrides, as a method or slot returns it.
 inline constexpr auto kAnyObject = [](Object result) { return result.release(); };
 inline constexpr auto kTruth = [](const Object& result) {
   return checked(PyObject_IsTrue(result.get()));
@@ -115,8 +115,8 @@ template <MethodName name, PyCFunction f>
 PyMethodDef with_argument(const char* doc) {
   return {name.text, &overridable_method<name, f>, METH_O, doc};
 }
-// The same for a slot of the type: `f` takes the tensor and objects; `convert` makes of the
-// override's result what the slot returns.
+// The same for a slot of the type. `f` takes the tensor and objects; `convert` turns the override's
+// result into the slot's.
 template <MethodName name, auto f, auto convert, class... Arguments>
 auto overridable_slot(PyObject* self, Arguments... arguments) {
   if (overridden(self)) [[unlikely]]

@@ -43,7 +43,7 @@ struct DLManagedTensorVersioned {
   DLTensor tensor;
 };
 
-// Raises BufferError, which is what consumers expect of a tensor that cannot be exported.
+// Raises BufferError, which consumers expect of a tensor that cannot be exported.
 [[noreturn]] void refuse_export(const std::string& message);
 // A capsule over the tensor; versioned if the consumer knows version 1.
 PyObject* tensor_to_dlpack(const Tensor& t, bool versioned);

@@ -7,8 +7,9 @@
 
 namespace treadle::python {
 
-// A tensor over the memory of anything with the buffer protocol and a format that is a dtype. Takes
-// the array's shape and strides, negative ones too. Warns once about a read-only one if `warn`.
+// A tensor over the memory of anything with the buffer protocol and a format that is a dtype. It
+// takes the array's shape and strides, including negative ones. Warns once about a read-only one if
+// `warn`.
 Tensor tensor_from_numpy(PyObject* array, bool warn);
 // frombuffer(): the bytes of any buffer as one dimension of `dtype`.
 Tensor tensor_from_buffer(PyObject* buffer, ScalarType dtype, int64_t count, int64_t offset);

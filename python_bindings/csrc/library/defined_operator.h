@@ -19,18 +19,19 @@ namespace treadle::python {
 
 class LibraryOperator;
 
-// A kernel in Python. It lives for as long as the program, its function until it is taken back.
+// A kernel in Python. It lives as long as the program. Its function lives until the kernel is
+// unregistered.
 struct PythonKernel {
   LibraryOperator* owner;
   PyObject* function;
 };
 
-// The objects of a call, one for each argument; null for one that was left out. Borrowed.
+// The objects of a call, one for each argument; null for an omitted one. Borrowed.
 using Slots = PyObject* const*;
 
 class LibraryOperator {
  public:
-  // The one of an operator, made when it is first asked for.
+  // The handle of an operator, made at its first use.
   static LibraryOperator& of(Operator& op);
   static LibraryOperator& named(const std::string& name);  // RuntimeError for an unknown one
 
@@ -41,9 +42,9 @@ class LibraryOperator {
   const Signature& signature() const { return signature_; }
   const char* name() const { return op_.info().base_name; }
 
-  // The call by Python's protocol; RuntimeError where the arguments do not fit.
+  // The call by Python's protocol; RuntimeError if the arguments do not fit.
   PyObject* call(PyObject* const* values, Py_ssize_t count, PyObject* names);
-  // The same after its arguments were matched with the parameters.
+  // The same after the arguments were matched with the parameters.
   PyObject* call_with(Slots slots);
   // Below all layers.
   Object call_kernel(Slots slots);
@@ -53,46 +54,47 @@ class LibraryOperator {
   void clear_kernel(DeviceType device);
   void set_default_kernel(PyObject* function, bool composite, KernelOrigin place);
   void clear_default_kernel();
-  // backward(ctx, *grads), null where there is none, and setup_context(ctx=, inputs=, output=).
-  // `replace`: in place of the one there is, instead of being rejected as a second.
+  // backward(ctx, *grads), null if there is none, and setup_context(ctx=, inputs=, output=).
+  // `replace`: the new one replaces an existing one instead of being rejected.
   void set_formula(PyObject* backward, PyObject* setup_context, bool replace, KernelOrigin place);
-  // What is called in place of the kernel on Layer::Autograd or Layer::Autocast; None: nothing.
+  // The function that is called in place of the kernel on Layer::Autograd or Layer::Autocast; None:
+  // no function.
   void set_layer_function(Layer layer, PyObject* function, KernelOrigin place);
   void clear_layer_function(Layer layer);
   bool has_autocast() const { return autocast_ != nullptr; }
-  // "formula", "function", "none" (said so), "composite" or "".
+  // "formula", "function", "none" (declared so), "composite" or "".
   const char* autograd_kind() const;
   // Refuses results that share memory with arguments or with each other.
   void set_results_apart() { results_apart_ = true; }
   void set_object(PyObject* object) { function_.object = object; }
   PyObject* object() const { return function_.object; }
-  // The operator that modes are told of in place of this one, which for most is this one, and the
-  // member of treadle.ops for it.
+  // The operator that modes receive in place of this one (for most operators this one itself), and
+  // its member of treadle.ops.
   struct Shown {
     LibraryOperator* op = nullptr;
     Object overload;
   };
   const Shown& shown();
-  // Takes everything back and frees the name.
+  // Unregisters everything and frees the name.
   void undefine();
 
   // ---- for kernels and derivatives
-  // Calls a kernel in Python and checks what it returns.
+  // Calls a Python kernel and checks its result.
   Object invoke(PyObject* function, Slots slots) const;
   Stack to_stack(Slots slots) const;
   Object from_stack(const Stack& results) const;
-  // The arguments on the stack as a call in Python gives them: those that are as the schema has
-  // them at the end, and by name, are left out; a number that stands for a tensor is one again.
+  // The arguments on the stack in the form of a Python call. Trailing and keyword arguments that
+  // equal their defaults are omitted. A tensor that stands for a number becomes the number again.
   struct PythonCall {
     Object args, kwargs;
   };
   PythonCall python_call(const Stack& arguments) const;
-  // The arguments of `other`, which takes the same by the same names, on the stack of this one.
+  // The arguments of `other`, which has the same arguments by name, on the stack of this one.
   Stack arguments_of(const LibraryOperator& other, const Stack& arguments) const;
-  // What __torch_dispatch__ of `who` returned, as results. Arguments that the operator writes are
-  // returned themselves. RuntimeError for what the schema does not have.
+  // The result of __torch_dispatch__ of `who`, as results. Arguments that the operator writes are
+  // returned themselves. RuntimeError for a result that the schema does not have.
   Stack results_of(PyObject* result, const Stack& arguments, const char* who) const;
-  // Calls `f` with slots made of the values on the stack, and puts what it returns in their place.
+  // Calls `f` with slots made of the values on the stack, and replaces them with its results.
   template <class F>
   void with_objects(Stack& stack, F&& f) const {
     std::vector<Object> objects;
@@ -113,7 +115,7 @@ class LibraryOperator {
     Value default_value;
     bool is_tensor = false, is_list = false, written = false, plain = false;
   };
-  // What a call is about, seen in one walk over its tensors.
+  // The facts about a call's arguments, from one pass over its tensors.
   struct Subject {
     LayerMask layers = 0;
     Device device = kCPU;
@@ -156,7 +158,7 @@ class LibraryOperator {
   Shown shown_;
 };
 
-// The overloads of one name: a call goes to the first that fits.
+// The overloads of one name. A call goes to the first that fits.
 class LibraryPacket {
  public:
   explicit LibraryPacket(std::string name) : name_(std::move(name)) {}
@@ -173,7 +175,7 @@ class LibraryPacket {
 };
 
 // Python kernels of generated operators, for devices whose backend has none: library_kernels.cc.
-// The function is the operator's first form; the others are made of it.
+// The function implements the operator's first form; the others are derived from it.
 void set_generated_kernel(Operator& op, DeviceType device, PyObject* function, KernelOrigin place);
 void clear_generated_kernel(Operator& op, DeviceType device);
 // function(operator, *args, **kwargs) for every operator without a kernel for the device.

@@ -9,10 +9,10 @@
 
 namespace treadle::python {
 
-// A new tensor with a copy of `data`. Without `dtype`: that of the data, where Python floats are of
-// the default dtype.
+// A new tensor with a copy of `data`. Without `dtype`, it has the dtype of the data; Python floats
+// have the default dtype.
 Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype, Device device);
-// The tensor itself where dtype and device are right already.
+// The tensor itself if its dtype and device are already right.
 Tensor convert_to(const Tensor& t, std::optional<ScalarType> dtype, std::optional<Device> device,
                   bool copy = false);
 

@@ -8,15 +8,15 @@
 
 namespace treadle::python {
 
-// The object that stands for the storage: the same one for as long as somebody holds it.
+// The object of the storage. It is the same one as long as code holds it.
 PyObject* wrap(const Storage& storage);
-// The storage of such an object; null for anything else.
+// The storage of such an object; null for other objects.
 const Storage* as_storage(PyObject* object);
-// A tensor of one dimension over all the bytes. RuntimeError when they lie at a place where
-// elements of the dtype may not.
+// A tensor of one dimension over all the bytes. RuntimeError when the bytes are not aligned for
+// elements of the dtype.
 Tensor tensor_over(const Storage& storage, ScalarType dtype);
-// One for an ndarray over the memory, which counts as its holder for as long as it lives: NumPy
-// lets go of the buffer at once.
+// An object for an ndarray over the memory. It counts as a holder as long as it lives, because
+// NumPy releases the buffer at once.
 PyObject* wrap_for_array(const Storage& storage);
 void init_storage_type(PyObject* module);
 

@@ -28,8 +28,8 @@ inline bool is_tensor(PyObject* o) {
   return is_exact_tensor(o) || PyType_IsSubtype(Py_TYPE(o), tensor_type);
 }
 
-// Takes the tensor back from its role as owner of `object`; RuntimeError for an object that was
-// never filled.
+// Ends the tensor's ownership of `object` and returns the tensor. RuntimeError for an object that
+// was never filled.
 void reclaim(TensorObject* object);
 
 // `o` must be a Tensor.
@@ -40,8 +40,8 @@ inline const Tensor& unwrap(PyObject* o) {
   return object->tensor;
 }
 
-// Lets the garbage collector look at a tensor's object. It has no need to while the object leads to
-// no other.
+// Lets the garbage collector track a tensor's object. It is not needed while the object leads to no
+// other.
 void track(PyObject* tensor);
 
 // A new reference to the tensor's object; None for an undefined tensor.
@@ -52,7 +52,7 @@ PyObject* wrap_as(PyTypeObject* type, Tensor tensor);
 // Makes the type from the collected methods and attributes and adds it to the module.
 void init_tensor_type(PyObject* module);
 
-// Parts of the type, by idea; each in a file of its name.
+// Parts of the type, by subject, each in a file of its name.
 void add_number_slots(std::vector<PyType_Slot>& slots);              // tensor_number.cc
 void add_index_slots(std::vector<PyType_Slot>& slots);               // indexing.cc
 void add_properties(std::vector<PyGetSetDef>& properties);           // tensor_properties.cc
