@@ -12,7 +12,7 @@
 
 namespace treadle::cpu {
 
-// Elements that one piece of a parallel loop works on, about.
+// The approximate number of elements in one piece of a parallel loop.
 inline constexpr int64_t kGrain = 32768;
 
 struct DimSlices {
@@ -20,7 +20,7 @@ struct DimSlices {
   int64_t count() const { return outer * inner; }
 };
 
-// `dim` may be negative; a 0-dim tensor is one slice of one element.
+// `dim` may be negative. A 0-dim tensor is one slice of one element.
 inline DimSlices dim_slices(IntList sizes, int64_t dim) {
   DimSlices s;
   if (sizes.empty()) return s;
@@ -32,12 +32,12 @@ inline DimSlices dim_slices(IntList sizes, int64_t dim) {
   return s;
 }
 
-// How many units of `work` elements make a piece.
+// The number of units of `work` elements in a piece.
 inline int64_t grain_for(int64_t work) {
   return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, work));
 }
 
-// f(first element of the slice, number of the slice), for every slice in parallel.
+// f(first element of the slice, index of the slice), for every slice in parallel.
 template <class F>
 void for_each_slice(const DimSlices& s, F&& f) {
   parallel_for(s.count(), grain_for(s.size), [&](int64_t begin, int64_t end) {
@@ -45,7 +45,7 @@ void for_each_slice(const DimSlices& s, F&& f) {
   });
 }
 
-// Neighbouring slices, which kernels work on side by side so that memory is read in order.
+// Neighbouring slices. Kernels process them together, so that memory is read in order.
 inline constexpr int64_t kColumns = 256;
 
 // f(outer index, first column, columns), for blocks of at most kColumns of the `inner` columns, in

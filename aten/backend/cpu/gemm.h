@@ -17,7 +17,7 @@ struct MatrixView {
   int64_t rows, cols, row_stride, col_stride;
 };
 
-// In what alpha and beta are given: the 16-bit floats would round them.
+// The type of alpha and beta. The 16-bit floats would round them.
 template <class T>
 using Factor = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
 

@@ -20,7 +20,7 @@ class InterleavedPages {
   static constexpr int64_t kPageBytes = 4096;
   static constexpr int64_t kPieceBytes = 256;  // a turn of one page
 
-  // Of `n` elements, `piece` of which are kPieceBytes; 0: in order.
+  // `n` elements, of which `piece` fill kPieceBytes; 0: in order.
   InterleavedPages(int64_t n, int64_t piece) : end(n), n_(n), piece_(piece) {
     if (piece != 0) start(0);
   }
@@ -45,7 +45,7 @@ class InterleavedPages {
  private:
   static constexpr int64_t kPieces = kPageBytes / kPieceBytes, kPages = 4;
 
-  // The next pages, from `begin` on; at last what is less than one.
+  // The next pages, from `begin` on; finally a rest of less than one page.
   void start(int64_t begin) {
     const int64_t page = kPieces * piece_, pages = std::min(kPages, (n_ - begin) / page);
     first = begin_ = begin;
@@ -55,7 +55,7 @@ class InterleavedPages {
   }
 
   int64_t n_, piece_;
-  int64_t begin_ = 0, stop_ = 0, turn_ = 0;  // the pages, and where in each of them
+  int64_t begin_ = 0, stop_ = 0, turn_ = 0;  // the pages, and the offset in each of them
 };
 
 }  // namespace treadle::cpu

@@ -13,7 +13,7 @@
 
 namespace treadle::cpu::lapack {
 
-// Memory of a routine, kept from one matrix of a batch to the next.
+// The workspace of a routine, reused from one matrix of a batch to the next.
 template <class T>
 struct Work {
   std::vector<T> values;
@@ -26,7 +26,7 @@ template <class T>
 int getrf(int m, int n, T* a, int lda, int* pivots);
 template <class T>
 int potrf(char uplo, int n, T* a, int lda);
-// Bunch-Kaufman; `hermitian` matters to complex types only.
+// Bunch-Kaufman; `hermitian` affects complex types only.
 template <class T>
 int sytrf(bool hermitian, char uplo, int n, T* a, int lda, int* pivots, Work<T>& work);
 template <class T>
@@ -64,7 +64,7 @@ int gelss(int m, int n, int nrhs, T* a, int lda, T* b, int ldb, real_type<T>* s,
 // Spectra. `jobz`: N for the values alone, V for the vectors, which replace `a`.
 template <class T>
 int syevd(char jobz, char uplo, int n, T* a, int lda, real_type<T>* w, Work<T>& work);
-// Right eigenvectors, or none where `vr` is null. For real types `vr` holds the real and imaginary
+// Right eigenvectors, or none if `vr` is null. For real types `vr` holds the real and imaginary
 // parts of a pair of conjugate vectors in two columns.
 template <class T>
 int geev(int n, T* a, int lda, std::complex<real_type<T>>* w, T* vr, int ldvr, Work<T>& work);

@@ -18,7 +18,7 @@ namespace treadle::cpu {
 inline constexpr int64_t kSumLanes = 8;
 inline constexpr int64_t kSumRun = 16;
 
-// The type in which sums of many elements of T are kept.
+// The type of the sums of many elements of T.
 template <class T>
 struct WideType {
   using type = T;
@@ -42,7 +42,7 @@ struct WideType<std::complex<float>> {
 template <class T>
 using wide_type = typename WideType<T>::type;
 
-// The sum of term(0), ..., term(n - 1), which are of C.
+// The sum of term(0), ..., term(n - 1), which have type C.
 template <class C, class F>
 inline wide_type<C> long_sum(int64_t n, F&& term) {
   using W = wide_type<C>;
@@ -76,7 +76,7 @@ inline wide_type<C> long_sum(int64_t n, F&& term) {
 //   for (...) sums.add_row([&](C* sum) { for (int64_t k = 0; k < width; ++k) sum[k] += row[k]; });
 //   sums.take([&](int64_t k, auto sum) { out[k] = sum; });    // and begins anew
 //
-// The sums are of C where there are so few rows that C holds all of them, else of wide_type<C>.
+// The sums have type C if there are few enough rows for C to hold all of them, else wide_type<C>.
 template <class C>
 class ColumnSums {
   using W = wide_type<C>;
@@ -131,15 +131,14 @@ class ColumnSums {
   bool many_ = false;
 };
 
-// Whether elements of T are added to so often, on average, that their sums are kept in a wider
-// type.
+// Whether elements of T receive so many additions, on average, that their sums need a wider type.
 template <class T>
 bool worth_wide_sums(int64_t terms, int64_t elements) {
   return !std::is_same_v<T, wide_type<T>> && terms / 4 >= elements;
 }
 
-// add(sums), which adds to `count` elements of wide_type<T> that start at those of `out`; `out` is
-// the sums at the end.
+// add(sums) adds to `count` elements of wide_type<T>, which start with the values of `out`. `out`
+// receives the sums at the end.
 template <class T, class F>
 void with_wide_sums(T* out, int64_t count, F&& add) {
   using W = wide_type<T>;

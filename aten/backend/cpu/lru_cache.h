@@ -19,14 +19,14 @@ class LruCache {
  public:
   explicit LruCache(size_t capacity) : capacity_(capacity) {}
 
-  // Null where there is none. Stays until the next put().
+  // Null if the key is missing. The pointer is valid until the next put().
   const Value* find(const Key& key) {
     const auto it = entries_.find(key);
     if (it == entries_.end()) return nullptr;
     items_.splice(items_.begin(), items_, it->second);
     return &it->second->second;
   }
-  // Of a key that has none.
+  // The key must be new.
   const Value& put(const Key& key, Value value) {
     items_.emplace_front(key, std::move(value));
     try {

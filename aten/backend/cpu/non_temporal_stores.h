@@ -15,8 +15,8 @@
 
 namespace treadle::cpu {
 
-// Where the row lies that is copied next but one, in bytes from this one: memory that answers late
-// is asked for it now.
+// The offset in bytes of the row that is copied next but one. It is prefetched, because memory has
+// a long latency.
 struct RowAhead {
   int64_t to = 0, from = 0;
 };
@@ -25,18 +25,18 @@ class NonTemporalStores {
  public:
   static constexpr int64_t kLine = 64;
 
-  // Bytes before the first line that begins at `to` or after it.
+  // The number of bytes before the first cache line that begins at `to` or after it.
   static int64_t until_line(const void* to) {
     return -reinterpret_cast<intptr_t>(to) & (kLine - 1);
   }
 
-  // `total` is how many bytes the call writes.
+  // `total` is the number of bytes that the call writes.
   explicit NonTemporalStores(int64_t total) : on_(total >= kLarge) {}
 
   // Whether ordinary stores would be slower.
   bool on() const { return on_; }
 
-  // The two do not overlap.
+  // The two ranges must not overlap.
   void copy(void* to, const void* from, int64_t bytes) const {
     if (on_ && bytes >= kShortest)
       stream(static_cast<char*>(to), static_cast<const char*>(from), bytes);
@@ -44,7 +44,7 @@ class NonTemporalStores {
       copy_row(to, from, bytes);
   }
 
-  // By ordinary stores; the two do not overlap.
+  // Copies by ordinary stores. The two ranges must not overlap.
   static void copy_row(void* to, const void* from, int64_t bytes, RowAhead ahead = {}) {
     if (bytes >= kShortest && bytes <= kLongest)
       copy_in_vectors(static_cast<char*>(to), static_cast<const char*>(from), bytes, ahead);
@@ -52,7 +52,7 @@ class NonTemporalStores {
       std::memcpy(to, from, static_cast<size_t>(bytes));
   }
 
-  // Where a thread has written its part: what it does next is seen by others after these writes.
+  // To be called when a thread has written its part. Its later writes become visible after these.
   void finish() const {
     if (on_) fence();
   }
@@ -60,7 +60,7 @@ class NonTemporalStores {
  private:
   static constexpr int64_t kLarge = int64_t{8} << 20;  // of the order of a core's share of caches
 
-  static constexpr int64_t kShortest = 4 * kLine;  // what is worth more than a call of memcpy
+  static constexpr int64_t kShortest = 4 * kLine;  // shorter ones do not repay the setup
   static constexpr int64_t kLongest = 64 << 10;    // memcpy knows more of long ones
 
   static void stream(char* to, const char* from, int64_t bytes);

@@ -7,7 +7,7 @@
 
 namespace treadle::cpu {
 
-// The number at `place`. The compiler may not read it a second time, as it may for `*place`.
+// The number at `place`. The compiler may not read it a second time, as it may with `*place`.
 template <class T>
 [[gnu::always_inline]] inline T read_once(const T* place) {
   T value;

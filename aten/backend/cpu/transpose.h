@@ -13,7 +13,7 @@ struct TransposedPlane {
   int64_t item;            // bytes of an element
 };
 
-// How many rows are turned together; a split between threads is best made of whole bands.
+// The number of rows that are transposed together. Threads should split between such bands.
 int64_t transpose_band(int64_t item);
 
 // Rows [begin, end) of the result: dst[i, j] = src[j, i]. dst and src do not overlap.

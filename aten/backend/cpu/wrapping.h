@@ -8,7 +8,7 @@
 
 namespace treadle::cpu {
 
-// Where C++ would promote, and overflow would be undefined, arithmetic goes through an unsigned
+// Where C++ would promote the operands and overflow would be undefined, arithmetic uses an unsigned
 // type.
 template <class T>
 using Unsigned = std::conditional_t<(sizeof(T) < 4), uint32_t, std::make_unsigned_t<T>>;

@@ -23,7 +23,7 @@ inline cudaStream_t stream_on(int device) {
   return handle_of(current_stream({DeviceType::CUDA, static_cast<int8_t>(device)}));
 }
 
-// What does not change about a device.
+// The constant properties of a device.
 struct DeviceFacts {
   std::string name;
   int architecture;     // 90: compute capability 9.0
@@ -32,7 +32,7 @@ struct DeviceFacts {
   std::map<std::string, int64_t> properties;
 };
 const DeviceFacts& device_facts(int device);
-// How many devices there are: 0 where there is no driver, or one that is too old.
+// The number of devices: 0 without a driver, or with one that is too old.
 int count_devices() noexcept;
 
 class CudaBackend final : public Backend {
@@ -71,8 +71,8 @@ class CudaBackend final : public Backend {
   DeviceTrace* trace() override;
 
  private:
-  // A stream that a program has let go is given to the next that asks: what was queued in it comes
-  // before what is queued from then on, so nobody has to wait for it.
+  // A stream that a program has released is reused by the next request. Work queued in it before
+  // comes first, so no wait is needed.
   struct Stream {
     int device, priority;
     bool in_use;
@@ -85,7 +85,7 @@ class CudaBackend final : public Backend {
   CudaGraphs graphs_{pinned_};
   std::mutex mutex_;
   std::map<uint64_t, Stream> streams_;
-  std::set<std::pair<int, int>> peers_;  // (from, to): asked for direct access
+  std::set<std::pair<int, int>> peers_;  // (from, to): direct access was requested
 };
 
 }  // namespace treadle::cuda

@@ -18,7 +18,7 @@ struct Calls {
   decltype(&cudaDeviceCanAccessPeer) device_can_access_peer = &cudaDeviceCanAccessPeer;
   decltype(&cudaDeviceEnablePeerAccess) device_enable_peer_access = &cudaDeviceEnablePeerAccess;
   decltype(&cudaMemGetInfo) mem_get_info = &cudaMemGetInfo;
-  // In full where the runtime has templates of the same name beside the function.
+  // The full type, because the runtime has templates of the same name beside the function.
   cudaError_t (*malloc)(void**, size_t) = &cudaMalloc;
   decltype(&cudaFree) free = &cudaFree;
   cudaError_t (*host_alloc)(void**, size_t, unsigned) = &cudaHostAlloc;
@@ -58,12 +58,12 @@ struct Calls {
   decltype(&cudaGetLastError) get_last_error = &cudaGetLastError;
 };
 
-// Those of the runtime, or those that a test has put there before the first use.
+// The functions of the runtime, or those that a test has substituted before the first use.
 Calls& calls();
 
-// Raises RuntimeError "cuda: expected DOING to succeed, got cudaErrorName (what it means)" for
-// anything but success; OutOfMemory where the device has no memory left. An error that does not
-// stay with the device is forgotten by the runtime.
+// Raises RuntimeError "cuda: expected DOING to succeed, got cudaErrorName (what it means)" for any
+// error; OutOfMemory if the device has no memory left. An error that does not persist on the device
+// is cleared in the runtime.
 void succeed(cudaError_t code, std::string_view doing);
 
 }  // namespace treadle::cuda

@@ -6,7 +6,7 @@
 
 namespace treadle::cuda {
 
-// The device that this thread's calls are for.
+// The current device of this thread's calls.
 inline int& active_device() {
   thread_local int device = 0;
   return device;
@@ -23,7 +23,7 @@ class DeviceGuard {
   DeviceGuard(const DeviceGuard&) = delete;
   ~DeviceGuard() {
     if (active_device() == before_) return;
-    // No error can be raised here; a next call for another device says what is wrong.
+    // No error can be raised here. The next call for another device reports it.
     calls().set_device(before_);
     active_device() = before_;
   }

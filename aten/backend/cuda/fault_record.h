@@ -26,7 +26,7 @@ enum FaultKind : int {
   kFirstOffset = 10,  // "WHO: expected offsets that begin with 0, got VALUE"
 };
 
-// What a number was expected to be.
+// The expected property of a number.
 enum Expectation : int {
   kProbabilities = 0,  // "probabilities in [0, 1]"
   kRates = 1,          // "finite rates >= 0"
@@ -41,14 +41,14 @@ struct FaultRecord {
   long long values[4];  // low, high, value, dim
 };
 
-// Where kernels leave it: `claim` is memory of the device that is 0, `record` memory of the host.
+// The address for a kernel's fault: `claim` is device memory that is 0, `record` is host memory.
 struct FaultPlace {
   unsigned* claim;
   FaultRecord* record;
 };
 
 #if defined(__CUDACC__) || defined(TREADLE_EMULATED)
-// Fills the record, where no other thread has.
+// Fills the record, unless another thread has.
 inline __device__ void record_fault(const FaultPlace& place, FaultKind kind, const char* who,
                                     long long low = 0, long long high = 0, long long value = 0,
                                     long long dim = 0) {

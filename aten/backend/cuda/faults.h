@@ -11,9 +11,10 @@ namespace treadle::cuda {
 
 class Faults {
  public:
-  // Where kernels on a device leave their faults; made at the first call.
+  // The fault record for kernels on a device, made at the first call.
   FaultPlace place(int device);
-  // Raises what a kernel on the device has left, once. To be called where the host has waited.
+  // Raises the error that a kernel on the device has recorded, once. Call it where the host has
+  // waited.
   void raise(int device);
   void raise_any();
 

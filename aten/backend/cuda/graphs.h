@@ -21,7 +21,7 @@
 
 namespace treadle::cuda {
 
-// Where a call's random numbers start: at `at`; with `base`, so far after the position there.
+// The start of a call's random numbers: `at`, or with `base`, the position there plus `at`.
 struct RandomStart {
   GeneratorImpl::Position at;
   const GeneratorImpl::Position* base = nullptr;  // on the device
@@ -58,18 +58,18 @@ class CudaGraphs final : public Graphs {
   };
   static Graph& graph_at(void* graph) { return *static_cast<Graph*>(graph); }
 
-  // Null where the stream is not captured.
+  // Null if the stream is not captured.
   Graph* capture_of(int index, uint64_t stream);
 
   PinnedMemory& pinned_;
-  // Of the captures. The allocator asks for them, so it is not called with this lock held.
+  // The mutex of the captures. The allocator reads them, so it is not called with this lock held.
   std::mutex mutex_;
   std::map<std::pair<int, uint64_t>, Graph*> captures_;  // by device and the stream that began
   std::mutex random_mutex_;                              // of their uses of random numbers
   std::atomic<int> capture_count_{0};
 };
 
-// Those of the backend; the counters of a generator where there is none.
+// The start from the backend's graphs, or without a backend, from the generator's counters.
 RandomStart reserve_random(int device, const Generator& generator, uint64_t blocks);
 
 }  // namespace treadle::cuda

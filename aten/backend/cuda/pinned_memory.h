@@ -16,9 +16,9 @@ class PinnedMemory {
  public:
   void* allocate(size_t nbytes);
   void deallocate(void* data) noexcept;
-  // Whether the address is inside a block that is in use.
+  // Whether the address is inside a block in use.
   bool contains(const void* address);
-  // A copy with this memory was queued on the stream of the device.
+  // Records that a copy with this memory was queued on the stream of the device.
   void note_use(const void* address, int device, cudaStream_t stream);
 
  private:
@@ -34,7 +34,7 @@ class PinnedMemory {
   struct Freed {
     void* data;
     size_t size;
-    std::vector<cudaEvent_t> events;  // all of them passed: free
+    std::vector<cudaEvent_t> events;  // when all have passed, it is free
   };
   std::map<const void*, Block>::iterator find(const void* address);
   static size_t rounded(size_t nbytes);

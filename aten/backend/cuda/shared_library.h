@@ -27,8 +27,8 @@ class SharedLibrary {
   std::string name_;
 };
 
-// A member `name` that is the library's function `symbol`, of the type that its header declares;
-// the library is the member `library` of the same class.
+// A member `name` for the library's function `symbol`, with the type that its header declares. The
+// library is the member `library` of the same class.
 #define TREADLE_LIBRARY_FUNCTION(name, symbol)     \
   std::remove_pointer_t<decltype(&symbol)>* name = \
       library.function<std::remove_pointer_t<decltype(&symbol)>>(#symbol)

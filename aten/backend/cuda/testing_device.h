@@ -16,7 +16,7 @@ namespace treadle::cuda {
 
 class TestingDevice {
  public:
-  // Puts the simulation in the place of the runtime, with nothing queued.
+  // Replaces the runtime by the simulation, with nothing queued.
   static TestingDevice& start() {
     TestingDevice& d = the();
     d = TestingDevice();
@@ -30,7 +30,7 @@ class TestingDevice {
 
   int devices = 2, active = 0;
   size_t used = 0, limit = size_t{1} << 30;
-  std::vector<std::string> log;  // calls that tests look at
+  std::vector<std::string> log;  // calls that tests read
   cudaError_t next_error = cudaSuccess;
   struct Launch {
     dim3 blocks, threads;
@@ -48,7 +48,8 @@ class TestingDevice {
   }
   cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;  // of the thread
   int graphs = 0;                                                    // that are there
-  // Does what a stream has queued; waits for events in other streams by doing those.
+  // Runs the queued work of a stream. It waits for events in other streams by running those
+  // streams.
   void run(cudaStream_t stream) {
     std::deque<Work>& queue = queues_[stream];
     while (!queue.empty()) {
@@ -166,7 +167,7 @@ class TestingDevice {
     };
     c.stream_wait_event = [](cudaStream_t stream, cudaEvent_t e, unsigned) {
       const int mark = event(e).recorded;
-      // Who waits for something captured is captured from then on.
+      // A stream that waits for captured work is captured from then on.
       if (event(e).captured && !the().captures_.count(stream))
         the().joined_[stream] = event(e).captured;
       the().push(stream, [=] { return event(e).passed >= mark; });

@@ -14,7 +14,7 @@
 
 namespace treadle::cuda {
 
-// The functions of CUPTI that are used, as a table, so that tests can put others in their place.
+// The functions of CUPTI in use, as a table, so that tests can substitute others.
 struct Cupti {
   decltype(&cuptiActivityRegisterCallbacks) register_callbacks = nullptr;
   decltype(&cuptiActivityRegisterTimestampCallback) register_timestamp_callback = nullptr;
@@ -26,7 +26,8 @@ struct Cupti {
   decltype(&cuptiActivityGetNextRecord) get_next_record = nullptr;
   decltype(&cuptiGetResultString) get_result_string = nullptr;
 };
-// Those of the library, once a recording was asked for, or those that a test has put there.
+// The library's functions after the first request for a recording, or those that a test has
+// substituted.
 Cupti& cupti();
 
 class CudaTrace final : public DeviceTrace {

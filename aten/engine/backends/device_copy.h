@@ -7,9 +7,10 @@
 
 namespace treadle {
 
-// Writes `src`, converted, to `dst`, to whose shape it broadcasts. Neither is on the meta device.
+// Writes `src`, converted, to `dst`. `src` is broadcast to the shape of `dst`. Neither is on the
+// meta device.
 void copy_between_devices(const Tensor& dst, const Tensor& src, bool non_blocking);
-// The values in a contiguous tensor of the CPU of the same dtype; a tensor of the CPU itself.
+// The values in a contiguous CPU tensor of the same dtype. A CPU tensor is returned itself.
 Tensor on_cpu(const Tensor& t);
 
 }  // namespace treadle

@@ -11,8 +11,8 @@
 
 namespace treadle {
 
-// Where an expression comes from. The texts live for ever, and their addresses tell apart all
-// there are; the names in the expression are those of the schema's arguments.
+// The source of an expression. The texts live forever, and their addresses identify them. The names
+// in the expression are those of the schema's arguments.
 struct ExpressionSource {
   const char* name;        // "add"
   const char* schema;      // "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
@@ -20,7 +20,7 @@ struct ExpressionSource {
 };
 
 // A part of a reduction's text: "acc + x" for "step" in "init = 0; step = acc + x; combine = a +
-// b"; empty where there is none.
+// b"; empty if it is missing.
 std::string_view reduction_part(std::string_view text, std::string_view name);
 
 struct GeneratedOperand {
@@ -36,8 +36,7 @@ struct GeneratedNumber {
 
 inline constexpr size_t kMaxGeneratedOperands = 8, kMaxGeneratedNumbers = 16;
 
-// As PointwiseCall, but operands are tensors of the device, and 0-dim tensors of the CPU are
-// numbers.
+// Like PointwiseCall, but operands are tensors of the device, and 0-dim CPU tensors are numbers.
 struct GeneratedPointwise {
   ExpressionSource source;
   Device device;
@@ -53,13 +52,13 @@ struct GeneratedPointwise {
 
 struct GeneratedReduce {
   ExpressionSource source;
-  const ReduceCall& call;  // its pointers to data mean nothing
+  const ReduceCall& call;  // its pointers to data have no meaning
   const Tensor& out;
   const Tensor& in;
 };
 
-// The pointwise call of an operator whose tensors and numbers are given in the schema's order;
-// strides in bytes for the output, then each input. False when no backend generates it.
+// The pointwise call of an operator with its tensors and numbers in the schema's order. Strides are
+// in bytes, for the output, then for each input. False when no backend generates it.
 bool run_generated(const ExpressionSource& source, const Tensor& out, const DimVector& out_strides,
                    ArrayRef<const Tensor*> inputs, const DimVector* input_strides,
                    ArrayRef<Scalar> numbers, IntList shape, ScalarType compute);

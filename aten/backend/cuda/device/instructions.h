@@ -10,7 +10,7 @@ __device__ inline float float_of_half(uint16_t bits) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(bits));
   return v;
 }
-// To the nearest, halves to even; NaN stays NaN.
+// Rounds to nearest, ties to even; NaN stays NaN.
 __device__ inline uint16_t half_bits(float v) {
   uint16_t bits;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(v));
@@ -22,7 +22,7 @@ __device__ inline uint16_t bfloat16_bits(float v) {
   return bits;
 }
 
-// The thread is done; the others go on.
+// This thread ends; the others continue.
 [[noreturn]] __device__ inline void end_thread() {
   asm volatile("exit;");
   __builtin_unreachable();

@@ -33,7 +33,7 @@ inline Out evaluate(const Numbers<Compute, n>& numbers, Places<i...>, const Elem
 
 // ---- contiguous: every operand follows the output, or is one element ----
 
-// What a thread holds of an operand: `times` packs, or the one element.
+// A thread's part of an operand: `times` packs, or one element.
 template <class T, bool single, int pack, int times>
 struct Held {
   const T* from;
@@ -86,7 +86,7 @@ inline void contiguous(Index total, Out* out, const Numbers<Compute, n>& numbers
     }
     return;
   }
-  // The last block: element by element, as many as there are left.
+  // The last block: element by element, as many as remain.
   for (Index at = start + threadIdx.x; at < total; at += blockDim.x)
     out[at] = evaluate<Function, Out>(numbers, All(), operands.one(at)...);
 }
@@ -98,7 +98,7 @@ struct Geometry {
   Divisor<Index> sizes[dims];         // outermost first
   long long strides[operands][dims];  // in bytes; the output's first
 };
-// With 32-bit indices every place fits 32 bits, too.
+// With 32-bit indices every offset fits 32 bits, too.
 template <int dims, int operands>
 struct Geometry<unsigned, dims, operands> {
   Divisor<unsigned> sizes[dims];
@@ -137,7 +137,7 @@ inline const T& element_at(const char* base, long long place) {
   return *reinterpret_cast<const T*>(base + place);
 }
 
-// What a thread holds of an operand: an element of each of its places.
+// A thread's part of an operand: an element at each of its positions.
 template <class T, int times>
 struct Gathered {
   const char* from;

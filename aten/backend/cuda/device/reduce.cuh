@@ -57,7 +57,8 @@ struct Part {
   }
 };
 
-// What a kernel does with elements: folds those of the input, or joins results of pieces.
+// The operation of a kernel on elements: it folds those of the input, or joins the results of
+// pieces.
 template <class Function, bool joins, class T>
 inline void take(Part<Function, T>& part, simd::Value<T> x) {
   if constexpr (joins)
@@ -66,8 +67,8 @@ inline void take(Part<Function, T>& part, simd::Value<T> x) {
     part.step(x);
 }
 
-// Elements [begin, end) that follow each other in memory, by the threads of a row: those of a pack
-// go to accumulators of their own. `wide`: packs are read at once.
+// Elements [begin, end) that are consecutive in memory, by the threads of a row. Those of a pack go
+// to accumulators of their own. `wide`: packs are read at once.
 template <class Function, class T, bool joins, bool wide, class In, class Index>
 inline Part<Function, T> fold_row(const In* row, Index begin, Index end, int lane, int lanes) {
   constexpr int pack = sizeof(In) < 16 ? 16 / sizeof(In) : 1, times = 4;
@@ -105,7 +106,7 @@ inline Part<Function, T> fold_row(const In* row, Index begin, Index end, int lan
   return parts[0];
 }
 
-// The same of elements that lie anywhere: four at a time, each for an accumulator of its own.
+// The same for elements at any stride: four at a time, each for its own accumulator.
 template <class Function, class T, bool joins, class In, class Index, int kept, int folded>
 inline Part<Function, T> fold_places(const FoldGeometry<Index, kept, folded>& g, const char* base,
                                      Index begin, Index end, int lane, int lanes) {
@@ -135,9 +136,9 @@ inline Part<Function, T> fold_places(const FoldGeometry<Index, kept, folded>& g,
   return parts[0];
 }
 
-// rows: the elements folded follow each other in memory, and neighbouring threads fold one output;
-// else neighbouring threads fold neighbouring outputs. `whole`: the result is the output's, else
-// that of a piece. blockIdx.y is the piece.
+// rows: the folded elements are consecutive in memory, and neighbouring threads fold one output.
+// Otherwise neighbouring threads fold neighbouring outputs. `whole`: the result is that of the
+// output, else that of a piece. blockIdx.y is the piece.
 template <class Function, class T, bool joins, bool rows, bool wide, bool whole, class In,
           class Out, class Index, int kept, int folded>
 inline void fold(const FoldGeometry<Index, kept, folded>& g, const char* in, char* out,

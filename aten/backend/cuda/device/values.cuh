@@ -4,7 +4,8 @@
 
 #include "aten/backend/cpu/convert.h"
 
-// Special functions are long: they are called, not repeated for each element that a thread does.
+// Special functions are long, so they are called instead of being repeated for each element of a
+// thread.
 #include "aten/scalar/vec-inl.h"
 #pragma push_macro("HWY_INLINE")
 #undef HWY_INLINE
@@ -19,7 +20,7 @@ namespace treadle::simd::N_CUDA {
 template <class T>
 using Value = typename ValueOf<T>::type;
 
-// An element of the type that is computed in as a value.
+// An element of the compute type as a value.
 inline Vec<float> value_of(float v) { return {v}; }
 inline Vec<double> value_of(double v) { return {v}; }
 template <class T>
@@ -31,13 +32,13 @@ inline Cplx<R> value_of(std::complex<R> v) {
   return {v.real(), v.imag()};
 }
 
-// An element of memory as a value of the computed type T.
+// An element of memory as a value of the compute type T.
 template <class T, class Element>
 inline Value<T> value_at(const Element& element) {
   return value_of(convert_element<T>(element_value(element)));
 }
 
-// And a value as an element; a truth value is a bool.
+// And a value as an element. A truth value is a bool.
 template <class T>
 inline T element_of(Vec<T> v) {
   return v.raw;
@@ -55,7 +56,7 @@ inline std::complex<R> element_of(Cplx<R> v) {
   return {v.re, v.im};
 }
 
-// A value of the computed type T of whatever an expression gives.
+// Converts the result of any expression to a value of the compute type T.
 template <class T, class V>
 inline Value<T> as_value_of(V v) {
   return value_of(convert_element<T>(element_of(v)));
@@ -68,9 +69,9 @@ namespace treadle::cuda {
 namespace simd = treadle::simd::N_CUDA;
 using treadle::simd::convert_element;
 
-// Division of numbers below 2^31 by one that is known before the kernel runs: a multiplication and
-// a shift (Granlund and Montgomery, "Division by invariant integers using multiplication", 1994).
-// Larger ones are divided.
+// Division of numbers below 2^31 by a divisor that is known before the kernel runs: a
+// multiplication and a shift (Granlund and Montgomery, "Division by invariant integers using
+// multiplication", 1994). Larger numbers are divided.
 template <class Index>
 struct Divisor;
 template <>

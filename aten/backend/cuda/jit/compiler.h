@@ -10,13 +10,13 @@
 namespace treadle::cuda {
 
 // Machine code of `source` for e.g. architecture 90 (compute capability 9.0). The source includes
-// the headers of device_headers.h. InternalError with the compiler's first complaints where it
-// does not compile.
+// the headers of device_headers.h. InternalError with the compiler's first messages if it does not
+// compile.
 std::string compile(std::string_view source, int architecture);
-// The same without a look at what is kept.
+// The same without the cache.
 std::string compile_anew(std::string_view source, int architecture);
 
-// Where compiled kernels are kept; empty: nowhere.
+// The folder of cached kernels; empty: no cache.
 std::string cache_folder();
 
 }  // namespace treadle::cuda

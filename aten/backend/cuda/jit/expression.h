@@ -13,15 +13,15 @@ namespace treadle::cuda {
 // "v_self + (v_alpha * v_other)": names are arguments v_NAME, all of one template type V.
 std::string expression_text(std::string_view expression);
 
-// "template <class V> static auto NAME(V v_a, V v_b) { return ...; }". The parameters are all
-// names that the expression may have; it need not use them.
+// "template <class V> static auto NAME(V v_a, V v_b) { return ...; }". The parameters are all names
+// that the expression may use. It need not use all of them.
 std::string function_text(std::string_view name, const std::vector<std::string>& parameters,
                           std::string_view expression);
 
-// The type of elements in memory, or of those computed with: "float", "treadle::Half".
+// The type of elements in memory, or of the arithmetic: "float", "treadle::Half".
 const char* type_name(ScalarType dtype);
 
-// An argument's name in texts: "v_self".
+// The name of an argument in the text: "v_self".
 std::string variable(std::string_view name);
 
 }  // namespace treadle::cuda

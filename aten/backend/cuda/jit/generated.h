@@ -5,8 +5,8 @@
 
 namespace treadle::cuda {
 
-// Queue the call on this thread's stream of its device. False where it has more dimensions than a
-// kernel's arguments hold.
+// Queues the call on this thread's stream of its device. False if it has more dimensions than a
+// kernel's arguments can hold.
 bool run_pointwise(const GeneratedPointwise& call);
 bool run_reduce(const GeneratedReduce& call);
 

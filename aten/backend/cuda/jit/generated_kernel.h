@@ -16,7 +16,7 @@
 
 namespace treadle::cuda {
 
-// The arguments of a launch, by value, in order. What is added is copied.
+// The arguments of a launch, by value, in order. Added values are copied.
 class Arguments {
  public:
   template <class T>
@@ -34,17 +34,17 @@ class Arguments {
   void* pointers_[kMax];
 };
 
-// What tells sources apart, a few values of any kind.
+// The key of a source: a few values of any kind.
 using KernelKey = ByteList<320>;
 
 class GeneratedKernel {
  public:
-  // The kernel `name` of the source that `text` writes, where the key is new.
+  // The kernel `name` of the source that `text` writes; `text` is only called for a new key.
   static GeneratedKernel& of(KernelKey key, int device, const char* name,
                              const std::function<std::string()>& text);
 
-  // In this thread's stream of the device, which must be active (DeviceGuard), by blocks of 256
-  // threads.
+  // Launches in this thread's stream of the device, which must be current (DeviceGuard), with
+  // blocks of 256 threads.
   void launch(int device, dim3 blocks, Arguments& arguments);
 
   static constexpr unsigned kThreads = 256;

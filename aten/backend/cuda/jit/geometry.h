@@ -23,7 +23,7 @@ struct FastDivisor {
   }
 };
 
-// Bytes one behind the other, in the layout of a struct of numbers; at most `most`.
+// Consecutive bytes, in the layout of a struct of numbers; at most `most`.
 template <size_t most>
 class ByteList {
  public:
@@ -40,16 +40,16 @@ class ByteList {
   char bytes_[most];
 };
 
-// A kernel's argument that is a struct.
+// A struct as a kernel's argument.
 class StructBytes : public ByteList<2048> {
  public:
-  // A divisor for indices of 32 bits, or of 64.
+  // A divisor for 32-bit indices, or for 64-bit ones.
   void add_divisor(int64_t value, bool narrow);
-  // The number as one of the dtype that is computed in.
+  // The number in the compute dtype.
   void add_number(const Scalar& number, ScalarType compute);
 };
 
-// Whether the indices below `count`, and every place of these strides in bytes, fit 31 bits.
+// Whether the indices below `count`, and every offset of these strides in bytes, fit 31 bits.
 bool is_narrow(int64_t count, IntList shape, const int64_t* const* strides, size_t operands);
 
 }  // namespace treadle::cuda

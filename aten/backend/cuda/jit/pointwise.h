@@ -10,7 +10,7 @@
 
 namespace treadle::cuda {
 
-// Everything about a call that its kernel's source depends on.
+// All properties of a call that its kernel's source depends on.
 struct PointwisePlan {
   struct Operand {
     ScalarType dtype;
@@ -31,9 +31,9 @@ struct PointwisePlan {
 
 inline constexpr size_t kMaxPointwiseDims = 16;
 
-// `processors`: of the device; few elements are spread over all of them.
+// `processors` is the device's number of them. Few elements are spread over all of them.
 PointwisePlan plan_pointwise(const GeneratedPointwise& call, int processors);
-// The kernel "pointwise": one of the plan's operands' types and numbers.
+// The kernel "pointwise", for the types of the plan's operands and numbers.
 std::string pointwise_source(const PointwisePlan& plan);
 // The number of blocks, and the arguments in the source's order.
 int64_t pointwise_blocks(const PointwisePlan& plan, int64_t numel);

@@ -9,8 +9,9 @@
 
 namespace treadle::cuda {
 
-// Everything about a call that its kernels' source depends on, and how its work is split: by the
-// sizes and strides alone, so that the same call gives the same bits on every device.
+// All properties of a call that its kernels' source depends on, and the split of its work. The
+// split depends only on the sizes and strides, so the same call gives the same bits on every
+// device.
 struct ReducePlan {
   std::string_view expression;
   ScalarType in, out, compute;
@@ -20,14 +21,15 @@ struct ReducePlan {
   bool wide = false;         // and are aligned for reads of 16 bytes
 
   int width = 1;       // outputs of a block
-  int64_t pieces = 1;  // of a fold; more than one: a second kernel joins their results
+  int64_t pieces = 1;  // of a fold; with more than one, a second kernel joins their results
   int64_t piece = 0;   // elements of a piece
 };
 
 inline constexpr size_t kMaxReduceDims = 12;
 
 ReducePlan plan_reduce(const GeneratedReduce& call);
-// A fold in one piece is one kernel; of several pieces each is folded, then the results are joined.
+// A fold in one piece is one kernel. With several pieces, each is folded, then the results are
+// joined.
 enum class FoldStage : char { Whole, Pieces, Join };
 // The kernel "fold_kernel" of the stage.
 std::string reduce_source(const ReducePlan& plan, FoldStage stage);

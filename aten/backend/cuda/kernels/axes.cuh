@@ -25,8 +25,8 @@ struct Axes {
     strides[count++] = stride;
   }
 
-  // Written out for each dimension: a place in the arrays that is only known at run time would have
-  // every thread copy them.
+  // Unrolled for each dimension, because an array index that is only known at run time would make
+  // every thread copy the arrays.
   __device__ int64_t at(int64_t i) const {
     if (count == 0) return 0;
     int64_t place = 0;
@@ -41,13 +41,13 @@ struct Axes {
   }
 };
 
-// Of the dimensions `dims` of `t`, the last the fastest.
+// The dimensions `dims` of `t`, the last one varying fastest.
 inline Axes axes_of(const char* op, const Tensor& t, IntList dims) {
   Axes axes;
   for (const int64_t d : dims) axes.add(op, t.size(d), t.stride(d));
   return axes;
 }
-// Of a tensor with these strides, over `sizes`; a stride of 0 leaves a dimension out.
+// A tensor with these strides, over `sizes`. A stride of 0 leaves a dimension out.
 inline Axes axes_over(const char* op, IntList sizes, IntList strides) {
   Axes axes;
   for (size_t d = 0; d < sizes.size(); ++d) axes.add(op, sizes[d], strides[d]);

@@ -15,7 +15,7 @@
 namespace treadle::cuda {
 
 constexpr int64_t kFoldedByBlock = 1 << 14;  // elements
-// A thread does a whole line where lines are this short, or this many and side by side.
+// A thread processes a whole line if lines are this short, or if this many are side by side.
 constexpr int64_t kShortFold = 32, kManyFolds = 1 << 14;
 constexpr int kWarp = 32;
 constexpr int64_t kFoldedByWarp = 1024, kWarpsOfBlock = kBlock / kWarp;
@@ -29,8 +29,8 @@ __global__ void fold_whole_lines(F f, int64_t lines, int64_t size) {
   });
 }
 
-// The fold of load(begin) ... load(end - 1), of which there is at least one, by a group of `width`
-// threads, a warp or a block; for the first of them.
+// The fold of load(begin) ... load(end - 1), a nonempty range, by a group of `width` threads, a
+// warp or a block. The first thread receives the result.
 template <int width, class State, class Load, class F>
 __device__ inline State folded_by(int64_t begin, int64_t end, const F& f, Load load) {
   __shared__ State of_block[kBlock];
@@ -63,7 +63,7 @@ __global__ void fold_by_warps(F f, int64_t lines, int64_t size) {
   if (threadIdx.x % kWarp == 0) f.store(line, all);
 }
 
-// A block for each chunk of each line; where a line is one chunk, the result is stored.
+// A block for each chunk of each line. If a line is one chunk, the result is stored.
 template <class F>
 __global__ void fold_chunk(F f, int64_t size, int64_t chunks, typename F::State* folds) {
   using State = typename F::State;
@@ -87,8 +87,7 @@ __global__ void fold_chunks(F f, int64_t chunks, const typename F::State* folds)
   if (threadIdx.x == 0) f.store(line, all);
 }
 
-// `side_by_side`: the lines' elements are neighbours, not those of a line. There is at least one
-// element in a line.
+// `side_by_side`: neighbouring elements belong to different lines. A line has at least one element.
 template <class F>
 void fold_lines(F f, int64_t lines, int64_t size, bool side_by_side, const Place& place) {
   using State = typename F::State;

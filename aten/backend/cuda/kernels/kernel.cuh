@@ -21,7 +21,7 @@ namespace treadle::cuda {
 template <class T>
 using Computed = compute_type<T>;
 
-// How elements are held on a device, which std::complex has no arithmetic for.
+// The type of elements on a device, since std::complex has no arithmetic there.
 template <class T>
 struct StoredAs {
   using type = T;
@@ -33,7 +33,7 @@ struct StoredAs<std::complex<R>> {
 template <class T>
 using Stored = typename StoredAs<T>::type;
 
-// By reference, as a bool's byte may be any (element_value).
+// By reference, because a bool's byte may have any value (element_value).
 template <class T>
 __device__ inline Computed<T> widened(const T& v) {
   if constexpr (std::is_same_v<T, Half>) {
@@ -59,7 +59,7 @@ __device__ inline T narrowed(Computed<T> v) {
 
 constexpr int kBlock = 256;
 
-// The tensor's device, for the time of a launch, and this thread's stream there.
+// The tensor's device, current for the duration of a launch, and this thread's stream there.
 struct Place {
   explicit Place(const Tensor& t)
       : where(t.device()), device(where.index), guard(device), stream(stream_on(device)) {}
@@ -69,7 +69,8 @@ struct Place {
   cudaStream_t stream;
 };
 
-// Blocks for `n` elements, of which a thread does one after another (see for_each_element).
+// The number of blocks for `n` elements. A thread processes several, one after another (see
+// for_each_element).
 inline unsigned blocks_for(int64_t n) {
   return static_cast<unsigned>(std::min<int64_t>((n + kBlock - 1) / kBlock, 1 << 20));
 }
@@ -88,7 +89,7 @@ __device__ inline void for_each_element(int64_t n, F f) {
     f(i);
 }
 
-// A name that is a constant of the device, where kernels can read it.
+// A name that is a constant of the device, at an address that kernels can read.
 template <size_t n>
 const char* on_device(const char (&name)[n]) {
   void* address = nullptr;
@@ -96,7 +97,7 @@ const char* on_device(const char (&name)[n]) {
   return static_cast<const char*>(address);
 }
 
-// Element i of a contiguous tensor, which is waited for.
+// Element i of a contiguous tensor. The host waits for it.
 template <class T>
 T number_at(const Tensor& t, int64_t i) {
   T value;
@@ -106,7 +107,7 @@ T number_at(const Tensor& t, int64_t i) {
   return element_value(value);
 }
 
-// An element that is only moved, as one number; and by its size.
+// An element that is only moved, as a number of its size.
 template <size_t size>
 struct BitsOf;
 template <>
@@ -132,7 +133,7 @@ struct BitsOf<16> {
 template <class T>
 using Bits = typename BitsOf<sizeof(T)>::type;
 
-// A number of the host as a kernel computes with it.
+// A number of the host in a kernel's compute type.
 template <class T>
 Computed<Stored<T>> as_computed(const T& v) {
   if constexpr (is_complex_type<T>)
@@ -155,7 +156,7 @@ struct Larger {  // NaN where one is
     return a != a ? a : a > b ? a : b;
   }
 };
-// What the lane `step` away, in the sense of "exclusive or", has.
+// The value of the lane whose index is this one's exclusive or with `step`.
 template <class C>
 __device__ inline C of_lane(C mine, int step) {
   constexpr size_t kWords = sizeof(C) / sizeof(unsigned);
@@ -167,7 +168,8 @@ __device__ inline C of_lane(C mine, int step) {
   memcpy(&mine, words, sizeof mine);
   return mine;
 }
-// Warps fold their own, then every thread folds what their first lanes have, in the warps' order.
+// Each warp folds its own values. Then every thread folds the results of the warps' first lanes, in
+// the warps' order.
 template <class C, class Join>
 __device__ inline C folded_in_block(C mine, Join join) {
   constexpr int kWarps = kBlock / 32;

@@ -21,8 +21,8 @@ NativeCalls& native_calls() {
   static auto* calls = new NativeCalls(DeviceType::CUDA, Op::op);
   return *calls;
 }
-// For its time, this thread's calls are not cast: what a kernel computes by other operators is its
-// own affair.
+// While it exists, this thread's calls are not cast, because a kernel's inner operators must not
+// follow autocast.
 class Uncast {
  public:
   Uncast() : saved_(layer_state().excluded) {
@@ -35,7 +35,7 @@ class Uncast {
   LayerMask saved_;
 };
 
-// A kernel that is counted.
+// A kernel whose calls are counted.
 template <class Op, class Factory, class T, class Kernel = typename Op::Kernel>
 struct Counted;
 template <class Op, class Factory, class T, class R, class... Args>

@@ -15,7 +15,7 @@
 namespace treadle::cuda {
 
 constexpr int64_t kScannedByThread = 4, kScanChunk = kBlock * kScannedByThread;
-// A thread does a whole line where lines are this short, or this many and side by side.
+// A thread processes a whole line if lines are this short, or if this many are side by side.
 constexpr int64_t kShortLine = 16, kManyLines = 1 << 14;
 
 // The folds of chunks.
@@ -44,8 +44,8 @@ __global__ void scan_whole_lines(F f, int64_t lines, int64_t size) {
   });
 }
 
-// A block does a chunk of a line. folds_only: folds[block] is made; otherwise it is, where there
-// are several chunks, the fold of all chunks up to this one.
+// A block processes a chunk of a line. With folds_only it computes folds[block]. Otherwise, if
+// there are several chunks, folds[block] already holds the fold of all chunks up to this one.
 template <class F, bool folds_only>
 __global__ void scan_chunk(F f, int64_t size, int64_t chunks, typename F::State* folds) {
   using State = typename F::State;
@@ -99,7 +99,7 @@ constexpr bool scans_chunks = false;
 template <class F>
 constexpr bool scans_chunks<ScanChunks<F>> = true;
 
-// `side_by_side`: the lines' elements are neighbours, not those of a line.
+// `side_by_side`: neighbouring elements belong to different lines.
 template <class F>
 void scan_lines(F f, int64_t lines, int64_t size, bool side_by_side, const Place& place) {
   using State = typename F::State;

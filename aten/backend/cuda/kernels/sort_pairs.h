@@ -17,14 +17,14 @@ namespace treadle::cuda {
 
 class SortedPairs {
  public:
-  // RuntimeError where `n` is 2^32 or more.
+  // RuntimeError if `n` is 2^32 or more.
   SortedPairs(std::string_view op, int64_t n, Device device, cudaStream_t stream);
 
   uint64_t* keys() const { return keys_; }
   uint32_t* positions() const { return positions_; }
   int64_t size() const { return n_; }
 
-  // By the lowest `bits` of the keys; equal ones keep their order.
+  // Sorts by the lowest `bits` of the keys. Equal ones keep their order.
   void sort(int bits);
 
  private:
@@ -35,7 +35,7 @@ class SortedPairs {
   uint32_t *positions_, *other_positions_;
 };
 
-// Bits that the numbers below `span` have.
+// The number of bits of the numbers below `span`.
 inline int bits_below(int64_t span) {
   return span > 1 ? 64 - std::countl_zero(static_cast<uint64_t>(span - 1)) : 0;
 }

@@ -24,8 +24,9 @@ __global__ void make_line_keys(Positions positions, int64_t n, int64_t size, uin
   for_each_element(n, [=](int64_t i) { keys[i] = static_cast<uint64_t>(positions[i] / size); });
 }
 
-// The pairs' positions are `line * size + j`, lines in their order and within them the elements,
-// stably, NaN last; descending: the other way round, equal ones still in their own order.
+// The positions of the pairs are `line * size + j`: lines in their order, and within them the
+// elements, stably, NaN last. descending: the reverse order, with equal elements still in their own
+// order.
 template <class T>
 SortedPairs sorted_lines(std::string_view op, const T* from, const Lines& lines, bool descending,
                          const Place& place) {
@@ -47,7 +48,7 @@ SortedPairs sorted_lines(std::string_view op, const T* from, const Lines& lines,
   return pairs;
 }
 
-// The first `kept` elements of each line in order, and where they were; `indices` may be null.
+// The first `kept` elements of each line in order, and their positions; `indices` may be null.
 template <class T>
 __global__ void write_sorted(const uint32_t* positions, const T* from, Lines lines, int64_t kept,
                              T* values, int64_t* indices) {

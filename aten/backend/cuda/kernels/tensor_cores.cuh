@@ -46,8 +46,8 @@ __device__ inline uint32_t packed(float first, float second) {
   return v;
 }
 
-// Four matrices (8, 8) of shared memory: lane 8 m + r gives the place of row r of matrix m, which
-// is aligned to 16 bytes. Of matrix m a lane gets (group, pair..), or of its transpose.
+// Four matrices (8, 8) of shared memory. Lane 8 m + r gives the address of row r of matrix m, which
+// is aligned to 16 bytes. A lane receives (group, pair..) of matrix m, or of its transpose.
 __device__ inline void load_matrices(uint32_t (&m)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])

@@ -53,13 +53,13 @@ struct Cudnn {
   TREADLE_CUDNN(RNNBackwardWeights_v8);
 #undef TREADLE_CUDNN
 };
-// RuntimeError where the library is not there.
+// RuntimeError if the library is missing.
 const Cudnn& cudnn();
 
-// RuntimeError that says what cuDNN answered to `doing`.
+// RuntimeError with cuDNN's message for `doing`.
 void succeed_cudnn(cudnnStatus_t code, const char* doing);
 
-// This thread's handle on a device, which queues in its current stream.
+// This thread's handle on a device. It queues in the thread's current stream.
 cudnnHandle_t cudnn_on(int device);
 
 Tensor cudnn_workspace(size_t bytes, Device device);
@@ -70,12 +70,12 @@ constexpr cudnnDataType_t kData = std::is_same_v<T, double>     ? CUDNN_DATA_DOU
                                   : std::is_same_v<T, BFloat16> ? CUDNN_DATA_BFLOAT16
                                                                 : CUDNN_DATA_FLOAT;
 
-// Whether factors must not be rounded: those of float32, unless the program lets them be TF32.
+// Whether factors must not be rounded: those of float32, unless the program allows TF32.
 inline bool exact_factors(cudnnDataType_t type) {
   return type == CUDNN_DATA_FLOAT && !math_switches().convolution_tf32;
 }
 
-// A descriptor for the time of a call.
+// A descriptor for the duration of a call.
 template <class Handle>
 class Description {
  public:

@@ -11,7 +11,8 @@
 
 namespace treadle::cuda {
 
-// The T of this thread; one for each type. None is ever destroyed, as the device may go first.
+// The T of this thread; one for each type. None is ever destroyed, because the device may be
+// destroyed first.
 template <class T>
 T& kept_by_thread() {
   struct Left {

@@ -24,7 +24,7 @@
 
 namespace treadle::cuda {
 
-// The library's functions as tables, so that tests can put others in their place.
+// The library's functions as tables, so that tests can substitute others.
 struct Cusolver {
   SharedLibrary library{"libcusolver.so.12", "factors matrices", "nvidia-cusolver"};
   TREADLE_LIBRARY_FUNCTION(create, cusolverDnCreate);
@@ -51,7 +51,7 @@ struct Cusolver {
 };
 Cusolver& cusolver();
 
-// The functions that have one name for each dtype.
+// The functions with one name for each dtype.
 template <class T>
 struct TypedCusolver;
 #define TREADLE_TYPED(type, letter, unitary)                                                \
@@ -79,7 +79,7 @@ TypedCusolver<T>& typed_cusolver() {
   return *functions;
 }
 
-// T as the library's functions take it.
+// T in the library's type.
 template <class T>
 struct SolverElement {
   using type = T;
@@ -118,7 +118,7 @@ class Solver {
   cusolverDnParams_t params() const { return params_; }
   gesvdjInfo_t jacobi() const { return jacobi_; }
 
-  // Asks `size` for a workspace, whose units have `item` bytes on the device, and calls
+  // Queries `size` for a workspace, in units of `item` bytes on the device, and calls
   // `one(workspace, i)` for each i < count, one after the other in this thread's stream.
   template <class Size, class One>
   void run(const char* doing, Size size, int64_t count, One one, int64_t item = 1) const {
@@ -149,10 +149,10 @@ struct Matrices {
   int64_t numel() const { return rows * columns; }
 };
 
-// RuntimeError for sizes that the library counts in `int`.
+// RuntimeError for sizes beyond the library's `int`.
 int solver_int(int64_t n);
 
-// A copy by columns: the transposed matrices by rows.
+// A column-major copy: the transposed matrices by rows.
 inline Tensor in_columns(const Tensor& t) {
   const Tensor columns = aten::contiguous(aten::transpose(t, -2, -1));
   return columns.data() == t.data() ? aten::clone(columns) : columns;
@@ -162,7 +162,7 @@ inline Tensor finite_matrices(const Tensor& t) {
   return aten::all(aten::isfinite(t), OptionalIntList({-2, -1}), true);
 }
 
-// On the CPU, contiguous: the host waits for it.
+// A contiguous tensor on the CPU. The host waits for it.
 inline Tensor awaited(const Tensor& t) {
   return aten::contiguous(aten::to(t, std::nullopt, std::nullopt, kCPU));
 }

@@ -13,7 +13,7 @@
 #define HWY_ATTR
 #define HWY_LIKELY(c) (c)
 #define HWY_LANES(T) 1
-// Loads and stores of some lanes are not used; the numbers choose code that is small.
+// Loads and stores of some lanes are not used. Their numbers select small code.
 #define HWY_AVX2 1
 #define HWY_TARGET 2
 
@@ -129,7 +129,7 @@ template <class V>
 HWY_INLINE bool Eq(V a, V b) {
   return a == b;
 }
-// Of masks, and of the bits of integers.
+// For masks, and for the bits of integers.
 HWY_INLINE bool Not(bool a) { return !a; }
 HWY_INLINE bool And(bool a, bool b) { return a && b; }
 HWY_INLINE bool Or(bool a, bool b) { return a || b; }
@@ -156,7 +156,7 @@ template <class D, class V>
 HWY_INLINE Vec<D> DemoteTo(D, V v) {
   return static_cast<Vec<D>>(v);
 }
-// Halves of one lane are not used, but named.
+// Halves of one lane are not used, only named.
 template <class D>
 using Half = D;
 template <class D, class V>

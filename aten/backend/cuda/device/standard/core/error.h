@@ -7,12 +7,12 @@
 
 namespace treadle {
 
-// The host writes it into the program when it has loaded it; without a claim nothing is left.
+// The host writes it into the program after loading it. Without a claim no record is written.
 __device__ cuda::FaultPlace fault_place;
 
 enum class ErrorKind { Runtime };
 
-// The shared headers fail for one reason: an integer is divided by zero.
+// The shared headers fail for only one reason: the division of an integer by zero.
 template <ErrorKind, class... Parts>
 [[noreturn]] inline void fail(const char* who, const Parts&...) {
   cuda::record_fault(fault_place, cuda::kZeroDivisor, who);

@@ -9,7 +9,7 @@
 
 namespace treadle {
 
-// 16-bit floats: numbers to compute with are float.
+// 16-bit floats. The arithmetic is in float.
 struct Half {
   uint16_t bits;
   Half() = default;
@@ -19,7 +19,7 @@ struct Half {
 struct BFloat16 {
   uint16_t bits;
   BFloat16() = default;
-  // To the nearest, halves to even; NaN stays NaN.
+  // Rounds to nearest, ties to even; NaN stays NaN.
   explicit BFloat16(float v) {
     const uint32_t u = __float_as_uint(v);
     bits = (u & 0x7fffffffu) > 0x7f800000u
@@ -29,7 +29,7 @@ struct BFloat16 {
   explicit operator float() const { return __uint_as_float(static_cast<uint32_t>(bits) << 16); }
 };
 
-// A bool whose byte is not 0 is true, whatever else the byte is.
+// A bool with a nonzero byte is true, whatever the byte.
 template <class T>
 inline T element_value(const T& element) {
   if constexpr (std::is_same_v<T, bool>)
