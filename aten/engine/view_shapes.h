@@ -12,15 +12,15 @@ namespace treadle::shape {
 // that cannot be.
 DimVector infer_size(const char* op, IntList sizes, int64_t numel);
 
-// Strides with which the elements of a geometry have the shape `sizes` without being moved; nothing
-// when there are none. `sizes` has as many elements.
+// The strides with which the elements of a geometry have the shape `sizes` without being moved;
+// nothing when there are none. `sizes` must have the same number of elements.
 std::optional<DimVector> view_strides(IntList old_sizes, IntList old_strides, IntList sizes);
 
-// Strides of a dense tensor in a memory format; RuntimeError when the format needs another number
-// of dimensions.
+// The strides of a dense tensor in a memory format. RuntimeError when the format needs another
+// number of dimensions.
 DimVector strides_in_format(const char* op, IntList sizes, MemoryFormat format);
 
-// Whether the elements fill one run of memory, each place once, in whatever order of dimensions.
+// Whether the elements fill one run of memory, each position once, in any order of dimensions.
 bool is_dense(const Tensor& t);
 
 // The shape that tensors of these sizes broadcast to; RuntimeError when they do not.

@@ -6,7 +6,7 @@
 
 namespace treadle::composite {
 
-// softmax(scale * query @ key^T, masked), 0 in rows whose every key is masked; (..., L, S).
+// softmax(scale * query @ key^T, masked), with 0 in rows whose keys are all masked; (..., L, S).
 Tensor attention_weights(const Tensor& query, const Tensor& key, const Tensor& mask, bool is_causal,
                          double scale);
 

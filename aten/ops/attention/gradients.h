@@ -8,8 +8,8 @@
 
 namespace treadle::autograd {
 
-// Gradients of query, key and value. While gradients are recorded they are composed of
-// differentiable operators, through the whole matrix of probabilities; otherwise a kernel computes
+// Gradients of query, key and value. While gradients are recorded, they are composed of
+// differentiable operators, through the whole matrix of probabilities. Otherwise a kernel computes
 // them in blocks.
 std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& grad, const Tensor& query,
                                                       const Tensor& key, const Tensor& value,

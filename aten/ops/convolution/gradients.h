@@ -14,7 +14,7 @@ Tensor convolution_grad_input(const Tensor& grad, const Tensor& weight, IntList 
 Tensor convolution_grad_weight(const Tensor& grad, const Tensor& input, IntList weight_size,
                                IntList stride, IntList padding, IntList dilation, bool transposed,
                                int64_t groups);
-// Sum of an output gradient ([N,] O, spatial...) over everything but the channels.
+// The sum of an output gradient ([N,] O, spatial...) over all dimensions but the channels.
 Tensor convolution_grad_bias(const Tensor& grad, int64_t weight_dim);
 
 // Gradients of `_convolution_grad_weight` with respect to its two tensors.

@@ -5,7 +5,7 @@
 
 namespace treadle::composite {
 
-// As `convolution`, for tensors of an integer dtype.
+// Like `convolution`, for tensors of an integer dtype.
 Tensor integer_convolution(const char* op, const Tensor& input, const Tensor& weight,
                            const Tensor& bias, IntList stride, IntList padding, IntList dilation,
                            bool transposed, IntList output_padding, int64_t groups);

@@ -14,12 +14,12 @@ namespace treadle::shape {
 
 // input ([N,] C, spatial...); weight (O, C / groups, kernel...), transposed (C, O / groups,
 // kernel...); bias (O) -> ([N,] O, spatial...). A list has one entry for each spatial dimension, or
-// one for all of them.
+// one entry for all of them.
 TensorSpec convolution(const char* op, const Tensor& input, const Tensor& weight,
                        const Tensor& bias, IntList stride, IntList padding, IntList dilation,
                        bool transposed, IntList output_padding, int64_t groups);
 // The gradient with respect to a weight of shape `weight_size`. `grad` may be shorter than the
-// convolution of `input`: its first positions then.
+// convolution of `input`. It then covers the first positions.
 TensorSpec convolution_grad_weight(const char* op, const Tensor& grad, const Tensor& input,
                                    IntList weight_size, IntList stride, IntList padding,
                                    IntList dilation, int64_t groups);

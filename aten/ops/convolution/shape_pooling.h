@@ -21,12 +21,12 @@ std::array<TensorSpec, 2> max_pool(const char* op, const Tensor& self, IntList k
                                    bool ceil_mode);
 TensorSpec avg_pool(const char* op, const Tensor& self, IntList kernel_size, IntList stride,
                     IntList padding, bool ceil_mode);
-// `output_size` windows, which cover the input evenly.
+// `output_size` windows that cover the input evenly.
 TensorSpec adaptive_pool(const char* op, const Tensor& self, IntList output_size);
 std::array<TensorSpec, 2> adaptive_max_pool(const char* op, const Tensor& self,
                                             IntList output_size);
-// Values at the places in a larger tensor, of size `output_size` in the pooled dimensions, that
-// `indices` say.
+// Values at the positions `indices` of a larger tensor, of size `output_size` in the pooled
+// dimensions.
 TensorSpec max_unpool(const char* op, const Tensor& self, const Tensor& indices,
                       IntList output_size);
 

@@ -9,7 +9,7 @@
 
 namespace treadle::composite {
 
-// The arguments of a factory that may be left out.
+// The optional arguments of a factory.
 using OptDtype = std::optional<ScalarType>;
 using OptLayout = std::optional<Layout>;
 using OptDevice = std::optional<Device>;
@@ -21,8 +21,8 @@ struct FactoryOptions {
   ScalarType dtype;
   Device device;
 
-  // What is not given is taken from `otherwise`. NotImplementedError for a layout or pinned memory
-  // that nothing provides.
+  // A missing one is taken from `otherwise`. NotImplementedError for a layout or pinned memory that
+  // no part of Treadle provides.
   FactoryOptions(const char* op, OptDtype dtype, OptLayout layout, OptDevice device,
                  OptBool pin_memory, ScalarType dtype_otherwise, Device device_otherwise = kCPU)
       : op(op), dtype(dtype.value_or(dtype_otherwise)), device(device.value_or(device_otherwise)) {
@@ -41,8 +41,8 @@ struct FactoryOptions {
   }
 };
 
-// The result of an operator that made `t` and wrote it: nobody has seen it, so its versions start
-// here.
+// The result of an operator that made and wrote `t`. No other code has seen it, so its version
+// count starts here.
 inline Tensor fresh(Tensor t) {
   t.storage()->version().store(0, std::memory_order_relaxed);
   return t;

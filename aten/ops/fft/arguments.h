@@ -9,30 +9,31 @@
 
 namespace treadle::composite {
 
-// What the result is divided by; the numbers are those of the kernels' `normalization`.
+// The divisor of the result. The numbers are those of the kernels' `normalization`.
 enum class FftNorm : int64_t { kNone = 0, kRoot = 1, kCount = 2 };
 
 // `norm` None or "backward" divides in the inverse transform, "forward" in the other one, "ortho"
-// by the root in both.
+// by the square root in both.
 FftNorm fft_norm(const char* op, std::optional<std::string_view> norm, bool forward);
 
-// Floating or complex, at least 32 bits wide, complex where asked for.
+// A floating or complex tensor, at least 32 bits wide, complex if requested.
 Tensor fft_input(const char* op, const Tensor& self, bool complex);
-// The same, where a complex tensor is an error.
+// The same, but a complex tensor is an error.
 Tensor fft_real_input(const char* op, const Tensor& self);
 
-// The dimensions to transform, wrapped, and how many points each has.
+// The dimensions to transform, wrapped, and the number of points of each.
 struct FftDims {
   DimVector dims, sizes;
 };
-// Of one dimension; `n` None is its size, or the size of the real signal whose half is given.
+// For one dimension. If `n` is None, it is the dimension's size, or the size of the real signal
+// whose half is given.
 FftDims fft_dim(const char* op, const Tensor& self, std::optional<int64_t> n, int64_t dim,
                 bool half);
-// Of several; an entry -1 of `s` is like None.
+// For several. An entry -1 of `s` is like None.
 FftDims fft_dims(const char* op, const Tensor& self, OptionalIntList s, OptionalIntList dim,
                  bool half);
 
-// `self` cut, or lengthened by zeros, to `sizes` along `dims`.
+// `self` cut, or padded with zeros, to `sizes` along `dims`.
 Tensor fft_resized(const char* op, const Tensor& self, const FftDims& wanted);
 
 }  // namespace treadle::composite

@@ -5,8 +5,8 @@
 
 namespace treadle::autograd {
 
-// Points of the half that stand for two of the whole have twice the gradient, so these are the
-// transforms back with such points halved or doubled.
+// Points of the half that stand for two of the whole have twice the gradient. So these are the
+// inverse transforms, with such points halved or doubled.
 Tensor fft_r2c_backward(const Tensor& grad, IntList dim, int64_t normalization, bool forward,
                         int64_t last_dim_size);
 Tensor fft_c2r_backward(const Tensor& grad, IntList dim, int64_t normalization, bool forward);

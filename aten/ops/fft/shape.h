@@ -8,8 +8,8 @@
 
 namespace treadle::shape {
 
-// Every entry of `dim` is a dimension of the tensor, none twice, none of size 0, the last one that
-// is halved.
+// Every entry of `dim` is a dimension of the tensor. No dimension appears twice or has size 0. The
+// last one is halved.
 TensorSpec fft_c2c(const char* op, const Tensor& self, IntList dim);
 TensorSpec fft_r2c(const char* op, const Tensor& self, IntList dim);
 TensorSpec fft_c2r(const char* op, const Tensor& self, IntList dim, int64_t last_dim_size);

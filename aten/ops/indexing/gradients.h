@@ -9,10 +9,10 @@
 
 namespace treadle::autograd {
 
-// index: what was read from one place is added up there.
+// index: gradients of reads from one element are added up there.
 Tensor index_backward(const Tensor& grad, IntList sizes, TensorList indices);
 Tensor index_put_self_backward(const Tensor& grad, TensorList indices, bool accumulate);
-// Of several values for one element only the last, which stays, gets a gradient.
+// Of several values for one element, only the last one, which stays, gets a gradient.
 Tensor index_put_values_backward(const Tensor& grad, TensorList indices, IntList sizes,
                                  bool accumulate);
 
@@ -53,7 +53,7 @@ Tensor embedding_double_backward(const Tensor& grad, const Tensor& indices, int6
 
 std::vector<Tensor> cat_backward(const Tensor& grad, int64_t dim, IntList lengths);
 
-// sort, topk: `indices` says where along `dim` each element of the result comes from.
+// sort, topk: `indices` gives the position along `dim` of each element of the result.
 Tensor sort_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& indices);
 // max, median, kthvalue along `dim`.
 Tensor select_one_backward(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& indices,

@@ -18,11 +18,11 @@ struct IndexGeometry {
   DimVector result;                                 // sizes of the result
 };
 
-// `indices` are integer tensors or undefined (the whole dimension), at least one defined.
-// IndexError when they are too many, of another dtype, or do not broadcast.
+// `indices` are integer tensors or undefined (the whole dimension); at least one is defined.
+// IndexError when there are too many, when one has another dtype, or when they do not broadcast.
 IndexGeometry index_geometry(const char* op, const Tensor& self, TensorList indices);
 
-// The shape two shapes broadcast to; nothing when they do not.
+// The shape that two shapes broadcast to; nothing when they do not.
 std::optional<DimVector> broadcast_two(IntList a, IntList b);
 
 }  // namespace treadle::shape

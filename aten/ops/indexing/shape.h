@@ -20,8 +20,8 @@ TensorSpec index_integer(const char* op, const Tensor& self, TensorList indices)
 TensorSpec index_put_integer(const char* op, const Tensor& self, TensorList indices,
                              const Tensor& values);
 TensorSpec index_select(const char* op, const Tensor& self, int64_t dim, const Tensor& index);
-// index_add, index_copy: `source` has self's shape but for `dim`, where it has as many entries as
-// `index`.
+// index_add, index_copy: `source` has self's shape except for `dim`, where it has as many entries
+// as `index`.
 TensorSpec index_write(const char* op, const Tensor& self, int64_t dim, const Tensor& index,
                        const Tensor& source);
 TensorSpec index_fill(const char* op, const Tensor& self, int64_t dim, const Tensor& index);

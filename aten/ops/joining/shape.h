@@ -7,12 +7,12 @@
 
 namespace treadle::shape {
 
-// The dtype is what all of the tensors promote to. A tensor of shape (0,) fits anywhere and adds
+// The dtype is the promotion of all tensors' dtypes. A tensor of shape (0,) fits anywhere and adds
 // nothing.
 TensorSpec cat(const char* op, TensorList tensors, int64_t dim);
 TensorSpec stack(const char* op, TensorList tensors, int64_t dim);
 
-// Whether cat passes over `t`.
+// Whether cat skips `t`.
 inline bool cat_skips(const Tensor& t) { return t.dim() == 1 && t.sizes()[0] == 0; }
 
 }  // namespace treadle::shape

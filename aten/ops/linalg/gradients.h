@@ -33,11 +33,11 @@ std::tuple<Tensor, Tensor> lstsq_backward(const Tensor& grad, const Tensor& a, c
                                           std::array<bool, 2> grad_input_mask);
 Tensor inv_backward(const Tensor& grad, const Tensor& inverse);
 Tensor pinv_backward(const Tensor& grad, const Tensor& self, const Tensor& inverse);
-// Also of singular matrices.
+// It also holds for singular matrices.
 Tensor det_backward(const Tensor& grad, const Tensor& a, const Tensor& det);
 Tensor slogdet_backward(TensorList grads, const Tensor& a, const Tensor& sign);
 
-// Spectra. RuntimeError where the result depends on the phase of complex vectors, which is not
+// Spectra. RuntimeError if the result depends on the phase of complex vectors, which is not
 // determined.
 Tensor eigh_backward(TensorList grads, const Tensor& a, const Tensor& values, const Tensor& vectors,
                      std::string_view uplo, bool compute_v);

@@ -11,7 +11,7 @@ namespace treadle {
       op, ": expected matrices without NaN and infinity, got one at batch index ", batch_index);
 }
 
-// `left` values were left over where the iteration gave up.
+// `left` is the number of values that remained when the iteration gave up.
 [[noreturn]] inline void fail_not_converged(const char* op, int64_t left, int64_t batch_index) {
   fail<ErrorKind::LinAlg>(op, ": expected the iteration to converge, got ", left,
                           " values without convergence at batch index ", batch_index);
@@ -30,7 +30,8 @@ namespace treadle {
       batch_index);
 }
 
-// Whether LAPACK may follow these pivots: rows of the matrix, negative ones in equal pairs.
+// Whether LAPACK may use these pivots: they are rows of the matrix, and negative ones come in equal
+// pairs.
 inline bool sound_pivots(const int* pivots, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     const int64_t row = pivots[i];

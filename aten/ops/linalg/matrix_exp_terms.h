@@ -11,7 +11,8 @@
 
 namespace treadle::matrix_exp {
 
-// Of A^k in the approximant, relative to that of the identity: float would overflow otherwise.
+// The coefficients of A^k in the approximant, relative to that of the identity, because float would
+// overflow otherwise.
 inline double coefficient(int k) {
   constexpr double kCoefficients[] = {64764752532480000.,
                                       32382376266240000.,
@@ -35,12 +36,12 @@ template <class R>
 int squarings(R norm) {
   constexpr R kBound(5.371920351148152);
   if (!(norm > kBound)) return 0;
-  // A norm that overflows is as large as the largest number.
+  // A norm that overflows counts as the largest number.
   norm = std::min(norm, std::numeric_limits<R>::max());
   return std::max(0, static_cast<int>(std::ceil(std::log2(norm / kBound))));
 }
 
-// 2^-s as two factors: it may be less than the smallest number itself.
+// 2^-s as two factors, because it may be less than the smallest number.
 template <class R>
 R first_factor(int squarings) {
   return std::ldexp(R(1), -(squarings / 2));

@@ -24,12 +24,12 @@
 
 namespace treadle::shape {
 
-// The operator as Python calls it: "_linalg_svd" and "linalg_svd" -> "linalg.svd".
+// The operator's name in Python: "_linalg_svd" and "linalg_svd" -> "linalg.svd".
 std::string shown_linalg(std::string_view op);
 // A matrix, or a batch of them.
 void require_matrix(std::string_view op, const char* name, const Tensor& t);
 void require_square(std::string_view op, const Tensor& t);
-// Batch dimensions of two tensors, of which the last two dimensions are left out, broadcast.
+// The broadcast batch dimensions of two tensors, without their last two dimensions.
 DimVector broadcast_batches(std::string_view op, const Tensor& a, const Tensor& b);
 // Whether `b` of solve(A, b) is a batch of vectors rather than of matrices.
 bool is_vector_rhs(const Tensor& a, const Tensor& b);
@@ -48,10 +48,10 @@ std::array<TensorSpec, 2> linalg_solve(const char* op, const Tensor& a, const Te
 TensorSpec linalg_solve_triangular(const char* op, const Tensor& a, const Tensor& b, bool left);
 TensorSpec linalg_ldl_solve(const char* op, const Tensor& ld, const Tensor& pivots,
                             const Tensor& b);
-// The permutation of `rows` rows that `pivots` (..., k) make, as (..., rows) indices.
+// The permutation of `rows` rows that `pivots` (..., k) produce, as (..., rows) indices.
 TensorSpec lu_permutation(const char* op, const Tensor& pivots, int64_t rows);
 
-// Values in ascending order, vectors in columns. Without vectors the second has no elements.
+// Values in ascending order, vectors in columns. Without vectors the second result has no elements.
 std::array<TensorSpec, 2> linalg_eigh(const char* op, const Tensor& a, bool compute_v);
 std::array<TensorSpec, 2> linalg_eig(const char* op, const Tensor& a, bool compute_v);
 std::array<TensorSpec, 3> linalg_svd(const char* op, const Tensor& a, bool full_matrices,

@@ -7,9 +7,8 @@ namespace treadle::autograd {
 
 // Conjugate transpose of the last two dimensions.
 Tensor adjoint(const Tensor& t);
-// The product of two matrices, with the order of `strides` in memory: rows one after another, or,
-// as in the transposed view of a weight, columns. So the gradient of the weight lies as the weight
-// does.
+// The product of two matrices, in the memory order of `strides`: row-major, or column-major as in
+// the transposed view of a weight. So the gradient of the weight has the weight's memory order.
 Tensor mm_laid_out(const Tensor& a, const Tensor& b, IntList strides);
 // grad * conj(factor); the gradient itself for a factor of 1.
 Tensor scaled(const Tensor& grad, const Scalar& factor);

@@ -8,8 +8,8 @@
 
 namespace treadle::autograd {
 
-// Gradients of input, weight and bias, those that `mask` asks for. While gradients are recorded
-// they are composed of differentiable operators; otherwise one kernel computes them.
+// Gradients of input, weight and bias, as `mask` requests. While gradients are recorded, they are
+// composed of differentiable operators. Otherwise one kernel computes them.
 std::tuple<Tensor, Tensor, Tensor> batch_norm_backward(const Tensor& grad, const Tensor& input,
                                                        const Tensor& weight, const Tensor& mean,
                                                        const Tensor& var, double eps,

@@ -9,8 +9,8 @@
 
 namespace treadle::autograd {
 
-// Gradients of input, weight and bias, those that `mask` asks for, by those of the output, the mean
-// and the reciprocal standard deviation.
+// Gradients of input, weight and bias, as `mask` requests, from those of the output, the mean and
+// the reciprocal standard deviation.
 std::tuple<Tensor, Tensor, Tensor> group_norm_backward(TensorList grads, const Tensor& input,
                                                        const Tensor& weight, const Tensor& mean,
                                                        const Tensor& rstd, int64_t samples,

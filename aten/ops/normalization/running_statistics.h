@@ -6,7 +6,7 @@
 
 namespace treadle::composite {
 
-// The tensors of one number for each channel that `op` takes, any of which may be undefined.
+// The per-channel tensors of `op`, any of which may be undefined.
 struct ChannelTensors {
   const Tensor& weight;
   const Tensor& bias;
@@ -14,11 +14,11 @@ struct ChannelTensors {
   const Tensor& running_var;
 };
 
-// RuntimeError unless each is of shape (channels,).
+// RuntimeError unless each has shape (channels,).
 void check_channel_tensors(const char* op, const ChannelTensors& tensors, int64_t channels);
 
-// RuntimeError unless the running statistics, where there are any, can be written from tensors on
-// the device of `input`: a floating dtype, memory of their own.
+// RuntimeError unless the present running statistics can be written from tensors on the device of
+// `input`: a floating dtype, and memory of their own.
 void require_statistics(const char* op, const Tensor& input, const Tensor& running_mean,
                         const Tensor& running_var);
 

@@ -9,7 +9,7 @@
 namespace treadle::shape {
 
 // state_steps holds one real number for each parameter, of any dtype. grad_scale and found_inf,
-// where given, are one floating number each; with a grad_scale the gradients are written too.
+// where given, are one floating number each. With a grad_scale the gradients are written too.
 void adam_lists(const char* op, TensorList self, TensorList grads, TensorList exp_avgs,
                 TensorList exp_avg_sqs, TensorList max_exp_avg_sqs, TensorList state_steps,
                 bool amsgrad, const Tensor& grad_scale, const Tensor& found_inf);

@@ -6,7 +6,7 @@
 
 namespace treadle::composite {
 
-// The dtype of the noise for `input`; RuntimeError where it holds integers.
+// The dtype of the noise for `input`; RuntimeError if it holds integers.
 inline ScalarType noise_dtype(const char* op, const Tensor& input) {
   check<ErrorKind::Runtime>(input.is_floating_point() || input.is_complex(), op,
                             ": expected input of a floating or complex dtype, got ", input.dtype());

@@ -107,7 +107,7 @@ constexpr Dual beta_fraction(double x, Dual a, Dual b) {
 
 }  // namespace slopes
 
-// Of z, a gamma number of shape a and rate 1, by a. NaN outside a > 0, z >= 0.
+// The derivative of z, a gamma number of shape a and rate 1, by a. NaN outside a > 0, z >= 0.
 constexpr double gamma_slope(double a, double z) {
   if (!(a > 0 && z >= 0 && std::isfinite(a) && std::isfinite(z))) return slopes::kNan;
   if (z == 0) return 0;
@@ -115,7 +115,8 @@ constexpr double gamma_slope(double a, double z) {
   return z <= a + 1 ? slopes::gamma_below_mean(a, z) : slopes::gamma_above_mean(a, z);
 }
 
-// Of x, a beta number of shapes a and b, by a, divided by 1 - x. NaN outside a, b > 0, 0 <= x <= 1.
+// The derivative of x, a beta number of shapes a and b, by a, divided by 1 - x. NaN outside a, b >
+// 0, 0 <= x <= 1.
 constexpr double beta_slope(double x, double a, double b) {
   if (!(a > 0 && b > 0 && std::isfinite(a) && std::isfinite(b) && x >= 0 && x <= 1))
     return slopes::kNan;

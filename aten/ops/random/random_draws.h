@@ -15,8 +15,8 @@ namespace treadle {
 
 // ---- counts ----
 
-// The logarithm of k!. std::lgamma writes a global, so it is not for threads;
-// Stirling's series is exact to double from 10 on.
+// The logarithm of k!. std::lgamma writes a global, so threads cannot use it. Stirling's series is
+// exact to double from 10 on.
 constexpr double log_factorial(double k) {
   constexpr double kSmall[] = {0,
                                0,
@@ -80,7 +80,7 @@ constexpr double small_binomial(double count, double p, Numbers& numbers) {
   }
 }
 
-// Many: Hoermann's transformed rejection with squeeze (BTRS, 1993); p at most
+// Many expected successes: Hoermann's transformed rejection with squeeze (BTRS, 1993); p at most
 // 1/2.
 template <class Numbers>
 constexpr double large_binomial(double count, double p, Numbers& numbers) {
@@ -120,8 +120,8 @@ struct GammaNumber {
 };
 
 // Marsaglia and Tsang's method (2000): a cube of a normal number is nearly a gamma number, and is
-// kept or drawn anew. Shapes below 1 are those above, times a power of a uniform number. The shape
-// 0 gives 0, a negative one NaN.
+// accepted or drawn anew. A number of a shape below 1 is one of the shape plus 1, times a power of
+// a uniform number. The shape 0 gives 0, a negative one NaN.
 template <class Numbers>
 constexpr GammaNumber draw_gamma(double shape, Numbers& numbers) {
   if (shape == 0) return {0, 0};
@@ -144,7 +144,7 @@ inline constexpr double kSmallest = std::is_same_v<T, double> ? 0x1p-1022
                                     : std::is_same_v<T, Half> ? 0x1p-14
                                                               : 0x1p-126;
 
-// A positive number of type T, for logarithms of it are taken; NaN stays.
+// A positive number of type T, because its logarithm is taken. NaN stays NaN.
 template <class T>
 constexpr compute_type<T> positive_number(double x) {
   return static_cast<compute_type<T>>(x < kSmallest<T> ? kSmallest<T> : x);

@@ -18,7 +18,7 @@ std::tuple<Tensor, Tensor> lstm_cell_backward(const Tensor& grad_h, const Tensor
 std::tuple<Tensor, Tensor, Tensor> gru_cell_backward(const Tensor& grad, const Tensor& input_gates,
                                                      const Tensor& hidden_gates, const Tensor& hx);
 
-// Gradients of input, hx, cx and params of `_recurrent_layers`, those that `wanted` asks for.
+// Gradients of input, hx, cx and params of `_recurrent_layers`, as `wanted` requests.
 std::tuple<Tensor, Tensor, Tensor, std::vector<Tensor>> recurrent_layers_backward(
     const Tensor& grad_output, const Tensor& grad_hy, const Tensor& grad_cy, const Tensor& input,
     IntList batch_sizes, const Tensor& hx, const Tensor& cx, TensorList params, int64_t cell,

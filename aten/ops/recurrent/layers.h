@@ -8,10 +8,10 @@
 
 namespace treadle::composite {
 
-// As `_recurrent_layers` counts them.
+// The numbers are those of `_recurrent_layers`.
 enum class Cell : int64_t { Tanh, Relu, Lstm, Gru };
 
-// Gates of each kind of cell: rows of its weights for each hidden unit.
+// The number of gates of each kind of cell: rows of its weights for each hidden unit.
 constexpr int64_t gates_of(Cell cell) { return cell == Cell::Lstm ? 4 : cell == Cell::Gru ? 3 : 1; }
 
 struct RecurrentLayers {
@@ -25,9 +25,9 @@ struct RecurrentLayers {
   int64_t weights_each(bool projected) const { return (has_biases ? 4 : 2) + (projected ? 1 : 0); }
 };
 
-// The outputs of all steps, h and c (undefined but for LSTM) after the last. Without batch_sizes
-// input is (steps, batch, features), else (rows, features), packed. hx and cx are (layers *
-// directions, batch, units). Arguments that fit each other: nothing is checked.
+// The outputs of all steps, and h and c (undefined except for LSTM) after the last. Without
+// batch_sizes input is (steps, batch, features), else (rows, features), packed. hx and cx are
+// (layers * directions, batch, units). The arguments must fit together; they are not checked.
 std::tuple<Tensor, Tensor, Tensor> recurrent_by_steps(const RecurrentLayers& layers, Tensor input,
                                                       IntList batch_sizes, const Tensor& hx,
                                                       const Tensor& cx, TensorList params);

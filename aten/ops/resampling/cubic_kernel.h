@@ -3,7 +3,8 @@
 
 namespace treadle {
 
-// Of a neighbour at the distance x >= 0; `a` is the slope at the distance 1. NaN stays.
+// The weight of a neighbour at the distance x >= 0; `a` is the slope at the distance 1. NaN stays
+// NaN.
 template <class C>
 constexpr C cubic_weight(C x, C a) {
   if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;

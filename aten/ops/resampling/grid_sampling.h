@@ -13,7 +13,7 @@
 
 namespace treadle::grid_sampling {
 
-// A position and its slope over the coordinate it comes from.
+// A position and its derivative by its coordinate.
 template <class C>
 struct Position {
   C at, slope;
@@ -57,8 +57,8 @@ constexpr Position<C> padded(Position<C> p, int64_t size, const GridMode& mode) 
   return p;
 }
 
-// The neighbours of a position along one dimension: indices (-1 for one outside the image), weights
-// and the slopes of the weights over the coordinate.
+// The neighbours of a position along one dimension: indices (-1 for one outside the image),
+// weights, and the derivatives of the weights by the coordinate.
 template <class C>
 struct Neighbours {
   int count;
@@ -66,7 +66,7 @@ struct Neighbours {
   C weight[4], slope[4];
 };
 
-// As an index, -1 outside [0, size) and for NaN.
+// The index, or -1 outside [0, size) and for NaN.
 template <class C>
 constexpr int64_t index_of(C at, int64_t size) {
   return at >= 0 && at < static_cast<C>(size) ? static_cast<int64_t>(at) : -1;
@@ -108,7 +108,7 @@ constexpr Neighbours<C> neighbours(C coordinate, int64_t size, const GridMode& m
   return n;
 }
 
-// One sampling problem, as volumes: an image has depth 1.
+// One sampling problem, in volumes. An image has depth 1.
 struct Sampling {
   int64_t batch, channels, points, coordinates;
   int64_t in[3];
@@ -122,11 +122,12 @@ struct Sampling {
   }
   constexpr int64_t in_size() const { return in[0] * in[1] * in[2]; }
 
-  // Of the point with the coordinates coordinate(0), ..., along depth, height and width.
+  // The neighbours of the point with the coordinates coordinate(0), ..., along depth, height and
+  // width.
   template <class C, class F>
   constexpr void find(F&& coordinate, Neighbours<C> (&n)[3]) const {
     for (int d = 0; d < 3; ++d) {
-      const int64_t c = 2 - d;  // its place among the coordinates: width first
+      const int64_t c = 2 - d;  // its index among the coordinates: width first
       if (c < coordinates) {
         n[d] = neighbours<C>(coordinate(c), in[d], mode);
       } else {

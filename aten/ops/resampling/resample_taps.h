@@ -42,7 +42,7 @@ class ResampleTaps {
 
   int64_t in, out;
 
-  // The most that an output has.
+  // The maximum number of taps of an output.
   int64_t most() const {
     switch (mode_) {
       case ResampleMode::Nearest:
@@ -125,7 +125,7 @@ class ResampleTaps {
     if (mode_ == ResampleMode::CubicAntialias) return cubic_weight(size_of(x), -0.5);
     return std::max(0.0, 1.0 - size_of(x));
   }
-  // The kernel is widened to the distance between outputs, so that all inputs count where there are
+  // The kernel is widened to the distance between outputs, so that all inputs count if there are
   // fewer outputs. Weights add up to one.
   template <class Add>
   constexpr void antialiased(int64_t o, Add&& add) const {

@@ -13,7 +13,7 @@
 
 namespace treadle::shape {
 
-// `self` with `size` elements along `dim`. A `scale`, where given, is the one that `size` comes
+// `self` with `size` elements along `dim`. `scale`, where given, is the factor that `size` comes
 // from: size = floor(self.size(dim) * scale).
 TensorSpec resample(const char* op, const Tensor& self, int64_t dim, int64_t size,
                     std::optional<double> scale);

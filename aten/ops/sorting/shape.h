@@ -12,13 +12,12 @@
 
 namespace treadle::shape {
 
-// Of self's shape; `dim` is one of its dimensions.
+// The shape of self; `dim` is one of its dimensions.
 TensorSpec along_dim(const char* op, const Tensor& self, int64_t dim);
 // (values, indices)
 std::array<TensorSpec, 2> sort(const char* op, const Tensor& self, int64_t dim);
 std::array<TensorSpec, 2> topk(const char* op, const Tensor& self, int64_t k, int64_t dim);
-// One element for each slice along `dim`, whose position is given too: max.dim, median.dim,
-// kthvalue.
+// One element for each slice along `dim`, and its position: max.dim, median.dim, kthvalue.
 std::array<TensorSpec, 2> select_one(const char* op, const Tensor& self, int64_t dim, bool keepdim);
 std::array<TensorSpec, 2> kthvalue(const char* op, const Tensor& self, int64_t k, int64_t dim,
                                    bool keepdim);

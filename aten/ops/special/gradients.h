@@ -13,21 +13,23 @@ Tensor bessel_j1_slope(const Tensor& self, const Tensor& result);
 Tensor spherical_bessel_j0_slope(const Tensor& self, const Tensor& result);
 Tensor sinc_slope(const Tensor& self, const Tensor& result);
 
-// Of the lower incomplete gamma function by its argument: x^(a - 1) exp(-x) / gamma(a).
+// The derivative of the lower incomplete gamma function by its argument: x^(a - 1) exp(-x) /
+// gamma(a).
 Tensor igamma_slope(const Tensor& order, const Tensor& x);
 
-// Of self * log(other) and self * log1p(other) by self: 0 where self is and the logarithm is not
-// finite.
+// The derivative of self * log(other) and self * log1p(other) by self: 0 where self is 0 and the
+// logarithm is not finite.
 Tensor xlogy_backward_self(const Tensor& grad, const Tensor& self, const Scalar& other);
 Tensor xlog1py_backward_self(const Tensor& grad, const Tensor& self, const Scalar& other);
 
 Tensor zeta_backward_other(const Tensor& grad, const Scalar& self, const Tensor& other);
 
-// Of points of the Dirichlet distribution, by their concentrations.
+// The derivative of points of the Dirichlet distribution by their concentrations.
 Tensor sample_dirichlet_backward(const Tensor& grad, const Tensor& concentration,
                                  const Tensor& result);
 
-// Of the angle of a number: the direction across it, over its size. Real numbers have none.
+// The derivative of the angle of a number: the direction across it, divided by its magnitude. Real
+// numbers have none.
 Tensor angle_backward(const Tensor& grad, const Tensor& self);
 
 }  // namespace treadle::autograd

@@ -7,7 +7,7 @@
 namespace treadle::autograd {
 
 Tensor cumsum_backward(const Tensor& grad, ScalarType dtype, int64_t dim);
-// Holds where elements are zero, too.
+// It also holds where elements are zero.
 Tensor cumprod_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& result);
 
 Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& result,
@@ -15,7 +15,7 @@ Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, const Tenso
 
 Tensor var_backward(const Tensor& grad, const Tensor& self, OptionalIntList dims,
                     const std::optional<Scalar>& correction, bool keepdim);
-// 0 where the result is.
+// 0 where the result is 0.
 Tensor std_backward(const Tensor& grad, const Tensor& self, const Tensor& result,
                     OptionalIntList dims, const std::optional<Scalar>& correction, bool keepdim);
 
@@ -24,7 +24,7 @@ Tensor logsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& 
 Tensor vector_norm_backward(const Tensor& grad, const Tensor& self, const Scalar& ord,
                             OptionalIntList dims, bool keepdim, const Tensor& result);
 
-// Of _softmax_backward_data with respect to `output`, and of
+// The derivatives of _softmax_backward_data with respect to `output`, and of
 // _log_softmax_backward_data with respect to both tensors.
 Tensor softmax_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& output,
                                int64_t dim);

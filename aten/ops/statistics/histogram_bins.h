@@ -9,11 +9,11 @@
 
 namespace treadle {
 
-// Equal bins between two numbers; the last has both its ends.
+// Equal bins between two numbers. The last bin includes both its ends.
 class EqualBins {
  public:
-  // Where `low` and `high` are equal, between the numbers 1 below and 1 above. RuntimeError where
-  // there is no finite range. `count` > 0.
+  // If `low` and `high` are equal, the range is from 1 below to 1 above. RuntimeError if there is
+  // no finite range. `count` > 0.
   EqualBins(double low, double high, int64_t count) : low_(low), high_(high), count_(count) {
     if (low_ == high_) {
       low_ -= 1;
@@ -27,7 +27,7 @@ class EqualBins {
     scale_ = std::isfinite(high_ - low_) ? 1 : 0.5;
     width_ = high_ * scale_ - low_ * scale_;
   }
-  // The bin of `v`; -1 where it is outside, or NaN.
+  // The bin of `v`; -1 if it is outside, or NaN.
   constexpr int64_t of(double v) const {
     if (!(v >= low_ && v <= high_)) return -1;
     const double place = (v * scale_ - low_ * scale_) / width_ * static_cast<double>(count_);
@@ -40,7 +40,7 @@ class EqualBins {
   int64_t count_;
 };
 
-// RuntimeError for edges of which one is NaN, or below the one before it.
+// RuntimeError for edges of which one is NaN, or less than the one before it.
 template <class T>
 void check_edges(const T* edges, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {

@@ -13,8 +13,8 @@ bool is_expandable_to(IntList from, IntList to);
 Tensor sum_to(const Tensor& grad, IntList sizes);
 // The gradient of a conversion: from a complex gradient to a real value, the real part.
 Tensor to_dtype(const Tensor& grad, ScalarType dtype);
-// The gradient of an argument of a pointwise operator: of its shape and dtype, whatever the formula
-// made.
+// The gradient of an argument of a pointwise operator, with the argument's shape and dtype,
+// whatever the formula gives.
 Tensor reduce_to(const Tensor& grad, IntList sizes, ScalarType dtype);
 
 // The gradient of copying to another shape, dtype or device.

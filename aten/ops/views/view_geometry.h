@@ -13,8 +13,8 @@
 
 namespace treadle::shape {
 
-// A stride times a factor, an offset moved by some strides. These overflow only where the tensor
-// has no elements or one index along the dimension: there any number would do.
+// A stride times a factor, and an offset moved by some strides. They overflow only if the tensor
+// has no elements, or one index along the dimension. Then any number is right.
 inline int64_t times(int64_t stride, int64_t factor) {
   return (Checked(stride) * factor).value_or(1);
 }
@@ -26,8 +26,8 @@ inline int64_t moved(int64_t offset, int64_t steps, int64_t stride) {
 struct SliceRange {
   int64_t first, length, step;
 };
-// Those that start, end and step != 0 name in a dimension of `size`, as in Python: negative ones
-// count from the end, what lies outside is cut off, and a negative step goes back.
+// The indices that start, end and step != 0 select in a dimension of `size`, as in Python. Negative
+// ones count from the end, a part outside is cut off, and a negative step goes backwards.
 inline SliceRange slice_range(std::optional<int64_t> start, std::optional<int64_t> end,
                               int64_t step, int64_t size) {
   const bool back = step < 0;
@@ -54,13 +54,13 @@ class ViewGeometry {
 
   const DimVector& sizes() const { return sizes_; }
 
-  // The view of `self`, whose geometry this was. RuntimeError where it is outside of the storage,
-  // which was made smaller then.
+  // The view of `self`, whose geometry this was. RuntimeError if it is outside of the storage,
+  // which was made smaller in the meantime.
   Tensor over(const Tensor& self) const {
     return alias_with_geometry(self, sizes_, strides_, offset_);
   }
 
-  // One index, in [0, size), of dimension `d`, which goes.
+  // One index, in [0, size), of dimension `d`, which is dropped.
   void select(size_t d, int64_t index) {
     move(index, strides_[d]);
     sizes_.erase(d);
@@ -70,12 +70,12 @@ class ViewGeometry {
     sizes_[d] = range.length;
     empty_ |= range.length == 0;
     move(range.first, strides_[d]);
-    // A step beyond the end is never taken, whatever it is.
+    // A step beyond the end is never taken, whatever its size.
     if (range.length > 1) strides_[d] = times(strides_[d], range.step);
   }
   // A new dimension of size 1 before dimension `d`.
   void unsqueeze(size_t d) {
-    // What a contiguous tensor of the new shape has there.
+    // The stride is that of a contiguous tensor of the new shape.
     const int64_t stride = d < strides_.size() ? times(strides_[d], sizes_[d]) : 1;
     sizes_.insert(d, 1);
     strides_.insert(d, stride);
@@ -83,7 +83,7 @@ class ViewGeometry {
 
  private:
   void move(int64_t steps, int64_t stride) {
-    // Without elements there is no place to point to.
+    // Without elements there is no address to point to.
     if (!empty_) offset_ = moved(offset_, steps, stride);
   }
 

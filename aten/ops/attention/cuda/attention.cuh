@@ -14,7 +14,7 @@ namespace treadle::cuda {
 
 constexpr int kMaxLeading = 14;  // dimensions before a matrix's two
 
-// A tensor's place, and its strides in elements.
+// The address of a tensor, and its strides in elements.
 struct View {
   const void* data = nullptr;
   int64_t leading[kMaxLeading] = {}, row = 0, column = 0;
@@ -43,7 +43,7 @@ struct AttentionDropout {
   uint32_t threshold;  // words below it are dropped
   C factor;
   uint64_t seed;
-  // What the probability of a key is multiplied by; in `pair`, of an even key and of the next.
+  // The factors of the probabilities of a key; in `pair`, of an even key and the next one.
   __device__ C kept(int64_t row, int64_t keys, int64_t key) const {
     C first, second;
     pair(row, keys, key / 2 * 2, first, second);
@@ -60,7 +60,8 @@ struct AttentionDropout {
 };
 
 // query (..., length, width), key (..., source, width), value (..., source, value_width), mask
-// (..., length, source), and backward grad (..., length, value_width): of `batches` batches each.
+// (..., length, source), and in backward grad (..., length, value_width), each with `batches`
+// batches.
 template <class T>
 struct Attention {
   using C = Computed<T>;
@@ -84,9 +85,9 @@ struct Attention {
   __device__ Matrix<T> matrix(const View& view, int64_t batch) const {
     return {static_cast<const T*>(view.data) + offset(view, batch), view.row, view.column};
   }
-  // Keys that queries below `end` may see.
+  // The keys that queries below `end` may see.
   __device__ int64_t keys_for(int64_t end) const { return causal && end < source ? end : source; }
-  // The score of a query for a key, of their product; -inf where the query does not see the key.
+  // The score of a query for a key, from their product; -inf if the query does not see the key.
   // `mask_at` is the batch's offset in the mask.
   __device__ C score(C product, int64_t mask_at, int64_t i, int64_t j) const {
     constexpr C kUnseen = -INFINITY;
@@ -100,8 +101,8 @@ struct Attention {
   }
 };
 
-// Where results go, contiguous: forward's, or backward's, which reads forward's logsumexp and
-// delta, for each query the sum of grad * output.
+// The destinations of results, contiguous: those of forward, or those of backward. Backward reads
+// forward's logsumexp, and delta: for each query the sum of grad * output.
 template <class T>
 struct AttentionResults {
   using C = Computed<T>;
@@ -111,8 +112,8 @@ struct AttentionResults {
   T *grad_query, *grad_key, *grad_value;
 };
 
-// For 16-bit numbers and widths up to kMaxTensorCoreWidth: products by tensor cores, of factors of
-// 16 bits (probabilities are rounded to them), with sums in float32.
+// For 16-bit numbers and widths up to kMaxTensorCoreWidth: products on tensor cores, of 16-bit
+// factors (probabilities are rounded to them), with sums in float32.
 constexpr int64_t kMaxTensorCoreWidth = 128;
 template <class T>
 void attention_forward_by_tensor_cores(const Attention<T>& a, const AttentionResults<T>& to,

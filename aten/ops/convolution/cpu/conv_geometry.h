@@ -10,13 +10,13 @@
 
 namespace treadle::cpu {
 
-// Arrays are (depth, height, width); the dimensions that a convolution does not have come first and
-// are of size 1. All tensors are contiguous: input (N, C, in...), weight (O, C / groups,
-// kernel...), output (N, O, out...).
+// Arrays are (depth, height, width). Dimensions that a convolution lacks come first and have size
+// 1. All tensors are contiguous: input (N, C, in...), weight (O, C / groups, kernel...), output (N,
+// O, out...).
 struct ConvGeometry {
   using Dims = std::array<int64_t, 3>;
   int64_t batch, in_channels, out_channels, groups;
-  int spatial;  // how many of the three dimensions the convolution has
+  int spatial;  // the number of the three dimensions that the convolution has
   Dims in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1};
   Dims stride{1, 1, 1}, padding{0, 0, 0}, dilation{1, 1, 1};
   friend auto operator<=>(const ConvGeometry&, const ConvGeometry&) = default;
@@ -30,9 +30,9 @@ struct ConvGeometry {
     return out_channels * (in_channels / groups) * kernel_elements();
   }
 
-  // The batch is computed in pieces, in parallel. The problem alone says how many, so that results
-  // have the same bits at any thread count. Every piece goes through all weights: it has work
-  // enough to pay for that.
+  // The batch is computed in pieces, in parallel. Their number depends only on the problem, so
+  // results have the same bits at any thread count. Every piece reads all weights, so it must have
+  // enough work to repay that.
   int64_t pieces() const {
     constexpr int64_t kMax = 8, kPositions = 64;
     return std::clamp<int64_t>(batch * out_positions() / kPositions, 1, std::min(kMax, batch));

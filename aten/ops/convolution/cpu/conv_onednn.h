@@ -9,8 +9,8 @@
 
 namespace treadle::cpu {
 
-// Each returns false, with nothing written, for a geometry that oneDNN has no fast kernel for.
-// `bias` may be null.
+// Each returns false, with nothing written, for a geometry without a fast oneDNN kernel. `bias` may
+// be null.
 bool conv_forward_onednn(const ConvGeometry& g, const float* input, const float* weight,
                          const float* bias, float* output);
 bool conv_grad_input_onednn(const ConvGeometry& g, const float* grad, const float* weight,

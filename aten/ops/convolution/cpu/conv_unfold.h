@@ -37,7 +37,7 @@ void for_runs(const ConvGeometry& g, int64_t channels, int64_t first, int64_t co
     for (int64_t kd = 0; kd < g.kernel[0]; ++kd) {
       for (int64_t kh = 0; kh < g.kernel[1]; ++kh) {
         for (int64_t kw = 0; kw < g.kernel[2]; ++kw, ++row) {
-          // Output columns [low, high) meet the input inside it.
+          // The input elements of output columns [low, high) are inside the input.
           const int64_t shift = kw * g.dilation[2] - g.padding[2], step = g.stride[2];
           const int64_t low = ceil_div(-shift, step);
           const int64_t high = std::min(out_w, ceil_div(in_w - shift, step));

@@ -46,7 +46,7 @@ struct PoolPlanes {
   }
 };
 
-// Windows that slide: sizes and steps are those the shape rule has checked.
+// Sliding windows, with the sizes and steps that the shape rule has checked.
 inline PoolAxes sliding_windows(const PoolPlanes& p, IntList kernel, IntList stride,
                                 IntList padding, IntList dilation) {
   PoolAxes axes;
@@ -70,7 +70,7 @@ inline PoolAxes sliding_windows(const PoolPlanes& p, IntList kernel, IntList str
   return axes;
 }
 
-// Windows that cover the input evenly, overlapping where the sizes do not divide.
+// Windows that cover the input evenly. They overlap where the sizes do not divide.
 inline PoolAxes adaptive_windows(const PoolPlanes& p, size_t spatial) {
   PoolAxes axes;
   for (size_t at = 3 - spatial; at < 3; ++at) {

@@ -12,7 +12,7 @@
 
 namespace treadle::cuda {
 
-// One of cuDNN's descriptors of graphs: what it describes is set attribute by attribute.
+// One of cuDNN's graph descriptors. Its attributes are set one by one.
 class CudnnDescriptor {
  public:
   explicit CudnnDescriptor(cudnnBackendDescriptorType_t type);
@@ -35,7 +35,7 @@ class CudnnDescriptor {
   void set(cudnnBackendAttributeName_t name, IntList values) {
     set(name, CUDNN_TYPE_INT64, static_cast<int64_t>(values.size()), values.data());
   }
-  // How many there are, of at most `most`.
+  // The number of values, at most `most`.
   int64_t get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t most,
               void* values) const;
   [[nodiscard]] cudnnStatus_t finalize() const;
@@ -44,14 +44,14 @@ class CudnnDescriptor {
   cudnnBackendDescriptor_t handle_ = nullptr;
 };
 
-// Where work is planned for: a device by its handle, or one that is not there by its properties.
+// The target of planning: a device by its handle, or an absent one by its properties.
 struct CudnnTarget {
   cudnnHandle_t handle = nullptr;
   const CudnnDescriptor* properties = nullptr;
 };
 
-// All addresses that a plan is given are multiples of it, in bytes. For a bias and 16-bit numbers
-// that are aligned to no more than their size, cuDNN 9 refuses to plan.
+// All addresses passed to a plan are multiples of it, in bytes. cuDNN 9 refuses to plan for a bias
+// and 16-bit numbers whose alignment is only their size.
 inline constexpr int64_t kPlanAlignment = 16;
 
 struct ConvolutionGeometry {
@@ -62,16 +62,16 @@ struct ConvolutionGeometry {
   bool bias = false;   // added to y, one for each channel
   bool exact = false;  // factors of float32 are not rounded
 };
-enum class ConvolutionPart { Y, X, W };  // which one is computed of the two others
+enum class ConvolutionPart { Y, X, W };  // the operand that is computed from the other two
 
-// The ways that give the same bits each time, the best first by cuDNN's own estimate. None where
-// it has no way, as for a bias with some geometries.
+// The algorithms that give the same bits each time, the best first by cuDNN's own estimate. Empty
+// if cuDNN has none, as for a bias with some geometries.
 std::vector<CudnnDescriptor> convolution_ways(const ConvolutionGeometry& geometry,
                                               ConvolutionPart part, const CudnnTarget& target);
 
 class ConvolutionPlan {
  public:
-  // Nothing where the device cannot go this way, or not without more than 1 GiB.
+  // Empty if the device cannot run it, or not without more than 1 GiB.
   static std::optional<ConvolutionPlan> make(CudnnDescriptor way, const CudnnTarget& target);
 
   struct Places {

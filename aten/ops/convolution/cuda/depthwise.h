@@ -6,10 +6,10 @@
 
 namespace treadle::cuda {
 
-// Whether a convolution is one that the kernels here take.
+// Whether the kernels here support a convolution.
 bool is_depthwise(const ConvolutionGeometry& geometry);
 
-// Computes a part of the others; all are contiguous. bias, for y only, may be null.
+// Computes one operand from the others. All are contiguous. bias, for y only, may be null.
 template <class T>
 void depthwise(const ConvolutionGeometry& geometry, ConvolutionPart part, const Tensor& x,
                const Tensor& w, const Tensor& y, const Tensor& bias);

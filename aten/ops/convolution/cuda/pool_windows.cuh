@@ -19,7 +19,7 @@ struct PoolWindows {
   int64_t kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, padding[3] = {0, 0, 0}, gap[3] = {1, 1, 1};
   bool even = false;
 
-  // Windows that cover the input evenly, overlapping where the sizes do not divide.
+  // Windows that cover the input evenly. They overlap where the sizes do not divide.
   PoolWindows(IntList input, IntList output, size_t spatial) : even(true) {
     const size_t first = input.size() - spatial;
     for (size_t d = 0; d < first; ++d) planes *= input[d];
@@ -34,7 +34,7 @@ struct PoolWindows {
           " and ", out[at]);
     }
   }
-  // Windows that slide: sizes and steps are those the shape rule has checked.
+  // Sliding windows, with the sizes and steps that the shape rule has checked.
   PoolWindows(IntList input, IntList output, IntList kernel_size, IntList steps, IntList paddings,
               IntList dilation)
       : PoolWindows(input, output, kernel_size.size()) {
@@ -52,7 +52,7 @@ struct PoolWindows {
   __host__ __device__ int64_t in_size() const { return in[0] * in[1] * in[2]; }
   __host__ __device__ int64_t out_size() const { return out[0] * out[1] * out[2]; }
 
-  // The part of window `at` inside the input along a dimension, in steps of the gap.
+  // The part of window `at` inside the input along a dimension, in steps of the dilation.
   __device__ Range of_window(int d, int64_t at) const {
     if (even) return {at * in[d] / out[d], ((at + 1) * in[d] + out[d] - 1) / out[d]};
     const int64_t start = at * stride[d] - padding[d];
@@ -60,7 +60,7 @@ struct PoolWindows {
     return {start >= 0 ? start : start + (-start + gap[d] - 1) / gap[d] * gap[d],
             behind < in[d] ? behind : in[d]};
   }
-  // The windows without gaps that hold position `at` of the input.
+  // The windows without dilation that hold position `at` of the input.
   __device__ Range of_position(int d, int64_t at) const {
     if (even) return {at * out[d] / in[d], ((at + 1) * out[d] + in[d] - 1) / in[d]};
     const int64_t shifted = at + padding[d], behind = shifted / stride[d] + 1;

@@ -5,8 +5,8 @@
 
 namespace treadle::cuda {
 
-// The elements of a matrix on and below (or above) a diagonal, row by row. What is before a row is
-// a sum of widths, of which the first ones are 0, then one more each, then all of the columns.
+// The elements of a matrix on and below (or above) a diagonal, row by row. The offset of a row is a
+// sum of widths: first zeros, then widths that grow by one, then the number of columns.
 struct Triangle {
   int64_t rows, columns, offset;
   bool upper;
@@ -26,7 +26,7 @@ struct Triangle {
   constexpr int64_t before(int64_t row) const {
     return upper ? row * columns - widths(row, offset) : widths(row, offset + 1);
   }
-  // The row that element `at` is in.
+  // The row of element `at`.
   constexpr int64_t row_of(int64_t at) const {
     int64_t first = 0, behind = rows - 1;
     while (first < behind) {

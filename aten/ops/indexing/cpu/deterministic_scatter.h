@@ -22,7 +22,7 @@ namespace treadle::cpu {
 inline constexpr int64_t kOrderedRuns = 64;
 inline constexpr int kThreadsToSort = 8;
 
-// Whether so many writes to elements in [0, span) are done sooner where they are sorted first.
+// Whether this number of writes to elements in [0, span) is faster with a sort first.
 inline bool worth_sorting(int64_t count, int64_t span) {
   return num_threads() >= kThreadsToSort && count >= 4 * kGrain && count <= UINT32_MAX &&
          span >= kOrderedRuns;
@@ -40,7 +40,8 @@ void deterministic_scatter(int64_t count, int64_t span, Target target, Write wri
   const int64_t piece = std::max<int64_t>(kGrain, (count + 63) / 64);
   const int64_t pieces = (count + piece - 1) / piece;
   std::vector<uint8_t> run_of(count);
-  // How many of a piece's writes go to each run; then where the first of them goes in `order`.
+  // The number of a piece's writes to each run; afterwards the position of the first of them in
+  // `order`.
   std::vector<std::array<uint32_t, kOrderedRuns>> starts(pieces);
   parallel_chunks(pieces, [&](int64_t p) {
     starts[p].fill(0);

@@ -6,8 +6,8 @@
 
 namespace treadle::cpu {
 
-// The factor `name` as an element of the tensors that it multiplies; RuntimeError where it would
-// lose its fraction, its imaginary part or its size.
+// The factor `name` as an element of the tensors that it multiplies. RuntimeError if it would lose
+// its fraction, its imaginary part or its size.
 template <class T>
 T factor_as(const char* op, const char* name, const Scalar& factor) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {

@@ -25,20 +25,20 @@
 
 namespace treadle::cpu {
 
-inline constexpr int64_t kAhead = 16;  // entries between asking for an element and using it
+inline constexpr int64_t kAhead = 16;  // entries between the prefetch of an element and its use
 
-// Whether the elements of `count` entries, somewhere in `bytes`, fit into a core's cache: asking
-// for them ahead would only cost.
+// Whether the elements of `count` entries, somewhere in `bytes`, fit into a core's cache, so that
+// prefetching them would only cost time.
 inline bool stays_near(int64_t count, uint64_t bytes) {
   constexpr uint64_t kCache = uint64_t{1} << 19, kLine = 64;
   return bytes <= kCache || static_cast<uint64_t>(count) <= kCache / kLine;
 }
 
-// Offsets whose values are not set when they are made: there may be as many as elements.
+// Offsets without initial values, because there may be as many as elements.
 class Offsets {
  public:
   Offsets() = default;
-  // Memory of a tensor, as its allocator keeps large blocks for the next one.
+  // Memory of a tensor, because its allocator caches large blocks for the next one.
   explicit Offsets(int64_t count)
       : memory_(empty_cpu({count}, ScalarType::Int64)),
         values_(memory_.data_as<int64_t>()),
@@ -54,23 +54,23 @@ class Offsets {
   int64_t count_ = 0;
 };
 
-// One index for the elements of a tensor of one dimension, the commonest of all. Entries are
-// checked when they are used, so that no offsets need be kept; before writing to a tensor that the
-// caller keeps, all of them are checked as well.
+// One index for the elements of a one-dimensional tensor, the most common case. Entries are checked
+// when they are used, so no offsets are stored. Before a write to a tensor of the caller, all of
+// them are checked as well.
 struct DirectIndex {
   const int64_t* values = nullptr;
   int64_t count = 0;
   uint64_t size = 0, stride = 0, wrap = 0;  // wrap: the size where negative entries are allowed
   std::string_view op;
-  int64_t dim = -1;  // for the message; -1: the operator has but one
+  int64_t dim = -1;  // for the message; -1: the operator has only one
 
-  // Whether every entry is in range, and those of [begin, end).
+  // Whether every entry is in range, and whether those of [begin, end) are.
   bool is_inside() const;
   bool is_inside(int64_t begin, int64_t end) const;
 
-  // f(at), where at(e) is where the element of an entry lies, or raises IndexError where there is
-  // none. It holds what it needs: a loop's writes could change this object, for all the compiler
-  // knows.
+  // f(at), where at(e) is the offset of an entry's element, or raises IndexError for an entry out
+  // of range. It holds copies, because the compiler must assume that a loop's writes could change
+  // this object.
   template <class F>
   void with_offsets(F&& f) const {
     const auto place = [this, values = values, size = size, wrap = wrap](int64_t e) {
@@ -86,23 +86,22 @@ struct DirectIndex {
     f([=, stride = stride](int64_t e) { return static_cast<int64_t>(place(e) * stride); });
   }
 
-  // Where the element of an entry lies if the entry is in range and not negative: an address to
-  // ask for ahead, not to use.
+  // The offset of an entry's element if the entry is in range and not negative. It is an address to
+  // prefetch, not to use.
   template <class Element>
   const void* unchecked(const Element* data, int64_t e) const {
     const uint64_t offset = static_cast<uint64_t>(values[e]) * stride * sizeof(Element);
     return reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(data) + offset);
   }
 
-  // The error of the first entry that is not in range; of the last one, should the index have
-  // changed since.
+  // The error of the first entry out of range, or of the last entry if the index has changed since.
   [[gnu::cold]] Error out_of_bounds() const;
   [[gnu::cold]] Error out_of_bounds(int64_t value) const;
 };
 
 struct IndexPlan {
   DirectIndex direct;   // with values: there is nothing else in the plan
-  Tensor index_values;  // keeps them
+  Tensor index_values;  // keeps them alive
   std::vector<int64_t> outer, inner;
   Offsets index;
   int64_t run = 1;
@@ -115,11 +114,11 @@ enum class NegativeIndex : bool { Refused, FromTheEnd };
 enum class PlanFor : bool { Reading, Writing };
 
 // Advanced indexing with integer tensors; see shape::IndexGeometry for the order of dimensions.
-// `out` is what the operator is about to write: self, or a new tensor.
+// `out` is the tensor that the operator is about to write: self, or a new tensor.
 IndexPlan advanced_plan(std::string_view op, const Tensor& self, TensorList indices, PlanFor use,
                         const Tensor& out);
-// One index for a tensor of one dimension, unless it needs another form first, is to be followed in
-// another order, or may change while `out` is written. Its entries are not checked.
+// One index for a one-dimensional tensor, unless the index needs another form first, another order,
+// or may change while `out` is written. Its entries are not checked.
 std::optional<DirectIndex> direct_index(std::string_view op, const Tensor& self,
                                         const Tensor& index, NegativeIndex negative, int64_t dim,
                                         PlanFor use, const Tensor& out);
@@ -128,9 +127,10 @@ IndexPlan plan_of(const DirectIndex& direct, const Tensor& index);
 IndexPlan dim_offsets_plan(std::string_view op, const Tensor& self, int64_t dim,
                            const Tensor& index, NegativeIndex negative);
 
-// One index tensor, of any shape, for `dim` of self. `out` is what the operator is about to write:
-// it may be a tensor of the caller's, which stays as it was where an entry is wrong. Inlined, and
-// checked before anything is made, as each frame and each destructor makes an error slower.
+// One index tensor, of any shape, for `dim` of self. `out` is the tensor that the operator is about
+// to write. It may be a tensor of the caller, which must not change if an entry is out of range.
+// Inlined, and checked before any object is made, because each frame and each destructor makes an
+// error slower.
 [[gnu::always_inline]] inline IndexPlan dim_plan(std::string_view op, const Tensor& self,
                                                  int64_t dim, const Tensor& index,
                                                  NegativeIndex negative, PlanFor use,
@@ -142,8 +142,8 @@ IndexPlan dim_offsets_plan(std::string_view op, const Tensor& self, int64_t dim,
   return dim_offsets_plan(op, self, dim, index, negative);
 }
 
-// The entries of an index in [0, size). Each is read once and checked then; IndexError where it is
-// not in range.
+// The entries of an index in [0, size). Each is read once and then checked; IndexError if it is out
+// of range.
 class Entries {
  public:
   Entries(const int64_t* values, int64_t size, std::string_view op)
@@ -155,8 +155,8 @@ class Entries {
     return value;
   }
   const int64_t* data() const { return values_; }
-  // Where the element of an entry lies if the entry is in range: an address to ask for ahead, not
-  // to use.
+  // The offset of an entry's element if the entry is in range. It is an address to prefetch, not to
+  // use.
   template <class Element>
   const void* unchecked(const Element* data, int64_t i, int64_t step) const {
     const uint64_t offset =
@@ -187,8 +187,8 @@ class CheckedIndex {
   std::string_view op_;
 };
 
-// IndexError where an entry of `index` is not in [0, size). Never memory of `written`, which the
-// caller is about to write.
+// IndexError if an entry of `index` is not in [0, size). It never shares memory with `written`,
+// which the caller is about to write.
 CheckedIndex checked_index(std::string_view op, const Tensor& index, int64_t size,
                            const Tensor& written);
 // A copy of the entries, for kernels that read them more than once. IndexError as above.
@@ -227,7 +227,7 @@ void read_plan(const IndexPlan& plan, const Element* data, Element* out) {
       const int64_t stop = std::min(end, i + entries - e);
       if (slice == 1) {
         const Element* from = data + plan.outer[o] + plan.inner[0];
-        // Memory answers late where entries lie far apart: ask for it ahead.
+        // Scattered entries make memory slow to answer, so elements are prefetched.
         const int64_t ahead = std::min(stop, i + std::max<int64_t>(0, entries - e - kAhead));
         for (; i < ahead; ++i, ++e) {
           __builtin_prefetch(from + plan.index[e + kAhead]);
@@ -252,7 +252,7 @@ void read_plan(const IndexPlan& plan, const Element* data, Element* out) {
   });
 }
 
-// write() of write_plan that only copies, which runs of elements have a quicker way for.
+// The write() of write_plan for copies. Runs of elements have a faster path for it.
 struct Assign {
   template <class T>
   void operator()(T& target, const T& value) const {
@@ -272,10 +272,9 @@ void write_run(T* target, const S* source, int64_t count, RowAhead ahead, Write 
 }
 
 // write(data element, source element) for the elements of the plan. The entries of `index` run in
-// order, so that what happens to an element that is named twice is the same at any number of
-// threads: only columns and outer dimensions run in parallel, or runs of single elements. `source`
-// has the plan's elements in order, or one for all if not `many`. `data` has `span` elements side
-// by side.
+// order, so that writes to one element give the same result at any number of threads. Only columns
+// and outer dimensions run in parallel, or runs of single elements. `source` has the plan's
+// elements in order, or one element for all if not `many`. `data` has `span` contiguous elements.
 template <class T, class S, class Write>
 void write_plan(const IndexPlan& plan, T* data, int64_t span, const S* source, bool many,
                 Write write) {
@@ -304,8 +303,8 @@ void write_plan(const IndexPlan& plan, T* data, int64_t span, const S* source, b
     const int64_t* const at = plan.index.data();
     const int64_t step = many;
     if (!worth_sorting(entries, span)) {
-      // A loop of its own: what is written could be what a function object holds, for all the
-      // compiler knows of elements as bits.
+      // A separate loop, because the compiler must assume that a write of raw elements could change
+      // a function object.
       int64_t e = 0;
       for (; e < entries - kAhead; ++e) {
         __builtin_prefetch(target + at[e + kAhead], 1);
@@ -319,8 +318,8 @@ void write_plan(const IndexPlan& plan, T* data, int64_t span, const S* source, b
         [=](int64_t e) { write(target[at[e]], source[e * step]); });
     return;
   }
-  // A column is one row of `inner`, or part of the run if there is only one: as wide a part as
-  // leaves every thread one, since memory is slow to follow narrow ones.
+  // A column is one row of `inner`, or a part of the run if there is only one row. It is as wide as
+  // possible while every thread has one, because memory is slow with narrow columns.
   const int64_t width =
       rows > 1 ? 1 : std::max<int64_t>(16, (plan.run + num_threads() - 1) / num_threads());
   const int64_t columns = rows > 1 ? rows : (plan.run + width - 1) / width;

@@ -10,7 +10,7 @@
 
 namespace treadle::cpu {
 
-// Sizes or strides with a 0-dim tensor seen as one of shape (1,).
+// Sizes or strides, where a 0-dim tensor counts as one of shape (1,).
 inline DimVector at_least_1d(IntList values) {
   return values.empty() ? DimVector{1} : DimVector(values);
 }

@@ -23,7 +23,7 @@ namespace treadle::cuda {
 
 constexpr int64_t kPiece = 64;
 
-// place(entry) is in [0, span), or negative where the entry is to be left out.
+// place(entry) is in [0, span), or negative to skip the entry.
 template <class Places>
 __global__ void number_entries(Places place, int64_t n, int64_t span, uint64_t* keys,
                                uint32_t* positions) {
@@ -82,7 +82,7 @@ void scatter_last(const SortedPairs& pairs, int64_t span, int64_t width, F f, co
   check_launched();
 }
 
-// Each; where entries may `meet`, the last of those that do.
+// Writes each entry. If entries may `meet` (have one target), it writes the last of them.
 template <class Places, class F>
 void scatter_entries(std::string_view op, Places place, int64_t n, int64_t span, int64_t width, F f,
                      bool meet, const Place& on) {
@@ -94,7 +94,7 @@ void scatter_entries(std::string_view op, Places place, int64_t n, int64_t span,
 
 // ---- folds of those that meet ----
 
-// The end of the run of `key` that p is in.
+// The end of the run of `key` that contains p.
 __device__ inline int64_t end_of_run(const uint64_t* keys, int64_t p, int64_t n, uint64_t key) {
   int64_t low = p + 1, high = n;
   while (low < high) {
@@ -107,8 +107,8 @@ __device__ inline int64_t end_of_run(const uint64_t* keys, int64_t p, int64_t n,
   return low;
 }
 
-// parts[2 * piece][column]: of the run that the piece begins with; parts[2 * piece + 1]: of the one
-// that begins inside it and goes on behind it. Other runs are stored.
+// parts[2 * piece][column]: for the run at the beginning of the piece; parts[2 * piece + 1]: for
+// the run that begins inside the piece and continues after it. Other runs are stored.
 template <class F>
 __global__ void fold_pieces(const uint64_t* keys, const uint32_t* positions, int64_t n,
                             int64_t span, int64_t width, F f, typename F::Value* parts) {
@@ -130,7 +130,7 @@ __global__ void fold_pieces(const uint64_t* keys, const uint32_t* positions, int
       parts[(2 * piece + (at_piece ? 0 : 1)) * width + column] = all;
   });
 }
-// Of each piece, the run that begins in it and goes on behind it.
+// For each piece, the run that begins in it and continues after it.
 template <class F>
 __global__ void join_pieces(const uint64_t* keys, int64_t n, int64_t pieces, int64_t span,
                             int64_t width, F f, const typename F::Value* parts) {

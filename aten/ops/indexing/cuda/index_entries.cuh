@@ -14,7 +14,7 @@
 
 namespace treadle::cuda {
 
-// A dimension that an index tensor chooses from.
+// A dimension that an index tensor selects from.
 struct IndexedDim {
   int64_t size, stride;
   bool wraps;      // entries below 0 count from the end
@@ -22,7 +22,8 @@ struct IndexedDim {
   const char* op;  // on the device
   FaultPlace fault;
 
-  // Where the entry's slice begins; negative, and a fault, where there is none.
+  // The start of the entry's slice. For an entry out of range it is negative, and a fault is
+  // recorded.
   __device__ int64_t place(int64_t entry) const {
     const int64_t at = wraps && entry < 0 ? entry + size : entry;
     if (at >= 0 && at < size) return at * stride;
@@ -32,14 +33,14 @@ struct IndexedDim {
   }
 };
 
-// The places of one index tensor, which are found where they are used.
+// The offsets of one index tensor, computed at their use.
 struct DirectEntries {
   const int64_t* index;
   Axes axes;
   IndexedDim dim;
   __device__ int64_t operator()(int64_t e) const { return dim.place(index[axes.at(e)]); }
 };
-// Those of several, which are kept.
+// The offsets of several index tensors, which are stored.
 struct KeptEntries {
   const int64_t* places;
   __device__ int64_t operator()(int64_t e) const { return places[e]; }
@@ -53,13 +54,13 @@ __global__ void keep_entries(Entries entries, int64_t n, bool first, int64_t* pl
   });
 }
 
-// As int64, and apart from memory that is written.
+// As int64, and without sharing memory that is written.
 inline Tensor entries_of(const Tensor& index, const Tensor& written) {
   if (index.dtype() != ScalarType::Int64) return aten::to(index, ScalarType::Int64);
   return apart_from(index, written);
 }
 
-// f(entries) with the places, in units of `unit` elements, of the dimension `dim`.
+// f(entries) with the offsets, in units of `unit` elements, of the dimension `dim`.
 template <class F>
 void with_entries(const char* op, const char* name, const Tensor& t, int64_t dim,
                   const Tensor& index, bool wraps, int64_t unit, const Tensor& written,
@@ -73,7 +74,7 @@ void with_entries(const char* op, const char* name, const Tensor& t, int64_t dim
                   {scalar ? 1 : t.sizes()[d], scalar ? 0 : t.strides()[d] / unit, wraps, -1, name,
                    faults().place(place.device)}});
 }
-// And of the dimensions of advanced indexing.
+// And for the dimensions of advanced indexing.
 template <class F>
 void with_entries(const char* op, const char* name, const Tensor& t, TensorList indices,
                   const shape::IndexGeometry& g, int64_t unit, const Tensor& written,

@@ -16,7 +16,7 @@ struct SourceElements {
   Axes entries, columns;
   __device__ const T& at(int64_t e, int64_t c) const { return data[entries.at(e) + columns.at(c)]; }
 };
-// Those of a target: column c at a place, places being `unit` elements apart.
+// The elements of a target: column c at a place. The distance between places is `unit` elements.
 template <class T>
 struct TargetElements {
   T* data;
@@ -36,7 +36,7 @@ struct Assign {
   }
 };
 
-// One number: of the device's memory, or where that is null the host's.
+// One number: in the device's memory, or if that is null, the host's.
 template <class Unit>
 struct Fill {
   using Value = Unit;
@@ -51,8 +51,8 @@ struct Fill {
 
 enum class Joining { Sum, Product, Largest, Smallest };  // of extremes, NaN counts as one
 
-// The source's elements times a factor, or the factor alone where there is no source, joined with
-// what is there. Elements are combined in the type that is computed in, and rounded once.
+// The source's elements times a factor, or the factor alone without a source, combined with the old
+// elements. Elements are combined in the compute type, and rounded once.
 template <class T>
 struct Combine {
   using Value = Computed<T>;
@@ -61,7 +61,7 @@ struct Combine {
   Joining joining = Joining::Sum;
   Value factor = {};
   bool scaled = false;
-  bool with_target = true;  // false: what was there does not take part
+  bool with_target = true;  // false: the old element does not take part
   bool mean = false;        // the sum is divided by how many took part; integers round down
 
   __device__ Value load(int64_t e, int64_t c) const {

@@ -36,10 +36,11 @@ inline int lapack_size(int64_t n) {
   return static_cast<int>(n);
 }
 
-// A leading dimension is at least 1, also of an empty matrix.
+// A leading dimension is at least 1, even for an empty matrix.
 inline int leading(int64_t n) { return std::max(1, lapack_size(n)); }
 
-// Shares `count` matrices among threads, small ones several at a time; libraries run on one thread.
+// Distributes `count` matrices over threads, small ones several at a time. Libraries run on one
+// thread.
 template <class F>
 void for_each_matrix(int64_t count, double work, F&& f) {
   const int64_t grain = work >= 65536 ? 1 : static_cast<int64_t>(65536 / std::max(1.0, work));
@@ -64,8 +65,8 @@ void transpose_copy(const T* from, int64_t rows, int64_t columns, int64_t ldfrom
   }
 }
 
-// A contiguous copy that nobody else has. LAPACK may write anywhere for what is not finite: what
-// was found finite must stay so, whatever other threads write.
+// A contiguous copy that no other code holds. LAPACK may write anywhere for values that are not
+// finite. So values that were found finite must stay so, whatever other threads write.
 inline Tensor own_matrices(const Tensor& t) {
   const Tensor result = aten::contiguous(t);
   return result.is_same(t) ? aten::clone(t, MemoryFormat::Contiguous) : result;
@@ -73,7 +74,7 @@ inline Tensor own_matrices(const Tensor& t) {
 
 template <class T>
 bool all_finite(const T* values, int64_t count) {
-  // A sum of products with 0 is 0 unless one of them was not finite.
+  // A sum of products with 0 is 0 unless one of the factors is not finite.
   real_type<T> sum(0);
   for (int64_t i = 0; i < count; ++i) {
     if constexpr (is_complex_type<T>)

@@ -10,7 +10,7 @@
 
 namespace treadle::cuda {
 
-// The threads of a block wait for each other; a host's thread has nobody to wait for.
+// A barrier of the threads of a block. On the host there is only one thread.
 struct BlockMeets {
   constexpr void operator()() const {
 #if defined(__CUDA_ARCH__) || defined(TREADLE_EMULATED)
@@ -69,8 +69,8 @@ constexpr Real<N> extent(const N& v) {
   return (re < 0 ? -re : re) + (im < 0 ? -im : im);
 }
 
-// LU of a matrix (rows, columns) by rows, as LAPACK's getrf has it: pivots from 1, each the first
-// of the largest in its column. Returns the number of the first pivot that is zero, or 0.
+// LU of a matrix (rows, columns) by rows, in the form of LAPACK's getrf: pivots from 1, each the
+// first of the largest in its column. Returns the number of the first zero pivot, or 0.
 template <class N>
 constexpr int factor_lu(N* matrix, int rows, int columns, int32_t* pivots, int thread, int threads,
                         const BlockMeets& meet) {
@@ -107,8 +107,8 @@ constexpr int factor_lu(N* matrix, int rows, int columns, int32_t* pivots, int t
   return failed;
 }
 
-// The reflectors of a matrix (rows, columns) by columns, as LAPACK's geqrf has them: R on and above
-// the diagonal, vectors below it, whose first element is 1, and their factors in `tau`.
+// The reflectors of a matrix (rows, columns) by columns, in the form of LAPACK's geqrf: R on and
+// above the diagonal, vectors below it, whose first element is 1, and their factors in `tau`.
 template <class N>
 constexpr void reflect_columns(N* matrix, int rows, int columns, N* tau, int thread, int threads,
                                const BlockMeets& meet) {
@@ -117,8 +117,8 @@ constexpr void reflect_columns(N* matrix, int rows, int columns, N* tau, int thr
   for (int j = 0; j < steps; ++j) {
     N* const own = matrix + static_cast<int64_t>(j) * rows;
     const N alpha = own[j];
-    // The length of what is below, relative to its largest part: squares neither overflow nor
-    // vanish.
+    // The norm of the part below, relative to its largest element, so that squares neither overflow
+    // nor vanish.
     R largest = 0, squares = 0;
     for (int i = j + 1; i < rows; ++i)
       largest = extent(own[i]) > largest ? extent(own[i]) : largest;
@@ -136,7 +136,7 @@ constexpr void reflect_columns(N* matrix, int rows, int columns, N* tau, int thr
     const R beta = real_part(alpha) >= 0 ? -length : length;
     const N factor = number<N>((beta - real_part(alpha)) / beta, -imaginary_part(alpha) / beta);
     const N scale = N(1) / (alpha - N(beta));
-    meet();  // all have read the column
+    meet();  // all threads have read the column
     for (int i = j + 1 + thread; i < rows; i += threads) own[i] *= scale;
     if (thread == 0) {
       own[j] = N(beta);

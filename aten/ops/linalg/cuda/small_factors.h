@@ -6,15 +6,15 @@
 
 namespace treadle::cuda {
 
-// Whether `count` matrices of this size are better factored so.
+// Whether this method is faster for `count` matrices of this size.
 bool suits_small_factors(int64_t count, int64_t rows, int64_t columns, int64_t item);
 
-// Contiguous matrices of finite numbers, as LAPACK's getrf.
+// Contiguous matrices of finite numbers, as in LAPACK's getrf.
 template <class T>
 void small_lu(const Tensor& matrices, const Tensor& lu, const Tensor& pivots, const Tensor& info);
 
-// Matrices by columns, `stride` elements apart, as LAPACK's geqrf and orgqr, in place; the factors
-// are contiguous.
+// Matrices by columns, `stride` elements apart, as in LAPACK's geqrf and orgqr, in place. The
+// factors are contiguous.
 template <class T>
 void small_reflect(int64_t rows, int64_t columns, int64_t count, int64_t stride,
                    const Tensor& matrices, const Tensor& tau);

@@ -7,8 +7,8 @@
 
 namespace treadle::cuda {
 
-// out = scale * op(a) op(b) + bias of float32 or 16-bit numbers, as cuBLAS sees matrices, by
-// columns: op(a) (m, k), op(b) (k, n), out (m, n) dense, bias (m), added to each column.
+// out = scale * op(a) op(b) + bias of float32 or 16-bit numbers, by columns as in cuBLAS: op(a) (m,
+// k), op(b) (k, n), out (m, n) dense, bias (m), added to each column.
 struct BiasProduct {
   int device;
   cudaStream_t stream;
@@ -21,9 +21,9 @@ struct BiasProduct {
   float scale;
 };
 
-// False where cuBLASLt has no kernel for it: nothing is queued then. Which kernel it is its
-// heuristics say, once for each geometry; none whose sums depend on which block ends first, or
-// which rounds parts of sums to 16 bits.
+// False, with nothing queued, if cuBLASLt has no kernel for it. cuBLASLt's heuristics choose the
+// kernel, once for each geometry. Kernels are excluded if their sums depend on the order in which
+// blocks end, or if they round partial sums to 16 bits.
 bool multiply_with_bias(const BiasProduct& product);
 
 }  // namespace treadle::cuda

@@ -13,7 +13,7 @@ namespace treadle::cpu {
 
 inline Tensor dense(const Tensor& t) { return t.defined() ? aten::contiguous(t) : t; }
 
-// `count` elements of a weight or bias, side by side; each is `otherwise` where there is none.
+// `count` contiguous elements of a weight or bias; each is `otherwise` if it is absent.
 template <class T>
 class Parameter {
  public:
@@ -26,7 +26,7 @@ class Parameter {
   std::vector<T> absent_;
 };
 
-// How many rows of this length are worth a thread of their own.
+// The number of rows of this length that repay a thread of their own.
 inline int64_t grain_of(int64_t length) {
   return std::max<int64_t>(1, 32768 / std::max<int64_t>(1, length));
 }

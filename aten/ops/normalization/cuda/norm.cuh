@@ -12,7 +12,7 @@ template <class T>
 const T* data_of(const Tensor& t) {
   return t.defined() ? t.data_as<T>() : nullptr;
 }
-// Element i of a parameter, or what stands for it where there is none.
+// Element i of a parameter, or its default if the parameter is absent.
 template <class T>
 __device__ inline Computed<T> parameter(const T* data, int64_t i, Computed<T> otherwise) {
   return data ? widened(data[i]) : otherwise;
@@ -46,9 +46,9 @@ __device__ inline Moments<Computed<T>> moments_of(const T* x, int64_t length, Co
   return {mean, C(1) / sqrt(variance + eps)};
 }
 
-// Of each column the sums over rows of g * (x - mean) * rstd and, where it is wanted, of g; a mean
-// that is null is 0. A block does 32 columns of a piece of the rows, in 8 parts whose sums it adds
-// in order; how many pieces there are depends on sizes alone, and they are joined in order too.
+// For each column the sums over rows of g * (x - mean) * rstd and, if requested, of g. A null mean
+// is 0. A block computes 32 columns of a piece of the rows, in 8 parts whose sums it adds in order.
+// The number of pieces depends only on sizes, and they are joined in order too.
 constexpr int kColumns = 32, kParts = kBlock / kColumns;
 template <class T>
 __global__ void parameter_sums_kernel(const T* g, const T* x, const Computed<T>* mean,
@@ -94,8 +94,8 @@ __global__ void join_parameters_kernel(const Computed<T>* weights, const Compute
     if (grad_bias) grad_bias[i] = narrowed<T>(b);
   });
 }
-// g and x are contiguous, as are mean, which may be undefined, and rstd, of a number for each row;
-// so may be grad_bias.
+// g and x are contiguous, and so are mean, which may be undefined, and rstd, with one number for
+// each row. grad_bias may be undefined, too.
 template <class T>
 void parameter_gradients(const Tensor& g, const Tensor& x, const Tensor& mean, const Tensor& rstd,
                          const NormRows& s, const Tensor& grad_weight, const Tensor& grad_bias,

@@ -22,7 +22,7 @@ class ElementStream {
     }
     return open_unit<double>(words_.data(), used_++);
   }
-  // Box and Muller's transformation; the second number of the pair is not kept.
+  // The Box-Muller transform. The second number of the pair is dropped.
   double next_normal() {
     const double radius = std::sqrt(-2 * std::log(next()));
     return radius * std::cos(2 * std::numbers::pi * next());
@@ -36,7 +36,7 @@ class ElementStream {
   int64_t used_ = 2;
 };
 
-// How many elements that ask for a varying count of numbers make a piece of work.
+// The number of elements in a piece of work if each needs a varying count of numbers.
 inline constexpr int64_t kElementGrain = 2048;
 
 }  // namespace treadle::cpu

@@ -5,15 +5,14 @@
 
 namespace treadle::simd {
 
-// Buffers have room for a multiple of this many blocks, which is how many are computed at once.
+// The number of blocks that are computed at once. Buffers have room for a multiple of it.
 inline constexpr int64_t kRandomStep = 16;
 
 // Philox of the counters first, first + 1, ...: four numbers each. Writes whole steps.
 void random_bits(uint64_t seed, uint64_t first, int64_t blocks, uint32_t* out);
 
-// Box and Muller: from 32-bit numbers (64-bit ones, high half first, for double) in pairs to
-// normally distributed numbers in pairs. Writes `count` rounded up to a multiple of 2 *
-// kRandomStep.
+// Box-Muller: from pairs of 32-bit numbers (64-bit ones, high half first, for double) to pairs of
+// normally distributed numbers. Writes `count` rounded up to a multiple of 2 * kRandomStep.
 void random_normal(const uint32_t* bits, int64_t count, float* out);
 void random_normal(const uint32_t* bits, int64_t count, double* out);
 

@@ -22,8 +22,7 @@ class RandomStream {
                               ": expected a generator on the cpu, got one on ", g->device());
     at_ = g->reserve(static_cast<uint64_t>(blocks));
   }
-  // Block i; `part` 1, 2, ... continue it for those who need more numbers for
-  // one element.
+  // Block i. `part` 1, 2, ... continue it for elements that need more numbers.
   std::array<uint32_t, 4> block(int64_t i, uint64_t part = 0) const {
     return philox4x32(at_.seed, at_.offset + static_cast<uint64_t>(i), part);
   }
@@ -37,12 +36,11 @@ class RandomStream {
   GeneratorImpl::Position at_;
 };
 
-// The type random floating numbers of dtype T are computed in.
+// The type in which random floating numbers of dtype T are computed.
 template <class T>
 using random_type = std::conditional_t<std::is_same_v<real_type<T>, double>, double, float>;
 
-// How many numbers of type R one block of four words makes: 32 bits for a
-// float, 64 for a double.
+// The count of numbers of type R in one block of four words: 32 bits for a float, 64 for a double.
 template <class R>
 inline constexpr int64_t kPerBlock = std::is_same_v<R, double> ? 2 : 4;
 
@@ -73,8 +71,8 @@ inline int64_t blocks_for(int64_t n, int64_t per_block) {
   return n / per_block + (n % per_block != 0);
 }
 
-// Calls f(words, first, count) for runs of the elements [0, n): `words` begins
-// with the block of element `first`.
+// Calls f(words, first, count) for runs of the elements [0, n). `words` begins with the block of
+// element `first`.
 inline constexpr int64_t kBlocksPerRun = 256;
 template <int64_t per_block, class F>
 void for_each_run(const RandomStream& stream, int64_t n, F&& f) {
@@ -90,8 +88,7 @@ void for_each_run(const RandomStream& stream, int64_t n, F&& f) {
   });
 }
 
-// Writes out[i] = f(words, k) for every element i of [0, n), where k is its
-// place among the words.
+// Writes out[i] = f(words, k) for every element i of [0, n), where k is its index among the words.
 template <int64_t per_block, class T, class F>
 void generate(const RandomStream& stream, int64_t n, T* out, F&& f) {
   for_each_run<per_block>(stream, n, [&](const uint32_t* words, int64_t first, int64_t count) {

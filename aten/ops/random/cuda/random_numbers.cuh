@@ -14,7 +14,7 @@
 
 namespace treadle::cuda {
 
-// The place of a call that takes `blocks` counters of the generator, or of the device's own.
+// The position of a call that takes `blocks` counters of the generator, or of the device's own.
 inline RandomStart reserve(const char* op, const Tensor& self, const Generator& generator,
                            int64_t blocks) {
   const Generator g = generator_or_default(generator, self.device());
@@ -28,7 +28,7 @@ __device__ inline GeneratorImpl::Position found(RandomStart start) {
 }
 inline int64_t blocks_of(int64_t n, int64_t per_block) { return (n + per_block - 1) / per_block; }
 
-// A call of f(words, first) for each counter: f writes the elements from `first`.
+// A call of f(words, first) for each counter. f writes the elements from `first`.
 template <int per_block, class F>
 __device__ inline void for_each_counter(RandomStart start, int64_t n, F f) {
   const GeneratorImpl::Position at = found(start);
@@ -39,14 +39,14 @@ __device__ inline void for_each_counter(RandomStart start, int64_t n, F f) {
   });
 }
 
-// out[i] = f(words, k, i) for each element, where k is its place among the words.
+// out[i] = f(words, k, i) for each element, where k is its index among the words.
 template <int per_block, class T, class F>
 __global__ void generate_kernel(RandomStart start, int64_t n, T* out, F f) {
   for_each_counter<per_block>(start, n, [=](const uint32_t* words, int64_t first) {
     for (int k = 0; k < per_block && first + k < n; ++k) out[first + k] = f(words, k, first + k);
   });
 }
-// Of `self`, whose elements have so many `parts`.
+// For `self`, whose elements have that many `parts`.
 template <int per_block, class T, class F>
 void generate(const char* op, const Tensor& self, const Generator& generator, T* out, F f,
               int64_t parts = 1) {
@@ -88,7 +88,7 @@ __host__ __device__ inline R open_unit(const uint32_t* words, int k) {
   else
     return (static_cast<float>(words[k] >> 9) + 0.5f) * 0x1p-23f;
 }
-// Number k of the words, normally distributed: Box and Muller make two of each pair.
+// Number k of the words, normally distributed. Box-Muller makes two from each pair.
 template <class R>
 __device__ inline R normal(const uint32_t* words, int k) {
   const int even = k & ~1;
@@ -97,8 +97,8 @@ __device__ inline R normal(const uint32_t* words, int k) {
   return radius * (k == even ? cos(angle) : sin(angle));
 }
 
-// Uniform and normal numbers for one element, as many as it asks for: block i of the call, and its
-// parts. For hosts too, as the methods that ask for them are.
+// Uniform and normal numbers for one element, as many as it requests: block i of the call, and its
+// parts. It also runs on the host, like the methods that use it.
 class ElementNumbers {
  public:
   __host__ __device__ ElementNumbers(GeneratorImpl::Position at, int64_t element)

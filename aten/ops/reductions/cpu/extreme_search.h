@@ -13,8 +13,8 @@ template <class T>
 inline constexpr bool kHasExtremeSearch =
     std::is_arithmetic_v<T> && !std::is_same_v<T, bool> && !std::is_same_v<T, Half>;
 
-// The position of the first of the greatest (or least) of values[0..count), count >= 1; the first
-// NaN is greater, and less, than everything.
+// The position of the first of the greatest (or least) of values[0..count), count >= 1. The first
+// NaN wins over all other elements, in both cases.
 template <class T>
 int64_t position_of_extreme(const T* values, int64_t count, bool greatest);
 

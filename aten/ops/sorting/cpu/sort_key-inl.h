@@ -36,7 +36,7 @@ struct KeyOfBits {
     const auto sign = hn::Set(d, kSignBit<Key>);
     const auto negative = hn::BitCast(d, hn::BroadcastSignBit(hn::BitCast(s, x)));
     const auto order = hn::Xor(x, hn::Or(negative, sign));
-    // Of what has no sign, signed and unsigned comparisons agree.
+    // For values without a sign, signed and unsigned comparisons agree.
     const auto nan =
         hn::BitCast(d, hn::VecFromMask(s, hn::Gt(hn::BitCast(s, hn::AndNot(sign, x)),
                                                  hn::BitCast(s, hn::Set(d, infinity)))));
@@ -57,7 +57,8 @@ struct BitsOfKey {
   }
 };
 
-// to[i] = f(from[i]) by vectors; the last ones one by one. They may be the same memory.
+// to[i] = f(from[i]) by vectors, and the last elements one by one. The two ranges may be the same
+// memory.
 template <class Key, class F>
 HWY_INLINE void map_keys(const Key* from, Key* to, int64_t count, F f) {
   const hn::ScalableTag<Key> d;

@@ -35,7 +35,7 @@ constexpr KeyType<T> ordered_key(const T& value) {
     return static_cast<Key>(std::is_signed_v<T> ? static_cast<Key>(value) ^ kSign
                                                 : static_cast<Key>(value));
   } else {
-    // On the bits alone, without branches, so that loops over it vectorise.
+    // It uses the bits alone, without branches, so that loops over it vectorise.
     constexpr int kMantissa = sizeof(T) == 8                ? 52
                               : sizeof(T) == 4              ? 23
                               : std::is_same_v<T, BFloat16> ? 7
@@ -43,7 +43,7 @@ constexpr KeyType<T> ordered_key(const T& value) {
     constexpr Key kInfinity = static_cast<Key>((kSign - 1) >> kMantissa << kMantissa);
     const Key bits = std::bit_cast<Key>(value);
     const Key magnitude = static_cast<Key>(bits & ~kSign);
-    // All ones where the order is the other way round, and where the value is NaN.
+    // Masks of all ones: `reversed` where the order is reversed, `nan` where the value is NaN.
     const Key reversed =
         static_cast<Key>(-static_cast<Key>((magnitude != bits) & (magnitude != 0)));
     const Key nan = static_cast<Key>(-static_cast<Key>(magnitude > kInfinity));
@@ -51,14 +51,15 @@ constexpr KeyType<T> ordered_key(const T& value) {
   }
 }
 
-// The key where the order is descending: NaN first, equal elements still in their own order.
+// The key for descending order: NaN first, equal elements still in their own order.
 template <class T>
 constexpr KeyType<T> ordered_key(const T& value, bool descending) {
   const KeyType<T> key = ordered_key(value);
   return static_cast<KeyType<T>>(descending ? ~key : key);
 }
 
-// A key that the value can be had back from: -0 comes before 0, and every NaN is the same one.
+// A key from which the value can be restored: -0 comes before 0, and every NaN becomes the same
+// one.
 template <class T>
 constexpr KeyType<T> value_key(const T& value, bool descending) {
   using Key = KeyType<T>;
@@ -80,7 +81,7 @@ constexpr T value_of_key(KeyType<T> key, bool descending) {
   } else if constexpr (std::is_integral_v<T>) {
     return static_cast<T>(std::is_signed_v<T> ? key ^ kSign : key);
   } else {
-    // The key of NaN becomes all bits but the sign: NaN itself.
+    // The key of NaN is all bits but the sign, which is itself a NaN.
     return std::bit_cast<T>(static_cast<Key>(key & kSign ? key ^ kSign : ~key));
   }
 }
