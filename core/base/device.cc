@@ -91,8 +91,8 @@ class Names {
   ForkSafeMutex mutex_;
 };
 
-// The types of device that PyTorch knows beside those that are here. Programs make objects of them
-// to compare with; a backend may register one.
+// Device types that PyTorch has and Treadle does not. Programs make objects of them to compare
+// with; a backend may register one.
 constexpr std::string_view kOfPyTorch[] = {
     "fpga", "hip",    "hpu",    "ideep", "ipu",           "lazy",   "maia", "mkldnn", "mps",
     "mtia", "opencl", "opengl", "ve",    "privateuseone", "vulkan", "xla",  "xpu"};

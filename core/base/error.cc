@@ -19,7 +19,7 @@ void append(std::string& out, uint64_t value) {
   out.append(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
 }
 
-// As Python's repr: fixed notation from 1e-4 up to 1e16, scientific beyond.
+// Like Python's repr: fixed notation from 1e-4 up to 1e16, scientific beyond.
 void append(std::string& out, double value) {
   if (std::isnan(value)) return append(out, "nan");
   if (std::isinf(value)) return append(out, value < 0 ? "-inf" : "inf");
@@ -50,7 +50,7 @@ std::string shortened(std::string message) {
   // A shape of a thousand dimensions is not for reading: its middle is left out.
   constexpr size_t kMax = 1000, kStart = 600, kEnd = 300;
   if (message.size() > kMax) {
-    // Not in the middle of a character of several bytes.
+    // Not inside a multi-byte character.
     const auto continues = [&](size_t at) { return (message[at] & 0xC0) == 0x80; };
     size_t start = kStart, end = message.size() - kEnd;
     while (start > 0 && continues(start)) --start;

@@ -6,7 +6,8 @@
 
 namespace treadle {
 
-// The list of all. What it stands on has no destructor: mutexes go while the program ends.
+// The list of all. The objects below have no destructor, because mutexes are destroyed while the
+// program ends.
 struct AllForkSafe {
   static constinit std::mutex mutex;  // a fork holds it
   static constinit ForkSafeMutex* first;

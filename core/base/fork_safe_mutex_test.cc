@@ -13,7 +13,7 @@
 namespace treadle {
 namespace {
 
-// What `child` returns in a process of its own; -1 where it does not end within ten seconds.
+// The result of `child` in a process of its own; -1 if it does not end within ten seconds.
 template <class F>
 int in_child(F&& child) {
   const pid_t pid = fork();
@@ -29,8 +29,8 @@ int in_child(F&& child) {
 TEST(ForkSafeMutex, IsFreeInAChild) {
   ForkSafeMutex first, second;
   std::atomic<bool> done = false;
-  // One thread takes the second in the first, the other the first in the second where it can: a
-  // fork that waited for one while it holds the other would wait for ever.
+  // One thread takes the second inside the first, the other takes the first inside the second if it
+  // can. A fork that waited for one while holding the other would wait forever.
   std::thread one([&] {
     while (!done) {
       const std::lock_guard outer(first);

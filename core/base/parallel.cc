@@ -23,7 +23,7 @@ namespace {
 
 thread_local constinit bool t_in_region __attribute__((tls_model("initial-exec"))) = false;
 
-// Set where threads were started; OpenMP's pool does not survive a fork, so a child of such a
+// Set when threads were started. OpenMP's pool does not survive a fork, so a child of such a
 // process runs alone.
 std::atomic<bool> g_pool_started{false};
 std::atomic<bool> g_alone{false};
@@ -96,7 +96,7 @@ class FirstError {
  private:
   std::atomic<int64_t> chunk_{INT64_MAX};
   std::exception_ptr error_;
-  std::mutex mutex_;  // of one loop, in which nobody forks
+  std::mutex mutex_;  // of one loop, during which no thread forks
 };
 
 }  // namespace
@@ -133,7 +133,7 @@ void run_chunks(int64_t chunks, ChunkFn fn, void* context) {
     const InRegion region;
     const LayerState saved_layers = std::exchange(treadle::layer_state(), layers);
     const AutogradMode saved_mode = std::exchange(treadle::autograd_mode(), mode);
-    // Fewer threads may come than were asked for.
+    // There may be fewer threads than requested.
     const int64_t count = omp_get_num_threads(), me = omp_get_thread_num();
     const int64_t base = chunks / count, extra = chunks % count;
     const int64_t begin = me * base + (me < extra ? me : extra);

@@ -10,8 +10,8 @@
 namespace treadle {
 namespace {
 
-// Whether the value lies in T's range once its fraction is cut off. Unsigned types take the
-// negative of what they hold, which wraps (-1 is 255). NaN fits no integer.
+// Whether the value is in T's range after its fraction is cut off. Unsigned types negate their
+// value, which wraps (-1 is 255). NaN fits no integer.
 template <class T>
 bool fits(double v) {
   if constexpr (std::is_same_v<T, bool>) {

@@ -52,7 +52,7 @@ constexpr Alias kAliases[] = {
     {"chalf", ScalarType::Complex32},
 };
 
-// Where two dtypes have no common one.
+// The entry for two dtypes without a common one.
 constexpr auto kNoCommon = static_cast<ScalarType>(kNumDtypes);
 
 constexpr ScalarType promote(ScalarType a, ScalarType b) {
@@ -68,7 +68,8 @@ constexpr ScalarType promote(ScalarType a, ScalarType b) {
   const ScalarType low = std::min(a, b), high = std::max(a, b);
   if (low == ScalarType::Bool || is_signed(low) || !is_signed(high)) return high;
   if (low == ScalarType::UInt64) return kNoCommon;
-  // Of two integers of one width, the signed one comes four later; the next wider, five.
+  // Of two integers of one width, the signed one has an index greater by four; the next wider one
+  // by five.
   return std::max(high, static_cast<ScalarType>(static_cast<int>(low) + 5));
 }
 
@@ -82,7 +83,7 @@ constexpr auto kPromotion = [] {
   return table;
 }();
 
-// Types that only store meet no other type, but for the complex ones, which are computed in
+// Storage-only types promote with no other type, except for the complex ones, which are computed in
 // complex64.
 ScalarType promote_stored(ScalarType a, ScalarType b) {
   if (a == b) return a;

@@ -19,7 +19,7 @@ namespace {
 
 size_t slot(DeviceType type) { return static_cast<size_t>(type); }
 
-// What is kept for a device type. Never destroyed: tensors are freed while the program ends.
+// The state of a device type. Never destroyed: tensors are freed while the program ends.
 struct Entry {
   std::atomic<Backend*> backend{nullptr};
   std::atomic<bool> fallback{true};
@@ -29,7 +29,7 @@ struct Entry {
 struct Registry {
   ForkSafeMutex mutex;
   std::array<Entry, kMaxDeviceTypes> entries;
-  // Never deleted: other threads may be in the one, tensors in the memory of the other.
+  // Never deleted, because other threads may be in the backend, and tensors in the memory.
   std::vector<std::pair<Backend*, BackendMemory*>> unregistered;
   std::vector<DeviceType> order;
 };
@@ -38,7 +38,7 @@ Registry& registry() {
   return *registry;
 }
 
-// The current devices and streams of a thread; a stream is kept for each device.
+// The current devices and streams of a thread, with one stream for each device.
 struct Current {
   std::array<int8_t, kMaxDeviceTypes> index{};
   std::map<std::pair<DeviceType, int>, uint64_t> streams;
@@ -208,7 +208,7 @@ void destroy_stream(Device device, uint64_t stream) {
   const Device exact = with_index(device);
   Backend& backend = require_backend(device.type);
   if (stream != 0 && backend.facts().keeps_memory) {
-    // A stream that comes later may have the same number, and what was kept for this one.
+    // A later stream may have the same number, and would use the state of this one.
     backend.synchronize_stream(exact.index, stream);
     memory_of(exact).forget_stream(stream);
   }

@@ -37,7 +37,7 @@ Generator make_generator(Device device, Generator source) {
 }
 
 Generator default_generator(Device device) {
-  // The CPU's is asked for often, so it has no lock.
+  // The CPU's generator is used often, so the look-up takes no lock.
   static auto* cpu = new Generator(make_generator(kCPU));
   if (device.is_cpu()) return *cpu;
   static auto* mutex = new ForkSafeMutex;

@@ -55,7 +55,7 @@ constinit GlobalCounts g_counts;
 struct ThreadCounts {
   std::atomic<int64_t> current{0}, peak{0}, allocations{0},
       frees{0};         // since the last flush; written by one thread
-  int64_t flushed = 0;  // what `current` was, in all, at the flushes
+  int64_t flushed = 0;  // the sum of `current` at the flushes
   enum : uint8_t { kNew, kListed, kGone } state = kNew;
 
   static void plain_add(std::atomic<int64_t>& counter, int64_t by) {
@@ -205,7 +205,7 @@ KeptBlocks& kept_blocks() {
   return *kept;
 }
 
-// A child has none of the other threads, so what they counted is added up there.
+// A child has none of the other threads, so their counts are added up there.
 void survive_forks() {
   pthread_atfork(nullptr, nullptr, [] {
     std::erase_if(thread_list().threads, [](ThreadCounts* thread) {
@@ -220,13 +220,13 @@ void* map_pages(size_t size) {
   void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) return nullptr;
   if (size >= 2 * kHugePage)
-    madvise(data, size, MADV_HUGEPAGE);  // a hint; where it is refused pages are small
+    madvise(data, size, MADV_HUGEPAGE);  // a hint; if it is refused, pages are small
   return data;
 }
 
 // Blocks below kLarge come from malloc, which gives the top of its heap back to the system whenever
 // 128 KiB of it are free, and gets it back page by page: at each step of a training. It keeps twice
-// as much as the largest block of its own pages that it ever freed (mallopt(3), M_TRIM_THRESHOLD).
+// as much as the largest block of whole pages that it ever freed (mallopt(3), M_TRIM_THRESHOLD).
 void keep_top_of_heap() {
   void* volatile block = std::malloc(size_t{4} << 20);  // volatile: the pair would be left out
   std::free(block);
@@ -274,8 +274,8 @@ class CpuAllocator final : public Allocator {
     return kept.release_all() ? map_pages(size) : nullptr;
   }
 
-  // malloc's own aligned form skips its per-thread cache. What malloc gave is kept in the word
-  // before the block.
+  // malloc's own aligned form skips its per-thread cache. The word before the block holds malloc's
+  // pointer.
   static void* allocate_aligned(size_t nbytes) {
     void* base = std::malloc(nbytes + kAlignment + sizeof(void*));
     if (!base) return nullptr;
@@ -301,7 +301,7 @@ std::string readable_size(size_t nbytes) {
 }
 
 Allocator& cpu_allocator() {
-  // Never destroyed: storages may outlive everything else.
+  // Never destroyed, because storages may outlive everything else.
   static Allocator* allocator = [] {
     survive_forks();
     keep_top_of_heap();

@@ -224,9 +224,9 @@ void CachingAllocator::join(Block& block, Block& next) noexcept {
 
 // ---- the device ----
 
-// On return, a free block of the pool is large enough.
+// On return, the pool has a free block that is large enough.
 void CachingAllocator::ask_device(Lock& lock, Pool& pool, size_t size, size_t nbytes) {
-  struct Asking {  // keeps the pool where it is
+  struct Asking {  // keeps the pool at its address
     explicit Asking(Pool& p) : pool(p) { ++pool.segments; }
     ~Asking() { --pool.segments; }
     Pool& pool;
@@ -432,7 +432,7 @@ void CachingAllocator::forget_stream(uint64_t stream) {
     while (!queue->second.empty()) passed(queue->second);
     pending_.erase(queue);
   }
-  // What was the stream's can be the default one's: nothing that was queued is left to be done.
+  // The stream's blocks can go to the default stream, because no queued work is left.
   for (const bool large : {false, true}) {
     const auto from = pools_.find({0, stream, large});
     if (stream == 0 || from == pools_.end() || from->second.segments == 0) continue;
@@ -476,7 +476,7 @@ void CachingAllocator::end_pool(uint64_t stream) {
     deferred_ = std::exchange(block.next_deferred, nullptr);
     record_uses(block);
     if (block.events > 0) continue;
-    --pending_blocks_;  // its streams are gone
+    --pending_blocks_;  // its streams are destroyed
     set_free(block);
   }
 }

@@ -95,7 +95,7 @@ TEST_F(Caching, WhatIsLeftOfABlockIsKeptWhereItIsOfUse) {
   get(512);
   EXPECT_EQ(now().inactive_split.all.current, 0);
   EXPECT_EQ(device->allocations, 1);
-  // Large ones: above 1 MiB. What is less goes with the block.
+  // Large ones: above 1 MiB. A smaller rest stays with the block.
   start(Reuse::Split);
   char* const all = get(11 * kMiB);
   EXPECT_EQ(now().allocated_bytes.all.current, 12 * kMiB);
@@ -295,7 +295,7 @@ TEST_F(Caching, SaysWhatMemoryIsUsedFor) {
             "tensors hold 4.0 MiB, the cache keeps 15.9 MiB of freed memory\n"
             "the device has 44.0 MiB free of 64.0 MiB");
   EXPECT_EQ(now().num_ooms, 1);
-  // What cannot be waited for, as the device is broken.
+  // A wait that fails, because the device is broken.
   device->broken = true;
   put(lost);
   device->broken = false;
@@ -482,7 +482,7 @@ TEST_F(Pools, ACaptureAllocatesFromItsOwnSegments) {
   memory->empty_cache();
   EXPECT_EQ(reserved(), 4 * kMiB) << "the pool's, and that of stream 2";
   EXPECT_EQ(memory->snapshot().at(0).pool, pool);
-  // A second capture goes on with it.
+  // A second capture continues it.
   EXPECT_EQ(memory->begin_pool(1, pool), pool);
   EXPECT_EQ(get(kKiB, 1), inside);
   put(inside);

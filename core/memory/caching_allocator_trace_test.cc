@@ -41,7 +41,7 @@ class Random {
   uint64_t state_;
 };
 
-// Which addresses are in use, and of those that were, who may still use them.
+// The addresses in use, and the streams that may still use the freed ones.
 class Addresses {
  public:
   explicit Addresses(const SimulatedDevice& device) : device_(device) {}
@@ -60,7 +60,7 @@ class Addresses {
     const std::lock_guard lock(mutex_);
     used_.at(start).waits[stream] = 0;
   }
-  // To be called before the block is freed.
+  // Call it before the block is freed.
   void freed(uintptr_t start) {
     const std::lock_guard lock(mutex_);
     Range range = used_.at(start);
@@ -82,7 +82,7 @@ class Addresses {
     std::map<uint64_t, int64_t> waits;
   };
 
-  // What was freed in the range may be used, by the stream if one is given. It is forgotten.
+  // Freed addresses in the range may be used, by the stream if one is given. It is forgotten.
   void check_freed(uintptr_t start, uintptr_t end, std::optional<uint64_t> stream) {
     auto it = freed_.lower_bound(start);
     if (it != freed_.begin() && std::prev(it)->second.end > start) --it;
@@ -110,7 +110,7 @@ struct Tensor {
   uint64_t stream;
 };
 
-// One device with all that goes beside it.
+// One device with all its state.
 struct Device {
   Device(int index, size_t capacity)
       : raw(capacity, index), memory(raw, Reuse::Split), reference(raw), addresses(raw) {}
@@ -224,14 +224,14 @@ TEST(Traces, AMillionCallsAreAsTheRulesSay) {
   for (int i = 0; i < 2; ++i) {
     Device& device = *devices[static_cast<size_t>(i)];
     const MemoryStatistics s = device.memory.statistics();
-    // The trace has all that it is to have.
+    // The trace contains all kinds of events that it should.
     EXPECT_GT(s.num_ooms, 10);
     EXPECT_GT(s.num_alloc_retries, 2 * s.num_ooms);
     EXPECT_GT(s.active.all.freed, 100000);
     // Between two times at which segments go back, their number only grows, to at most its peak.
     EXPECT_LE(s.num_device_alloc, (emptied[i] + s.num_alloc_retries + 1) * s.segment.all.peak);
     EXPECT_EQ(device.raw.wrong_deallocations, 0);
-    // Each event of a list in use or kept for later: not one for each record_stream().
+    // The count of events in use or cached, which is not one for each record_stream().
     EXPECT_LE(device.raw.events, s.allocation.all.peak * static_cast<int64_t>(kStreams));
     RecordProperty(str("ooms_", i), static_cast<int>(s.num_ooms));
     RecordProperty(str("retries_", i), static_cast<int>(s.num_alloc_retries));
@@ -242,9 +242,9 @@ TEST(Traces, AMillionCallsAreAsTheRulesSay) {
 
 // Blocks come and go at random while their number stays the same. By the fifty-percent rule (Knuth,
 // The Art of Computer Programming, 2.5: there are half as many free blocks as used ones, or fewer),
-// and as best fit leaves free blocks that are no larger on average than the used ones, what is
-// reserved is at most half as much again as what is used, but for a segment that each of the pools
-// has begun.
+// and because best fit leaves free blocks that are no larger on average than the used ones,
+// reserved memory is at most 1.5 times the used memory, plus one started segment for each of the
+// pools.
 TEST(Traces, LittleIsLostBetweenBlocks) {
   for (const int orders : {16, 19, 24}) {
     Device device(0, size_t{1} << 40);
@@ -257,15 +257,15 @@ TEST(Traces, LittleIsLostBetweenBlocks) {
     const MemoryStatistics s = device.memory.statistics();
     const int64_t begun = static_cast<int64_t>(kStreams * (2 + (orders > 19 ? 20 : 0)) * kMiB);
     EXPECT_LE(s.reserved_bytes.all.peak, s.active_bytes.all.peak * 3 / 2 + begun) << orders;
-    // Nothing went back, so that each segment was asked for once.
+    // No memory was returned, so each segment was requested once.
     EXPECT_EQ(s.num_device_alloc, s.segment.all.peak);
     RecordProperty(str("reserved_percent_of_active_", orders),
                    static_cast<int>(s.reserved_bytes.all.peak * 100 / s.active_bytes.all.peak));
   }
 }
 
-// A step of training: activations are made and kept, workspaces come and go, gradients are made as
-// activations go, and go to a second stream that adds them up over devices.
+// A step of training: activations are made and kept, workspaces come and go, gradients are made
+// while activations are freed, and go to a second stream that adds them up over devices.
 TEST(Traces, ALoopAsksTheDeviceForNothingAfterItsFirstTurn) {
   Device device(0, size_t{1} << 40);
   Random random(5);

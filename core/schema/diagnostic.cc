@@ -9,8 +9,8 @@ namespace {
 
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-// White space that puts a caret under the given column of a line: tabs are kept, so that it lines
-// up in a terminal.
+// White space that puts a caret under the given column of a line. Tabs are kept, so that the caret
+// lines up in a terminal.
 std::string caret_padding(const std::string& line, int column) {
   std::string padding;
   int current = 0;

@@ -11,7 +11,7 @@
 namespace treadle::schema {
 namespace {
 
-// How tightly a construct binds; larger is tighter.
+// The binding strength of a construct; a larger number binds more tightly.
 enum Precedence { kSelect = 1, kOr, kAnd, kCompare, kAdd, kMultiply, kUnary, kPostfix };
 
 int binary_precedence(std::string_view op) {
@@ -37,7 +37,7 @@ int precedence_of(const ExprNode& node) {
   }
 }
 
-// What to write instead of an operator that C++ or Python has and this grammar has not.
+// The replacement for an operator that C++ or Python has and this grammar has not.
 std::string operator_hint(std::string_view op) {
   constexpr std::pair<std::string_view, std::string_view> kInstead[] = {
       {"&", "write 'a && b', or 'bitwise_and(a, b)' for bits"},
@@ -252,7 +252,7 @@ std::string quote(const std::string& text) {
 
 void append(std::string& out, const ExprNode& node);
 
-// Puts parentheses around what binds less tightly than `least`.
+// Puts parentheses around a construct that binds less tightly than `least`.
 void append_operand(std::string& out, const ExprNode& node, int least) {
   const bool parentheses = precedence_of(node) < least;
   if (parentheses) out += '(';

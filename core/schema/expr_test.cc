@@ -121,7 +121,7 @@ TEST(Expr, Errors) {
   EXPECT_EQ(error_of("a\x01"), "unexpected character byte 0x01");
 }
 
-// Each of these would overflow the stack of a reader without a bound, or the tree's destructor.
+// Each of these would overflow the stack of an unbounded reader, or of the tree's destructor.
 TEST(Expr, DepthIsBounded) {
   const auto repeated = [](const std::string& piece) {
     std::string text;

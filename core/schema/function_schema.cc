@@ -22,7 +22,7 @@ OperatorName read_name(TokenCursor& cursor) {
   return name;
 }
 
-// Says what is wrong where neither ',' nor ')' follows an argument.
+// Reports the error when neither ',' nor ')' follows an argument.
 void fail_after_argument(const TokenCursor& cursor, const Argument& argument) {
   const std::string expected = "',' or ')' after argument '" + argument.name + "'";
   if (cursor.at_end() || cursor.at("->")) {
@@ -115,7 +115,7 @@ std::vector<Return> read_returns(TokenCursor& cursor) {
   return returns;
 }
 
-// A result can only share memory with what came in.
+// A result can only share memory with arguments.
 void check_aliases(const TokenCursor& cursor, const FunctionSchema& schema,
                    std::size_t returns_offset) {
   std::set<std::string> known = {"*"};

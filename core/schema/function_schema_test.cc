@@ -104,7 +104,7 @@ TEST(FunctionSchema, StartMovesThePlace) {
   }
 }
 
-// Every beginning of a schema, and the schema with any one character lost, is parsed or refused;
+// Every prefix of a schema, and the schema without any one character, is parsed or refused, and
 // nothing else happens.
 TEST(FunctionSchema, DamagedTextsAreRefusedCleanly) {
   const std::string text =

@@ -19,7 +19,7 @@ const std::vector<std::string>& names() {
   return table;
 }
 
-// What other languages call the types, for a better remedy than the nearest spelling.
+// The names of the types in other languages, which give a better remedy than the nearest spelling.
 std::string type_hint(std::string_view word) {
   constexpr std::pair<std::string_view, std::string_view> kForeign[] = {
       {"int64_t", "int"}, {"long", "int"},   {"integer", "int"},  {"double", "float"},

@@ -27,7 +27,7 @@ struct Segment {
   FileId id;
 };
 
-// The storages in shared memory. None of them is kept alive by this.
+// The storages in shared memory. The table keeps none of them alive.
 struct Table {
   ForkSafeMutex mutex;
   std::unordered_map<const StorageImpl*, Segment> segments;
@@ -35,7 +35,7 @@ struct Table {
 };
 
 Table& table() {
-  // Never destroyed: storages may outlive everything else.
+  // Never destroyed, because storages may outlive everything else.
   static auto* const it = new Table;
   return *it;
 }
@@ -106,13 +106,13 @@ void enter(Table& t, StorageImpl* storage, int descriptor, FileId id) {
   storage->set_listed();
 }
 
-// What a storage in shared memory does when it dies; by then it has left the table.
+// The destruction of a storage in shared memory. It has left the table by then.
 void unmap(int descriptor, void* data, size_t mapped) {
   munmap(data, mapped);
   close(descriptor);
 }
 
-// A storage over a mapping of its own, which takes over the descriptor; the caller enters it in the
+// A storage over its own mapping. It takes over the descriptor, and the caller enters it in the
 // table.
 Storage over(void* data, size_t nbytes, Descriptor& file) {
   Storage storage = make_intrusive<StorageImpl>(
@@ -122,7 +122,7 @@ Storage over(void* data, size_t nbytes, Descriptor& file) {
   return storage;
 }
 
-// Moves a mapping to where `to` is, in place of what is there.
+// Moves a mapping to the address `to`, replacing the old one.
 bool put_in_place(void* mapping, size_t nbytes, void* to) {
   return mremap(mapping, nbytes, nbytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to;
 }
@@ -199,7 +199,7 @@ Storage open_shared(int descriptor, size_t nbytes) {
   Table& t = table();
   const auto known = [&] {
     const auto found = t.by_file.find(id);
-    // Its last owner may be about to destroy it, but asks under this lock whether it is taken
+    // Its last owner may be about to destroy it, but checks under this lock whether it is taken
     // again.
     return found != t.by_file.end() && found->second->nbytes() == nbytes &&
                    found->second->try_retain()

@@ -144,7 +144,7 @@ TEST(SharedMemory, FromManyThreads) {
   EXPECT_EQ(open_descriptors(), before + 2);
 }
 
-// The last owner on one thread, and somebody who finds the storage by its file on another.
+// The last owner on one thread, and a thread that finds the storage by its file.
 TEST(SharedMemory, IsNeverFoundWhenItIsGone) {
   const size_t before = open_descriptors();
   int fd = -1;

@@ -13,7 +13,7 @@
 namespace treadle {
 namespace {
 
-// Of StorageImpl::holders_: 31 bits for each kind of holder.
+// The bits of StorageImpl::holders_: 31 for each kind of holder.
 constexpr int kCountBits = 31;
 constexpr uint64_t kChanging = uint64_t{1} << 63;
 

@@ -116,7 +116,7 @@ TEST(Storage, ATensorThatReachesPastItsStorageRaises) {
   EXPECT_EQ(error_of([&] { back.data(); }), "no error");
 }
 
-// Autograd's part: what a tensor that somebody knows without owning it carries.
+// In the role of autograd: the metadata of a tensor that other code knows without owning it.
 struct Known : AutogradMetaBase {
   bool requires_grad() const override { return false; }
 };
@@ -136,7 +136,7 @@ TEST(Storage, WithoutMemoryHasASizeAlone) {
   EXPECT_EQ(error_of([&] { storage->resize(16); }),
             "expected a storage that can be resized, got one without memory, of a tensor that "
             "stands for others");
-  // Nothing of a tensor without elements is ever read.
+  // No byte of a tensor without elements is ever read.
   const Tensor empty(make_intrusive<TensorImpl>(storage, ScalarType::Float32, IntList{0}));
   EXPECT_EQ(empty.data(), nullptr);
   EXPECT_TRUE(make_intrusive<StorageImpl>(size_t{8}, kCPU)->has_memory());

@@ -20,12 +20,12 @@ namespace {
                            sizes);
 }
 
-// The device of a new tensor: without an index where there is one such device.
+// The device of a new tensor. It has no index if there is one such device.
 Device place_for(ScalarType dtype, Device device) {
   if (device.is_cpu() || device.is_meta()) {
     device.index = -1;
   } else if (const Backend* const backend = backend_of(device.type)) {
-    // Where a type only stores, a device needs to move bytes.
+    // If a type is only stored, a device needs to move bytes alone.
     check<ErrorKind::Type>(
         is_stored(dtype) || (backend->facts().dtypes >> static_cast<int>(dtype) & 1),
         "expected a dtype that tensors on ", name_of(device.type), " may have, got ",
@@ -74,7 +74,7 @@ int64_t elements_in(const StorageImpl& storage, int64_t item) {
 
 }  // namespace
 
-// Those of inference tensors pass autograd, so that in-place changes outside the mode are noticed.
+// Inference tensors pass through autograd, so that in-place changes outside the mode are noticed.
 [[gnu::always_inline]] inline LayerMask TensorImpl::first_layers() const {
   LayerMask layers = inference_ ? layer_bit(Layer::Autograd) : LayerMask{0};
   if (is_stored(dtype_)) [[unlikely]] {
@@ -125,7 +125,7 @@ void TensorImpl::destroy() {
     forgotten = (!python_.owned() || PythonSlot::release(*this)) &&
                 (!autograd_ || !autograd_->weak || autograd_->weak->forget());
   }
-  // Also where nobody knows the tensor any more: who did may just have taken it.
+  // The count may have grown even if `forgotten`: other code may just have taken the tensor.
   if (!forgotten || use_count() > 1) [[unlikely]] {
     release();
     return;
