@@ -23,7 +23,7 @@ struct DeviceState {
 // A cast weight. It is out of date once the weight was written, and one cast without recording is
 // of no use where a gradient is wanted.
 struct CachedCast {
-  Tensor weight;  // held, so that no other tensor comes to its address
+  Tensor weight;  // held, so that no other tensor can get its address
   Tensor cast;
   uint32_t version;
 };
@@ -33,8 +33,8 @@ struct ThreadState {
   std::array<DeviceState, kMaxDeviceTypes> devices{};
   bool cache_enabled = true;
   int depth = 0;
-  // Not destroyed with the thread, whose end may be after the interpreter's: a tensor in it may own
-  // a Python object. Leaving the last context frees it.
+  // Not destroyed with the thread, which may end after the interpreter: a tensor in it may own a
+  // Python object. Leaving the last context frees it.
   Cache* cache = nullptr;
 };
 thread_local constinit ThreadState state;
@@ -82,7 +82,7 @@ bool is_cache_enabled() { return state.cache_enabled; }
 void set_cache_enabled(bool enabled) { state.cache_enabled = enabled; }
 
 void clear_cache() {
-  // What it holds may run code when it goes, so the cache is let go of first.
+  // Destroying the contents may run code, so the cache is detached first.
   delete std::exchange(state.cache, nullptr);
 }
 

@@ -71,9 +71,9 @@ TEST_F(Autocast, OfWhatSixteenBitsAreTooFewForIsFloat32OnCuda) {
   EXPECT_EQ(aten::softmax(x, 0).dtype(), kSingle);
   EXPECT_EQ(aten::log_softmax(x, 0).dtype(), kSingle);
   EXPECT_EQ(aten::layer_norm(x, {2}).dtype(), kSingle);
-  // What is asked for is had.
+  // An explicitly requested dtype wins.
   EXPECT_EQ(aten::softmax(x, 0, kHalf).dtype(), kHalf);
-  // Neither on the list, nor what would be made of it.
+  // Neither these operators nor their components are on the list.
   EXPECT_EQ(aten::sigmoid(x).dtype(), kHalf);
   EXPECT_EQ(aten::log_sigmoid(x).dtype(), kHalf);
   EXPECT_EQ(aten::avg_pool3d(half(kCuda, {1, 2, 2, 2}), {2, 2, 2}).dtype(), kHalf);

@@ -16,8 +16,8 @@ bool contains(TensorList list, const Tensor& t) {
   return std::any_of(list.begin(), list.end(), [&](const Tensor& x) { return x.is_same(t); });
 }
 
-// The edge of `node` through which the gradient of its argument `t` goes; none of them where the
-// argument has no gradient.
+// The edge of `node` through which the gradient of its argument `t` goes; none if the argument has
+// no gradient.
 size_t edge_of(const Node& node, const Tensor& t) {
   const Edge edge = gradient_edge(t);
   size_t i = 0;
@@ -101,7 +101,7 @@ std::vector<Tensor> finish_function(FunctionNode* node, TensorList inputs,
       results.push_back(cut ? alias_without_history(output) : output);
       continue;
     }
-    // Given back twice, a tensor has the gradient of the last place alone.
+    // A tensor that is returned twice has only the gradient of the last position.
     if (AutogradMeta* meta = meta_of(output); meta && made_by(*meta, *node)) {
       set_output_number(*meta, node->add_input(output));
     } else if (is_dirty) {

@@ -27,21 +27,21 @@
 namespace treadle::autograd {
 namespace {
 
-// A view lies elsewhere in its base now: its node is made anew when it is asked for.
+// A view now lies elsewhere in its base, so its node is made anew at its next use.
 void outdate(ViewMeta& view) {
   if (!view.has_maker) return;
   if (const AutogradMeta* base = meta_of(view.base)) view.base_history = base->history - 1;
 }
 
-// `Op`, called `name`, gives `self` the geometry of what the operator `View`, called `part`, makes
-// of it.
+// `Op`, called `name`, gives `self` the geometry of the result of the operator `View`, called
+// `part`.
 template <class Op, class View, class... Args>
 Tensor change_geometry(const char* name, const char* part, const Tensor& self,
                        const Args&... args) {
   const bool recorded = records(self);
   check_in_place(name, self, recorded);
   ViewMeta* const as_view = view_of(self);
-  // Where nothing is recorded, a tensor in the middle of a graph stays as the graph knows it.
+  // If nothing is recorded, a tensor in the middle of a graph must stay as the graph knows it.
   if (!self.requires_grad() || (!recorded && !as_view && !is_leaf(self)))
     return call_below<Op>(self, args...);
   const Quiescence quiet(name);
@@ -82,7 +82,7 @@ Tensor unsqueeze_(const Tensor& self, int64_t dim) {
   return change_geometry<ops::unsqueeze_, ops::unsqueeze>("unsqueeze_", "unsqueeze", self, dim);
 }
 
-// Where nothing is recorded, and never will be, a tensor may require grad and have another size.
+// If nothing is recorded, and never will be, a tensor may require grad and have another size.
 template <class Op, class... Args>
 Tensor resize(const char* name, const Tensor& self, const Args&... args) {
   require_mode(name, self);

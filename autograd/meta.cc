@@ -32,7 +32,7 @@ Edge maker_in(const AutogradMeta& meta) {
   return {meta.grad_fn, meta.output_nr};
 }
 
-// Puts `maker` in place, unless `still` says, under the lock, that it is not wanted any more.
+// Installs `maker`, unless `still` reports, under the lock, that it is no longer wanted.
 template <class Still>
 void set_maker(const Tensor& t, AutogradMeta& meta, Edge maker, Still&& still) {
   {
@@ -40,7 +40,7 @@ void set_maker(const Tensor& t, AutogradMeta& meta, Edge maker, Still&& still) {
     if (!still()) return;
     Edge before{std::move(meta.grad_fn), meta.output_nr};
     meta.set_maker(std::move(maker.node), maker.input_nr);
-    maker = std::move(before);  // which goes after the lock is open
+    maker = std::move(before);  // destroyed after the lock is released
   }
   if (!meta.retains_grad) return;
   remove_retain_hook(maker);
@@ -50,7 +50,7 @@ void set_maker(const Tensor& t, AutogradMeta& meta, Edge maker) {
   set_maker(t, meta, std::move(maker), [] { return true; });
 }
 
-// The base was changed in place: the view gets a new node, which takes its gradient to the base.
+// The base was changed in place, so the view gets a new node, which takes its gradient to the base.
 void renew(const Tensor& t, ViewMeta& view) {
   const uint32_t history = meta_of(view.base)->history;
   NodePtr node = view_node(t, view);
@@ -149,7 +149,7 @@ Tensor grad_of(const Tensor& t) {
 void set_grad(const Tensor& t, const Tensor& grad) {
   const auto put = [](AutogradMeta& meta, Tensor value) {
     const std::lock_guard lock(meta.lock);
-    std::swap(meta.grad, value);  // what was there goes after the lock is open
+    std::swap(meta.grad, value);  // the old one is destroyed after the lock is released
   };
   if (!grad.defined()) {
     if (AutogradMeta* meta = meta_of(t)) put(*meta, Tensor());
@@ -220,7 +220,7 @@ void set_history(const Tensor& output, NodePtr node) {
                    "an operator returned one of its arguments as a new tensor");
   else
     meta = &ensure_meta(output);
-  // Nobody else knows the tensor yet.
+  // No other thread knows the tensor yet.
   meta->set_maker(std::move(node), nr);
   output.impl()->set_layer(Layer::Autograd, true);
 }
@@ -239,7 +239,8 @@ void rebase_history(const Tensor& self, NodePtr node, size_t edge) {
   const uint32_t nr = node->add_input(self);
   AutogradMeta& meta = ensure_meta(self);
   if (ViewMeta* view = meta.view()) {
-    // The base takes in the change; the view's own node is made from the base when it is asked for.
+    // The base's history takes in the change. The view's own node is made from the base at its next
+    // use.
     const Tensor base = view->base;
     NodePtr slices = copy_slices(base, self, std::move(node), edge);
     AutogradMeta& base_meta = ensure_meta(base);

@@ -12,8 +12,8 @@ namespace treadle::autograd {
 thread_local constinit bool SavedTensor::any_hooks_ __attribute__((tls_model("initial-exec"))) =
     false;
 
-// What hooks made of the tensor, and what it takes to give the result of unpack() the tensor's
-// place in the graph.
+// The result of the hooks for the tensor, and the data that give the result of unpack() the
+// tensor's position in the graph.
 struct SavedTensor::Packed final : RefCounted {
   Packed(std::shared_ptr<SavedTensorHooks> hooks, Edge edge, bool is_output)
       : hooks(std::move(hooks)), edge(std::move(edge)), is_output(is_output) {}
@@ -94,7 +94,7 @@ void fail_released(const Node& node) {
 }
 
 Tensor SavedTensor::unpack(const Node& node, const char* what) const {
-  // Another thread may go backward through the node, and release what it saved, meanwhile.
+  // Another thread may go backward through the node, and release its saved values, meanwhile.
   Tensor tensor;
   IntrusivePtr<RefCounted> held;
   State state;
@@ -128,7 +128,7 @@ Tensor SavedTensor::unpack(const Node& node, const char* what) const {
       }
       break;
   }
-  // The tensor's place in the graph matters only while a graph is being made of this backward.
+  // The tensor's position in the graph matters only while a graph is made of this backward.
   if (state != State::Packed && !grad_enabled()) return tensor;
   if (state == State::Input) {
     check<ErrorKind::Runtime>(!has_maker_ || meta_of(tensor)->has_maker, node.name(), ": expected ",
@@ -140,7 +140,8 @@ Tensor SavedTensor::unpack(const Node& node, const char* what) const {
   }
   const auto* const packed = static_cast<const Packed*>(held.get());
   if (packed) tensor = packed->hooks->unpack(packed->value);
-  // An argument without a gradient is what the hook gave back, the same object for the program.
+  // An argument without a gradient is the object that the hook returned, the same object for the
+  // program.
   if (packed && !packed->is_output && !packed->edge.valid() && !tensor.requires_grad())
     return tensor;
   Tensor value = alias_without_history(tensor);
@@ -151,14 +152,15 @@ Tensor SavedTensor::unpack(const Node& node, const char* what) const {
     edge = packed->edge;
   if (!edge.valid()) return value;
   AutogradMeta& meta = ensure_meta(value);
-  // For a leaf the edge is its accumulator: a stand-in whose gradient still goes to the leaf.
+  // For a leaf the edge is its accumulator. The result is a stand-in whose gradient still goes to
+  // the leaf.
   meta.set_maker(edge.node, edge.input_nr);
   update_layer(value);
   return value;
 }
 
 Tensor SavedTensor::take(const Node& node, const char* what) {
-  // While a graph is made of this backward, the tensor's place in it is to be found.
+  // While a graph is made of this backward, the tensor must keep its position in it.
   if (Node::giving_away() == &node && !grad_enabled()) {
     Tensor tensor;
     const std::lock_guard lock(lock_);

@@ -38,7 +38,7 @@ struct Geometry {
   }
 };
 
-// The step from the values of a base to those of its view at the same places: conjugation and
+// The step from the values of a base to those of its view at the same positions: conjugation and
 // negation. It is its own inverse, and that of gradients too.
 class Turn {
  public:
@@ -89,7 +89,7 @@ class Window {
   bool splits_, joins_;  // a view of the numbers of complex elements; complex ones of real elements
 };
 
-// Whether the history of a base can be told from a view of it.
+// Whether the history of a base can be derived from a view of it.
 bool is_told_by(const Tensor& base, const Tensor& view) {
   if (view.dtype() == base.dtype()) return true;
   const bool is_split = is_complex(base.dtype()) && to_real(base.dtype()) == view.dtype();
@@ -155,10 +155,11 @@ class CopySlices final : public Node {
     return out;
   }
   std::string name() const override { return "CopySlices"; }
-  // As the operator that changed the view does, whose gradients these are.
+  // It does as the operator that changed the view does, because these are that operator's
+  // gradients.
   bool broadcasts() const override { return true; }
-  // Where the operator saved its result, its node may stand in a graph itself, as what made that
-  // result. Then what it saved goes when its own turn comes.
+  // If the operator saved its result, its node may be in a graph itself, as the grad_fn of that
+  // result. Then its saved values are released in its own turn.
   void release_saved() override {
     NodePtr node;
     const std::lock_guard lock(lock_);
@@ -194,7 +195,7 @@ class CopySlices final : public Node {
   mutable SpinLock lock_;
 };
 
-// Why the view may not be changed in place (or be used after its base was), or null.
+// The reason why the view may not be changed in place (or be used after its base was), or null.
 const char* forbidden(ViewCreation creation) {
   switch (creation) {
     case ViewCreation::Normal:

@@ -21,8 +21,8 @@ std::recursive_mutex& adding_to(const Tensor& t) {
   return all[reinterpret_cast<uintptr_t>(t.impl()) / alignof(std::max_align_t) % all.size()];
 }
 
-// Puts `now` in the place of `before`; false when somebody has set another gradient meanwhile, and
-// `now` is as it was.
+// Replaces `before` by `now`. False when another thread has set another gradient meanwhile; then
+// `now` is unchanged.
 bool replace_grad(AutogradMeta& meta, const Tensor& before, Tensor& now) {
   const std::lock_guard lock(meta.lock);
   if (!meta.grad.is_same(before)) return false;
@@ -30,14 +30,14 @@ bool replace_grad(AutogradMeta& meta, const Tensor& before, Tensor& now) {
   return true;
 }
 
-// Whether nobody but `owners` can see the values of `t`.
+// Whether only `owners` can see the values of `t`.
 bool is_owned_by(const Tensor& t, int64_t owners) {
   return static_cast<int64_t>(t.impl()->use_count()) <= owners && t.storage()->use_count() == 1 &&
          t.storage()->owns_memory();
 }
 
-// Whether `grad` lies in memory as a gradient of `t` should: as `t` does where its elements fill
-// their memory, else in order.
+// Whether the memory layout of `grad` suits a gradient of `t`: that of `t` if its elements fill
+// their memory, else contiguous.
 bool is_laid_out(const Tensor& grad, const Tensor& t) {
   if (t.is_contiguous() || !shape::is_dense(t)) return grad.is_contiguous();
   for (int64_t d = 0; d < t.dim(); ++d) {
@@ -46,14 +46,14 @@ bool is_laid_out(const Tensor& grad, const Tensor& t) {
   return true;
 }
 
-// The first gradient of `t`: what came, where nobody but `owners` has it and it lies in memory as
-// `t` does, else a copy that does. So `t.grad.view(-1)` works where `t.view(-1)` does.
+// The first gradient of `t`: the arriving tensor if only `owners` hold it and its layout is that of
+// `t`, else a copy with that layout. So `t.grad.view(-1)` works where `t.view(-1)` does.
 Tensor as_gradient_of(const Tensor& t, Tensor& grad, int64_t owners) {
   // The memory of a tensor whose class takes over operators says nothing.
   if (grad.layers() & layer_bit(Layer::Dispatch)) [[unlikely]]
     return aten::clone(grad);
   if (is_laid_out(grad, t)) {
-    // Optimisers look at the memory of gradients: what is conjugated when it is read is copied.
+    // Optimisers read the memory of gradients, so a lazily conjugated tensor is copied.
     const bool is_lazy = grad.impl()->is_conj() || grad.impl()->is_neg();
     return !grad_enabled() && !is_lazy && is_owned_by(grad, owners) ? std::move(grad)
                                                                     : aten::clone(grad);
@@ -118,7 +118,8 @@ void forget_accumulator(const Tensor& leaf) {
 void accumulate_into(const Tensor& t, Tensor grad, int64_t owners) {
   AutogradMeta& meta = ensure_meta(t);
   std::unique_lock adding(adding_to(t), std::defer_lock);
-  // Python code may not run under a lock of C++: what takes over additions goes without it.
+  // Python code may not run under a lock of C++. So additions that an override takes over run
+  // without the lock.
   if (!grad.is_taken_over() && !grad_of(t).is_taken_over()) [[likely]]
     adding.lock();
   for (;;) {
@@ -129,7 +130,7 @@ void accumulate_into(const Tensor& t, Tensor grad, int64_t owners) {
       grad = std::move(first);
       continue;
     }
-    // In place, but where .grad is part of a graph itself (create_graph) or has a history that an
+    // In place, unless .grad is part of a graph itself (create_graph) or has a history that an
     // in-place change would spoil.
     if (!grad_enabled() && !before.requires_grad()) {
       aten::add_(before, grad);
@@ -152,7 +153,7 @@ Grads AccumulateGrad::apply(Grads&& grads) {
   }
   // The leaf may have been frozen since.
   if (!leaf_.requires_grad()) return {};
-  // Hooks that come after the node are given the gradient, too, and see what was made of it.
+  // Hooks that come after the node also receive the gradient, and see its accumulated result.
   const bool is_watched = hooks() && !hooks()->post.empty();
   accumulate_into(leaf_, std::move(grad), is_watched ? 2 : 1);
   if (const LeafHooks* of_leaf = meta->hooks.get()) {

@@ -34,8 +34,8 @@ class HooksScope {
   Node* before_;
 };
 
-// The modes of a backward, and the layers that are left out, do not depend on where it is called
-// from. Layers that a region adds stay: a backward inside autocast runs in its dtypes.
+// The modes of a backward, and its excluded layers, do not depend on the call's context. Layers
+// that a region adds stay: a backward inside autocast runs in its dtypes.
 class BackwardScope {
  public:
   BackwardScope(GraphTask& task, bool create_graph)
@@ -69,7 +69,7 @@ class BackwardScope {
     if (saved_tensor_hooks() == saved_hooks_) [[likely]]
       return;
     while (!saved_tensor_hooks().empty()) SavedTensorHooksScope::pop();
-    // Where they were disabled meanwhile, that is for those who come.
+    // Disabling hooks meanwhile affects only hooks that are installed later.
     std::optional<std::string> why;
     std::swap(saved_tensor_hooks_disabled(), why);
     for (auto& hooks : saved_hooks_) SavedTensorHooksScope::push(std::move(hooks));
@@ -98,7 +98,7 @@ void run_callbacks(GraphTask& task) {
   }
 }
 
-// Adds `grad` to what has arrived, in place where nobody else can see it.
+// Adds `grad` to the accumulated gradient, in place if no other code can see it.
 void add_to(Tensor& sum, Tensor grad) {
   if (!grad.defined()) return;
   if (!sum.defined()) {
@@ -149,7 +149,7 @@ void run_tensor_hooks(Node& node, Grads& grads) {
   run(node.hooks()->retains_grad);
 }
 
-// As PyTorch's profiler calls a node.
+// The name of a node in PyTorch's profiler.
 std::string profiled_name(const Node& node) {
   const bool leaf = node.sequence_nr() == kFirstInQueue;
   return (leaf ? "torch::autograd::" : "") + node.name();
@@ -201,11 +201,11 @@ void run_node(GraphTask& task, ReadyQueue& ready, uint32_t index) {
     task.results[task.capture(c).result] = grads[task.capture(c).input_nr];
   }
   if (!state.needed) {
-    // Not run, but the nodes below wait for it no longer.
+    // The node does not run, but the nodes below no longer wait for it.
     grads = Grads(node.num_outputs());
   } else {
     Node::wanted_edges() = task.wanted(index);
-    // Hooks of the node may look at what it saved after it was applied.
+    // Hooks of the node may read its saved values after it was applied.
     Node::giving_away() = task.keep_graph || node.hooks() ? nullptr : &node;
     grads = anomaly_mode().enabled ? watch(node, [&] { return call_node(node, std::move(grads)); })
                                    : call_node(node, std::move(grads));
@@ -397,7 +397,7 @@ bool reaches_all_leaves() { return current_task && !current_task->restricted(); 
 bool will_run(const Node* node, uint64_t sequence_nr) {
   if (!current_task) return false;
   const uint32_t index = current_task->find(node);
-  // Another node may have come to lie at the same place.
+  // Another node may have been allocated at the same address.
   return index != GraphTask::kNone && node->sequence_nr() == sequence_nr &&
          current_task->state(index).takes_gradients();
 }

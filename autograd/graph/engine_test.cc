@@ -207,7 +207,7 @@ TEST(Engine, BackwardInsideBackward) {
 }
 
 TEST(Engine, GradWithCreateGraphInsideARestrictedWalk) {
-  // What is recorded inside a walk that needs few edges must still record all of its own.
+  // A graph recorded inside a traversal that needs few edges must still have all of its own edges.
   const Tensor x = number(2, true), w = number(3, true);
   const Tensor y = aten::mul(aten::mul(x, x), aten::mul(w, w));
   const Tensor first = grad({y}, {x}, {}, true, true)[0];  // 2 x w^2

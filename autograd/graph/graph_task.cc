@@ -22,7 +22,7 @@ int64_t next_task_id() {
 GraphTask::GraphTask(ArrayRef<Edge> roots) : id(next_task_id()), slots_(64, kNone) {
   states_.reserve(32);
   for (const Edge& root : roots) ++states_[number(root.node.get())].dependencies;
-  // Every node's edges are laid out when its turn comes; new nodes go to the end of the list.
+  // The edges of a node are stored when its turn comes. New nodes go to the end of the list.
   for (uint32_t i = 0; i < states_.size(); ++i) {
     Node* node = states_[i].node;
     states_[i].first_target = static_cast<uint32_t>(targets_.size());
@@ -76,7 +76,7 @@ void GraphTask::restrict_to(ArrayRef<Edge> edges, bool accumulate) {
   results.resize(edges.size());
   for (State& s : states_) s.needed = false;
 
-  // Who points at whom, as lists in one array.
+  // The predecessors of each node, as lists in one array.
   std::vector<uint32_t> first(states_.size() + 1, 0);
   for (const uint32_t target : targets_)
     if (target != kNone) ++first[target + 1];
@@ -99,7 +99,7 @@ void GraphTask::restrict_to(ArrayRef<Edge> edges, bool accumulate) {
     } else {
       captures_.push_back({edges[k].input_nr, static_cast<uint32_t>(k), s.first_capture});
       s.first_capture = static_cast<uint32_t>(captures_.size() - 1);
-      // A node that somebody watches runs, though its own gradients are of no use.
+      // A node with hooks runs, even if its own gradients are not needed.
       if (const NodeHooks* hooks = s.node->hooks(); accumulate && hooks)
         s.needed = s.needed || !hooks->pre.empty() || !hooks->post.empty();
     }

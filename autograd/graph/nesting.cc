@@ -10,11 +10,11 @@
 namespace treadle::autograd {
 namespace {
 
-// Enough for the hook, the interpreter's frames below it and the kernels of a node. It is kept free
-// of a stack that may be as small as 8 MiB.
+// Enough for the hook, the interpreter's frames below it and the kernels of a node. This part of a
+// stack, which may be as small as 8 MiB, is kept free.
 constexpr uintptr_t kReserve = uintptr_t{1} << 20;
 
-// The lowest address of this thread's stack; 0 where the system does not tell.
+// The lowest address of this thread's stack; 0 if the system does not report it.
 uintptr_t end_of_stack() {
   pthread_attr_t attributes;
   if (pthread_getattr_np(pthread_self(), &attributes) != 0) return 0;
