@@ -66,8 +66,8 @@ const int64_t* sizes(const treadle_tensor* t) { return impl_of(t)->sizes().data(
 const int64_t* strides(const treadle_tensor* t) { return impl_of(t)->strides().data(); }
 int64_t numel(const treadle_tensor* t) { return impl_of(t)->numel(); }
 int32_t is_contiguous(const treadle_tensor* t) { return impl_of(t)->is_contiguous(); }
-// Kernels are given tensors that lie in their storage. Of others, which a plug-in may come by
-// elsewhere, there is no address: no exception may cross the boundary.
+// Kernels are given tensors that lie in their storage. Other functions, which a plug-in may find
+// elsewhere, have no address here: no exception may cross the boundary.
 void* storage(const treadle_tensor* t) {
   return impl_of(t)->is_inside() ? impl_of(t)->storage()->data() : nullptr;
 }
@@ -163,7 +163,8 @@ int32_t tag_of(const schema::Type& type) {
   }
 }
 
-// What operator_info() tells of an operator; lives for ever, as what it points to does.
+// The result of operator_info() for an operator. It lives forever, and so do the objects it points
+// to.
 struct Description {
   std::deque<std::string> texts;
   std::vector<treadle_argument_info> arguments, results;

@@ -287,8 +287,8 @@ Value from_c(const treadle_value& v, const schema::Type& type, std::string_view 
 }
 
 Value adopted(const treadle_value& v, const schema::Type& type) {
-  // Conversion takes references of its own; those of the plug-in are given back. Of other things
-  // that point somewhere the memory stays the plug-in's.
+  // Conversion takes its own references. The plug-in's are released. For other values with
+  // pointers, the memory stays the plug-in's.
   treadle_value taken = v;
   struct Release {
     treadle_value& value;

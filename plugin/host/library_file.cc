@@ -37,7 +37,7 @@ void require_whole_library(const std::string& path) {
     file.seekg(static_cast<std::streamoff>(header.e_phoff));
     file.read(reinterpret_cast<char*>(segments.data()),
               static_cast<std::streamsize>(segments.size() * sizeof(Elf64_Phdr)));
-    // Segments that are not loaded may end after the file, as the one that becomes read-only does.
+    // Segments that are not loaded may end after the file, like the one that becomes read-only.
     for (const Elf64_Phdr& s : segments) {
       if (s.p_type == PT_LOAD) needed = std::max(needed, end_of(s.p_offset, s.p_filesz));
     }

@@ -87,7 +87,7 @@ LoadedPlugin load_plugin(const std::string& path) {
                              why.starts_with(named) ? why.substr(named.size()) : why);
   }
   if (const auto it = l.plugins.find(library); it != l.plugins.end()) return it->second;
-  // A library that failed stays mapped: what it began may still be running.
+  // A library that failed stays mapped, because work that it began may still be running.
   const LoadedPlugin info = start(entry_of(library, path), path);
   l.plugins.emplace(library, info);
   return info;
