@@ -28,7 +28,7 @@ void each_binding(F&& f) {
   }
 }
 
-// What libraries outside of Treadle have added, and their modules.
+// The additions of outside libraries, and their modules.
 struct LibraryBindings {
   const BindingShard* shard;
   PyObject* module;

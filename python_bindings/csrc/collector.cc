@@ -25,7 +25,7 @@ std::atomic<int> held_by_graph{0};
 class Named final : public autograd::OwnedVisitor {
  public:
   Named(visitproc visit, void* arg) : visit_(visit), arg_(arg) {}
-  // All that is held of Python's is held by a HeldFunction.
+  // All Python objects held by C++ are held by a HeldFunction.
   void object(void* held) override { name(static_cast<HeldFunction*>(held)->get()); }
   void kept(const std::shared_ptr<void>& value) override { object(value.get()); }
   void tensor(const Tensor& t) override {
@@ -35,7 +35,7 @@ class Named final : public autograd::OwnedVisitor {
   int result() const { return result_; }
 
  private:
-  // Once a visitor returns something other than 0, it is not called again.
+  // Once a visitor returns a nonzero value, it is not called again.
   void name(PyObject* object) {
     if (object && !result_) result_ = visit_(object, arg_);
   }

@@ -36,10 +36,10 @@ void take_lock(F&& take) noexcept {
   }
 }
 
-// All of these change under the interpreter lock only.
+// All of these change only under the interpreter lock.
 int blocks = 0;
 thread_local constinit int own_blocks __attribute__((tls_model("initial-exec"))) = 0;
-// Blocks that are in the middle of an operator: all but those that wait in a Rest.
+// Blocks that are inside an operator: all but those that wait in a Rest.
 int running = 0;
 thread_local constinit int own_running __attribute__((tls_model("initial-exec"))) = 0;
 // Threads that wait for a Quiescence. Nobody begins a block before they had it.
@@ -54,7 +54,7 @@ int waiting = 0;
 
 constexpr auto kPatience = std::chrono::minutes(1);
 
-// Lets other threads run until `done`, which is asked under the interpreter lock; false where that
+// Lets other threads run until `done`, which is called under the interpreter lock. False if that
 // takes too long.
 template <class F>
 bool wait_until(F&& done) {
@@ -76,7 +76,7 @@ bool begin_quiescence() {
   take_lock([&] { state = PyGILState_Ensure(); });
   bool done;
   {
-    // Two threads may wait at once; neither is in the way of the other.
+    // Two threads may wait at once without blocking each other.
     const Rest rest;
     ++waiting;
     done = wait_until([] { return running == 0; });

@@ -16,7 +16,7 @@ namespace {
 
 // ---- stacks -------------------------------------------------------------------------------------
 
-// Code objects (each owned) with lines, innermost first; every stack is kept once. Used with the
+// Code objects (each owned) with lines, innermost first. Every stack is stored once. Used with the
 // interpreter lock held.
 using Frames = std::vector<std::pair<PyCodeObject*, int>>;
 
@@ -55,7 +55,7 @@ uint32_t current_stack() {
   return place->second;
 }
 
-// Of each stack its frames as "file(line): function", innermost first; and forgets them.
+// The frames of each stack as "file(line): function", innermost first. The stacks are then dropped.
 py::list take_stacks() {
   py::list all;
   for (const Frames* frames : stacks().known) {

@@ -49,7 +49,7 @@ ScalarType result_type(const py::handle& a, const py::handle& b) {
   return promote_types(low.dtype, high.dtype);
 }
 
-// Sets the thread's default device, None for the CPU; returns what was set before.
+// Sets the thread's default device, None for the CPU; returns the previous one.
 py::object exchange_default_device(const py::object& device) {
   check<ErrorKind::Type>(device.is_none() || is_device(device.ptr()),
                          "set_default_device: expected a device or None, got ",
@@ -86,7 +86,7 @@ std::atomic<bool>& math_switch(const std::string& name) {
   fail<ErrorKind::Value>("_math_switch: expected the name of a switch, got '", name, "'");
 }
 
-// From any thread, with the interpreter's lock or without.
+// Callable from any thread, with or without the interpreter lock.
 void warn(const char* text) {
   const AcquireGil lock;
   checked(PyErr_WarnEx(PyExc_UserWarning, text, 1));

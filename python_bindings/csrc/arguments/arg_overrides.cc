@@ -9,8 +9,8 @@
 namespace treadle::python::detail {
 namespace {
 
-// What the program knows the function as: Tensor.add, or add of the module it is in. Null for one
-// that programs do not call by themselves.
+// The program's name for the function: Tensor.add, or add of its module. Null for one that programs
+// do not call by themselves.
 PyObject* public_function(const Function& function, bool method) {
   if (function.object) return function.object;
   static auto* known = new std::map<std::pair<const Function*, bool>, PyObject*>();

@@ -10,8 +10,8 @@
 namespace treadle::python::detail {
 namespace {
 
-// Names that callers may use instead of a parameter's own: those of NumPy, `input` for the first
-// tensor, and those of PyTorch's `split`.
+// Alternative names for a parameter: those of NumPy, `input` for the first tensor, and those of
+// PyTorch's `split`.
 struct Alias {
   const char* name;
   const char* alias;
@@ -80,7 +80,7 @@ bool all_items(PyObject* o, F&& is) {
 
 bool is_int_like(PyObject* o) { return is_int(o) || is_int_tensor(o); }
 
-// What is no exact Tensor: one of another class, which may have overrides, or a number.
+// An object that is no exact Tensor: one of another class, which may have overrides, or a number.
 [[gnu::noinline]] bool fits_tensor(const Param& param, PyObject* o, bool lenient,
                                    const Arguments& arguments) {
   // Never for `out` and other tensors that are given by name only.
@@ -309,8 +309,8 @@ std::string no_signature_text(const Function& function, const Arguments& argumen
 }
 
 // Old programs give numbers that are keywords now by position, before the tensors that they go
-// with: x.add_(2, y) and add(x, 2, y) for alpha = 2, x.addmm(beta, alpha, a, b) and
-// addmm(beta, x, alpha, a, b). Whether the call is such a one.
+// with: x.add_(2, y) and add(x, 2, y) for alpha = 2, x.addmm(beta, alpha, a, b) and addmm(beta, x,
+// alpha, a, b). Whether the call is such a one.
 bool fits_older_order(const Signature& signature, PyObject* const* names,
                       const Arguments& arguments, PyObject** slots) {
   constexpr size_t kMax = 8;
@@ -373,7 +373,7 @@ int parse(Function& function, const Arguments& arguments, PyObject** slots) {
   if (!function.names) [[unlikely]]
     intern_names(function);
   for (const bool lenient : {false, true}) {
-    // A number stands for a tensor only beside a real one.
+    // A number can stand for a tensor only beside a real one.
     if (lenient && !any_tensor(arguments)) break;
     size_t at = 0;
     for (int s = 0; s < function.count; ++s) {
@@ -401,15 +401,15 @@ int parse(Function& function, const Arguments& arguments, PyObject** slots) {
     }
     at += signature.count;
   }
-  // No tensors, but objects that stand for them.
+  // Objects that are no tensors, but stand for them.
   if (take_over(function, arguments, slots)) return kOverridden;
   no_signature_fits(function, arguments, slots);
 }
 
 namespace {
 
-// Reading an item may run Python code, which may change the list: each item is held, and the length
-// asked for every time.
+// Reading an item may run Python code, which may change the list. So each item is held, and the
+// length is read every time.
 template <class F>
 void each_item(const char* op, PyObject* list, F&& read) {
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(list);
@@ -444,7 +444,7 @@ std::vector<Tensor> read_tensors(const char* op, PyObject* o) {
   const Py_ssize_t count = PySequence_Fast_GET_SIZE(o);
   std::vector<Tensor> out;
   out.reserve(static_cast<size_t>(count));
-  // No code of Python's runs between the items, so they need not be held one by one.
+  // No Python code runs between the items, so they need not be held one by one.
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyObject* const item = PySequence_Fast_GET_ITEM(o, i);
     if (item == Py_None) {

@@ -11,7 +11,8 @@
 namespace treadle::python {
 namespace {
 
-// A class of NumPy's, or null while nobody has imported NumPy: nothing can be of that class then.
+// A class of NumPy's, or null while NumPy has not been imported: no object can be of that class
+// then.
 PyTypeObject* numpy_class(const char* name, PyTypeObject*& cache) {
   if (cache) return cache;
   Object key = unicode("numpy");
@@ -83,7 +84,7 @@ bool is_int(PyObject* o) {
   if (PyLong_CheckExact(o)) return true;
   if (!PyIndex_Check(o) || PyBool_Check(o) || is_tensor(o)) return false;
   if (!is_numpy_array(o)) return true;
-  // Of arrays, those of one integer without a dimension.
+  // Among arrays, only those of one integer without a dimension.
   PyObject* number = PyNumber_Index(o);
   if (!number) PyErr_Clear();
   Py_XDECREF(number);
@@ -187,7 +188,7 @@ PyObject* wrap(const Scalar& value) {
 }
 
 Tensor number_tensor(const Scalar& value) {
-  // As wide as the kind allows, so that no digit is lost: only the kind takes part in promotion.
+  // As wide as the kind allows, so that no digit is lost. Only the kind takes part in promotion.
   const ScalarType dtype = value.is_floating()  ? ScalarType::Float64
                            : value.is_complex() ? ScalarType::Complex128
                                                 : value.type();

@@ -31,7 +31,7 @@ class Observer final : public autograd::AnomalyObserver {
   }
 };
 
-// _set_anomaly_mode(enabled, check_nan): returns what was set before.
+// _set_anomaly_mode(enabled, check_nan): returns the previous setting.
 PyObject* set_mode(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&] {
     check_internal(count == 2, "_set_anomaly_mode takes two bools");

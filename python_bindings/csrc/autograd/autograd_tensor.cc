@@ -17,8 +17,8 @@ namespace {
 
 // ---- attributes ----
 //
-// Whoever is given what a tensor holds may hang anything on it that leads back to the tensor, so
-// the collector is to look at the tensor from then on.
+// Code that receives a value held by a tensor may attach to it an object that leads back to the
+// tensor. So the collector tracks the tensor from then on.
 
 // An attribute that every tensor has cannot be deleted.
 void require_value(const char* attribute, PyObject* value) {

@@ -66,7 +66,7 @@ PyObject* pop_saved_hooks(PyObject*, PyObject*) {
     return none();
   });
 }
-// _disable_saved_tensors_hooks(message or None): returns what was set before.
+// _disable_saved_tensors_hooks(message or None): returns the previous setting.
 PyObject* disable_saved_hooks(PyObject*, PyObject* message) {
   return guarded([&] {
     std::optional<std::string> why;
@@ -101,7 +101,7 @@ PyObject* wrap_edge(const Edge& edge) {
   return Object(Py_BuildValue("(OI)", node.get(), edge.input_nr)).release();
 }
 
-// Where the gradient of a tensor goes: (node, number).
+// The destination of a tensor's gradient: (node, number).
 PyObject* gradient_edge(PyObject*, PyObject* tensor) {
   return guarded([&] {
     check<ErrorKind::Type>(is_tensor(tensor), "get_gradient_edge: expected a tensor, got ",
@@ -192,7 +192,7 @@ PyObject* reaches_other_leaves(PyObject*, PyObject* const* arguments, Py_ssize_t
     check_internal(count == 2, "_reaches_other_leaves takes two tuples");
     const std::vector<Tensor> tensors = detail::read_tensors("func", arguments[0]);
     const std::vector<Tensor> own = detail::read_tensors("func", arguments[1]);
-    // Held, as the node of a leaf goes with the last edge to it.
+    // Held, because the node of a leaf is freed with the last edge to it.
     std::unordered_set<const autograd::Node*> seen;
     std::vector<NodePtr> held, waiting;
     const auto visit = [&](const Edge& edge) {
@@ -222,7 +222,7 @@ PyObject* is_whole_backward(PyObject*, PyObject*) {
   return to_bool(autograd::reaches_all_leaves());
 }
 
-// What tells the node that a tensor's gradient goes to: for _will_run(), which does not need it
+// The address of the node that a tensor's gradient goes to, for _will_run(), which does not need it
 // alive.
 PyObject* node_key(PyObject*, PyObject* tensor) {
   return guarded([&] {

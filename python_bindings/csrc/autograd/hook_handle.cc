@@ -13,8 +13,8 @@ using autograd::NodePtr;
 
 PyTypeObject* handle_type = nullptr;
 
-// It says where the hook is without keeping that alive: a handle that a module stores beside its
-// parameter would be one more owner, and nobody would see that all is garbage.
+// It identifies the hook without keeping it alive. A handle that a module stores beside its
+// parameter would be one more owner, and would hide the cycle from the collector.
 struct HandleObject {
   PyObject_HEAD PyObject* tensor;  // a weak reference; null for a node's hook
   const autograd::Node* node;      // to be looked up, never followed
@@ -31,8 +31,7 @@ void deallocate(PyObject* self) {
   Py_DECREF(type);
 }
 
-// Whether the hook was there. The node is the one that it was put on: a view's may be another by
-// now.
+// Whether the hook existed. The node is the one with the hook. A view may have another node by now.
 bool remove_from(const Tensor& t, HookId id) {
   const autograd::AutogradMeta* meta = autograd::meta_of(t);
   if (!meta) return false;
@@ -46,7 +45,7 @@ bool remove_from(const Tensor& t, HookId id) {
   return maker && maker->remove_hook(id);
 }
 
-// The node of the hook, where somebody knows it or it is the one whose hooks run.
+// The node of the hook, if it is alive elsewhere or its hooks are running.
 NodePtr node_of(const HandleObject& handle) {
   if (NodePtr node = node_with_object(handle.node)) return node;
   autograd::Node* running = autograd::hooks_running_of();
@@ -65,8 +64,8 @@ PyObject* remove(PyObject* self, PyObject*) {
       removed = remove_from(unwrap(object.get()), handle->id);
     else if (const NodePtr node = node_of(*handle))
       removed = node->remove_hook(handle->id);
-    // Where the graph has the hook still, and nobody else knows the node, it does nothing any more.
-    // One that was removed while the hooks before it run is called a last time.
+    // If the graph still has the hook, but no other code knows the node, the call has no effect. A
+    // hook that is removed while the hooks before it run is called one last time.
     if (!removed) hook->let_go();
     return none();
   });

@@ -49,7 +49,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   return visit_behind(node_of(self), visit, arg);
 }
-// The node stays, so that what is called on it until the object goes is no error.
+// The node stays alive, so that calls on it are no error as long as the object lives.
 int clear(PyObject* self) {
   const NodePtr& node = node_of(self);
   if (!is_sole_owner(node) || !node->hooks()) return 0;
@@ -74,7 +74,7 @@ PyTypeObject* type_of(const Node& node) {
                            {Py_tp_traverse, slot(&traverse)},
                            {Py_tp_clear, slot(&clear)},
                            {}};
-    // The type keeps a pointer to the name, which stays where it is.
+    // The type keeps a pointer to the name, which does not move.
     PyType_Spec spec = {entry->first.c_str(), sizeof(NodeObject), 0,
                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                         slots};
@@ -125,7 +125,8 @@ Object wrap_grads(const Grads& grads) {
     PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), wrap(grads[i]));
   return tuple;
 }
-// What a hook on a node returns: None to leave the gradients, or a tensor or tuple of as many.
+// The result of a hook on a node: None to leave the gradients, or a tensor or a tuple with all of
+// them.
 Grads read_grads(PyObject* result, size_t count) {
   Grads grads;
   if (result == Py_None) return grads;
@@ -166,7 +167,7 @@ PyObject* metadata(PyObject* self, void*) {
   });
 }
 
-// What is known of each gradient that comes in, which is what is known of the node's results.
+// The metadata of each arriving gradient, which is that of the node's results.
 PyObject* input_metadata(PyObject* self, void*) {
   return guarded([&] {
     const Node& node = *node_of(self);
@@ -187,7 +188,7 @@ PyObject* input_metadata(PyObject* self, void*) {
 
 PyObject* requires_grad(PyObject*, void*) { return to_bool(true); }
 
-// grad_fn(*gradients): what backward computes at this node alone.
+// grad_fn(*gradients): the result of backward at this node alone.
 PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     const NodePtr& node = node_of(self);
@@ -207,7 +208,8 @@ PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
   });
 }
 
-// What was saved, and what forward of a custom function left in its `ctx`, is seen at the node too.
+// The saved values, and those that forward of a custom function left in its `ctx`, are visible at
+// the node too.
 PyObject* get_attribute(PyObject* self, PyObject* name) {
   PyObject* found = PyObject_GenericGetAttr(self, name);
   if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;

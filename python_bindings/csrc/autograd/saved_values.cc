@@ -46,7 +46,7 @@ struct Wrap {
       PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), wrap(T(list[i])));
     return tuple.release();
   }
-  // What no formula keeps.
+  // A value that no formula needs.
   PyObject* operator()(Layout) const { return none(); }
   PyObject* operator()(MemoryFormat) const { return none(); }
   PyObject* operator()(const Generator&) const { return none(); }

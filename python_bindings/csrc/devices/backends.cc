@@ -117,7 +117,7 @@ void define_plugins(py::module_& m) {
         "Raise RuntimeError for a shared library's file that was cut short.");
   m.def("_loaded_plugins", [] {
     py::list all;
-    // Loading one holds up those who ask.
+    // Loading one blocks the threads that look for one.
     for (const plugin::LoadedPlugin& p : without_gil([] { return plugin::loaded_plugins(); }))
       all.append(shown(p));
     return all;
@@ -125,7 +125,7 @@ void define_plugins(py::module_& m) {
   m.def(
       "_set_backend_finder",
       [](const std::string& name, py::function finder) {
-        // Never freed: a device may be asked for while the interpreter ends.
+        // Never freed, because a device may be requested while the interpreter ends.
         auto* const kept = new py::function(std::move(finder));
         set_backend_finder(type_named(name), [kept] {
           const AcquireGil locked;

@@ -112,7 +112,7 @@ Device to_device(PyObject* object) {
   }
   if (PyUnicode_Check(object))
     return cpu_number(utf8(object)) ? kCPU : device_from_string(utf8(object));
-  // A number alone is one of the devices beside the CPU: of the only kind that is there.
+  // A number alone means a device other than the CPU: one of the only kind that is present.
   const std::vector<DeviceType> there = backends();
   const std::string_view kind = there.size() == 1 ? name_of(there[0]) : "cuda";
   return device_from_string(str(kind, ":", utf8(Object(PyObject_Str(object)).get())));

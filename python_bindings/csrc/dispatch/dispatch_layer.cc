@@ -62,7 +62,7 @@ class TakenCall {
         below_(below),
         recorded_(below && grad_enabled() && !inference_enabled()) {}
 
-  // False where nobody is to be asked.
+  // False if there is no handler.
   bool run() {
     std::vector<Object> asked;
     each_tensor(stack_, [&](const Tensor& t) {
@@ -131,8 +131,8 @@ class TakenCall {
     if (!recorded_ && !is_view) return;
     if (value.is<Tensor>()) {
       Tensor t = own(value.as<Tensor>(), who);
-      // Views that a kernel makes are marked as such by autograd, as those of list are by who
-      // called. Here they may be of what is made of others.
+      // Views that a kernel makes are marked as such by autograd; those in a list by the caller.
+      // Here they may be views of substitutes.
       const Operator& op = op_.op();
       if (is_view && !below_ && op.info().seen == Seen::Unrecorded) t = viewed(std::move(t));
       value = std::move(t);
@@ -204,7 +204,7 @@ void call_python(const Operator& op, Stack& stack) {
     op.call_boxed(stack);
     return;
   }
-  // A class may write what its tensors stand for, and not the tensors.
+  // A class may write the memory that its tensors stand for, and not the tensors.
   for (const auto& [t, version] : written) {
     if (t.version() == version) t.impl()->bump_version();
   }

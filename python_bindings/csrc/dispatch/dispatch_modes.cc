@@ -75,7 +75,7 @@ PyObject* call_below(PyObject*, PyObject* positional, PyObject* named) {
   });
 }
 
-// _is_wrapper(tensor): whether it is of a class that answers for it, and has no memory of its own.
+// _is_wrapper(tensor): whether its class takes over its operators and it has no memory of its own.
 PyObject* is_wrapper(PyObject*, PyObject* tensor) {
   return guarded([&] {
     if (!is_tensor(tensor)) return to_bool(false);
@@ -85,8 +85,8 @@ PyObject* is_wrapper(PyObject*, PyObject* tensor) {
   });
 }
 
-// _share_storage(tensor, other): puts the storage of another wrapper, and so its count of changes,
-// in place of a wrapper's own.
+// _share_storage(tensor, other): replaces a wrapper's storage, and so its version count, by that of
+// another wrapper.
 PyObject* share_storage(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&] {
     check_internal(count == 2 && is_tensor(arguments[0]) && is_tensor(arguments[1]),
@@ -106,7 +106,7 @@ PyObject* share_storage(PyObject*, PyObject* const* arguments, Py_ssize_t count)
 }
 
 // A block in which neither modes nor classes take over operators. It begins when the object is
-// made, as some programs keep the object in place of a `with`.
+// made, because some programs keep the object instead of using `with`.
 class DispatchOff {
  public:
   DispatchOff() : was_off_(layer_state().excluded & layer_bit(Layer::Dispatch)) {

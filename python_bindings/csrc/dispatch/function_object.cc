@@ -20,7 +20,7 @@ using autograd::Edge;
 using autograd::Grads;
 using autograd::NodePtr;
 
-// What forward and backward of one call share: `ctx`.
+// The common state of forward and backward of one call: `ctx`.
 struct ContextObject {
   PyObject_HEAD PyObject* dict;
   PyObject* weakrefs;

@@ -102,8 +102,8 @@ std::vector<std::string> active_layers(const std::string& name, const py::args& 
   return found;
 }
 
-// Which operator a Python call goes to: `name` with `method` is that of a method, whose object is
-// the first of `args`.
+// The operator of a Python call. `name` with `method` is that of a method, whose object is the
+// first of `args`.
 std::string resolve(const std::string& name, bool method, const py::tuple& args,
                     const py::dict& kwargs) {
   const Binding& binding = find_binding(name);

@@ -85,7 +85,7 @@ void deallocate(PyObject* self) {
   Py_DECREF(type);
 }
 
-// What the object does not have itself, the function has.
+// Attributes that the object lacks are those of the function.
 PyObject* get_attribute(PyObject* self, PyObject* name) {
   PyObject* found = PyObject_GenericGetAttr(self, name);
   if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;

@@ -38,7 +38,7 @@ PyObject* torch_function_name() {
 // The function whose presence in a class says that it has no override.
 PyObject* disabled = nullptr;
 
-// Values that never have one, told without a look into their type.
+// Values that never have one, recognised without a look into their type.
 bool is_basic(PyObject* o) {
   PyTypeObject* type = Py_TYPE(o);
   return type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type ||
@@ -84,7 +84,7 @@ Object ask(PyObject* object, PyObject* func, PyObject* types, PyObject* args, Py
   return Object(PyObject_Vectorcall(method.get(), all, kwargs ? 4 : 3, nullptr));
 }
 
-// "torch.add", "Tensor.add": what the error calls the function.
+// "torch.add", "Tensor.add": the name of the function in errors.
 std::string function_text(PyObject* func) {
   Object name = Object::maybe(PyObject_GetAttrString(func, "__qualname__"));
   if (!name) {
@@ -168,7 +168,7 @@ PyObject* default_override(PyObject* cls, PyObject* positional, PyObject* named)
   });
 }
 
-// What a class that wants no overrides is given: the call itself.
+// The function for a class that wants no overrides: the call itself.
 PyObject* disabled_override(PyObject*, PyObject* positional, PyObject* named) {
   return guarded([&] {
     const OverrideArguments given(positional, named);
@@ -284,7 +284,7 @@ PyObject* as_subclass(PyObject* self, PyObject* cls) {
 
 // ---- attributes ----
 
-// What an attribute was before it could be overridden.
+// The attribute before it could be overridden.
 struct PlainProperty {
   const char* name;
   getter get;
@@ -359,7 +359,7 @@ void collect_overriding(PyObject* o, std::vector<PyObject*>& overriding) {
 
 PyObject* call_override(PyObject* func, const std::vector<PyObject*>& overriding, PyObject* args,
                         PyObject* kwargs) {
-  // The objects stay alive in `args`; what runs may replace lists in it.
+  // The objects stay alive in `args`. The code that runs may replace lists in it.
   std::vector<Object> held;
   for (PyObject* o : overriding) held.push_back(Object::borrow(o));
   Object types(PyTuple_New(static_cast<Py_ssize_t>(overriding.size())));

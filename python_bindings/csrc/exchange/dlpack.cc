@@ -45,7 +45,7 @@ ScalarType from_dl(DLDataType type) {
                         int64_t{type.lanes}, " lanes");
 }
 
-// What an exported tensor needs for as long as the consumer holds it. The tensor itself may get
+// The state of an exported tensor as long as the consumer holds it. The tensor itself may get
 // another storage meanwhile.
 template <class Managed>
 struct Export {

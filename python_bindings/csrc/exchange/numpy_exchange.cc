@@ -90,7 +90,7 @@ void warn_read_only() {
 
 namespace {
 
-// The strides that the array itself says: in its buffer, those of dimensions of size 1 are made up.
+// The strides of the array itself. In its buffer, those of dimensions of size 1 are made up.
 DimVector array_strides(PyObject* array, const Py_buffer& view) {
   if (!is_numpy_array(array)) return DimVector(view.strides, view.strides + view.ndim);
   DimVector strides;
@@ -208,7 +208,7 @@ PyObject* tensor_to_numpy(const Tensor& t, bool force) {
   for (int64_t& stride : bytes) stride *= t.element_size();
   Object strides(wrap_ints(bytes));
   Object storage(wrap_for_array(t.storage()));
-  named("numpy", [&] { t.impl()->storage_data(); });  // raises where it is too small
+  named("numpy", [&] { t.impl()->storage_data(); });  // raises if it is too small
   Object offset(PyLong_FromLongLong(t.storage_offset() * t.element_size()));
   return Object(PyObject_CallFunctionObjArgs(array_class, shape.get(), dtype, storage.get(),
                                              offset.get(), strides.get(), nullptr))

@@ -47,8 +47,7 @@ class Held {
   std::vector<Object> more_;
 };
 
-// Parsing tells what does not fit as a TypeError; a call by an operator's full name raises
-// RuntimeError.
+// Parsing reports a misfit as a TypeError. A call by an operator's full name raises RuntimeError.
 int parse_call(Function& function, const detail::Arguments& arguments, PyObject** slots) {
   try {
     return detail::parse(function, arguments, slots);
@@ -58,7 +57,7 @@ int parse_call(Function& function, const detail::Arguments& arguments, PyObject*
   }
 }
 
-// While a kernel in Python runs, the profiler sees what it calls.
+// While a Python kernel runs, the profiler sees the calls that it makes.
 class SeenByProfiler {
  public:
   SeenByProfiler() : saved_(layer_state().excluded) {
@@ -85,7 +84,7 @@ void run_python_kernel(void* context, const Operator& op, Stack& stack) {
   });
 }
 
-// What FALLTHROUGH on a layer does.
+// The function of FALLTHROUGH on a layer.
 void run_below(void*, const Operator& op, Stack& stack) {
   DynamicOperator::of(op)->call_kernel(stack);
 }
@@ -104,7 +103,7 @@ LibraryOperator& LibraryOperator::of(Operator& op) {
   static auto* const all = new std::map<const Operator*, std::unique_ptr<LibraryOperator>>;
   if (const auto found = all->find(&op); found != all->end()) return *found->second;
   std::unique_ptr<LibraryOperator> made(new LibraryOperator(op));
-  // Another thread may have made it meanwhile, which is kept then.
+  // Another thread may have made it meanwhile. That one is kept then.
   return *all->try_emplace(&op, std::move(made)).first->second;
 }
 
@@ -161,7 +160,7 @@ void LibraryOperator::each_tensor(Slots slots, F&& f) const {
   }
 }
 
-// As DynamicOperator::device_of() has it.
+// Like DynamicOperator::device_of().
 LibraryOperator::Subject LibraryOperator::subject_of(Slots slots) const {
   Subject s;
   each_tensor(slots, [&](uint32_t, const Tensor& t) {
@@ -278,7 +277,7 @@ Object LibraryOperator::from_stack(const Stack& results) const {
   return tuple;
 }
 
-// A boxed call gives every argument; a function in Python may not know those that have defaults.
+// A boxed call gives every argument. A Python function may not know those with defaults.
 void LibraryOperator::leave_out_defaults(PyObject** slots) const {
   const size_t positional = signature_.positional;
   const auto is_default = [&](size_t i) {
@@ -330,8 +329,8 @@ Stack LibraryOperator::arguments_of(const LibraryOperator& other, const Stack& a
 
 LibraryOperator::PythonCall LibraryOperator::python_call(const Stack& arguments) const {
   check_internal(arguments.size() == arguments_.size(), "a call with too many arguments");
-  const ExcludeLayers below(Layer::Dispatch);  // what is read here is nobody's to see
-  // Of several numbers one has to stay a tensor.
+  const ExcludeLayers below(Layer::Dispatch);  // handlers must not see the reads here
+  // Among several numbers one has to stay a tensor.
   const bool beside = std::any_of(arguments.begin(), arguments.end(), [](const Value& v) {
     return v.is<Value::Tensors>() ||
            (v.is<Tensor>() && !v.as<Tensor>().impl()->is_wrapped_number());
@@ -378,7 +377,7 @@ Stack LibraryOperator::results_of(PyObject* result, const Stack& arguments, cons
     if (n > 1 && !list) wrong(str("a tuple of ", n, " results"), type_text(result));
     if (n > 1 && count != n) wrong(str("a tuple of ", n, " results"), count);
     PyObject* item = n == 1 ? result : PySequence_Fast_GET_ITEM(result, static_cast<Py_ssize_t>(i));
-    // Of several tensors some may not be there: gradients that nobody asked for.
+    // Among several tensors some may be absent: gradients that were not requested.
     const bool absent = n > 1 && item == Py_None && type.is_tensor() && !type.list;
     if (!absent && !fits_result(type, item)) {
       if (n == 1)
@@ -397,14 +396,14 @@ Object LibraryOperator::invoke(PyObject* function, Slots slots) const {
   const size_t n = arguments_.size(), positional = signature_.positional;
   SlotRoom room(n + 1);
   Held held;
-  PyObject** values = room.data() + 1;  // the place before them is the interpreter's
+  PyObject** values = room.data() + 1;  // the slot before them is the interpreter's
   const auto given = [&](size_t i) -> PyObject* {
     if (!slots[i]) return default_object(i);
     if (arguments_[i].plain) [[likely]]
       return slots[i];
     return held.keep(as_schema_says(name(), arguments_[i].type, slots[i]));
   };
-  // Arguments left out at the end are left to the function, which may have defaults of its own.
+  // Arguments omitted at the end are left to the function, which may have its own defaults.
   size_t count = positional;
   while (count > 0 && !slots[count - 1]) --count;
   for (size_t i = 0; i < count; ++i) values[i] = given(i);

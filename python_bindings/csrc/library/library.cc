@@ -132,7 +132,7 @@ std::vector<std::string> overloads(const std::string& name) {
   return found;
 }
 
-// Turns a layer off, or on again, for this thread; gives what it was before.
+// Turns a layer off, or on again, for this thread. Returns the previous setting.
 bool exclude_layer(const std::string& name, bool excluded) {
   const LayerMask bit = layer_bit(layer_named(name));
   LayerMask& mask = layer_state().excluded;

@@ -9,8 +9,8 @@ namespace treadle::python {
 
 using autograd::Grads;
 
-// One recorded call. Its edges are those of the arguments given by position, one after the other;
-// its inputs those of the results: a list counts as many times as it has tensors.
+// One recorded call. Its edges are those of the positional arguments, one after the other; its
+// inputs are those of the results. A list counts as many times as it has tensors.
 class FormulaNode final : public ContextNode {
  public:
   static constexpr int kSingle = -1;
@@ -23,7 +23,7 @@ class FormulaNode final : public ContextNode {
     walk.object(&backward_);
   }
 
-  // Adds the edges of an argument, and gives what ctx.needs_input_grad says of it.
+  // Adds the edges of an argument, and returns its entry of ctx.needs_input_grad.
   Object add_argument(PyObject* o, bool is_list, std::vector<Tensor>& inputs) {
     if (!o || !is_list || o == Py_None) {
       arguments_.push_back(kSingle);
@@ -191,7 +191,7 @@ Object LibraryOperator::differentiate(Slots slots) {
     add_result(PySequence_Fast_GET_ITEM(output.get(), static_cast<Py_ssize_t>(i)));
   const std::vector<Tensor> finished = autograd::finish_function(node.get(), tensors, results);
 
-  // Most often the results are what the kernel returned, which now has a history.
+  // Usually the results are those of the kernel, which now have a history.
   bool same = true;
   for (size_t i = 0; i < results.size(); ++i) {
     same &= finished[i].is_same(results[i]);
@@ -264,8 +264,8 @@ class UnknownDerivative final : public autograd::Node {
   std::string op_;
 };
 
-// On Layer::Autograd for an operator that says nothing about derivatives: what its kernel calls is
-// recorded as it is anywhere, and backward warns when it comes to a result.
+// Runs on Layer::Autograd for an operator without a statement about derivatives. The calls of its
+// kernel are recorded as usual, and backward warns when it reaches a result.
 void call_without_derivative(const Operator& op, Stack& stack) {
   const DynamicOperator& self = *DynamicOperator::of(op);
   if (!is_recorded(stack)) {

@@ -54,7 +54,7 @@ void run_generated(const Operator& form, Stack& stack) {
   });
 }
 
-// A fallback in Python, and the one whose place it took.
+// A fallback in Python, and the one that it replaced.
 struct PythonFallback {
   Object function;
   BoxedKernel before = nullptr;
@@ -115,7 +115,7 @@ void set_generated_kernel(Operator& op, DeviceType device, PyObject* function, K
                 "an operator with kernels of its own, got one made of others, which has none");
   refuse_unless(std::string_view(info.name) == info.entry, "the operator's first form, ",
                 info.entry, ", got another: they share their kernels");
-  // A registration that is refused leaves the one that is there.
+  // A refused registration leaves the existing one.
   Dispatcher::instance().register_boxed(info.name, info.schema, device, Layout::Strided, {},
                                         &run_generated, place);
   all_functions()[{&op.table(), device}] = Object::borrow(function);

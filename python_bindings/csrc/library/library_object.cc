@@ -61,7 +61,7 @@ void deallocate(PyObject* self) {
   Py_DECREF(type);
 }
 
-// A new object of the class for the name that comes first; what follows is for __init__.
+// A new object of the class for the name that comes first. Further arguments are for __init__.
 template <class T, class Find>
 PyObject* make(PyTypeObject* type, PyObject* args, Find&& find) {
   return guarded([&] {
@@ -87,7 +87,7 @@ int no_init(PyObject*, PyObject*, PyObject*) { return 0; }
 
 // ---- methods
 
-// Overrides are told of this object.
+// Overrides receive this object.
 PyObject* speak_for(PyObject* self, PyObject*) {
   operator_of(self).set_object(self);
   return none();

@@ -25,7 +25,7 @@ bool is_sequence(PyObject* o) {
   return PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !PyByteArray_Check(o) &&
          !PyDict_Check(o);
 }
-// What brings its own shape and dtype.
+// Data with a shape and dtype of its own.
 bool is_array(PyObject* o) { return is_tensor(o) || is_numpy_array(o) || is_numpy_scalar(o); }
 // Arrays of foreign byte order and with elements at odd addresses cannot be shared, but they can be
 // copied.
@@ -41,7 +41,7 @@ Tensor array_tensor(PyObject* o) {
   return tensor_from_numpy(copy.get(), false);
 }
 
-// Whether an array within lists stands for a number, whatever dimensions it has.
+// Whether an array within lists stands for a number, whatever its dimensions.
 bool is_one_number(PyObject* o, const Tensor& t) { return is_tensor(o) && t.numel() == 1; }
 
 // Reads shape and dtype of nested data, checking that every list of a level has the same length.
@@ -119,7 +119,7 @@ class Inference {
   }
   void combine(ScalarType dtype) { dtype_ = dtype_ ? promote_types(*dtype_, dtype) : dtype; }
 
-  // The lists around what is looked at, the innermost first.
+  // The lists around the current item, the innermost first.
   struct Within {
     PyObject* list;
     const Within* up;
@@ -150,8 +150,8 @@ T number_as(PyObject* o) {
     if (PyLong_CheckExact(o) && is_beyond_int64(o)) return true;
   }
   if constexpr (!is_complex_type<T>) {
-    // A float in an integer tensor loses its fraction, as int() has it; infinities and NaN have no
-    // such value.
+    // A float in an integer tensor loses its fraction, as with int(). Infinities and NaN have no
+    // integer value.
     const Scalar value = to_scalar("tensor", o);
     return value.checked_to<T>("tensor");
   } else {
@@ -226,7 +226,7 @@ Tensor convert_to(const Tensor& t, std::optional<ScalarType> dtype, std::optiona
 namespace {
 
 // A tensor over a storage's memory, which the two share; nothing for data of another kind. A
-// storage of bytes counts as one of integers where no dtype is given, as programs expect.
+// storage of bytes counts as one of integers if no dtype is given, as programs expect.
 Tensor over_storage(PyObject* data, std::optional<ScalarType> dtype) {
   if (const Storage* storage = as_storage(data))
     return tensor_over(*storage, dtype.value_or(ScalarType::Int64));

@@ -49,7 +49,7 @@ const Param as_tensor_params[] = {
 const Signature as_tensor_signature[] = {{as_tensor_params, 3, 3, -1, true}};
 Function as_tensor_function = {"as_tensor", as_tensor_signature, 1};
 
-// Whether an object lends its memory: a buffer or a capsule, and no number or array.
+// Whether an object lends its memory: it is a buffer or a capsule, and no number or array.
 bool lends_memory(PyObject* data) {
   if (PyCapsule_CheckExact(data)) return true;
   return !is_tensor(data) && !is_numpy_array(data) && !is_number(data) &&
@@ -174,7 +174,7 @@ PyTypeObject* subclass_of_tensor(const char* op, PyObject* cls) {
   return reinterpret_cast<PyTypeObject*>(cls);
 }
 
-// Of a tensor that a class of its own answers for, the alias is of that class already.
+// The alias of a tensor whose class takes over operators is already of that class.
 PyObject* as_object_of(const char* op, PyTypeObject* type, const Tensor& t) {
   if (!t.impl()->python().object()) return wrap_as(type, t);
   Object object(wrap(t));
@@ -215,7 +215,7 @@ const Param wrapper_params[] = {
 const Signature wrapper_signature[] = {{wrapper_params, 15, 2, -1, true}};
 Function wrapper_function = {"_make_wrapper_subclass", wrapper_signature, 1};
 
-// The arguments that ask for what a tensor without memory cannot have here.
+// Arguments with a request that a tensor without memory cannot satisfy here.
 void refuse_of_wrapper(const char* op, const Call<15>& call) {
   PyObject* layout = call.object(6);
   const bool strided =
@@ -260,7 +260,7 @@ DimVector strides_of_wrapper(const char* op, const Call<15>& call, const DimVect
   return strides;
 }
 
-// How many bytes a geometry reaches from the start of its storage.
+// The number of bytes from the start of a storage to the end of a geometry.
 int64_t bytes_reached(const char* op, IntList sizes, IntList strides, int64_t offset,
                       int64_t item) {
   int64_t last = offset, bytes = 0;
@@ -382,7 +382,7 @@ PyObject* new_tensor_object(PyTypeObject* type, PyObject* args, PyObject* kwargs
           "Tensor: expected no keyword arguments but device; use treadle.tensor(data, dtype=...)");
       device = to_device(given);
     }
-    // A tensor stays what it is; what may be converted is the data of the others.
+    // A tensor is not converted. Data of other types may be.
     const bool from_tensor = PyTuple_GET_SIZE(args) == 1 && is_tensor(PyTuple_GET_ITEM(args, 0));
     Tensor t = from_tensor ? fresh_alias(unwrap(PyTuple_GET_ITEM(args, 0)))
                            : construct(args, default_dtype(), device);

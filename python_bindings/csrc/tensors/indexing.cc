@@ -25,7 +25,7 @@
 namespace treadle::python {
 namespace {
 
-// What the index comes to: a view, and tensors to look up in its dimensions.
+// The result of an index: a view, and tensors to look up in its dimensions.
 struct Selection {
   Tensor view;
   std::vector<Tensor> lookups;  // undefined: all of that dimension
@@ -37,7 +37,7 @@ bool is_mask(const Tensor& t) {
 }
 
 // A list that holds slices, None, Ellipsis, tensors or lists is read as a tuple of indices, as
-// PyTorch reads those of less than 32 items; any other list is one index.
+// PyTorch reads lists of less than 32 items. Any other list is one index.
 bool is_index_list(PyObject* o) {
   if (!PyList_Check(o)) return PyTuple_Check(o);
   const Py_ssize_t size = PyList_GET_SIZE(o);
@@ -57,8 +57,7 @@ bool is_index_list(PyObject* o) {
   return false;
 }
 
-// The tensor that a list, an array or a NumPy scalar stands for as an index; undefined for what is
-// no index.
+// The index tensor for a list, an array or a NumPy scalar; undefined for objects that are no index.
 Tensor as_index_tensor(PyObject* o) {
   if (is_tensor(o)) return unwrap(o);
   if (is_numpy_array(o)) return tensor_from_data(o, std::nullopt, kCPU);
@@ -76,16 +75,16 @@ int64_t dims_used(PyObject* item, const Tensor& tensor) {
   return tensor.defined() && is_mask(tensor) ? tensor.dim() : 1;
 }
 
-// Whether select, slice and unsqueeze of `self` would do no more than make views: nothing is
-// recorded, and no layer but autograd takes the calls.
+// Whether select, slice and unsqueeze of `self` would only make views: nothing is recorded, and no
+// layer but autograd takes the calls.
 bool are_mere_views(const Tensor& self) {
   const LayerState& layers = layer_state();
   return layers.included == 0 && layers.excluded == 0 &&
          !(self.layers() & layer_bit(Layer::Dispatch)) && !autograd::records(self);
 }
 
-// What becomes of the view: autograd has to know whose it is where somebody may keep it, or
-// where a write to it is recorded.
+// The use of the view. Autograd must know its base if code may keep the view, or if a write to it
+// is recorded.
 enum class Use : bool { Kept, Written };
 
 class Selector {
@@ -115,12 +114,12 @@ class Selector {
       step(items[i], tensors.empty() ? none : tensors[i], rank_ - used);
     return finish();
   }
-  // Of one slice, the commonest index but one.
+  // For one slice, the second most common index.
   Selection apply_slice(PyObject* item) {
     slice(item);
     return finish();
   }
-  // Of one int, the commonest.
+  // For one int, the most common index.
   Selection apply_int(int64_t index) {
     select(index);
     return finish();
@@ -231,7 +230,8 @@ class Selector {
     }
   }
 
-  // Whether an empty mask has, in each dimension, the size of that which it selects from, or none.
+  // Whether an empty mask has, in each dimension, the size of the dimension that it selects from,
+  // or 0.
   bool names_nothing(const Tensor& mask) const {
     for (int64_t d = 0; d < mask.dim(); ++d) {
       const int64_t size = mask.sizes()[static_cast<size_t>(d)];
@@ -284,7 +284,7 @@ Selection select_index(const Tensor& self, PyObject* index, Use use) {
   return Selector(self, use).apply({first, static_cast<size_t>(PyTuple_GET_SIZE(items.get()))});
 }
 
-// Whether a tensor that the index is, or has in it, takes over the call.
+// Whether a tensor that is the index, or is part of it, takes over the call.
 bool index_overrides(PyObject* index) {
   if (!PyTuple_Check(index)) return has_override(index);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); ++i) {
@@ -304,7 +304,7 @@ PyObject* get_item(PyObject* self, PyObject* index) {
       return wrap(
           run([&] { return aten::index(selection.view, selection.lookups); }, selection.view));
     }
-    // x[...] is a view of its own, not x itself.
+    // x[...] is a separate view, not x itself.
     return wrap(selection.view.is_same(tensor) ? aten::view(tensor, tensor.sizes())
                                                : selection.view);
   });

@@ -45,7 +45,7 @@ PyObject* make(PyTypeObject* type, const Storage& storage) {
   made->holds = false;
   return object;
 }
-// One that stands for its storage from now on.
+// The object stands for its storage from now on.
 PyObject* make_known(PyTypeObject* type, const Storage& storage) {
   PyObject* object = make(type, storage);
   objects().emplace(storage.get(), object);

@@ -145,7 +145,7 @@ PyObject* cuda(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyO
       "cuda");
 }
 
-// Of each dtype, the name of its tensors' type: FloatTensor.
+// The name of the tensor type of each dtype: FloatTensor.
 constexpr std::array<const char*, kNumDtypes> kTypeNames = {"Bool",
                                                             "Byte",
                                                             "UInt16",
@@ -223,7 +223,7 @@ PyObject* tolist(PyObject* self, PyObject*) {
     check<ErrorKind::NotImplemented>(
         !t.is_meta(), "tolist: expected a tensor with data, got one on the meta device");
     const Tensor values = readable(convert_to(t, std::nullopt, kCPU));
-    named("tolist", [&] { values.impl()->storage_data(); });  // raises where it is too small
+    named("tolist", [&] { values.impl()->storage_data(); });  // raises if it is too small
     Object list;
     visit_type(AllTypes(), values.dtype(), [&]<class T>() {
       list = nested_list(values.data_as<const T>(), values.sizes(), values.strides());

@@ -69,7 +69,7 @@ PyObject* is_contiguous(PyObject* self, PyObject* const* arguments, Py_ssize_t c
   });
 }
 
-// Questions without arguments: one function each, made from what is asked.
+// Properties without arguments: one function each, made from a getter.
 template <class F>
 PyObject* ask(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* { return F{}(unwrap(self)); });

@@ -16,8 +16,8 @@ struct Symbol {
   const char* name;
   const char* inplace;
   bool commutes;
-  // What overrides are told was called, where that is not the operator's name: for `a // 2`,
-  // `a //= 2` and `2 // a`.
+  // The name of the call for overrides, if it is not the operator's name: for `a // 2`, `a //= 2`
+  // and `2 // a`.
   const char* shown = nullptr;
   const char* shown_inplace = nullptr;
   const char* shown_reflected = nullptr;
@@ -50,7 +50,7 @@ std::array<Binding, kCompare.size()> compare_bindings{};
 
 PyObject* not_implemented() { return new_ref(Py_NotImplemented); }
 
-// The operand itself, or for a NumPy array the tensor over it; null for what is no operand.
+// The operand itself, or for a NumPy array the tensor over it; null if the object is no operand.
 Object operand(PyObject* o) {
   if (is_tensor(o) || is_number(o)) return Object::borrow(o);
   if (is_numpy_array(o)) return Object(wrap(operand_tensor("operator", o)));

@@ -57,7 +57,7 @@ TensorObject* allocate(PyTypeObject* type) {
   return object;
 }
 
-// Tensors get a history as they are made, or later, by an in-place operator.
+// Tensors get a history when they are made, or later, by an in-place operator.
 PyObject* tracked(TensorObject* object, const TensorImpl& impl) {
   auto* o = reinterpret_cast<PyObject*>(object);
   if (impl.autograd_meta() && graph_holds_objects()) track(o);
@@ -70,8 +70,8 @@ PyObject* tracked(TensorObject* object, const TensorImpl& impl) {
   return tracked(object, *object->tensor.impl());
 }
 
-// Hands the object to its tensor where Note [Who owns whom] asks for it; the object then has one
-// more reference.
+// Passes the object to its tensor if Note [Who owns whom] requires it. The object then has one more
+// reference.
 void lend_to_tensor(TensorObject* object) {
   TensorImpl* impl = object->tensor.impl();
   if (!impl || impl->use_count() <= 1) return;
@@ -88,7 +88,7 @@ void lend_to_tensor(TensorObject* object) {
 
 void finalize(PyObject* self) { lend_to_tensor(reinterpret_cast<TensorObject*>(self)); }
 
-// What the interpreter has put in place of finalize() in a class with __del__.
+// The function that the interpreter installs in place of finalize() in a class with __del__.
 destructor call_del = nullptr;
 
 void finalize_with_del(PyObject* self) {
@@ -125,7 +125,7 @@ bool release_owned(TensorImpl& impl) {
   if (impl.use_count() > 1) return false;
   if (!slot.owned()) return true;
   auto* object = static_cast<TensorObject*>(slot.object());
-  const bool seen = Py_REFCNT(object) > 1;  // by somebody who has not asked for the tensor yet
+  const bool seen = Py_REFCNT(object) > 1;  // by code that has not read the tensor yet
   if (seen) {
     take_back(object, Tensor(IntrusivePtr<TensorImpl>(&impl)));
   } else {
@@ -151,7 +151,7 @@ bool release_owned(TensorImpl& impl) {
 void deallocate(PyObject* self) {
   auto* object = reinterpret_cast<TensorObject*>(self);
   PyTypeObject* type = Py_TYPE(self);
-  // For a class of its own the interpreter has called finalize() already.
+  // For a subclass the interpreter has called finalize() already.
   if (type == tensor_type && (object->dict || object->weakrefs)) {
     Py_SET_REFCNT(self, 1);
     lend_to_tensor(object);
@@ -183,8 +183,8 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
   return impl && impl->autograd_meta() ? visit_behind(object->tensor, visit, arg) : 0;
 }
 
-// The collector has found that nobody can reach the object any more. What the tensor holds goes
-// with it; an object that is used all the same says that it is without contents.
+// The collector has found that the object is unreachable. The objects that the tensor holds are
+// freed with it. If the object is used all the same, it reports that it is empty.
 int clear(PyObject* self) {
   auto* object = reinterpret_cast<TensorObject*>(self);
   Py_CLEAR(object->dict);

@@ -58,7 +58,7 @@ PyObject* named_operator(PyObject* self, void* name) {
     return new_ref(self);
   });
 }
-// Writes one part: x.real = v. Where that is recorded the whole is written, for a view of another
+// Writes one part: x.real = v. If that is recorded, the whole is written, because a view of another
 // dtype has no gradient formula.
 void write_part(const Tensor& self, bool real, const Tensor& source) {
   if (!(grad_enabled() && (self.requires_grad() || source.requires_grad()))) {
