@@ -43,8 +43,8 @@ namespace {
   return i;
 }
 
-// Elements of four bytes from every second place, and to every second: as much as vectors can do
-// without a look behind the last one; return how many.
+// Elements of four bytes from every second position, and to every second position, as many as
+// vectors can convert without reading past the last one. They return that number.
 [[gnu::target("avx2")]] int64_t from_every_second(const char* src, char* dst, int64_t n) {
   int64_t i = 0;
   for (; i + 8 < n; i += 8) {
@@ -60,7 +60,7 @@ namespace {
   for (; i + 8 <= n; i += 8) {
     __builtin_prefetch(dst + 8 * i + cpu::InterleavedPages::kPageBytes, 1);  // see there
     const __m256i elements = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(src + 4 * i));
-    // The mask leaves what lies between as it is: another thread may be writing there.
+    // The mask leaves the bytes between unchanged, because another thread may be writing there.
     _mm512_mask_storeu_epi32(dst + 8 * i, 0x5555, _mm512_cvtepu32_epi64(elements));
   }
   return i;
@@ -84,8 +84,7 @@ T element_at(const char* place) {
   return element_value(*reinterpret_cast<const T*>(place));
 }
 
-// Constant strides, where they are known to be those of elements side by side, save an addition
-// each.
+// Constant strides save an addition each, if they are known to be contiguous.
 template <class From, class To, class FromStride, class ToStride>
 [[gnu::always_inline]] inline void strided_loop(const char* src, FromStride src_stride, char* dst,
                                                 ToStride dst_stride, int64_t n) {
@@ -135,7 +134,7 @@ void convert_loop(const char* src, int64_t src_stride, char* dst, int64_t dst_st
   }
 }
 
-// Bools are copied as bytes: memory that nobody has written yet holds neither of their values.
+// Bools are copied as bytes, because uninitialised memory may hold neither of their values.
 template <class From, class To>
 constexpr ConvertFn* conversion() {
   if constexpr (std::is_same_v<From, bool> && std::is_same_v<To, bool>)

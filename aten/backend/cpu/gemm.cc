@@ -14,7 +14,7 @@
 namespace treadle::cpu {
 namespace {
 
-// How BLAS may read a row-major operand: as it lies, transposed, or not at all.
+// The way in which BLAS may read a row-major operand: directly, transposed, or not at all.
 struct Operand {
   CBLAS_TRANSPOSE transpose;
   int64_t leading;
@@ -66,7 +66,7 @@ void blas_call(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k, T al
 
 // The tile of C that one BLAS call computes. It depends on the problem only: its size, never the
 // number of threads. Each call packs the whole of the other operand, which takes as long as the
-// products of some 20 rows: tiles are as tall as leaves many threads one.
+// products of some 20 rows. So tiles are as tall as possible while many threads have one.
 constexpr int64_t kTileWork = int64_t{1} << 22;  // multiplications in a tile, at least
 constexpr int64_t kMinTileRows = 128, kMaxTileRows = 512, kTiles = 16;
 
@@ -74,7 +74,8 @@ constexpr int64_t kMinTileRows = 128, kMaxTileRows = 512, kTiles = 16;
 // them in the type of the elements.
 constexpr int64_t kLongProduct = 16384, kProductPiece = 4096;
 
-// alpha A B + beta C, as one tile: what `a` and `b` are for a piece of the sum, from `at` on.
+// alpha A B + beta C, as one tile. `a` and `b` give the operands for a piece of the sum, from `at`
+// on.
 template <class T, class Call>
 void sum_pieces(int64_t rows, int64_t columns, int64_t length, T alpha, T beta, T* c, int64_t ldc,
                 Call product) {

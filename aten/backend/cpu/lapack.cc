@@ -10,7 +10,7 @@
 #include "core/base/error.h"
 
 // Fortran passes everything by address, and the length of every text behind the arguments. One
-// declaration stands for the four types: s, d, c, z.
+// declaration covers the four types: s, d, c, z.
 #define TREADLE_REAL(routine, ...) \
   void s##routine(__VA_ARGS__);    \
   void d##routine(__VA_ARGS__);
@@ -91,8 +91,7 @@ F* of(F* s, F* d, F* c, F* z) {
   return is_complex_type<T> ? of<T>(c, z) : of<T>(s, d);
 }
 
-// Work sizes are counted in `int` by LAPACK itself: what does not fit is refused before it is asked
-// for.
+// LAPACK counts work sizes in `int`. A size that does not fit is refused before the query.
 int length(double count) {
   check<ErrorKind::Runtime>(count <= INT_MAX,
                             "linalg: expected matrices small enough for 32-bit work sizes, got one "

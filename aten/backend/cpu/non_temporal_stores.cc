@@ -51,7 +51,7 @@ void stream_by_16(char* to, const char* from, int64_t lines) {
     _mm512_storeu_si512(to, first);
     _mm512_storeu_si512(to + 64, second);
   }
-  // What is left, at most 128 bytes, and some bytes before it once more.
+  // The rest, at most 128 bytes, and some bytes before it again.
   const __m512i first = _mm512_loadu_si512(from + bytes - 128);
   const __m512i second = _mm512_loadu_si512(from + bytes - 64);
   _mm512_storeu_si512(to + bytes - 128, first);

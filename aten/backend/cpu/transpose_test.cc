@@ -14,7 +14,7 @@ TEST(Transpose, EveryItemAndTile) {
   for (const int64_t item : {1, 2, 4, 8, 16}) {
     for (const int64_t rows : {1, 3, 4, 15, 16, 17, 64, 65, 130}) {
       for (const int64_t cols : {1, 3, 4, 16, 17, 255, 256, 300}) {
-        // Both have gaps between what is next to each other.
+        // Both have gaps between neighbouring elements.
         const TransposedPlane plane{rows, cols, (cols + 3) * item, (rows + 5) * item, item};
         std::vector<unsigned char> src(static_cast<size_t>(cols * plane.src_col_stride));
         for (size_t i = 0; i < src.size(); ++i)
@@ -28,7 +28,7 @@ TEST(Transpose, EveryItemAndTile) {
                         static_cast<size_t>(item));
           }
         }
-        // In two parts, as two threads would.
+        // In two parts, like two threads.
         const int64_t middle = std::min(rows, transpose_band(item));
         const auto at = [](auto& bytes) { return reinterpret_cast<char*>(bytes.data()); };
         transpose_rows(plane, at(dst), at(src), 0, middle);

@@ -17,8 +17,8 @@ namespace {
 
 constexpr uint32_t bit(ScalarType t) { return 1u << static_cast<uint32_t>(t); }
 
-// TREADLE_CUDA_KEEP_MEMORY=0: each tensor has an allocation of its own, and gives it back. Tools
-// that check accesses, such as compute-sanitizer, then see one that is outside of a tensor.
+// TREADLE_CUDA_KEEP_MEMORY=0: each tensor has its own allocation, which is returned to the device.
+// Tools that check accesses, such as compute-sanitizer, then detect an access outside of a tensor.
 bool memory_is_kept() {
   const char* const asked = std::getenv("TREADLE_CUDA_KEEP_MEMORY");
   return !asked || std::string_view(asked) != "0";
@@ -55,7 +55,7 @@ class Mark {
   }
   Mark(const Mark&) = delete;
   ~Mark() {
-    if (event_) calls().event_destroy(event_);  // what waits for it still does
+    if (event_) calls().event_destroy(event_);  // streams that wait for it still do
   }
   void wait_in(cudaStream_t stream) {
     succeed(calls().stream_wait_event(stream, event_, 0), "waiting for another stream");
@@ -147,7 +147,7 @@ void CudaBackend::deallocate(int index, void* storage, size_t) noexcept {
     const OutsideCapture outside;
     calls().free(storage);
   } catch (const std::exception&) {
-    // The device is gone, and its memory with it.
+    // The device is lost, and its memory with it.
   }
 }
 
@@ -174,7 +174,7 @@ bool CudaBackend::copy(MemoryPlace to, MemoryPlace from, size_t nbytes, bool non
   return true;
 }
 
-// In the source's stream, after what was queued for the target and before what will be.
+// In the source's stream, after the work that was queued for the target and before later work.
 void CudaBackend::copy_between(MemoryPlace to, MemoryPlace from, size_t nbytes) {
   const int source = from.device.index, target = to.device.index;
   {

@@ -91,7 +91,7 @@ TEST_F(Backends, CopiesWithPinnedMemoryNeedNotWait) {
   backend->synchronize(0);
   EXPECT_EQ(*static_cast<int*>(there), 9);
   EXPECT_TRUE(backend->stream_idle(0, 0));
-  // Where waiting is asked for, it is done.
+  // A requested wait is done.
   *here = 10;
   EXPECT_TRUE(backend->copy(on(kZero, there), on(kCPU, here), sizeof(int), false));
   EXPECT_EQ(*static_cast<int*>(there), 10);
@@ -119,7 +119,7 @@ TEST_F(Backends, CopiesBetweenDevicesKeepBothStreamsInOrder) {
   *from = 1;
   *to = 2;
   int seen = 0;
-  // Still to be read in the target's stream, before the copy; and then what the copy brought.
+  // The old value is still to be read in the target's stream, before the copy; then the copied one.
   device.push(handle_of(target), [&] { return seen = *to, true; });
   backend->copy(on(kOne, to), on(kZero, from), sizeof(int), false);
   int after = 0;
@@ -173,7 +173,7 @@ TEST_F(Backends, ErrorsNameWhatWasDone) {
 }
 
 TEST_F(Backends, AFaultIsRaisedWhereTheHostWaitsAndOnce) {
-  // As kernels do: the first claims the record.
+  // Like kernels: the first one claims the record.
   FaultPlace place = faults().place(0);
   const auto leave = [&](int kind, long long value) {
     if (std::exchange(*place.claim, 1u)) return;

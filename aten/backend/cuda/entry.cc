@@ -9,7 +9,7 @@
 namespace treadle::cuda {
 namespace {
 
-// RuntimeError that says what is missing.
+// RuntimeError that names the missing library.
 void require_devices() {
   int count = 0;
   const cudaError_t code = calls().get_device_count(&count);

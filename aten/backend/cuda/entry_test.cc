@@ -49,7 +49,7 @@ TEST(Entry, KernelsAreRegisteredForDtypesThatTheOperatorHas) {
     if (!op->has_table() || op->info().form != Form::Functional) continue;
     const KernelRow* const row = op->table().row(DeviceType::CUDA, Layout::Strided);
     if (!row) continue;
-    // What only devices have, as whole recurrent layers, has no kernel for the CPU.
+    // An operator for devices alone, such as whole recurrent layers, has no kernel for the CPU.
     const bool on_cpu = op->table().row(DeviceType::CPU, Layout::Strided) != nullptr;
     size_t kernels = 0;
     for (int t = 0; t < kNumScalarTypes; ++t) {

@@ -90,7 +90,7 @@ void CudaGraphs::replay(void* graph, uint64_t stream) {
   Graph& g = graph_at(graph);
   const DeviceGuard guard(g.device);
   for (const RandomUse& use : g.random) {
-    // By way of pinned memory, which is used again once the copy is done: nothing is waited for.
+    // Through pinned memory, which is reused once the copy is done. So there is no wait.
     auto* const here = static_cast<GeneratorImpl::Position*>(pinned_.allocate(sizeof *use.base));
     *here = use.generator->reserve(use.blocks);
     const cudaError_t code = calls().memcpy_async(use.base, here, sizeof *use.base,
@@ -111,7 +111,7 @@ void CudaGraphs::destroy(void* graph) noexcept {
     for (const RandomUse& use : g.random) memory_on(g.device).deallocate(use.base);
     memory_on(g.device).release_pool(g.pool);
   } catch (const std::exception&) {
-    // The device is gone, and its memory with it.
+    // The device is lost, and its memory with it.
   }
   delete &g;
 }
@@ -119,7 +119,7 @@ void CudaGraphs::destroy(void* graph) noexcept {
 int CudaGraphs::device_of(void* graph) { return graph_at(graph).device; }
 
 CudaGraphs::Graph* CudaGraphs::capture_of(int index, uint64_t stream) {
-  // The default stream cannot be captured, and to ask about it would end what is.
+  // The default stream cannot be captured, and a query of it would end a capture.
   if (stream == 0 || capture_count_.load(std::memory_order_relaxed) == 0) return nullptr;
   const std::lock_guard lock(mutex_);
   const auto it = captures_.find({index, stream});
@@ -153,7 +153,7 @@ RandomStart CudaGraphs::reserve(int device, const Generator& generator, uint64_t
   auto use = std::find_if(random.begin(), random.end(),
                           [&](const RandomUse& u) { return u.generator.get() == generator.get(); });
   if (use == random.end()) {
-    // Of the graph's own pool, so that it stays where it is.
+    // From the graph's own pool, so that its address stays.
     void* const base = memory_on(device).allocate(sizeof(GeneratorImpl::Position), graph->stream);
     use = random.insert(use, {generator, static_cast<GeneratorImpl::Position*>(base), 0});
   }

@@ -31,7 +31,7 @@ class Graphs : public ::testing::Test {
   }
   CudaGraphs& graphs() { return *backend->graphs(); }
   CachingAllocator& memory() { return memory_of(kZero); }
-  // Pushes work that tells that it was done.
+  // Queues work that records its execution.
   void work(int number) {
     device.push(handle_of(stream), [this, number] { return done.push_back(number), true; });
   }
@@ -86,7 +86,7 @@ TEST_F(Graphs, MemoryIsAskedForWithoutEndingTheCapture) {
 }
 
 TEST_F(Graphs, MemoryStaysForAsLongAsAGraphNeedsIt) {
-  memory().deallocate(memory().allocate(1000, stream));  // kept for others
+  memory().deallocate(memory().allocate(1000, stream));  // cached for others
   const int64_t before = memory().statistics().segment.all.current;
   const uint64_t pool = graphs().begin(0, stream, 0, CaptureErrors::Global);
   void* inside = memory().allocate(1000, stream);
@@ -119,7 +119,7 @@ TEST_F(Graphs, AReplayDrawsTheNumbersThatComeNext) {
   const Generator generator = make_generator(kZero);
   generator->set_position({5, 100});
   std::vector<std::pair<uint64_t, uint64_t>> drawn;
-  // As a kernel reads it when it runs.
+  // Like a kernel that reads it when it runs.
   const auto draw = [&](uint64_t blocks) {
     const RandomStart start = reserve_random(0, generator, blocks);
     device.push(handle_of(stream), [&drawn, start] {
@@ -186,7 +186,7 @@ TEST_F(Graphs, AStreamThatJoinsHasThePoolAndNewNumbers) {
   void* graph = graphs().end(0, stream);
   EXPECT_EQ(graphs().captured_with(0, side), std::nullopt);
   EXPECT_EQ(generator->position().offset, 0u);
-  std::map<const void*, uint64_t> pools;  // by what each segment begins with
+  std::map<const void*, uint64_t> pools;  // by the first value of each segment
   for (const SegmentSnapshot& segment : memory().snapshot()) pools[segment.address] = segment.pool;
   EXPECT_EQ(pools.at(inside), pool);
   EXPECT_EQ(pools.at(apart), 0u);

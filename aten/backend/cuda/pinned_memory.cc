@@ -38,7 +38,8 @@ void PinnedMemory::collect() {
     std::erase_if(freed.events, [](cudaEvent_t event) {
       const cudaError_t code = calls().event_query(event);
       if (code == cudaErrorNotReady) return false;
-      // One that was captured never passes: whoever replays the copy keeps what it reads.
+      // A captured event never passes. The code that replays the copy keeps the memory that it
+      // reads.
       if (code != cudaSuccess) calls().get_last_error();
       calls().event_destroy(event);
       return true;

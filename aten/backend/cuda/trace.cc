@@ -19,7 +19,7 @@ namespace {
 constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
                                          CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2,
                                          CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_RUNTIME};
-// Calls of the driver that libraries queue kernels with, beside those of the runtime.
+// The driver calls by which libraries queue kernels, besides those of the runtime.
 constexpr CUpti_driver_api_trace_cbid kDriverCalls[] = {
     CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
     CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel};
@@ -200,7 +200,7 @@ void CudaTrace::start() {
 std::vector<DeviceEvent> CudaTrace::stop() {
   Cupti& c = cupti();
   check<ErrorKind::Runtime>(running_, "cuda: expected a recording of kernels, got none");
-  // What was wrong on the device is for the program's next wait: the recording ends all the same.
+  // An error of the device is raised at the program's next wait. The recording ends all the same.
   std::exception_ptr wrong;
   try {
     wait_for_devices();

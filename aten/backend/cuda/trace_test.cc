@@ -13,7 +13,7 @@
 namespace treadle::cuda {
 namespace {
 
-// One of each kind, by the address of its first field.
+// One record of each kind, by the address of its first field.
 struct Simulated {
   std::vector<const void*> records;
   std::vector<int> enabled;
@@ -116,7 +116,7 @@ TEST_F(Traces, TellWhatWasDoneAndWhoQueuedIt) {
   fill.end = 5001;
   fill.bytes = 16;
   fill.correlationId = 99;
-  // Of a call that is recorded after what it queued.
+  // A call that is recorded after the work that it queued.
   simulated().records = {&kernel, &copy, &launch, &copying, &fill};
   const std::vector<DeviceEvent> events = trace.stop();
   EXPECT_TRUE(simulated().enabled.empty());

@@ -77,7 +77,7 @@ TEST(Fallback, RunsPointwiseOperatorsInAllForms) {
   const Tensor out = there(counting({0}));
   aten::add_out(a, b, Scalar(1), out);
   EXPECT_EQ(values(out), (Floats{0, 2, 4, 3, 5, 7}));
-  // A view that is strided: what is around it stays.
+  // A strided view. The elements around it must stay.
   const Tensor base = there(counting({3, 2}));
   aten::add_(aten::select(base, 1, 1), there(counting({3})));
   EXPECT_EQ(values(base), (Floats{0, 1, 2, 4, 4, 7}));

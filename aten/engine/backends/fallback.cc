@@ -13,7 +13,7 @@
 namespace treadle {
 namespace {
 
-// The CPU's copies of a call's tensors: one for each tensor, however often it is an argument.
+// The CPU copies of a call's tensors: one for each tensor, however often it is an argument.
 class Copies {
  public:
   Tensor of(const Tensor& t) {

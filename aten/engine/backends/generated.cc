@@ -78,8 +78,8 @@ bool convert_generated(const Tensor& out, const Tensor& self) {
   g.add(out.strides(), out.element_size());
   g.add(broadcast_strides(out.sizes(), self.sizes(), self.strides()), self.element_size());
   g.order();
-  // The bits of 16-bit floats survive their way through float32, those of integers through their
-  // own dtype; a narrower result is converted from what was read.
+  // The bits of 16-bit floats survive the conversion to float32, and those of integers survive in
+  // their own dtype. A narrower result is converted from the value read.
   const ScalarType from = self.dtype();
   const ScalarType compute = item_size(from) == 2 && is_floating(from) ? ScalarType::Float32 : from;
   const Tensor* const inputs[] = {&self};

@@ -84,8 +84,8 @@ class Program {
   nvrtcProgram program_ = nullptr;
 };
 
-// Two sums of all bytes (Fowler, Noll and Vo's), started differently: 128 bits tell apart all
-// kernels there will be.
+// Two sums of all bytes (Fowler, Noll and Vo's) with different starts: 128 bits distinguish all
+// kernels.
 class Digest {
  public:
   void add(std::string_view text) {
@@ -132,7 +132,7 @@ bool make_folders(const std::string& path) {
   }
 }
 
-// Other processes see all of the file or none; where it cannot be written, nothing is kept.
+// Other processes see the whole file or none. If it cannot be written, nothing is cached.
 void keep(const std::string& folder, const std::string& name, const std::string& content) {
   if (!make_folders(folder)) return;
   std::string temporary = folder + "/" + name + ".XXXXXX";
@@ -182,7 +182,7 @@ std::string compile(std::string_view source, int architecture) {
   digest.add(source);
   digest.add(headers_digest());
   const std::string name = str(digest.text(), "-sm_", architecture, "-nvrtc-", version(), ".cubin");
-  // Of a file that was cut off, the ELF header is not enough to be sure: its end is checked, too.
+  // A truncated file may still have its ELF header, so the end is checked, too.
   const std::string end = "treadle " + digest.text();
   std::string found = kept(folder + "/" + name);
   if (found.ends_with(end)) {

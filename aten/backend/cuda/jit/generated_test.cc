@@ -156,7 +156,7 @@ TEST_F(Generated, FoldsAreSplitByTheirSizes) {
   const ReducePlan across = plan_reduce({kSum, by_columns, columns, in});
   EXPECT_FALSE(across.rows);
   EXPECT_EQ(across.width, 32);
-  // One long row is done in pieces, whole packs each.
+  // One long row is processed in pieces of whole packs.
   const Tensor long_row = empty_cpu({1, 1 << 22}, ScalarType::Float32);
   const Tensor one = empty_cpu({1}, ScalarType::Float32);
   const ReduceCall whole = fold_of(long_row, one, true);

@@ -21,7 +21,7 @@ const GeneratedOperand& operand(const GeneratedPointwise& call, size_t k) {
 
 uintptr_t address_of(const Tensor& t) { return reinterpret_cast<uintptr_t>(t.data()); }
 
-// Where all operands walk memory as the output does, or stand still.
+// Whether all operands traverse memory like the output, or stand still.
 bool is_contiguous(const GeneratedPointwise& call, PointwisePlan& plan) {
   if (call.numel != 1 && call.shape.size() != 1) return false;
   for (size_t k = 0; k < plan.count; ++k) {
@@ -33,7 +33,7 @@ bool is_contiguous(const GeneratedPointwise& call, PointwisePlan& plan) {
   return true;
 }
 
-// As many elements as are 16 bytes of the widest operand, where all operands are aligned for that.
+// The number of elements in 16 bytes of the widest operand, if all operands are aligned for that.
 int pack_of(const GeneratedPointwise& call, const PointwisePlan& plan) {
   int64_t widest = 1;
   for (size_t k = 0; k < plan.count; ++k)
@@ -59,7 +59,7 @@ KernelKey key_of(const GeneratedPointwise& call, const PointwisePlan& plan) {
   for (size_t k = 0; k < plan.count; ++k) {
     key.add(plan.operands[k].dtype);
     key.add(plan.operands[k].single);
-    // The same operator may be given a number in place of a tensor.
+    // The same operator may receive a number in place of a tensor.
     key.add(operand(call, k).name);
   }
   for (size_t i = 0; i < call.number_count; ++i) key.add(call.numbers[i].name);

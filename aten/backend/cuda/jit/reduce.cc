@@ -113,7 +113,8 @@ ReducePlan plan_reduce(const GeneratedReduce& call) {
     const int64_t pack = std::max<int64_t>(1, 16 / item);
     plan.width = static_cast<int>(kThreads / threads_for(c.reduced / (4 * pack)));
   } else {
-    // Neighbouring threads take neighbouring outputs, if these are what is close together.
+    // Neighbouring threads take neighbouring outputs, if the outputs' elements are closest
+    // together.
     const bool outputs_close =
         std::abs(c.kept_in_strides.back()) <= std::abs(c.reduced_in_strides.back());
     plan.width =
@@ -176,7 +177,7 @@ bool run_reduce(const GeneratedReduce& call) {
   fold.stage = FoldStage::Pieces;
   fold.out = results.data();
   launch(call, plan, fold);
-  // The outputs' strides in the results, by the kept dimensions as they are merged.
+  // The outputs' strides in the results, for the merged kept dimensions.
   DimVector strides(c.kept_sizes.size());
   int64_t stride = plan.pieces * results.element_size();
   for (size_t d = strides.size(); d-- > 0; stride *= c.kept_sizes[d]) strides[d] = stride;

@@ -74,7 +74,7 @@ Value value_for(const schema::Argument& a, ScalarType dtype, IntList sizes, bool
   }
 }
 
-// Whether the call got as far as its operator's contract lets it; the refusals are not of interest.
+// Whether the call got as far as its operator's contract allows. The refusals do not matter here.
 void call(const Operator& op, ScalarType dtype, bool strided) {
   Stack stack;
   bool first = true;
@@ -116,7 +116,7 @@ TEST(Sources, OfEveryOperatorAndDtypeCompile) {
     call(*op, ScalarType::Float32, true);
     if (sources().size() > before) covered.insert(op->info().name);
   }
-  // Those that share an expression with an earlier one give no source of their own.
+  // Operators that share an expression with an earlier one give no source of their own.
   EXPECT_GT(operators.size(), 200u);
   EXPECT_GT(covered.size(), operators.size() / 2);
 

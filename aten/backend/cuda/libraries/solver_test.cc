@@ -48,8 +48,7 @@ class SolverTest : public ::testing::Test {
   }
   ~SolverTest() override { cusolver() = whole_; }
 
-  // From now on the library's function, which does what it did, says that 2 values did not
-  // converge.
+  // From now on the library's function, after its work, reports that 2 values did not converge.
   template <auto member, class R, class... A>
   static void fail_after(R (*)(A...)) {
     static R (*const does)(A...) = cusolver().*member;
@@ -73,8 +72,7 @@ constexpr Shape kShapes[] = {{3, 3}, {5, 2}, {2, 4}, {1, 1}, {0, 2}, {3, 0}};
 const std::vector<DimVector> kBatches = {{}, {3}, {2, 2}, {0}};
 
 Tensor matrices(const DimVector& batch, int64_t rows, int64_t columns, ScalarType dtype) {
-  DimVector sizes(
-      batch);  // of columns next to each other, so that the strides are not those of rows
+  DimVector sizes(batch);  // of adjacent columns, so that the strides are not those of rows
   sizes.push_back(columns);
   sizes.push_back(rows);
   return aten::transpose(aten::randn(sizes, dtype), -2, -1);
@@ -234,7 +232,7 @@ TEST_F(SolverTest, SingularValues) {
       const Tensor found_u = like(u), found_s = like(s), found_vh = like(vh);
       call_kernel<aten::ops::_linalg_svd>(a.dtype(), a, full, true, found_u, found_s, found_vh);
       EXPECT_TRUE(same(found_s, s));
-      // Vectors may differ by a factor of length 1: what they give back does not.
+      // Vectors may differ by a factor of length 1. Their product does not.
       const int64_t k = s.size(-1);
       const Tensor scaled = aten::mul(aten::narrow(found_u, -1, 0, k), aten::unsqueeze(s, -2));
       EXPECT_TRUE(same(aten::matmul(scaled, aten::narrow(found_vh, -2, 0, k)), a));
@@ -317,7 +315,7 @@ TEST_F(SolverTest, Systems) {
     call_kernel<aten::ops::_linalg_solve>(a.dtype(), a, vector, true, found, failed);
     EXPECT_TRUE(same(found, x) && same(failed, info)) << n;
   });
-  // One without an inverse, one that is not finite, and a right side for all.
+  // A matrix without an inverse, one that is not finite, and a right side for all.
   const Tensor a = aten::randn({3, 4, 4}, ScalarType::Complex128);
   spoil(a);
   aten::fill_(aten::select(a, 0, 2), 0);
@@ -358,7 +356,7 @@ TEST_F(SolverTest, LeastSquares) {
       }
     }
   });
-  // Nothing at all is solved by 0.
+  // A right side of zeros has the solution 0.
   for (const Shape& shape : {Shape{4, 2}, Shape{2, 4}}) {
     const Tensor zero = aten::zeros({2, shape.rows, shape.columns}, ScalarType::Float64),
                  b = aten::randn({2, shape.rows, 3}, ScalarType::Float64);

@@ -60,8 +60,8 @@ class MultiTensorApply {
  private:
   int64_t numel(size_t index) const { return lists_[0].list[index].numel(); }
 
-  // Whether the tensors of a place have their elements in one order, without gaps, and each in
-  // memory of its own, so that a pointer goes along all of them.
+  // Whether the tensors at an index have their elements in one order, without gaps, each in memory
+  // of its own, so that a pointer can traverse all of them.
   bool is_direct(size_t index) const {
     const Tensor& first = lists_[0].list[index];
     const IntList strides = first.strides();
@@ -109,7 +109,7 @@ class MultiTensorApply {
     }
   }
 
-  // Whether something that is written may share memory with another tensor.
+  // Whether a written tensor may share memory with another tensor.
   bool operands_share_memory() const {
     struct Range {
       const char *low, *high;
@@ -126,7 +126,7 @@ class MultiTensorApply {
     }
     std::sort(ranges.begin(), ranges.end(),
               [](const Range& a, const Range& b) { return a.low < b.low; });
-    const char *end = nullptr, *written_end = nullptr;  // of what began before
+    const char *end = nullptr, *written_end = nullptr;  // of the earlier ranges
     for (const Range& r : ranges) {
       if (r.low < (r.written ? end : written_end)) return true;
       end = std::max(end, r.high);
@@ -138,9 +138,9 @@ class MultiTensorApply {
   ArrayRef<MultiTensorList> lists_;
   const MultiTensorStep& step_;
   int64_t item_;
-  std::vector<int64_t> starts_;  // of each place among all elements, and the end of the last
+  std::vector<int64_t> starts_;  // of each index among all elements, and the end of the last
   std::vector<bool> direct_;
-  std::vector<Tensor> copies_;  // memory for the tensors of the largest place that is not direct
+  std::vector<Tensor> copies_;  // memory for the tensors of the largest index that is not direct
 };
 
 }  // namespace
