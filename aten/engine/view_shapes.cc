@@ -40,7 +40,7 @@ std::optional<DimVector> view_strides(IntList old_sizes, IntList old_strides, In
   for (int64_t s : old_sizes) numel *= s;
   if (numel == 0) return sizes == old_sizes ? DimVector(old_strides) : contiguous_strides(sizes);
 
-  // Runs of old dimensions that one stride walks, innermost first.
+  // Runs of old dimensions that one stride covers, innermost first.
   struct Run {
     int64_t size, stride;
   };

@@ -50,7 +50,7 @@ class IntegerConvolution {
     return out;
   }
 
-  // Each element of the input is written to all places that it came from.
+  // Each element of the input is written to all positions that it came from.
   Tensor transposed() const {
     DimVector whole(out_sizes_), small(out_sizes_);
     for (size_t d = 0; d < spatial_; ++d) {

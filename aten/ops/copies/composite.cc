@@ -38,7 +38,7 @@ bool broadcasts_to(IntList from, IntList to) {
   return true;
 }
 
-// Whether `t` has the layout in memory that `format` asks for.
+// Whether the memory layout of `t` is that of `format`.
 bool in_format(const char* op, const Tensor& t, std::optional<MemoryFormat> format) {
   if (!format || *format == MemoryFormat::Preserve) return true;
   if (*format == MemoryFormat::Contiguous) return t.is_contiguous();
@@ -158,7 +158,8 @@ Tensor fill_(const Tensor& self, const Tensor& value) {
 
 namespace {
 
-// What `fill` writes over: of a tensor that requires grad a copy, whose gradient is then zero.
+// The tensor that `fill` writes over: for a tensor that requires grad a copy, whose gradient is
+// then zero.
 Tensor written_over(const Tensor& self) {
   return grad_enabled() && self.requires_grad() ? aten::clone(self) : aten::empty_like(self);
 }

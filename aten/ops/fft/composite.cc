@@ -72,7 +72,7 @@ Tensor from_half(const char* op, const Tensor& self, FftDims dims, Norm norm, bo
 
 Tensor shifted(const char* op, const Tensor& self, OptionalIntList dim, bool back) {
   const DimVector dims = wrap_dims(op, dim, self.dim(), false);
-  // Nothing to move; without dims, roll would move all elements as one row.
+  // Nothing to move. Without dims, roll would move all elements as one row.
   if (dims.empty() || self.dim() == 0) return aten::clone(self);
   DimVector shifts;
   for (const int64_t d : dims) shifts.push_back((self.size(d) + (back ? 1 : 0)) / 2);

@@ -60,7 +60,7 @@ Tensor beside(const Tensor& self, const Tensor& index) {
   return aten::to(index, index.dtype(), std::nullopt, self.device());
 }
 
-// Whether the indices are what _index_integer takes as they are.
+// Whether _index_integer takes the indices unchanged.
 bool are_integers(const Tensor& self, TensorList indices) {
   bool any = false;
   for (const Tensor& index : indices) {
@@ -71,7 +71,7 @@ bool are_integers(const Tensor& self, TensorList indices) {
   return any;
 }
 
-// The indices with each mask replaced by the positions where it is true. Empty if all of them are
+// The indices, with each mask replaced by the positions where it is true. Empty if all of them are
 // None.
 std::vector<Tensor> integer_indices(const char* op, const Tensor& self, TensorList indices) {
   std::vector<Tensor> result;
@@ -90,7 +90,7 @@ std::vector<Tensor> integer_indices(const char* op, const Tensor& self, TensorLi
   return result;
 }
 
-// The one mask among `indices` where all others are None; -1 where it is not so.
+// The one mask among `indices` if all others are None; otherwise -1.
 int64_t only_mask(TensorList indices) {
   int64_t found = -1;
   for (size_t i = 0; i < indices.size(); ++i) {
@@ -120,7 +120,7 @@ DimVector broadcast_sizes(const char* op, const Tensor& a, const Tensor& b) {
 
 namespace {
 
-// Values to write may have more dimensions than the place, if those in front have one element.
+// Values to write may have more dimensions than the target, if the leading ones have size 1.
 Tensor without_leading_ones(const Tensor& values) {
   const IntList sizes = values.sizes();
   size_t ones = 0;
@@ -150,7 +150,7 @@ Tensor index_put_(const Tensor& self, TensorList indices, const Tensor& given, b
   if (are_integers(self, indices))
     return aten::_index_put_integer_(self, indices, source, accumulate);
   if (const int64_t at = only_mask(indices); at >= 0 && !accumulate && source.numel() == 1) {
-    // One value for all of a mask needs no positions.
+    // One value for all elements of a mask needs no positions.
     const Tensor mask = beside(self, indices[at]);
     check_mask("index_put", self, mask, at);
     DimVector sizes(mask.sizes());

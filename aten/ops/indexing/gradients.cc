@@ -49,7 +49,7 @@ Tensor as_dtype_of(const Tensor& condition, const Tensor& t) {
   return aten::to(condition, t.dtype());
 }
 
-// The gradients; zeros of the sizes that `sizes_of(i)` tells where one did not come.
+// The gradients, with zeros of the sizes `sizes_of(i)` for missing ones.
 template <class F>
 std::vector<Tensor> with_zeros(TensorList grads, F&& sizes_of) {
   std::vector<Tensor> all(grads.begin(), grads.end());
@@ -60,7 +60,7 @@ std::vector<Tensor> with_zeros(TensorList grads, F&& sizes_of) {
   return all;
 }
 
-// How many elements were summed into each mean.
+// The number of elements in each mean.
 Tensor mean_counts(const Tensor& grad, int64_t dim, const Tensor& index, const Tensor& src,
                    bool include_self) {
   const Tensor start = include_self ? aten::ones_like(grad) : aten::zeros_like(grad);
@@ -112,7 +112,7 @@ Tensor numbered(IntList sizes, const Tensor& like) {
       aten::arange(checked_numel(sizes), ScalarType::Int64, std::nullopt, like.device()), sizes);
 }
 
-// Where one element is written several times the last value stays, and the others get no gradient.
+// If one element is written several times, the last value stays, and the others get no gradient.
 // These find the others by writing the number of each write and looking which is there.
 Tensor overwritten_by_index(const Tensor& grad, TensorList indices) {
   const shape::IndexGeometry g = shape::index_geometry("index_put", grad, indices);
@@ -145,7 +145,7 @@ Tensor covered_by(const Tensor& src, IntList sizes) {
   return part;
 }
 
-// What lies outside `index` in a larger `src` got no part in the result.
+// The part of a larger `src` outside `index` does not enter the result.
 Tensor padded_to(const Tensor& inside, IntList sizes) {
   if (inside.sizes() == sizes) return inside;
   if (inside.sizes().size() != sizes.size())

@@ -23,7 +23,7 @@ Tensor embedding_bag_grad_weight(const Tensor& grad, int64_t rows, const Tensor&
                                  const Tensor& bag_of, const Tensor& bag_size,
                                  const Tensor& max_indices, bool scale_grad_by_freq, int64_t mode,
                                  const Tensor& per_sample_weights, int64_t padding_idx) {
-  if (mode == 2) {  // each element goes to the row it came from; empty bags (-1) to none
+  if (mode == 2) {  // each element goes to its row; empty bags (-1) to none
     const Tensor some = aten::ge(max_indices, Scalar(0));
     const Tensor to = aten::clamp_min(max_indices, Scalar(0));
     const Tensor zeros =

@@ -27,7 +27,7 @@
 namespace treadle::composite {
 namespace {
 
-// n choose r, or more exactly -1 where it is above 2^62.
+// n choose r, or -1 if it is above 2^62.
 int64_t binomial_coefficient(int64_t n, int64_t r) {
   if (r > n) return 0;
   r = std::min(r, n - r);
@@ -45,7 +45,7 @@ void write_combinations(int64_t n, int64_t r, int64_t rows, bool repeated, int64
   for (int64_t row = 1; row < rows; ++row) {
     const int64_t* const last = out + (row - 1) * r;
     int64_t* const next = out + row * r;
-    // The last place that is not at its end goes up by one, and those behind it start from there.
+    // The last position that is not at its end goes up by one, and those after it start from there.
     int64_t at = r - 1;
     while (last[at] == (repeated ? n - 1 : n - r + at)) --at;
     std::copy(last, last + at, next);

@@ -26,7 +26,7 @@ int64_t checked_product(const char* op, int64_t a, int64_t b) {
   return product;
 }
 
-// `sizes` may have zero strides: a copy first, so that the result is memory of its own.
+// `sizes` may have zero strides, so the tensor is copied first to give the result its own memory.
 Tensor copied_to_shape(const Tensor& t, IntList sizes) {
   return aten::reshape(aten::clone(t, MemoryFormat::Contiguous), sizes);
 }
@@ -84,7 +84,7 @@ Tensor rot90(const Tensor& self, int64_t k, IntList dims) {
   }
 }
 
-// Each dimension becomes two, (repeat, size), of which the first is expanded.
+// Each dimension becomes two, (repeat, size), and the first one is expanded.
 Tensor repeat(const Tensor& self, IntList repeats) {
   const size_t rank = repeats.size();
   check<ErrorKind::Runtime>(static_cast<int64_t>(rank) >= self.dim(), "repeat: expected at least ",

@@ -38,7 +38,7 @@ bool contains(const Labels& labels, Label l) {
   return std::find(labels.begin(), labels.end(), l) != labels.end();
 }
 
-// One part of the equation: its letters, and where the ellipsis stands.
+// One part of the equation: its letters, and the position of the ellipsis.
 struct Term {
   Labels before, after;
   bool has_ellipsis = false;
@@ -142,7 +142,7 @@ Operand with_diagonals(Operand x, size_t number) {
       x.labels.erase(x.labels.begin() + static_cast<std::ptrdiff_t>(j));
       x.labels.erase(x.labels.begin() + static_cast<std::ptrdiff_t>(i));
       x.labels.push_back(label);  // the diagonal is the last dimension
-      // What moved to position i may be repeated, too.
+      // The label moved to position i may be repeated, too.
       j = i + 1;
     }
   }
@@ -281,7 +281,7 @@ Tensor einsum(std::string_view text, TensorList tensors, OptionalIntList path) {
     return x;
   };
   for (size_t step = 0; operands.size() > 1; ++step) {
-    // By the path's rules a product goes to the end; from left to right it stays in front.
+    // By the path's rules a product goes to the end. From left to right it stays in front.
     int64_t i = path ? (*path)[2 * step] : 0, j = path ? (*path)[2 * step + 1] : 1;
     check<ErrorKind::Runtime>(i != j, "einsum: expected a path of different operands, got ", i,
                               " twice");

@@ -97,7 +97,8 @@ ReflectorGradients reflectors_backward(const Tensor& grad, const Tensor& vectors
     g = aten::sub(g, aten::mul(aten::conj(t), aten::matmul(w, from_g)));
   }
   if (k == 0) return {aten::zeros_like(vectors), aten::zeros_like(tau), g};
-  // What lies on and above the diagonal of the vectors, and behind the last one, is not read.
+  // The elements on and above the diagonal of the vectors, and those after the last one, are not
+  // read.
   Tensor all = aten::tril(aten::cat(of_vectors, -1), -1);
   if (k < vectors.size(-1))
     all = aten::cat({all, aten::zeros_like(columns(vectors, k, vectors.size(-1) - k))}, -1);

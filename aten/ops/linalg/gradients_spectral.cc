@@ -245,7 +245,7 @@ Tensor svd_backward(TensorList grads, const Tensor& a, const Tensor& left, const
   if (gvh.defined()) add_to(inner, aten::mul(as_column(s), divided_off_diagonal(skew(from_v), e)));
   if (gs.defined()) add_to(inner, aten::diag_embed(gs));
   Tensor result = aten::matmul(u, aten::matmul(inner, vh));
-  // What leaves the space of the vectors.
+  // The component outside the space of the vectors.
   if (gu.defined() && m > k) {
     const Tensor across = aten::sub(gu, aten::matmul(u, from_u));
     result = aten::add(result, aten::matmul(aten::div(across, as_row(s)), vh));

@@ -116,7 +116,7 @@ class ChainOrder {
   std::vector<size_t> splits_;
 };
 
-// The product of matrices that were found to be such.
+// The product of arguments that were checked to be matrices.
 Tensor chain(const char* op, const std::vector<Tensor>& matrices) {
   // The order is found in time that grows with the cube of the number of matrices.
   check<ErrorKind::Runtime>(matrices.size() <= 1000, op, ": expected at most 1000 matrices, got ",

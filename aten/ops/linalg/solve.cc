@@ -97,7 +97,8 @@ Tensor linalg_solve(const Tensor& a, const Tensor& b, bool left) {
 
 std::tuple<Tensor, Tensor> linalg_inv_ex(const Tensor& a, bool check_errors) {
   shape::require_square("linalg.inv", a);
-  // As many as there are matrices: one of (n, n) would be taken for n vectors where there are n.
+  // As many right sides as there are matrices, because one of (n, n) would be taken for n vectors
+  // if there are n.
   const Tensor unit = aten::expand(identity(a.size(-1), a), a.sizes());
   auto [result, info] = aten::_linalg_solve(a, unit, true);
   if (check_errors) require_success("linalg.inv", kSingular, info);

@@ -66,7 +66,7 @@ Tensor bound(const char* op, const Tensor& self, const Tensor& values, const Ten
   return atol.defined() ? aten::maximum(aten::unsqueeze(atol, -1), scaled) : scaled;
 }
 
-// Whether the largest values of no matrix exist.
+// Whether the matrices are empty, so that none has a largest value.
 bool has_no_values(const Tensor& t) { return t.size(-1) == 0 || t.size(-2) == 0; }
 
 Tensor rank_above(const char* op, const Tensor& self, const Tensor& atol, const Tensor& rtol,

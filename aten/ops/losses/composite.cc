@@ -46,12 +46,12 @@ void probabilities(const char* op, const Tensor& self, const Tensor& target) {
                           target.sizes());
 }
 
-// Where the classes are: dimension 1 of a batch, dimension 0 of a single sample.
+// The dimension of the classes: 1 for a batch, 0 for a single sample.
 int64_t class_dim(const Tensor& self) { return self.dim() == 1 ? 0 : 1; }
 
-// factor * d^2 up to the distance delta from 0, and from there on the line that goes on with its
-// slope. The square is that of d itself, as the second derivative of |d| at 0 is lost; and of 0
-// where it is not taken, as the slope of an infinite square is NaN times 0.
+// factor * d^2 up to the distance delta from 0, and beyond it the line that continues with its
+// slope. The square is that of d itself, because |d| would lose its second derivative at 0. Where
+// it is not selected it is the square of 0, because the slope of an infinite square is NaN times 0.
 Tensor huber(const Tensor& d, double delta, double factor, double slope) {
   const Tensor size = aten::abs(d);
   const Tensor near = aten::lt(size, Scalar(delta));

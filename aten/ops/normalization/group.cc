@@ -58,7 +58,7 @@ Tensor group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight,
       aten::native_group_norm(input, weight, bias, samples, channels, plane, num_groups, eps));
 }
 
-// Each channel of each sample is a channel of one sample, (1, N * C, ...), to batch_norm.
+// Each channel of each sample is a channel of one sample, (1, N * C, ...), for batch_norm.
 Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
                      const Tensor& running_mean, const Tensor& running_var, bool use_input_stats,
                      double momentum, double eps, bool cudnn_enabled) {

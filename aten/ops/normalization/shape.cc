@@ -10,7 +10,7 @@ void same_dtype(const char* op, const char* name, const Tensor& t, const Tensor&
                             t.defined() ? t.dtype() : input.dtype());
 }
 
-// Statistics of 16-bit inputs are kept in float32.
+// Statistics of 16-bit inputs have dtype float32.
 ScalarType statistics_type(const Tensor& input) {
   return item_size(input.dtype()) == 2 ? ScalarType::Float32 : input.dtype();
 }

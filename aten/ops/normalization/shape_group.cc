@@ -4,7 +4,7 @@
 namespace treadle::shape {
 namespace {
 
-// Statistics of 16-bit inputs are kept in float32.
+// Statistics of 16-bit inputs have dtype float32.
 ScalarType statistics_type(const Tensor& input) {
   return item_size(input.dtype()) == 2 ? ScalarType::Float32 : input.dtype();
 }

@@ -9,7 +9,7 @@
 namespace treadle::shape {
 namespace {
 
-// A number lives beside the tensors it is for, or on the CPU.
+// A number is on the device of its tensors, or on the CPU.
 void one_number(const char* op, const char* name, const Tensor& t, Device device) {
   if (t.numel() != 1 || t.is_complex()) [[unlikely]]
     fail<ErrorKind::Runtime>(op, ": expected ", name, " to be one real number, got ", t);
@@ -17,8 +17,8 @@ void one_number(const char* op, const char* name, const Tensor& t, Device device
     fail<ErrorKind::Runtime>(op, ": expected ", name, " on ", device, ", got ", t.device());
 }
 
-// What every step has: parameters and their state, which are written, gradients, and the numbers
-// of a loss that was scaled. `state` may leave out lists that are not used.
+// The arguments of every step: parameters and their state, which are written, gradients, and the
+// numbers of a scaled loss. `state` may leave out lists that are not used.
 void lists(const char* op, TensorList self, TensorList grads,
            std::initializer_list<std::pair<NamedList, bool>> state, const Tensor& grad_scale,
            const Tensor& found_inf) {

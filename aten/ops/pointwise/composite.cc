@@ -77,7 +77,7 @@
 namespace treadle::composite {
 namespace {
 
-// What operators of several steps compute with: float32 for types with 16 bits, whose results are
+// The compute type of operators of several steps: float32 for 16-bit types, whose results are
 // rounded once, at the end.
 Tensor unrounded(const Tensor& self) {
   const bool short_type =
@@ -156,8 +156,8 @@ Tensor float_power(const Tensor& self, const Scalar& exponent) {
                    exponent);
 }
 
-// Elements of 16 bits are computed in float32, whose steps are a power of two smaller; those of
-// float16's numbers below its normal ones are of one size.
+// 16-bit elements are computed in float32, whose steps are smaller by a power of two. The steps of
+// float16's subnormal numbers have one size.
 Tensor nextafter(const Tensor& self, const Tensor& other) {
   Promotion promotion;
   promotion.add(self);
@@ -171,7 +171,7 @@ Tensor nextafter(const Tensor& self, const Tensor& other) {
   return renamed("nextafter", "_nextafter", [&] { return aten::_nextafter(self, other); });
 }
 
-// Of complex numbers the factor of the larger one is taken out. Equal infinities have no
+// For complex numbers the factor of the larger one is taken out. Equal infinities have no
 // difference.
 Tensor logaddexp(const Tensor& self, const Tensor& other) {
   if (!self.is_complex() && !other.is_complex())
@@ -290,7 +290,7 @@ Tensor logit(const Tensor& self, std::optional<double> eps) {
   const bool truth = self.dtype() == ScalarType::Bool;  // which has no difference
   Tensor x = truth ? aten::to(self, default_dtype()) : unrounded(self);
   const bool shorter = !truth && x.dtype() != self.dtype();
-  if (eps) {  // the lower bound counts where the two have changed places
+  if (eps) {  // the lower bound wins where the two are exchanged
     const Scalar low(*eps), high(1 - *eps);
     x = aten::where(aten::lt(x, low), low, aten::clamp_max(x, high));
   }

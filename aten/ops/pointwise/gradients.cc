@@ -48,7 +48,7 @@ Tensor pow_backward_exponent(const Tensor& grad, const Tensor& base, const Tenso
   // A complex power of a negative number has its complex logarithm.
   const Tensor wide =
       result.is_complex() && !base.is_complex() ? aten::to(base, result.dtype()) : base;
-  // Where the power is flat the logarithm is infinite; that of 1 is 0.
+  // Where the power is flat the logarithm is infinite. The logarithm of 1 is 0.
   const Tensor flat = base == Scalar(0) && is_rising(exponent);
   return grad * aten::conj(result * aten::log(aten::where(flat, Scalar(1), wide)));
 }

@@ -21,7 +21,7 @@
 namespace treadle::composite {
 namespace {
 
-// 0 with probability p, else 1; one for each element, or for each channel of each sample.
+// 0 with probability p, else 1; one value for each element, or for each channel of each sample.
 Tensor kept(const char* op, const Tensor& input, double p, bool channels) {
   const ScalarType dtype = noise_dtype(op, input);
   DimVector sizes(input.sizes());

@@ -74,8 +74,8 @@ void check_weights(const char* op, Cell cell, const Weights& w, int64_t inputs, 
                             ": expected b_ih and b_hh both or neither, got one of them");
 }
 
-// What the inputs of all steps add to the gates. The gates of an LSTM or a plain cell are sums, so
-// both biases go in here; a GRU multiplies a part that has the hidden bias already.
+// The contribution of the inputs of all steps to the gates. The gates of an LSTM or a plain cell
+// are sums, so both biases go in here; a GRU multiplies a part that has the hidden bias already.
 Tensor input_gates(Cell cell, const Tensor& input, const Weights& w) {
   if (!w.b_ih.defined()) return aten::linear(input, w.w_ih);
   return aten::linear(input, w.w_ih, cell == Cell::Gru ? w.b_ih : aten::add(w.b_ih, w.b_hh));
@@ -109,8 +109,8 @@ Tensor joined(const Tensor& a, const Tensor& b) {
   return aten::cat(TensorList(both, 2));
 }
 
-// One direction of one layer. The steps of `input` are its first dimension, or, where it is packed,
-// runs of rows; the result has the same form.
+// One direction of one layer. The steps of `input` are its first dimension, or, if it is packed,
+// runs of rows. The result has the same form.
 Tensor run(Cell cell, const Tensor& input, IntList batch_sizes, bool reverse, const Weights& w,
            State& state) {
   const bool packed = !batch_sizes.empty();
@@ -157,7 +157,7 @@ Weights weights_at(const RecurrentLayers& l, int64_t index, bool projected, Tens
   return w;
 }
 
-// Whether the backend of a tensor's device does whole layers at once.
+// Whether the backend of a tensor's device computes whole layers at once.
 bool at_once(const Tensor& input) {
   if (input.is_cpu() || !math_switches().recurrent_library) return false;
   const KernelRow* const row =

@@ -25,7 +25,7 @@ std::tuple<Tensor, Tensor> lstm_cell_backward(const Tensor& grad_h, const Tensor
   const std::vector<Tensor> parts = aten::chunk(gates, 4, 1);
   const Tensor i = aten::sigmoid(parts[0]), f = aten::sigmoid(parts[1]), g = aten::tanh(parts[2]),
                o = aten::sigmoid(parts[3]);
-  const Tensor t = aten::tanh(f * cx + i * g);  // of cy, computed anew so that it is recorded
+  const Tensor t = aten::tanh(f * cx + i * g);  // of cy, recomputed so that it is recorded
   const Tensor dc = grad_c + grad_h * o * (one - t * t);
   const Tensor grad_gates[] = {dc * g * i * (one - i), dc * cx * f * (one - f),
                                dc * i * (one - g * g), grad_h * t * o * (one - o)};

@@ -29,7 +29,7 @@ Tensor product_of_others(const Tensor& self, int64_t dim) {
   DimVector first(self.sizes());
   first[static_cast<size_t>(dim)] = 1;
   const Tensor one = aten::new_ones(self, first);
-  // Products of what comes before each element.
+  // Products of the elements before each element.
   const auto before = [&](const Tensor& t) {
     return aten::cumprod(aten::cat({one, aten::narrow(t, dim, 0, n - 1)}, dim), dim);
   };
@@ -65,7 +65,7 @@ Tensor mean_backward(const Tensor& grad, IntList sizes, OptionalIntList dims, bo
   for (const int64_t d : wrap_dims("mean", dims, static_cast<int64_t>(sizes.size()), true)) {
     if (!sizes.empty()) count *= sizes[static_cast<size_t>(d)];
   }
-  // Divided before it is spread: fewer divisions, the same bits.
+  // Divided before broadcasting: fewer divisions, the same bits.
   return sum_backward(aten::div(grad, Scalar(count)), sizes, dims, keepdim);
 }
 
@@ -88,7 +88,8 @@ Tensor prod_backward(const Tensor& grad, const Tensor& self, int64_t dim, bool k
 Tensor extremum_backward(const Tensor& grad, const Tensor& self, const Tensor& result,
                          OptionalIntList dims, bool keepdim) {
   const Tensor wide = restore_reduced_dims(result, dims, self.dim(), keepdim);
-  // A NaN is the extremum of whatever it is among. Counted in integers, which a half would lose.
+  // A NaN is the extremum of any set of elements that contains it. Counted in integers, which a
+  // half would lose.
   const Tensor chosen = aten::logical_or(aten::eq(self, wide), aten::isnan(self));
   const Tensor share = aten::div(restore_reduced_dims(grad, dims, self.dim(), keepdim),
                                  aten::sum(chosen, dims, true));

@@ -35,7 +35,7 @@ namespace {
 constexpr const char* kOp = "segment_reduce";
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// The value of a segment without elements, where no other is given, and scatter_reduce's word.
+// The default value of an empty segment, and the name of the reduction in scatter_reduce.
 struct Reduction {
   const char* word;
   double start;
@@ -51,7 +51,7 @@ bool holds(const Tensor& condition) {
   return condition.is_meta() || aten::item(aten::all(condition)).to<bool>();
 }
 
-// Where the segments of each row (rows, count + 1) begin and end.
+// The start and end of the segments of each row (rows, count + 1).
 Tensor offsets_from(const Tensor& lengths, int64_t rows, int64_t size, bool unsafe) {
   const Tensor flat = aten::to(aten::reshape(lengths, {rows, lengths.size(-1)}), ScalarType::Int64);
   if (!unsafe) {
@@ -100,7 +100,7 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor&
           : offsets_from(lengths, rows, size, unsafe);
   const int64_t count = offsets.size(-1) - 1, segments = rows * count;
 
-  // The segment of each element; one more for what lies outside.
+  // The segment of each element; elements outside have one more.
   const auto range = [&](int64_t n) {
     return aten::arange(Scalar(n), ScalarType::Int64, std::nullopt, data.device());
   };

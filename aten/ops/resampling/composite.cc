@@ -45,7 +45,7 @@ Tensor upsample(const char* op, const Tensor& self, IntList output_size, std::st
   Tensor t = narrow ? aten::to(self, ScalarType::Float32) : self;
   for (size_t d = spatial; d-- > 0;) {
     const Scale scale = scales.begin()[d];
-    // Without a scale of its own, the same size is the same values.
+    // Without a given scale, the same size has the same values.
     if (!scale && output_size[d] == t.sizes()[d + 2] && output_size[d] > 0) continue;
     t = renamed(op, "_resample", [&] {
       return aten::_resample(t, static_cast<int64_t>(d + 2), output_size[d], mode, align_corners,

@@ -38,8 +38,8 @@ namespace {
 
 Scalar number(double v) { return Scalar(v); }
 
-// A position brought inside [0, last], NaN to 0. On the border and beyond it stands still: its
-// slope is 0, as the kernel's is.
+// A position brought inside [0, last], NaN to 0. On the border and beyond, the position is
+// constant. Its slope is 0, as in the kernel.
 Tensor clipped(const Tensor& at, double last) {
   const Tensor inside = aten::logical_and(aten::gt(at, number(0)), aten::lt(at, number(last)));
   const Tensor end = aten::mul(aten::to(aten::ge(at, number(last)), at.dtype()), number(last));

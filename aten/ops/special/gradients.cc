@@ -31,11 +31,10 @@ namespace {
 
 Tensor without_zero(const Tensor& t) { return aten::where(t == Scalar(0), Scalar(1), t); }
 
-// Note [Slopes near zero]
-// These slopes are f(x) / x with a limit at zero. Near it a power series stands for the quotient:
-// it has no digits to cancel, and its own derivatives are right at zero, where a limit put in by
-// hand would be a constant. Each side is given an argument at which it and its derivatives are
-// finite.
+// Note [Slopes near zero] These slopes are f(x) / x with a limit at zero. Near it a power series
+// stands for the quotient: it has no digits to cancel, and its own derivatives are right at zero,
+// where a limit put in by hand would be a constant. Each branch receives an argument at which it
+// and its derivatives are finite.
 template <class Series, class Quotient>
 Tensor joined_slope(const Tensor& self, double limit, Series&& series, Quotient&& quotient) {
   const Tensor near = aten::abs(self) < Scalar(limit);

@@ -29,7 +29,7 @@ namespace {
 
 constexpr double kPi = 3.14159265358979323846;
 
-// f(points from 0 to 1), in the dtype and on the device asked for.
+// f(points from 0 to 1), in the requested dtype and on the requested device.
 template <class F>
 Tensor window(const char* op, int64_t length, bool periodic, OptDtype dtype, OptLayout layout,
               OptDevice device, OptBool pin_memory, F&& f) {

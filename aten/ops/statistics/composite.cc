@@ -47,7 +47,7 @@ Correction correction_of(bool unbiased) { return Scalar(unbiased ? 1 : 0); }
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// What softmax and log_softmax compute on.
+// The input of softmax and log_softmax's computation.
 Tensor softmax_input(const char* op, const Tensor& self, int64_t dim,
                      std::optional<ScalarType> dtype) {
   wrap_dim(op, dim, self.dim());
@@ -69,8 +69,8 @@ Tensor wide_norm(const Tensor& self, double p, OptionalIntList dim, bool keepdim
   return aten::pow(aten::sum(aten::pow(magnitude, p), dim, keepdim), 1 / p);
 }
 
-// What `compute` makes of the tensor in the dtype asked for. The squares of the 16-bit floats
-// overflow early, so it is given these in float32.
+// The result of `compute` for the tensor in the requested dtype. The squares of 16-bit floats
+// overflow early, so it receives them in float32.
 template <class F>
 Tensor on_wide(const char* op, const Tensor& self, std::optional<ScalarType> dtype, F&& compute) {
   const ScalarType type = dtype.value_or(self.dtype());

@@ -94,7 +94,7 @@ Tensor corrcoef(const Tensor& self) {
   const Tensor deviation = aten::sqrt(variance);
   Tensor result =
       aten::div(aten::div(c, aten::unsqueeze(deviation, 1)), aten::unsqueeze(deviation, 0));
-  // Rounding may have gone past 1.
+  // Rounding may have exceeded 1.
   const Scalar low(-1), high(1);
   if (!result.is_complex()) return aten::clamp(result, low, high);
   return aten::complex(aten::clamp(aten::real(result), low, high),

@@ -23,8 +23,8 @@ namespace {
 
 // ---- integrals ----
 
-// The areas between neighbouring points, without the factor 1/2 and the
-// distance. Halving comes last, so that sums of integers are exact.
+// The areas between neighbouring points, without the factor 1/2 and the distance. Halving comes
+// last, so that sums of integers are exact.
 Tensor pair_sums(const char* op, const Tensor& y, int64_t& dim) {
   check<ErrorKind::Runtime>(y.dim() > 0, op, ": expected y with at least 1 dimension, got shape ",
                             y.sizes());

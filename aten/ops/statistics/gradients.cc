@@ -100,9 +100,9 @@ Tensor cumprod_backward(const Tensor& grad, const Tensor& self, int64_t dim, con
 }
 
 // exp(x_k - r_k) * S_k with the results r and S_k = sum_{i >= k} g_i exp(r_k - r_i), whose factors
-// are at most 1. S is made of pieces of 1, 2, 4, ... elements: that of the 2n elements from k on is
-// the one of n elements from k on, plus exp(r_k - r_{k + n}) times the one from k + n on. So it is
-// linear in the gradient, for autograd too.
+// are at most 1. S is composed of pieces of 1, 2, 4, ... elements. The piece of the 2n elements
+// from k on is that of the n elements from k on, plus exp(r_k - r_{k + n}) times that from k + n
+// on. So it is linear in the gradient, for autograd too.
 Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& result,
                              int64_t dim) {
   if (grad.numel() == 0 || grad.dim() == 0) return grad;
@@ -146,7 +146,7 @@ Tensor logsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& 
                           IntList dims, bool keepdim) {
   const DimVector reduced = wrap_dims("logsumexp", OptionalIntList(dims), self.dim(), true);
   const Tensor total = with_reduced(result, self, reduced, keepdim);
-  // Where all elements are -inf the difference would be NaN; their share is 0.
+  // If all elements are -inf, the difference would be NaN. Their share is 0.
   const Tensor finite = aten::masked_fill(total, aten::eq(total, -kInf), 0);
   const Tensor share = aten::exp(aten::sub(self, finite));
   return aten::mul(with_reduced(grad, self, reduced, keepdim), aten::conj(share));

@@ -44,7 +44,7 @@ TEST(EqualBins, RefuseRangesWithoutWidth) {
   EXPECT_THROW(EqualBins(2, 1, 4), Error);
   EXPECT_THROW(EqualBins(0, std::numeric_limits<double>::infinity(), 4), Error);
   EXPECT_THROW(EqualBins(kNaN, kNaN, 4), Error);
-  EXPECT_THROW(EqualBins(kMax, kMax, 4), Error);  // 1 is nothing beside it
+  EXPECT_THROW(EqualBins(kMax, kMax, 4), Error);  // 1 is lost beside it
 }
 
 }  // namespace

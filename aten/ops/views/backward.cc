@@ -23,7 +23,7 @@
 namespace treadle::composite {
 namespace {
 
-// Whether two index tuples may reach one element. Exact for what views of dense tensors make.
+// Whether two index tuples may reach one element. Exact for views of dense tensors.
 bool may_repeat(IntList sizes, IntList strides) {
   std::vector<std::pair<int64_t, int64_t>> dims;  // stride, size
   for (size_t d = 0; d < sizes.size(); ++d) {
@@ -89,9 +89,9 @@ Tensor unfold_backward(const Tensor& grad_in, IntList input_sizes, int64_t dim, 
                                    windows.strides(), 0);
 }
 
-// Both geometries are taken as lists of places in one run of memory. The gradient is added up over
-// the places of the view, then read at the places of the input; a place the input has several times
-// shares its gradient among them.
+// Both geometries are lists of positions in one run of memory. The gradient is added up over the
+// positions of the view, then read at the positions of the input. A position that occurs several
+// times in the input shares its gradient among them.
 Tensor as_strided_backward(const Tensor& grad_output, IntList input_sizes, IntList input_strides,
                            IntList size, IntList stride, int64_t offset) {
   const int64_t input_numel = checked_numel(input_sizes), numel = checked_numel(size);
@@ -101,8 +101,8 @@ Tensor as_strided_backward(const Tensor& grad_output, IntList input_sizes, IntLi
 
   const bool recorded = grad_enabled() && grad_output.requires_grad();
   if (!recorded && !may_repeat(input_sizes, input_strides) && !may_repeat(size, stride)) {
-    // No place is met twice: the gradient is copied to the view's places in zeros of the input's
-    // geometry. The views are made below the operators, so nothing of this can be recorded.
+    // No position occurs twice, so the gradient is copied to the view's positions in zeros of the
+    // input's geometry. The views are made below the operators, so nothing of this can be recorded.
     const Tensor memory = aten::new_zeros(grad_output, {places});
     aten::copy_(alias_with_geometry(memory, size, stride, offset - low), grad_output);
     return alias_with_geometry(memory, input_sizes, input_strides, -low);

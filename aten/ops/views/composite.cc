@@ -37,7 +37,7 @@ Tensor same_geometry(const Tensor& self) {
   return alias_with_geometry(self, self.sizes(), self.strides(), self.storage_offset());
 }
 
-// Bits that say what is to be done with the values when they are read.
+// Bits for pending operations on the values when they are read.
 Tensor with_bits(Tensor view, bool conjugated, bool negated) {
   view.impl()->set_lazy(conjugated, negated);
   return view;
@@ -145,7 +145,7 @@ Tensor expand(const Tensor& self, IntList size, bool) {
   check<ErrorKind::Runtime>(lead >= 0, "expand: expected at least ", self.dim(),
                             " sizes, got size = ", size);
   DimVector sizes(size), strides(size.size());
-  // From the last dimension on, as a new one of size 1 has the stride that unsqueeze gives it.
+  // From the last dimension on, because a new one of size 1 has the stride that unsqueeze gives it.
   for (int64_t d = static_cast<int64_t>(size.size()) - 1; d >= 0; --d) {
     const int64_t old = d >= lead ? self.sizes()[d - lead] : 1;
     if (size[d] == -1) {

@@ -206,11 +206,11 @@ TEST(Views, ChangeInPlaceOnRequest) {
 TEST(Views, GradientOfOverlappingGeometryAddsUpAndShares) {
   const Tensor grad = aten::empty({2, 2}, ScalarType::Float64);
   std::iota(grad.data_as<double>(), grad.data_as<double>() + 4, 1.0);
-  // The view reads places 0 1 and 1 2 of an input of 4 elements.
+  // The view reads positions 0 1 and 1 2 of an input of 4 elements.
   const Tensor in = aten::as_strided_backward(grad, {4}, {1}, {2, 2}, {1, 1}, 0);
   EXPECT_EQ(std::vector<double>(in.data_as<double>(), in.data_as<double>() + 4),
             (std::vector<double>{1, 5, 4, 0}));
-  // An input that has one place four times shares what comes there.
+  // An input that has one position four times shares its gradient.
   const Tensor shared =
       aten::contiguous(aten::as_strided_backward(grad, {4}, {0}, {2, 2}, {0, 0}, 0));
   EXPECT_EQ(std::vector<double>(shared.data_as<double>(), shared.data_as<double>() + 4),

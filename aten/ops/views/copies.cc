@@ -54,13 +54,13 @@ std::vector<Tensor> copied(std::vector<Tensor> views) {
   return views;
 }
 
-// A copy of what `make` shows, an operator whose errors are to name `op` instead.
+// A copy of the view from `make`, an operator whose errors must name `op` instead.
 template <class F>
 auto copy_of(std::string_view op, F&& make) {
   return copied(renamed(op, op.substr(0, op.size() - std::string_view("_copy").size()), make));
 }
 
-// Writes what `make` shows, one view for each tensor of `out`.
+// Writes the views from `make`, one for each tensor of `out`.
 template <class F>
 void write_pieces(const char* op, TensorList out, F&& make) {
   const std::string_view name = op;

@@ -28,7 +28,7 @@ void require_plain(const char* op, const Tensor& self) {
                             ": expected a tensor that does not require grad, got one that does");
 }
 
-// Takes the geometry of the view that `view_of_self` gives, which is asked once no other thread can
+// Takes the geometry of the view from `view_of_self`, which is called when no other thread can
 // change `self` any more.
 template <class F>
 Tensor take_geometry(const char* op, const Tensor& self, F&& view_of_self) {

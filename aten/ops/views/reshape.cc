@@ -97,7 +97,7 @@ Tensor movedim(const Tensor& self, IntList source, IntList destination) {
   if (rank == 0) return aten::alias(self);
   DimVector order(static_cast<size_t>(rank), -1);
   for (size_t i = 0; i < from.size(); ++i) order[to[i]] = from[i];
-  // The dimensions that are not moved fill the places left, in their order.
+  // The dimensions that are not moved fill the remaining positions, in their order.
   size_t place = 0;
   for (int64_t d = 0; d < rank; ++d) {
     if (std::find(from.begin(), from.end(), d) != from.end()) continue;

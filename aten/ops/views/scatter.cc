@@ -95,8 +95,7 @@ Tensor fill_diagonal_(const Tensor& self, const Scalar& fill_value, bool wrap) {
   const int64_t base = self.storage_offset();
   aten::fill_(aten::as_strided(self, {shortest}, {step}, base), fill_value);
   if (!wrap || rank != 2 || self.size(0) <= self.size(1) + 1) return self;
-  // Below the free row the diagonal starts again: squares with a free row each,
-  // and what is left.
+  // Below the free row the diagonal starts again: squares with a free row each, and a rest.
   const int64_t rows = self.size(0), columns = self.size(1), square = columns + 1;
   const int64_t squares = rows / square, left = rows - squares * square;
   const int64_t down = self.stride(0);

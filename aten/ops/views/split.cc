@@ -62,7 +62,7 @@ std::vector<Tensor> split(const Tensor& self, IntList split_size, int64_t dim) {
 std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
   const int64_t size = self.sizes()[split_dim("chunk", self, dim)];
   if (size == 0) {
-    // No piece has a slice, and there are as many as were asked for; more than memory holds is a
+    // No piece has a slice, and their number is the requested one. A number beyond memory is a
     // mistake.
     check<ErrorKind::Value>(
         chunks <= 65536,

@@ -51,7 +51,7 @@ struct Batches {
   }
 };
 
-// Dropout: which probabilities of a call are kept, and what those are multiplied by.
+// Dropout: the probabilities that a call keeps, and their factor.
 struct Dropout {
   double p;
   uint64_t seed;
@@ -97,7 +97,7 @@ MatrixView<C> transposed(const MatrixView<C>& m) {
   return {m.data, m.cols, m.rows, m.col_stride, m.row_stride};
 }
 
-// What forward and backward share: the tensors, and blocks of scores.
+// The common state of forward and backward: the tensors, and blocks of scores.
 template <class T>
 struct Attention {
   using C = compute_type<T>;
@@ -107,7 +107,7 @@ struct Attention {
   Dropout dropout;
   Batches batches;
   int64_t length, source, width, value_width;
-  // From one row of a block of scores to the next.
+  // The distance from one row of a block of scores to the next.
   int64_t pitch;
 
   Attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
@@ -194,7 +194,7 @@ void attention_cpu(const Tensor& query, const Tensor& key, const Tensor& value, 
     const int64_t batch = chunk / blocks, q0 = chunk % blocks * kQuery;
     const int64_t q1 = std::min(a.length, q0 + kQuery), rows = q1 - q0;
     Room<T> q_room, k_room, v_room;
-    // Each block of keys has its sums in C; those of all are wider.
+    // Each block of keys has its sums in C. The sums over all blocks are wider.
     std::vector<C> s(a.block_size()), part(static_cast<size_t>(rows * width));
     std::vector<W> o(static_cast<size_t>(rows * width), W(0));
     std::vector<C> most(static_cast<size_t>(rows), -std::numeric_limits<C>::infinity());
@@ -234,7 +234,7 @@ void attention_cpu(const Tensor& query, const Tensor& key, const Tensor& value, 
   });
 }
 
-// Numbers to which blocks add, kSumRun of them in C and all of those in a wider type.
+// Sums over blocks: kSumRun of them are added in C, and all of those in a wider type.
 template <class C>
 class BlockSums {
   using W = wide_type<C>;
@@ -271,7 +271,7 @@ struct BackwardBlock {
   std::vector<C> ds = std::vector<C>(a.block_size());
   std::vector<C> keep = std::vector<C>(static_cast<size_t>(a.pitch));
 
-  // Adds to those of dq, dk, dv that are given; each begins with the first row of its block.
+  // Adds to those of dq, dk, dv that are given. Each begins with the first row of its block.
   void run(int64_t batch, int64_t q0, int64_t q1, int64_t k0, int64_t k1, C* dq, C* dk, C* dv) {
     const int64_t rows = q1 - q0, keys = k1 - k0;
     const auto q = a.rows(a.query, batch, q0, q1, q_room);

@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kBlock)
         largest = LargerNumber()(largest, s[i][j]);
       }
       const C now = LargerNumber()(most[i], joined_across(largest, LargerNumber()));
-      // Nothing but masked keys so far, or NaN: there is no maximum to take away.
+      // Only masked keys so far, or NaN: there is no maximum to subtract.
       const bool none = now == -INFINITY;
       const C shrink = none ? C(1) : exp(most[i] - now), taken = none ? C(0) : now;
       C sum = 0;
@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(kBlock)
   }
 }
 
-// A tile of backward: p the probabilities and what dropout keeps of them, ds the scores' gradients.
+// A tile of backward: p has the probabilities after dropout, ds the scores' gradients.
 template <class T, int per, class R>
 __device__ inline void gradient_tile(const Attention<T>& a, const AttentionResults<T>& to,
                                      int64_t batch, int64_t q0, int64_t k0, R& room,
@@ -181,7 +181,7 @@ __device__ inline void gradient_tile(const Attention<T>& a, const AttentionResul
       const C s = a.score(p[i][j], mask_at, first + i, at);
       const C probability = total == -INFINITY ? C(0) : exp(s - total);
       const C kept = a.dropout.active ? a.dropout.kept(row, a.source, at) : C(1);
-      // What no query sees has no gradient, whatever its product is.
+      // A key that no query sees has no gradient, whatever its product.
       const bool seen = inside && at < a.source && total != -INFINITY;
       ds[i][j] = seen ? probability * (ds[i][j] * kept - delta) : C(0);
       p[i][j] = probability * kept;

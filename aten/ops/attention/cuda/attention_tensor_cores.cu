@@ -27,7 +27,7 @@ __device__ inline int warp_row() { return threadIdx.x / 32 * 16; }
 __device__ inline int group() { return lane() / 4; }
 __device__ inline int pair() { return lane() % 4 * 2; }
 
-// Which views' rows can be read 16 bytes at a time.
+// The views whose rows can be read 16 bytes at a time.
 struct Packs {
   bool query, key, value, grad;
 };
@@ -95,14 +95,14 @@ __device__ inline void add_products(Sums<width>& sums, const float (&low)[4],
   }
 }
 
-// What the four threads of a row agree on.
+// The common value of the four threads of a row.
 template <class Join>
 __device__ inline float joined_in_row(float v, Join join) {
   v = join(v, __shfl_xor_sync(0xffffffffu, v, 1));
   return join(v, __shfl_xor_sync(0xffffffffu, v, 2));
 }
 
-// Whether every query of a tile sees every key of another: scores are then scaled products.
+// Whether every query of a tile sees every key of another. Scores are then scaled products.
 template <class T>
 __device__ inline bool all_seen(const Attention<T>& a, int64_t q0, int64_t k0) {
   return a.mask_kind == Mask::None && q0 + kTile <= a.length && k0 + kTile <= a.source &&
@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(kThreads)
         }
       }
       const float now = LargerNumber()(most[half], joined_in_row(largest, LargerNumber()));
-      // Nothing but masked keys so far, or NaN: there is no maximum to take away.
+      // Only masked keys so far, or NaN: there is no maximum to subtract.
       const bool none = now == -INFINITY;
       const float shrink = none ? 1.0f : __expf(most[half] - now), taken = none ? 0.0f : now;
       float sum = 0;
@@ -203,9 +203,9 @@ __global__ void __launch_bounds__(kThreads)
                   a.length, a.value_width);
 }
 
-// Of a query and a key: a product of theirs becomes the probability, times what dropout says
-// (`kept`), and a product of their gradient and value the score's gradient. What no query sees has
-// none, whatever the product is.
+// For a query and a key: their product becomes the probability, times the factor of dropout
+// (`kept`), and the product of their gradient and value becomes the score's gradient. A key that no
+// query sees has no gradient, whatever the product.
 template <class T>
 __device__ inline void to_gradient(const Attention<T>& a, bool plain, int64_t mask_at, int64_t i,
                                    int64_t j, float logsumexp, float delta, float kept,

@@ -19,12 +19,12 @@
 namespace treadle::cpu {
 namespace {
 
-// What the sum of a window is divided by.
+// The divisor of a window's sum.
 struct Divisor {
   bool count_include_pad = false;
   std::optional<int64_t> override = std::nullopt;
 
-  // In double: the product of three sizes with their padding may exceed 2^63.
+  // In double, because the product of three padded sizes may exceed 2^63.
   double at(const PoolAxes& axes, int64_t z, int64_t y, int64_t x) const {
     if (override) return static_cast<double>(*override);
     const auto size = [&](int d, int64_t i) {
@@ -96,7 +96,7 @@ void avg_pool(const Tensor& self, const PoolPlanes& p, const PoolAxes& axes, con
   });
 }
 
-// How many windows an element may be in.
+// The maximum number of windows that contain an element.
 int64_t most_windows(const PoolAxes& axes) {
   int64_t most = 1;
   for (const auto& axis : axes) {
@@ -111,7 +111,7 @@ int64_t most_windows(const PoolAxes& axes) {
   return most;
 }
 
-// S: what the sums of shares are kept in.
+// S: the type of the sums of shares.
 template <class T, class S>
 void add_shares(const Tensor& grad, const PoolPlanes& p, const PoolAxes& axes,
                 const Divisor& divisor, const Tensor& out) {

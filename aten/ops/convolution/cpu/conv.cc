@@ -20,7 +20,8 @@
 namespace treadle::cpu {
 namespace {
 
-// Of a plain convolution from `input` to `output`; unbatched tensors have no leading dimension.
+// The geometry of a plain convolution from `input` to `output`. Unbatched tensors have no leading
+// dimension.
 ConvGeometry geometry(IntList input, IntList weight, IntList output, IntList stride,
                       IntList padding, IntList dilation, int64_t groups) {
   const size_t spatial = weight.size() - 2;

@@ -25,7 +25,7 @@ using dnnl::memory;
 const dnnl::engine& engine() {
   // Never destroyed: a thread may still use it while the program ends.
   static const auto* const e = [] {
-    dnnl::set_primitive_cache_capacity(0);  // plans are kept here
+    dnnl::set_primitive_cache_capacity(0);  // plans are cached here
     return new dnnl::engine(dnnl::engine::kind::cpu, 0);
   }();
   return *e;
@@ -43,17 +43,18 @@ void require_room_for_code() {
 
 enum class Task { Forward, ForwardBias, GradInput, GradWeight };
 
-// A primitive with the layouts it wants and, where those are not the plain ones, the reorders to
-// and from them. Without a primitive: oneDNN has none for this geometry.
+// A primitive with the layouts that it requires and, if those are not the plain ones, the reorders
+// to and from them. Without a primitive: oneDNN has none for this geometry.
 struct Plan {
   dnnl::primitive primitive;
   memory::desc plain[3], wanted[3];  // input, weight, output (or their gradients)
   memory::desc bias, scratch;
-  dnnl::reorder reorders[3];  // of an operand to what the primitive wants, of the result from it
+  dnnl::reorder reorders[3];  // of an operand to the primitive's layout, of the result from it
   bool reordered[3];
 };
 
-// How far the last window reaches beyond the input; negative where it ends before the input does.
+// The distance by which the last window extends beyond the input; negative if it ends before the
+// input does.
 int64_t padding_behind(const ConvGeometry& g, int d) {
   return (g.out[d] - 1) * g.stride[d] + g.dilation[d] * (g.kernel[d] - 1) + 1 - g.in[d] -
          g.padding[d];
@@ -204,7 +205,7 @@ constexpr size_t kMaxPlans = 1024;
 
 // The plan of each piece of the batch; none if oneDNN has no kernel for one of them.
 std::vector<std::shared_ptr<const Plan>> plans_for(Task task, const ConvGeometry& g) {
-  // oneDNN makes plans under the lock too, so that no fork comes between. Never destroyed.
+  // oneDNN makes plans under the lock too, so that no fork happens meanwhile. Never destroyed.
   static auto* const mutex = new ForkSafeMutex;
   static auto* const kept =
       new LruCache<PlanKey, std::shared_ptr<const Plan>, PlanKeyHash>(kMaxPlans);

@@ -21,7 +21,7 @@
 namespace treadle::cpu {
 namespace {
 
-// The largest value of each column under the rows of one window, and the row it is in.
+// The largest value of each column under the rows of one window, and its row.
 template <class C>
 struct Columns {
   std::vector<C> value;

@@ -17,12 +17,12 @@
 namespace treadle::cuda {
 namespace {
 
-// What the sum of a window is divided by.
+// The divisor of a window's sum.
 struct Divisor {
   bool count_include_pad = false;
   int64_t given = 0;  // 0: the window's size
 
-  // In double: the product of three sizes with their padding may exceed 2^63.
+  // In double, because the product of three padded sizes may exceed 2^63.
   __device__ double at(const PoolWindows& w, int64_t z, int64_t y, int64_t x) const {
     if (given != 0) return static_cast<double>(given);
     const double size = w.size(0, z, count_include_pad) * w.size(1, y, count_include_pad) *

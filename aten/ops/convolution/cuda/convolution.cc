@@ -56,7 +56,7 @@ ConvolutionGeometry geometry(IntList x, IntList w, IntList y, IntList stride, In
   return g;
 }
 
-// What tells apart convolutions whose plans may differ.
+// The key of convolutions whose plans may differ.
 using Key = std::vector<int64_t>;
 Key key_of(const ConvolutionGeometry& g, ConvolutionPart part, int device, bool timed) {
   Key all = {device, static_cast<int64_t>(part),           g.type, g.bias, g.exact,
@@ -66,7 +66,7 @@ Key key_of(const ConvolutionGeometry& g, ConvolutionPart part, int device, bool 
   return all;
 }
 
-// Whether plans are to be timed; not while work is recorded rather than done.
+// Whether plans are to be timed. They are not while work is captured instead of run.
 bool by_time(int device) {
   if (!math_switches().convolution_benchmark || math_switches().convolution_deterministic)
     return false;
@@ -190,8 +190,8 @@ void compute(const ConvolutionGeometry& g, ConvolutionPart part, const Tensor& x
   if (b.defined()) add_bias(b, w.sizes().size() - 2, y);
 }
 
-// y, contiguous, with zeros behind where it is shorter than the convolution of an input of sizes
-// `x`: where a transposed convolution's output padding is at least its stride.
+// y, contiguous, with zeros at the end if it is shorter than the convolution of an input of sizes
+// `x`. That happens if a transposed convolution's output padding is at least its stride.
 Tensor whole(const Tensor& y, IntList x, IntList weight, IntList stride, IntList padding,
              IntList dilation) {
   const size_t spatial = weight.size() - 2, first = x.size() - spatial;

@@ -21,7 +21,7 @@ cudnnDataType_t sums_of(const ConvolutionGeometry& g) {
 CudnnDescriptor tensor(Id id, const ConvolutionGeometry& g, const Sizes& sizes,
                        bool passing = false) {
   CudnnDescriptor t(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  // What only passes from one operation to the next has the precision of sums.
+  // Values that pass only from one operation to the next have the precision of sums.
   const cudnnDataType_t type = passing ? sums_of(g) : g.type;
   t.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id);
   t.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
@@ -33,7 +33,7 @@ CudnnDescriptor tensor(Id id, const ConvolutionGeometry& g, const Sizes& sizes,
   return t;
 }
 
-// How the attributes of an operation are called, by the part that it computes.
+// The names of an operation's attributes, by the part that it computes.
 struct Names {
   cudnnBackendDescriptorType_t operation;
   cudnnBackendAttributeName_t x, w, y, convolution, alpha, beta;
@@ -118,7 +118,7 @@ CudnnDescriptor add_bias(const ConvolutionGeometry& g, const CudnnDescriptor& su
   return op;
 }
 
-// Whether a way gives the same bits each time, as exact as was asked for.
+// Whether an algorithm gives the same bits each time, with the requested precision.
 bool suits(const CudnnDescriptor& way, const ConvolutionGeometry& g) {
   CudnnDescriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnnBackendDescriptor_t handle = engine.get();

@@ -10,7 +10,7 @@
 namespace treadle::cuda {
 namespace {
 
-// What cuDNN asks of a device, of an A100 and an H100.
+// The properties of a device that cuDNN reads, for an A100 and an H100.
 std::string properties_of(int capability, int processors, int64_t shared_memory, int64_t memory,
                           int64_t cache, int clock, int memory_clock) {
   return str(R"({"deviceName": "a device", "cudaDeviceId": 0, "pciDeviceId": 0, "deviceVer": )",
@@ -49,7 +49,8 @@ ConvolutionGeometry geometry(const Layer& l, cudnnDataType_t type, bool exact = 
   return g;
 }
 
-// Of AlexNet, VGG-19, ResNet-50 and MobileNetV2, each kind once; then small and odd ones.
+// Convolutions of AlexNet, VGG-19, ResNet-50 and MobileNetV2, each kind once; then small and odd
+// ones.
 constexpr Layer kLayers[] = {
     {128, 3, 224, 64, 11, 4, 2},
     {128, 64, 27, 192, 5, 1, 2},
@@ -87,7 +88,7 @@ constexpr Case kCases[] = {{CUDNN_DATA_FLOAT, false},
                            {CUDNN_DATA_BFLOAT16, false},
                            {CUDNN_DATA_DOUBLE, false}};
 
-// How many ways there are for it, and whether the first that the device takes makes a plan.
+// The number of algorithms for it, and whether the first one that the device supports makes a plan.
 void expect_a_plan(const ConvolutionGeometry& g, ConvolutionPart part, const CudnnTarget& target) {
   std::vector<CudnnDescriptor> ways = convolution_ways(g, part, target);
   bool planned = false;

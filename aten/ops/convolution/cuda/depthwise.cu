@@ -123,7 +123,7 @@ __global__ void backward_kernel(const T* grad, const T* w, T* x, Shape s) {
 }
 
 // A block sums a channel's taps over the images of a run: all K x K of them, or the one that the
-// grid's third number says. sums: (runs, channels, taps).
+// third grid index selects. sums: (runs, channels, taps).
 template <class T, int K>
 __global__ void weight_kernel(const T* x, const T* grad, Computed<T>* sums, Shape s) {
   using C = Computed<T>;
@@ -211,7 +211,7 @@ void with_constants(int window, int stride, F f) {
   else
     with.template operator()<5>();
 }
-// As the kinds of number that hold those of elements.
+// The integer types of the elements' sizes.
 template <class F>
 void with_index(int64_t elements, F f) {
   if (elements < INT32_MAX)
@@ -254,7 +254,8 @@ void launch_backward(const Shape& s, const T* grad, const T* w, T* x, cudaStream
 template <class T>
 void launch_weight(const Shape& s, const T* x, const T* grad, const Tensor& w,
                    cudaStream_t stream) {
-  // As many blocks as keep a large device busy, by sizes alone: so do the bits not depend on it.
+  // Enough blocks to keep a large device busy, by sizes alone, so the bits do not depend on the
+  // device.
   constexpr int64_t kBlocks = 4096;
   const int64_t runs =
       std::clamp<int64_t>(kBlocks / s.channels, 1, std::min<int64_t>(s.images, 65535));

@@ -141,7 +141,7 @@ void max_pool_gather_cuda(const Tensor& grad, const Tensor& indices, int64_t spa
   check_launched();
 }
 
-// last[place] = 1 + the number of the last value that goes there.
+// last[place] = 1 + the index of the last value that goes there.
 __global__ void number_values(const int64_t* indices, int64_t n, int64_t in_size, int64_t out_size,
                               unsigned long long* last, FaultPlace fault) {
   for_each_element(n, [=](int64_t i) {

@@ -22,8 +22,8 @@ void number(const Tensor& self, F f) {
   check_launched();
 }
 
-// In double, so that element i is the nearest to the exact one in every shorter type; complex
-// numbers in two.
+// In double, so that element i is the nearest to the exact one in every shorter type. Complex
+// numbers use two doubles.
 struct Wide {
   double re, im;
 };

@@ -14,7 +14,7 @@ __global__ void read_strided(const Unit* from, Axes axes, Unit* out, int64_t n) 
   for_each_element(n, [=](int64_t i) { out[i] = from[axes.at(i)]; });
 }
 
-// A reversed dimension is one whose last element comes first and whose stride is negative.
+// A reversed dimension starts at its last element and has a negative stride.
 template <class T>
 void flip_cuda(const Tensor& self, IntList dims, const Tensor& out) {
   if (out.numel() == 0) return;

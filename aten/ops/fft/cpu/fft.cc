@@ -65,7 +65,7 @@ double points(const Tensor& t, IntList dim) {
   return count;
 }
 
-// One dimension of contiguous `from` into `to`, which may be the same.
+// Transforms one dimension of contiguous `from` into `to`, which may be the same.
 template <class R>
 void transform(const std::complex<R>* from, std::complex<R>* to, const DimSlices& s, bool forward,
                double scale) {
@@ -78,7 +78,7 @@ void transform(const std::complex<R>* from, std::complex<R>* to, const DimSlices
   });
 }
 
-// The dimensions `dim` of contiguous `from` into `to`; the scale goes into the first.
+// Transforms the dimensions `dim` of contiguous `from` into `to`. The scale goes into the first.
 template <class R>
 void transform_all(const std::complex<R>* from, std::complex<R>* to, IntList sizes, IntList dim,
                    bool forward, double scale) {

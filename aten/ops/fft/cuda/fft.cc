@@ -114,7 +114,7 @@ class Plans {
   }
 
   std::mutex mutex_;
-  std::list<Plan> plans_;  // the last used comes first
+  std::list<Plan> plans_;  // the most recently used comes first
 };
 Plans& plans() {
   static auto* plans = new Plans;
@@ -142,7 +142,7 @@ void transform(const Tensor& from, IntList dims, bool forward, const Tensor& to)
   const DimVector order = moved_to_end(from.dim(), dims);
   const Tensor input_view = aten::permute(from, order), output = aten::permute(to, order);
   Tensor input = aten::contiguous(input_view);
-  const bool to_real = !is_complex(to.dtype());  // the library writes over such an input
+  const bool to_real = !is_complex(to.dtype());  // the library overwrites such an input
   if (!well_placed(input) || (to_real && input.data() == from.data())) input = aten::clone(input);
   if (to_real) {
     const Tensor imaginary = aten::imag(input);

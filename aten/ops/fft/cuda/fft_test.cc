@@ -30,7 +30,7 @@ class Fft : public ::testing::Test {
     };
     cufft().execute = [](cufftHandle handle, void* input, void* output, int direction) {
       const cufftResult status = cufftXtExec(handle, input, output, direction);
-      calls().device_synchronize();  // nothing else waits for tensors of the CPU
+      calls().device_synchronize();  // no other call waits for CPU tensors
       return status;
     };
   }
@@ -116,7 +116,7 @@ TEST_F(Fft, APlanIsMadeOnceForAGeometry) {
   for (int i = 0; i < 3; ++i)
     call_kernel<aten::ops::_fft_c2c>(input.dtype(), input, IntList({1}), int64_t{0}, true, out);
   EXPECT_EQ(made(), before + 1);
-  // As many others take its place.
+  // As many others replace it.
   for (int64_t n = 1; n <= 256; ++n) {
     const Tensor other = aten::randn({n, 13}, ScalarType::Complex128);
     call_kernel<aten::ops::_fft_c2c>(other.dtype(), other, IntList({1}), int64_t{0}, true,
@@ -132,7 +132,7 @@ TEST_F(Fft, SaysWhatTheLibraryRefused) {
                          cudaDataType, long long*, long long, long long, cudaDataType, long long,
                          size_t*, cudaDataType) { return CUFFT_INVALID_SIZE; };
   const Tensor input = aten::randn({2, 11}, ScalarType::Complex128);
-  for (int i = 0; i < 2; ++i) {  // no plan is kept
+  for (int i = 0; i < 2; ++i) {  // no plan is cached
     try {
       call_kernel<aten::ops::_fft_c2c>(input.dtype(), input, IntList({1}), int64_t{0}, true,
                                        empty_cpu(input.sizes(), input.dtype()));

@@ -18,8 +18,8 @@ void embedding_cpu(const Tensor& weight, const Tensor& indices, int64_t /*paddin
     read_plan(plan, static_cast<const Element*>(weight.data()), static_cast<Element*>(out.data()));
 }
 
-// Where in `indices` each weight row is named: positions[starts[row]] .. positions[starts[row +
-// 1]], in order.
+// The uses of each weight row in `indices`: positions[starts[row]] .. positions[starts[row + 1]],
+// in order.
 struct RowUses {
   std::vector<int64_t> starts, positions;
 };
@@ -36,7 +36,7 @@ RowUses row_uses(const Offsets& indices, int64_t rows) {
   return uses;
 }
 
-// Each row of the weight sums its gradients in the order of `indices`; rows run in parallel.
+// Each row of the weight sums its gradients in the order of `indices`. Rows run in parallel.
 template <class T>
 void embedding_dense_backward_cpu(const Tensor& grad_output, const Tensor& indices,
                                   int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq,

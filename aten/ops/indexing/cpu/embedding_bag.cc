@@ -13,7 +13,8 @@ namespace {
 
 enum Mode : int64_t { kSum = 0, kMean = 1, kMax = 2 };
 
-// Where each bag begins, and where the last ends: with the indices, whatever offset says so.
+// The start of each bag and the end of the last. The last bag ends with the indices, whatever the
+// offsets say.
 std::vector<int64_t> checked_bounds(const Tensor& offsets, int64_t bags, int64_t count) {
   const int64_t* p = offsets.data_as<int64_t>();
   std::vector<int64_t> bounds(p, p + offsets.numel());

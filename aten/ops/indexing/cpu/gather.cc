@@ -22,7 +22,7 @@ void gather_rows(const Tensor& self, int64_t dim, const CheckedIndex& index, con
       static_cast<uint64_t>(self.sizes().empty() ? 1 : self.size(dim)) * sizeof(Element);
   const bool far = !stays_near(width, row_bytes);
   parallel_for(index.numel() / width, grain_for(width), [&](int64_t begin, int64_t end) {
-    const Entries entries = index.entries();  // of its own, which no write can reach
+    const Entries entries = index.entries();  // its own copy, which no write can reach
     IndexedRows rows(sizes, strides, dim);
     rows.seek(begin);
     for (int64_t row = begin; row < end; ++row, rows.next()) {

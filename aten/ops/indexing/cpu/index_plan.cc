@@ -33,8 +33,8 @@ std::vector<int64_t> dim_offsets(const Tensor& t, IntList dims) {
 }
 
 // Sets where the dimensions before and after the indexed ones lie, the latter as rows of elements
-// that lie side by side. There are as many places as elements of the result: none without an entry,
-// however large the tensor is said to be.
+// that lie side by side. There are as many offsets as elements of the result: none without an
+// entry, whatever the tensor's size.
 void set_places(IndexPlan& plan, const Tensor& t, IntList before, IntList after) {
   if (plan.index.size() == 0) return;
   plan.outer = dim_offsets(t, before);
@@ -46,7 +46,8 @@ void set_places(IndexPlan& plan, const Tensor& t, IntList before, IntList after)
   plan.inner = dim_offsets(t, after.slice(0, rows));
 }
 
-// Made apart and thrown where it is noticed: each frame between is one more to unwind.
+// The error is made in a separate function and thrown where it is noticed, because each frame
+// between is one more to unwind.
 [[gnu::cold, gnu::noinline]] Error out_of_bounds(std::string_view op, int64_t value, int64_t size,
                                                  NegativeIndex negative, int64_t dim) {
   const int64_t low = negative == NegativeIndex::FromTheEnd ? -size : 0;
@@ -60,7 +61,7 @@ void set_places(IndexPlan& plan, const Tensor& t, IntList before, IntList after)
 
 enum class Write : bool { Set, Add };
 
-// Sets the offsets that the entries of `index` stand for, or adds them to what is there.
+// Sets the offsets of the entries of `index`, or adds them to the present ones.
 void put_offsets(std::string_view op, Offsets& offsets, const Tensor& index, int64_t size,
                  int64_t stride, NegativeIndex negative, int64_t dim, Write write) {
   const int64_t* values = index.data_as<int64_t>();

@@ -63,7 +63,7 @@ void index_put_integer_cpu(const Tensor& /*self*/, TensorList indices, const Ten
   const bool many = values.numel() != 1;
   const Tensor source = apart_from(spread(values, out, indices), out);
   if (!accumulate) return assign<bits_of<T>>(plan, out, source.data(), many);
-  // The number of places, however many values there are for them.
+  // The number of targets, however many values there are for them.
   int64_t terms = 1;
   for (const Tensor& index : indices)
     if (index.defined()) terms = std::max(terms, index.numel());

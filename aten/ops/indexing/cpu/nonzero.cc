@@ -45,14 +45,14 @@ Tensor nonzero_cpu(const Tensor& self) {
   const int64_t width = sizes.back();
   int64_t* const coordinates = out.data_as<int64_t>();
   parallel_chunks(chunks, [&](int64_t chunk) {
-    // `values` may have changed since they were counted: what was not counted is left out, and some
-    // place fills the rest.
+    // `values` may have changed since they were counted. Uncounted positions are left out, and an
+    // arbitrary position fills the rest.
     int64_t* to = coordinates + starts[chunk] * rank;
     int64_t left = starts[chunk + 1] - starts[chunk];
     const int64_t end = std::min(numel, (chunk + 1) * kGrain);
     if (rank == 1) {
-      // Every place is written and kept only if it counts, which needs no branch, until all that
-      // count are there.
+      // Every position is written but kept only if its element is nonzero, which needs no branch,
+      // until all counted ones are there.
       int64_t* const stop = to + left;
       int64_t i = chunk * kGrain;
       for (; i < end && to < stop; ++i) {
@@ -66,8 +66,8 @@ Tensor nonzero_cpu(const Tensor& self) {
     const auto seek = [&](int64_t row) {
       for (size_t d = leading.size(); d-- > 0; row /= sizes[d]) leading[d] = row % sizes[d];
     };
-    // Columns of one row: every column is written and kept only if it counts, which needs no
-    // branch.
+    // Columns of one row. Every column is written but kept only if its element is nonzero, which
+    // needs no branch.
     std::vector<int64_t> columns(static_cast<size_t>(std::min(width, kGrain)) + 1);
     for (int64_t i = chunk * kGrain; i < end && left > 0;) {
       const int64_t row = i / width;

@@ -20,7 +20,7 @@
 namespace treadle::cpu {
 namespace {
 
-// The elements that are written with their places: index tensor, and source with any strides or one
+// The written elements with their offsets: the index tensor, and a source with any strides or one
 // value for all.
 template <class T>
 struct ScatterSource {
@@ -39,7 +39,7 @@ ScatterSource<T> one_value(const T& value, const CheckedIndex& index) {
 }
 
 // Writes a run of entries in their order. Entry k stands for target[entry * step + k * across]. All
-// is passed by value: a write could reach what lies in memory, for all the compiler knows.
+// arguments are passed by value, because the compiler must assume that a write could change memory.
 template <class T, class To, class Write>
 [[gnu::always_inline]] inline void scatter_run(To* target, int64_t step, int64_t across,
                                                const Entries entries, int64_t first, int64_t count,
@@ -83,7 +83,7 @@ void scatter_rows_to(To* target, const Tensor& out, int64_t dim, const CheckedIn
         });
     return;
   }
-  // A group is the rows that may write the same elements; it is taken in order, column block by
+  // A group is the rows that may write the same elements. It is processed in order, column block by
   // column block.
   int64_t groups = 1;
   for (int64_t d = 0; d < std::min(dim, last); ++d) groups *= sizes[d];
@@ -93,7 +93,7 @@ void scatter_rows_to(To* target, const Tensor& out, int64_t dim, const CheckedIn
                   : std::clamp<int64_t>(kGrain / rows_in_group, 16, std::max<int64_t>(16, width));
   const int64_t blocks = (width + block - 1) / block;
   parallel_for(groups * blocks, grain_for(rows_in_group * block), [&](int64_t begin, int64_t end) {
-    const Entries entries = index.entries();  // of its own, which no write can reach
+    const Entries entries = index.entries();  // its own copy, which no write can reach
     IndexedRows to_rows(sizes, strides, dim);
     IndexedRows from_rows(sizes, source.strides, -1);
     for (int64_t task = begin; task < end; ++task) {
@@ -237,7 +237,7 @@ void scatter_value_reduce_cpu(const Tensor& /*self*/, int64_t dim, const Tensor&
   });
 }
 
-// Divides what `count` elements were summed into; integers round down.
+// Divides the sums by the number of their terms, `count`. Integers round down.
 template <class T>
 T divide_by_count(const T& sum, int64_t count) {
   if constexpr (std::is_same_v<T, bool>)
@@ -264,8 +264,8 @@ void scatter_reduce_two_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& i
   with_index("scatter_reduce", dim, index, out, [&](int64_t d, const CheckedIndex& entries) {
     const Tensor from = source_for(src, out);
     const ScatterSource<T> source = elements_of<T>(from);
-    // Without self an element starts at the first of the elements that meet there, or at the
-    // identity of the sum.
+    // Without self, an element starts at the first of the values written to it, or at the identity
+    // of the sum.
     if (!include_self && (reduce == "amax" || reduce == "amin")) {
       scatter_rows(out, d, entries, source, Replace());
     } else if (!include_self) {

@@ -16,7 +16,7 @@ struct Bags {
   int64_t bags, listed, count, rows, padding;  // `listed`: offsets, of which the last may be an end
   FaultPlace fault;
 
-  // Where bag b begins (b = bags: where the last ends), within the indices.
+  // The start of bag b (b = bags: the end of the last), within the indices.
   __device__ int64_t bound(int64_t b) const {
     const int64_t at = b < listed ? offsets[b] : count;
     return at < 0 ? 0 : at > count ? count : at;
@@ -32,7 +32,7 @@ struct Bags {
   }
 };
 
-// Which bag each index is in, and whether all are what they may be.
+// The bag of each index, and the range check of all indices.
 __global__ void list_bags(Bags bags, int64_t* bag_of) {
   for_each_element(bags.count, [=](int64_t i) {
     const int64_t row = bags.index[i];

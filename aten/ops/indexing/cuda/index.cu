@@ -58,7 +58,7 @@ Axes in_units(Axes axes, int64_t unit, bool rows) {
   return axes;
 }
 
-// with_places(unit, f) calls f with the places of the entries in units of so many elements.
+// with_places(unit, f) calls f with the offsets of the entries, in units of that many elements.
 template <class WithPlaces>
 void read(const char* op, const Tensor& self, IntList before, IntList after, int64_t entries,
           int64_t index_strides, const Tensor& out, const Place& place, WithPlaces with_places) {

@@ -16,7 +16,7 @@ __device__ const char kIndexAdd[] = "index_add";
 __device__ const char kIndexCopy[] = "index_copy";
 __device__ const char kIndexFill[] = "index_fill";
 
-// What a call writes: `entries` entries of `width` columns, at places below `span`.
+// The writes of a call: `entries` entries of `width` columns, at places below `span`.
 struct Slices {
   int64_t entries, width, span, unit;
   Axes columns;  // of the target
@@ -57,7 +57,7 @@ class AlongDim {
     s.columns = axes_of(op_, t, all_but(t, dim_));
     return s;
   }
-  // f(places): entries as places in units of the dimension's stride.
+  // f(places): entries as offsets in units of the dimension's stride.
   template <class F>
   void with_places(F f) const {
     with_entries(op_, name_, out_, dim_, index_, wraps_, slices.unit, out_, place_, f);
@@ -123,7 +123,7 @@ void index_fill_cuda(const Tensor& /*self*/, int64_t dim, const Tensor& index, c
   along.with_places([&](auto places) { scatter_each(places, s.entries, s.width, fill, place); });
 }
 
-// `out` with the strides of its sizes, which those of size 1 need not have.
+// `out` with the strides of its sizes. Dimensions of size 1 may have other strides.
 Tensor with_plain_strides(const Tensor& out) {
   return alias_with_geometry(out, out.sizes(), contiguous_strides(out.sizes()),
                              out.storage_offset());

@@ -98,7 +98,7 @@ struct SumCounts {
   __device__ void store(int64_t, int64_t j, State all) const { sums[j] = all; }
 };
 
-// out[k]: the first position whose counts, with those before it, are more than k.
+// out[k]: the first position at which the running count exceeds k.
 template <class T>
 __global__ void repeat_kernel(const typename SumCounts<T>::State* sums, int64_t length, T* out,
                               int64_t total) {

@@ -15,8 +15,8 @@ __device__ const char kScatter[] = "scatter";
 __device__ const char kScatterAdd[] = "scatter_add";
 __device__ const char kScatterReduce[] = "scatter_reduce";
 
-// Where an entry's element lies in the tensor that `index` is paired with: at the entry's own
-// coordinates but for `dim`, where its value counts.
+// The offset of an entry's element in the tensor that `index` is paired with: at the entry's own
+// coordinates, except for `dim`, where its value is the coordinate.
 struct PairedEntries {
   DirectEntries entries;
   Axes others;
@@ -78,7 +78,7 @@ TargetElements<T> target_of(const Tensor& out) {
   return {static_cast<T*>(out.data()), 1, {}};
 }
 
-// Calls f(places, whether some may meet); nothing where there are no entries.
+// Calls f(places, whether several may be equal). It does nothing if there are no entries.
 template <class F>
 void with_places(const char* op, const char* name, int64_t dim, const Tensor& index,
                  const Tensor& out, const Place& place, F f) {

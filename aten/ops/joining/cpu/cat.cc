@@ -32,8 +32,8 @@ void copy_rows(const NonTemporalStores& writes, char* to, int64_t pitch, const c
   });
 }
 
-// Joins tensors; `outer` is the number of elements of `out` over the dimensions before the one they
-// are joined along.
+// Joins tensors. `outer` is the number of elements of `out` over the dimensions before the joined
+// one.
 void join(TensorList tensors, const Tensor& out, int64_t outer) {
   if (out.numel() == 0) return;
   std::vector<Tensor> parts;

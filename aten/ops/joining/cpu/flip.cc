@@ -23,7 +23,7 @@ void copy_strided(const Element* from, const DimVector& sizes, const DimVector& 
   });
 }
 
-// A reversed dimension is one whose last element comes first and whose stride is negative.
+// A reversed dimension starts at its last element and has a negative stride.
 template <class T>
 void flip_cpu(const Tensor& self, IntList dims, const Tensor& out) {
   if (out.numel() == 0) return;

@@ -9,7 +9,7 @@
 namespace treadle::cuda {
 namespace {
 
-// `outer`: the number of elements of `out` over the dimensions before the one joined along.
+// `outer`: the number of elements of `out` over the dimensions before the joined one.
 void join(TensorList tensors, const Tensor& out, int64_t outer) {
   if (out.numel() == 0) return;
   const int device = out.device().index;

@@ -138,7 +138,7 @@ void linalg_qr_cpu(const Tensor& a, std::string_view mode, const Tensor& q, cons
   const double cost = static_cast<double>(m) * std::max(n, kept) * k;
   for_each_matrix(b.count, cost, [&](int64_t begin, int64_t end) {
     lapack::Work<T> work;
-    // As many columns as the larger of A and Q.
+    // The number of columns is the larger of those of A and Q.
     std::vector<T> columns(m * std::max(n, wants_q ? kept : n)), tau(k);
     for (int64_t i = begin; i < end; ++i) {
       transpose_copy(input.data_as<T>() + i * m * n, m, n, n, columns.data(), m);

@@ -12,7 +12,7 @@
 namespace treadle::cpu {
 namespace {
 
-// Which matrix of an operand goes with each matrix of a result, where batches broadcast.
+// The matrix of an operand for each matrix of a result, where batches broadcast.
 class BatchMap {
  public:
   BatchMap(IntList result, IntList operand) : result_(result), steps_(result.size(), 0) {
@@ -122,7 +122,7 @@ void ldl_solve_cpu(const Tensor& ld, const Tensor& pivots, const Tensor& b, bool
   if (out.numel() == 0) return;
   const Tensor matrices = aten::contiguous(ld), given = aten::contiguous(pivots),
                sides = aten::contiguous(b);
-  // A copy: what is checked is what is used.
+  // A copy, so that the checked values are those used.
   const std::vector<int> rows(given.data_as<int>(), given.data_as<int>() + given.numel());
   const int64_t n = ld.size(-1), k = b.size(-1);
   const int size = lapack_size(n), lead = leading(n);
@@ -147,7 +147,7 @@ template <class T>
 void lu_permutation_cpu(const Tensor& pivots, int64_t rows, const Tensor& out) {
   const Tensor given = aten::contiguous(pivots);
   const int64_t k = pivots.size(-1);
-  // A copy: what is checked is what is used.
+  // A copy, so that the checked values are those used.
   const std::vector<T> from(given.data_as<T>(), given.data_as<T>() + given.numel());
   int64_t* to = out.data_as<int64_t>();
   for (const T pivot : from) {

@@ -196,7 +196,7 @@ void linalg_qr_cuda(const Tensor& a, std::string_view mode, const Tensor& q, con
       aten::copy_(q, aten::eye(m, kept, q.dtype(), std::nullopt, q.device()));
     return;
   }
-  // As many columns as the larger of A and Q.
+  // The number of columns is the larger of those of A and Q.
   const int64_t width = wants_q ? std::max(n, kept) : n;
   const Tensor matrices = empty_tensor({b.count, width, m}, a.dtype(), a.device());
   const Tensor tau = empty_tensor({b.count, k}, a.dtype(), a.device());

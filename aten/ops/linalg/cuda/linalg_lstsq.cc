@@ -38,7 +38,7 @@
 namespace treadle::cuda {
 namespace {
 
-// Of each column, over the rows.
+// For each column, over the rows.
 Tensor squared_length(const Tensor& t) {
   return aten::sum(aten::square(aten::abs(t)), OptionalIntList({-2}));
 }
@@ -54,7 +54,7 @@ void require_full_rank(const Tensor& r) {
     if (zero.data_as<bool>()[i]) fail_rank(i);
 }
 
-// A = Q R: R X is the first part of Q^H B, and what is behind it is left over.
+// A = Q R: R X is the first part of Q^H B, and the rest is the residual.
 Solution solve_tall(const Tensor& a, const Tensor& b) {
   const int64_t m = a.size(-2), n = a.size(-1);
   const auto [reflectors, tau] = aten::geqrf(a);
@@ -112,7 +112,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq_cuda(const Tensor& a, co
             has_rank ? full : no_ranks, has_values ? zeros(with({least}), real) : none};
   }
   if (!has_rank) {
-    // As LAPACK has it, of a matrix of zeros the solution is 0, and so is what is left over.
+    // As in LAPACK, the solution for a matrix of zeros is 0, and so is the residual.
     const Tensor none_there =
         aten::all(aten::eq(matrices, Scalar(0)), OptionalIntList({-2, -1}), true);
     const Tensor unit = aten::eye(m, n, a.dtype(), std::nullopt, a.device());

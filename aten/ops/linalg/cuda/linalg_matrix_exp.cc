@@ -25,7 +25,7 @@ namespace {
 Tensor approximant(const Tensor& a) {
   const Tensor a2 = aten::bmm(a, a), a4 = aten::bmm(a2, a2), a6 = aten::bmm(a4, a2);
   const Tensor unit = aten::eye(a.size(-1), a.dtype(), std::nullopt, a.device());
-  // Of the powers 6, 4, 2 and 0 with the coefficients k, k - 2, k - 4 and k - 6.
+  // The powers 6, 4, 2 and 0 with the coefficients k, k - 2, k - 4 and k - 6.
   const auto combined = [&](int k) {
     const auto times = [](const Tensor& t, int c) {
       return aten::mul(t, Scalar(matrix_exp::coefficient(c)));

@@ -15,7 +15,7 @@
 namespace treadle::cuda {
 namespace {
 
-// NaN where a matrix has no inverse; those with NaN or infinity have factors of NaN already.
+// NaN if a matrix has no inverse. Matrices with NaN or infinity already have factors of NaN.
 template <class T>
 void linalg_solve_cuda(const Tensor& a, const Tensor& b, bool left, const Tensor& out,
                        const Tensor& info) {

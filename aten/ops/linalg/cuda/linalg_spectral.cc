@@ -93,10 +93,10 @@ void linalg_eigh_cuda(const Tensor& a, std::string_view uplo, bool compute_v, co
   require_convergence("linalg.eigh", info);
 }
 
-// The library gives the vectors of real matrices as real numbers, of which `columns` (..., n, n)
-// has one vector in each row: a pair of conjugate values, of which the one with the positive
-// imaginary part comes first, has its vectors' real parts in the first and the imaginary ones in
-// the second.
+// The library gives the vectors of real matrices as real numbers. `columns` (..., n, n) has one
+// vector in each row. For a pair of conjugate values the one with the positive imaginary part comes
+// first; the first row then has the real parts of their vectors, and the second row the imaginary
+// parts.
 Tensor unpacked_vectors(const Tensor& values, const Tensor& columns) {
   const Tensor part = aten::unsqueeze(aten::imag(values), -1);
   const Tensor first = aten::gt(part, Scalar(0)), second = aten::lt(part, Scalar(0));
@@ -144,7 +144,7 @@ void linalg_eig_cuda(const Tensor& a, bool compute_v, const Tensor& values, cons
   require_convergence("linalg.eig", info);
 }
 
-// Of matrices by columns, (m, n) with m >= n: U S V^H, as many at a time as there are.
+// Of column-major matrices, (m, n) with m >= n: U S V^H, for the whole batch at once.
 struct Tall {
   Tensor matrices;  // (count, n, m) by rows, written over
   int64_t count, m, n;
@@ -155,7 +155,7 @@ struct Vectors {
   bool right_conjugate;  // V^H by columns
 };
 
-// One after the other. Of U there are `width` columns, m or n; none where no vectors are wanted.
+// One after the other. U has `width` columns, m or n; none if no vectors are requested.
 template <class T>
 Vectors decompose_each(const Solver& solver, const Tall& t, int64_t width, const Tensor& s,
                        const Tensor& info) {
@@ -223,8 +223,8 @@ Vectors decompose_small(const Solver& solver, const Tall& t, bool wants_vectors,
   return {left, right, false};
 }
 
-// Of a matrix with more columns than rows the library gets the transposed, which is the matrix as
-// it lies: its left vectors are those of Vh, and U has the right ones.
+// For a matrix with more columns than rows the library receives the transposed one, which has the
+// same memory. Its left vectors are those of Vh, and U has the right ones.
 template <class T>
 void linalg_svd_cuda(const Tensor& a, bool full_matrices, bool compute_uv, const Tensor& u,
                      const Tensor& s, const Tensor& vh) {

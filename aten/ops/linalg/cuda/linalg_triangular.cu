@@ -63,7 +63,7 @@ __global__ void solve_leaf(const N* matrices, N* sides, LeafGeometry g) {
   }
 }
 
-// Solves rows `first` to `last` of `sides`, which hold what is left of the right side.
+// Solves rows `first` to `last` of `sides`, which hold the reduced right side.
 template <class T>
 void solve_rows(const Tensor& matrices, const Tensor& sides, bool upper, bool unit, int64_t first,
                 int64_t last, const Place& place) {

@@ -22,7 +22,7 @@ namespace {
 
 bool same(const Tensor& a, const Tensor& b) { return aten::allclose(a, b, 1e-10, 1e-13); }
 
-// Of different shapes, also with columns of zeros, and of numbers whose squares overflow.
+// Different shapes, also with columns of zeros, and numbers whose squares overflow.
 template <class T, class F>
 void for_matrices(F f) {
   for (int rows = 1; rows <= 6; ++rows) {

@@ -31,7 +31,7 @@ T log_add(T a, T b) {
   return most == kNever<T> ? most : most + std::log1p(std::exp(std::min(a, b) - most));
 }
 
-// The classes at the places of each sample's target, every label checked.
+// The classes at the positions of each sample's target, with every label checked.
 std::vector<std::vector<int64_t>> all_places(const Tensor& targets, IntList lengths, int64_t blank,
                                              int64_t classes) {
   std::vector<std::vector<int64_t>> all(lengths.size());
@@ -53,7 +53,7 @@ std::vector<std::vector<int64_t>> all_places(const Tensor& targets, IntList leng
   return all;
 }
 
-// Whether a path may come to place s from place s - 2.
+// Whether a path may reach position s from position s - 2.
 bool skips(const std::vector<int64_t>& places, int64_t s, int64_t blank) {
   return s >= 2 && places[s] != blank && places[s] != places[s - 2];
 }

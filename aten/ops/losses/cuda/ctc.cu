@@ -20,16 +20,17 @@ __device__ inline T log_add(T a, T b) {
   return most == -INFINITY ? most : most + log1p(exp(least - most));
 }
 
-// The samples: frames of each, labels in its target, and where those begin in `targets`.
+// The samples: frames of each, labels in its target, and the target's start in `targets`.
 struct Samples {
   const int64_t *frames, *labels, *first;
   const int64_t* targets;
   int64_t step;  // between labels
   int64_t count, classes, blank;
-  int64_t width;  // places that each sample has room for
+  int64_t width;  // positions that each sample has room for
 
   __device__ int64_t places(int64_t n) const { return 2 * labels[n] + 1; }
-  // The class at a place: blanks are between labels. One that is no class is a fault, and blank.
+  // The class at a position. Blanks are between labels. A label that is no class is a fault, and
+  // counts as blank.
   __device__ int64_t at(int64_t n, int64_t place, const FaultPlace& fault) const {
     if (place % 2 == 0) return blank;
     const int64_t label = targets[first[n] + place / 2 * step];
@@ -42,8 +43,8 @@ struct Strides {
   int64_t frame, sample, symbol;
 };
 
-// classes[n][s]; next[n][s]: the next place of the same class, -1 for none, and -1 - that where the
-// place is not the first of its class.
+// classes[n][s]; next[n][s]: the next position of the same class, -1 for none, and -1 - that if the
+// position is not the first of its class.
 __global__ void places_kernel(Samples s, int64_t* classes, int64_t* next, FaultPlace fault) {
   for_each_element(s.count * s.width, [=](int64_t i) {
     const int64_t n = i / s.width, place = i % s.width, places = s.places(n);
@@ -59,7 +60,7 @@ __global__ void places_kernel(Samples s, int64_t* classes, int64_t* next, FaultP
   });
 }
 
-// Whether a path may come to a place from two before it.
+// Whether a path may reach a position from two before it.
 __device__ inline bool skips(const int64_t* classes, int64_t place, int64_t blank) {
   return place >= 2 && classes[place] != blank && classes[place] != classes[place - 2];
 }
@@ -95,7 +96,7 @@ __global__ void forward_kernel(const T* log_probs, Strides over, Samples s, cons
   loss[n] = -(places == 1 ? last[0] : log_add(last[places - 1], last[places - 2]));
 }
 
-// posterior[n][t][place] = exp(alpha + beta + loss) * grad; `beta` has two rows for each sample.
+// posterior[n][t][place] = exp(alpha + beta + loss) * grad. `beta` has two rows for each sample.
 template <class T>
 __global__ void posterior_kernel(const T* grad, const T* log_probs, Strides over, Samples s,
                                  const int64_t* classes, int64_t steps, const T* loss,
@@ -161,7 +162,7 @@ __global__ void gradient_kernel(Samples s, const int64_t* classes, const int64_t
   });
 }
 
-// What the host knows of the samples, brought to the device.
+// The host's data about the samples, copied to the device.
 Tensor numbers_of(const Tensor& targets, IntList input_lengths, IntList target_lengths,
                   Device device) {
   const auto count = static_cast<int64_t>(target_lengths.size());

@@ -10,7 +10,7 @@ namespace {
 
 enum Reduction : int64_t { kNone = 0, kMean = 1, kSum = 2 };
 
-// Whether the sample counts; a fault where its target is no class.
+// Whether the sample counts. A target that is no class is a fault.
 __device__ inline bool counts(int64_t target, int64_t classes, int64_t ignored,
                               const FaultPlace& fault) {
   if (target == ignored) return false;

@@ -37,9 +37,9 @@ void fill_with(const Tensor& addend, const Tensor& out) {
 template <class T>
 void addmm_cpu(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
                const Scalar& alpha, const Tensor& out) {
-  // Of integers without their fractions.
+  // Numbers for integers lose their fractions.
   const auto a = alpha.checked_to<Factor<T>>("addmm"), b = beta.checked_to<Factor<T>>("addmm");
-  // With beta == 0 the addend is ignored altogether: a NaN in it does not count.
+  // With beta == 0 the addend is ignored altogether, even a NaN in it.
   if (b != Factor<T>(0)) fill_with(self, out);
   gemm<T>(matrix<T>(mat1), matrix<T>(mat2), out.data_as<T>(), out.sizes()[1], a, b);
 }
@@ -69,7 +69,7 @@ void bmm_cpu(const Tensor& self, const Tensor& mat2, const Tensor& out) {
 template <class T>
 void baddbmm_cpu(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
                  const Scalar& alpha, const Tensor& out) {
-  // Of integers without their fractions.
+  // Numbers for integers lose their fractions.
   const auto a = alpha.checked_to<Factor<T>>("baddbmm"), b = beta.checked_to<Factor<T>>("baddbmm");
   if (b != Factor<T>(0)) fill_with(self, out);
   batched<T>(batch1, batch2, out, a, b);

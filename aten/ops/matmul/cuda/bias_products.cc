@@ -119,7 +119,7 @@ std::optional<Plan> ask(const BiasProduct& p, Description& d,
   return Plan{found.algo, found.workspaceSize};
 }
 
-// The plan of a geometry, asked for the first time it comes.
+// The plan of a geometry, made at its first use.
 std::optional<Plan> plan_for(const BiasProduct& p, Description& d) {
   using Key = std::array<int64_t, 14>;
   const std::array<uint32_t, 4> aligned = {alignment_of(p.a), alignment_of(p.b),

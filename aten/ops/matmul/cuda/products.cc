@@ -36,7 +36,7 @@ struct Cublas {
   TREADLE_CUBLAS(set_math_mode, cublasSetMathMode);
   TREADLE_CUBLAS(status_name, cublasGetStatusName);
 #undef TREADLE_CUBLAS
-  // In full: the header has a second function of its name.
+  // The full type, because the header has a second function of its name.
   using Gemm = cublasStatus_t(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int,
                               const void*, const void*, cudaDataType, int, long long, const void*,
                               cudaDataType, int, long long, const void*, void*, cudaDataType, int,
@@ -59,7 +59,7 @@ cublasHandle_t handle_on(int device) {
   if (!handle) {
     const OutsideCapture outside;  // it asks for memory
     succeed_cublas(cublas().create(&handle), "starting cuBLAS");
-    // Sums of 16-bit numbers stay in float32. All else a call's compute type says.
+    // Sums of 16-bit numbers stay in float32. A call's compute type determines everything else.
     succeed_cublas(
         cublas().set_math_mode(
             handle, static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH |
@@ -69,14 +69,14 @@ cublasHandle_t handle_on(int device) {
   return handle;
 }
 
-// How much cuBLAS may use beside the operands: at least what NVIDIA advises for the device.
+// The size of cuBLAS's workspace: at least NVIDIA's recommendation for the device.
 int64_t workspace_bytes(int device) {
   return int64_t{device_facts(device).architecture >= 90 ? 32 : 8} << 20;
 }
 
 // This thread's handle in its stream on a device, for one call. Without a workspace cuBLAS shares
-// one of its own among streams, and what is left of it decides how a product is split: the bits
-// would depend on what else runs. The allocator gives a stream's memory to that stream alone, and
+// one of its own among streams, and its free part decides the split of a product. The bits would
+// then depend on concurrent work. The allocator gives a stream's memory to that stream alone, and
 // within a capture of the graph's own.
 class CublasCall {
  public:
@@ -85,7 +85,7 @@ class CublasCall {
         workspace_(empty_tensor({workspace_bytes(device)}, ScalarType::UInt8,
                                 {DeviceType::CUDA, static_cast<int8_t>(device)})) {
     succeed_cublas(cublas().set_stream(handle_, stream_on(device)), "choosing cuBLAS's stream");
-    // After the stream, with which cuBLAS goes back to its own.
+    // After the stream, because setting the stream resets cuBLAS to its own workspace.
     succeed_cublas(
         cublas().set_workspace(handle_, workspace_.data(), static_cast<size_t>(workspace_.numel())),
         "giving cuBLAS memory");
@@ -112,7 +112,7 @@ Types types_of() {
   return {std::is_same_v<T, float> ? CUDA_R_32F : CUDA_C_32F, compute};
 }
 
-// A factor by rows: `transposed` where its columns are what is contiguous.
+// A row-major factor; `transposed` if its columns are contiguous.
 struct Factor {
   Tensor tensor;
   bool transposed;
@@ -148,7 +148,7 @@ void multiply(const Tensor& a, const Tensor& b, const Tensor& out, const Scalar&
   const int64_t batch = d ? out.sizes()[0] : 1, rows = out.sizes()[d], columns = out.sizes()[d + 1];
   const int64_t inner = a.sizes()[d + 1];
   check_sizes({batch, rows, columns, inner});
-  if (inner == 0) {  // no product: what is left is the addend
+  if (inner == 0) {  // no product: the result is the addend
     if (beta.equal(0))
       aten::zero_(out);
     else
@@ -177,7 +177,7 @@ template <class T>
 void mm_cuda(const Tensor& self, const Tensor& mat2, const Tensor& out) {
   multiply<T>(self, mat2, out, Scalar(1), Scalar(0));
 }
-// Whether one vector is added to each row, and it was done with the product.
+// Whether one vector is added to each row, and the product has done so.
 template <class T>
 bool multiply_and_add_row(const Tensor& row, const Tensor& a, const Tensor& b, const Scalar& alpha,
                           const Scalar& beta, const Tensor& out) {
@@ -201,7 +201,7 @@ bool multiply_and_add_row(const Tensor& row, const Tensor& a, const Tensor& b, c
   return false;
 }
 
-// With beta == 0 the addend is ignored altogether: a NaN in it does not count.
+// With beta == 0 the addend is ignored altogether, even a NaN in it.
 template <class T>
 void addmm_cuda(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
                 const Scalar& alpha, const Tensor& out) {

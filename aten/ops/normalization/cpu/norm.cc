@@ -137,9 +137,9 @@ void layer_norm_cpu(const Tensor& input, IntList normalized_shape, const Tensor&
                     const Tensor& rstd) {
   using C = compute_type<T>;
   const Rows s(input.sizes(), normalized_shape);
-  // Rows that lie apart are copied by the thread that reads them, so that they are in its core's
-  // cache: as many at least as a line of the cache has elements of, or else each line would be read
-  // again for others. Rows so long that these do not fit are copied all at once.
+  // Rows with gaps are copied by the thread that reads them, so that they are in its core's cache.
+  // It copies at least as many rows as a cache line has elements of, because otherwise each line
+  // would be read again for other rows. Rows so long that these do not fit are copied all at once.
   constexpr int64_t kLine = 64 / sizeof(T), kCache = (1 << 20) / sizeof(T);
   const int64_t group = std::max(s.grain(), kLine);
   const bool apart =

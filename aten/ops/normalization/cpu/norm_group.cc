@@ -67,7 +67,7 @@ void group_norm_backward_cpu(const Tensor& grad, const Tensor& input, const Tens
   const T* w = weights.data();
   const int64_t per_group = channels / groups, length = per_group * plane;
   using W = wide_type<C>;
-  // Of each channel of each sample: the sums of g and of g * xhat.
+  // For each channel of each sample: the sums of g and of g * xhat.
   std::vector<W> sums(static_cast<size_t>(samples * channels)), dots(sums.size());
   parallel_for(samples * groups, grain_of(length), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {

@@ -22,14 +22,14 @@ struct Channels {
     const int64_t at = piece * ((count() + pieces - 1) / pieces);
     return at < count() ? at : count();
   }
-  // The place of element k of a channel.
+  // The offset of element k of a channel.
   __device__ int64_t place(int64_t channel, int64_t k) const {
     return (k / plane * channels + channel) * plane + k % plane;
   }
   __device__ int64_t channel_of(int64_t place) const { return place / plane % channels; }
 };
 
-// f(place) for the elements of this block's piece, shared among its threads.
+// f(offset) for the elements of this block's piece, distributed over its threads.
 template <class F>
 __device__ inline void for_piece(const Channels& s, F f) {
   const int64_t end = s.begin(blockIdx.y + 1);
@@ -38,7 +38,7 @@ __device__ inline void for_piece(const Channels& s, F f) {
     f(s.place(blockIdx.x, k));
 }
 
-// Of each piece of each channel its mean, and the sum of squares of differences from that.
+// For each piece of each channel its mean, and the sum of squared differences from it.
 template <class T>
 __global__ void moments_kernel(const T* x, Channels s, Computed<T>* means, Computed<T>* squares) {
   using C = Computed<T>;
@@ -110,7 +110,7 @@ __global__ void gradient_sums_kernel(const T* g, const T* x, const Computed<T>* 
   dots[at] = dot;
 }
 
-// The sums of a channel are left where those of its first piece were.
+// The sums of a channel replace those of its first piece.
 template <class T>
 __global__ void join_sums_kernel(const Computed<T>* var, Computed<T> eps, Channels s,
                                  Computed<T>* sums, Computed<T>* dots, T* grad_weight,

@@ -39,7 +39,7 @@ __global__ void group_norm_kernel(const T* x, const T* weight, const T* bias, Co
   }
 }
 
-// Of each channel of each sample the sums of g and of g * xhat, by 32 threads.
+// For each channel of each sample the sums of g and of g * xhat, by 32 threads.
 template <class T>
 __global__ void channel_sums_kernel(const T* g, const T* x, const Computed<T>* mean,
                                     const Computed<T>* rstd, Groups s, Computed<T>* sums,

@@ -21,7 +21,7 @@
 #define TREADLE_ATEN_CPU_OPTIMIZER_STEPS_TABLE
 namespace treadle::cpu {
 
-// What becomes of a gradient before an algorithm sees it.
+// The changes of a gradient before an algorithm uses it.
 struct GradientRule {
   double sign = 1;          // -1 to maximise
   double weight_decay = 0;  // times the parameter is added
@@ -169,7 +169,7 @@ const StepLoops<T>& step_loops() {
   }
 }
 
-// `f(place, p, n)` over runs of elements of T, seen as its compute type.
+// `f(place, p, n)` over runs of elements of T, in its compute type.
 template <class T, class F>
 void multi_tensor_apply_computed(ArrayRef<MultiTensorList> sides, F f) {
   using C = compute_type<T>;
@@ -209,7 +209,7 @@ double number_of(const Tensor& one) {
   return value;
 }
 
-// Whether the gradients of a scaled loss overflowed: then the step is left out.
+// Whether the gradients of a scaled loss overflowed. Then the step is skipped.
 bool left_out(const Tensor& found_inf) { return found_inf.defined() && number_of(found_inf) == 1; }
 
 GradientRule gradient_rule(bool maximize, double weight_decay, const Tensor& grad_scale) {
@@ -221,7 +221,8 @@ GradientRule gradient_rule(bool maximize, double weight_decay, const Tensor& gra
   return rule;
 }
 
-// What `make(t)` gives for the count of each place; parameters of one group mostly have one count.
+// The result of `make(t)` for the count of each index. Parameters of one group mostly have one
+// count.
 template <class Make>
 auto steps_of(TensorList state_steps, Make make) {
   std::vector<decltype(make(0.0))> steps;

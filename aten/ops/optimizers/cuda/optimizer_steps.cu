@@ -16,11 +16,11 @@
 namespace treadle::cuda {
 namespace {
 
-// What becomes of a gradient before an algorithm sees it.
+// The changes of a gradient before an algorithm uses it.
 struct GradientRule {
   double sign, weight_decay;
   const float* scale;      // of the loss, which the gradient is divided by; null: none
-  const float* found_inf;  // 1: the step is left out; null: it is not
+  const float* found_inf;  // 1: the step is skipped; null: it is not
 };
 
 template <class T>
@@ -115,8 +115,8 @@ Tensor on_device(const Tensor& number, const Tensor& beside) {
 }
 const float* data_of(const Tensor& t) { return t.defined() ? t.data_as<float>() : nullptr; }
 
-// Tensors of the lists at one place, contiguous for the time of a launch: those that are not are
-// copied, and what was written is copied back.
+// The tensors of the lists at one index, contiguous for the duration of a launch. Tensors that are
+// not contiguous are copied, and written ones are copied back.
 template <class T>
 class AtPlace {
  public:

@@ -28,7 +28,7 @@ void frexp_cpu(const Tensor& self, const Tensor& mantissa, const Tensor& exponen
   int32_t* const exponents = exponent.data_as<int32_t>();
   parallel_for(input.numel(), kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      int power = 0;  // what the C library leaves alone for infinities and NaN
+      int power = 0;  // the C library leaves it unset for infinities and NaN
       parts[i] = static_cast<T>(std::frexp(static_cast<compute_type<T>>(from[i]), &power));
       exponents[i] = std::isfinite(static_cast<compute_type<T>>(from[i])) ? power : 0;
     }

@@ -40,8 +40,8 @@ void log_normal_cpu(const Tensor& self, double mean, double std, const Generator
   });
 }
 
-// The number of trials up to the first success, from 1 on; what an integer cannot hold is its
-// largest value.
+// The number of trials up to the first success, from 1 on. A number beyond the integer's range
+// becomes its largest value.
 template <class T>
 void geometric_cpu(const Tensor& self, double p, const Generator& generator) {
   T* const out = self.data_as<T>();

@@ -150,7 +150,7 @@ TEST(Random, PermutationsHaveEveryIndexOnce) {
     std::sort(v.begin(), v.end());
     for (int64_t i = 0; i < n; ++i) ASSERT_EQ(v[static_cast<size_t>(i)], i);
   }
-  // Each of the six orders of three is as likely.
+  // Each of the six orders of three elements is equally likely.
   const Generator g = seeded(9);
   std::array<int, 9> counts{};
   for (int i = 0; i < 6000; ++i) {

@@ -12,8 +12,8 @@
 namespace treadle::cpu {
 namespace {
 
-// Swaps each element with one that is not before it (Fisher and Yates); serial, as each step needs
-// the one before.
+// Swaps each element with one that is not before it (Fisher-Yates). It is serial, because each step
+// needs the one before.
 template <class T>
 void randperm_cpu(const Tensor& self, const Generator& generator) {
   T* out = self.data_as<T>();
@@ -31,8 +31,8 @@ void randperm_cpu(const Tensor& self, const Generator& generator) {
   }
 }
 
-// With replacement: the sample's number falls into one of the intervals that the sums of the
-// weights bound.
+// With replacement: the sample's number falls into one of the intervals bounded by the sums of the
+// weights.
 template <class T>
 void draw_with_replacement(const T* weights, int64_t n, const RandomStream& stream,
                            int64_t first_block, int64_t samples, int64_t* out) {

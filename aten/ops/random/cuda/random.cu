@@ -31,7 +31,7 @@ struct UniformNumber {
   }
 };
 
-// In each part of a complex number, of which the imaginary one has no mean.
+// In each part of a complex number. The imaginary part has no mean.
 template <class Part, bool complex>
 struct NormalNumber {
   Drawn<Part> mean, std;
@@ -67,8 +67,8 @@ struct LogNormalNumber {
   }
 };
 
-// The number of trials up to the first success, from 1 on; what an integer cannot hold is its
-// largest value.
+// The number of trials up to the first success, from 1 on. A number beyond the integer's range
+// becomes its largest value.
 template <class T>
 struct GeometricNumber {
   double scale;
@@ -82,7 +82,7 @@ struct GeometricNumber {
   }
 };
 
-// Of the 2^32 words, those up to `last` are a yes; where `never`, none is.
+// Of the 2^32 words, those up to `last` count as true; with `never`, none does.
 template <class T>
 struct BernoulliNumber {
   uint32_t last;

@@ -50,7 +50,7 @@ __global__ void sum_weights(const T* weights, int64_t n, int64_t least, double* 
   last[blockIdx.x] = largest;
 }
 
-// With replacement: the sample's number falls into one of the intervals that the sums bound.
+// With replacement: the sample's number falls into one of the intervals bounded by the sums.
 __global__ void draw_with_replacement(RandomStart start, const double* sums, const int64_t* last,
                                       int64_t rows, int64_t n, int64_t samples, int64_t* out) {
   const GeneratorImpl::Position at = found(start);

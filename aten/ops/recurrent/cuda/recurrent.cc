@@ -35,7 +35,7 @@ cudnnRNNMode_t mode_of(Cell cell) {
   fail<ErrorKind::Runtime>("cuda: expected a kind of recurrent cell, got another");
 }
 
-// A run of bytes of one weight, and where it is in cuDNN's space of weights.
+// A run of bytes of one weight, and its offset in cuDNN's weight space.
 struct Piece {
   size_t param, from, to, bytes;
 };
@@ -74,8 +74,8 @@ struct Recurrent {
     return record ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
   }
 
-  // Those that may do, the fastest first. The limits of hidden units are those up to which cuDNN's
-  // guide has the whole recurrence in one kernel, which cannot end sequences early.
+  // The candidate algorithms, the fastest first. The limits of hidden units are those up to which,
+  // by cuDNN's guide, the whole recurrence is one kernel. That kernel cannot end sequences early.
   std::vector<cudnnRNNAlgo_t> algorithms() const {
     std::vector<cudnnRNNAlgo_t> all;
     if (!packed && !projected() && type != CUDNN_DATA_DOUBLE) {
@@ -97,7 +97,7 @@ bool refused(cudnnStatus_t status) {
   return kind == CUDNN_STATUS_BAD_PARAM || kind == CUDNN_STATUS_NOT_SUPPORTED;
 }
 
-// Adds the place of a matrix, or of a bias, of one gate. False where it has another size.
+// Adds the location of a matrix, or of a bias, of one gate. False where it has another size.
 bool add_piece(Plan& plan, const TensorDescription& is, const void* at, const void* base,
                size_t param, int64_t gate, int64_t elements, size_t element_size) {
   constexpr int kMax = 8;
@@ -199,7 +199,7 @@ const Plan* plan_for(const Recurrent& r, cudnnRNNAlgo_t algorithm, cudnnHandle_t
   return kept.taken ? &kept : nullptr;
 }
 
-// What was refused in this process, by geometry and algorithm.
+// The refused calls of this process, by geometry and algorithm.
 class Refusals {
  public:
   bool has(const std::vector<int>& key) {
@@ -381,7 +381,7 @@ std::vector<Tensor> recurrent_layers_backward_cuda(
           plan->weight_bytes, weights.data(), work, space.data(), reserved, reserve.data()),
       kDoing);
   if (!wants_weights) return grads;
-  // cuDNN adds to what is there.
+  // cuDNN adds to the present values.
   const Tensor of_weights = cudnn_workspace(plan->weight_bytes, device);
   const cudaStream_t stream = stream_on(device.index);
   succeed(cudaMemsetAsync(of_weights.data(), 0, plan->weight_bytes, stream), "clearing gradients");

@@ -36,14 +36,13 @@ struct Best {
   int64_t at;
 };
 
-// Whether `a`, which comes after `b`, takes its place.
+// Whether `a`, which comes after `b`, replaces it.
 template <class Order, class C>
 bool replaces(C a, C b) {
   return Order::better(a, b) || (is_nan(a) && !is_nan(b));
 }
 
-// Elements that lie side by side: the best of several lanes first, which is vector code, then where
-// it is.
+// Contiguous elements: first the best value over several lanes, in vector code, then its position.
 template <class Order, class T>
 Best<compute_type<T>> best_of_run(const T* values, int64_t count) {
   using C = compute_type<T>;
@@ -74,7 +73,8 @@ Best<compute_type<T>> best_of_run(const T* values, int64_t count) {
     if (Order::better(value, result)) result = value;
     any_nan |= is_nan(value);
   }
-  // It is not found where another thread has changed it since: any place will do, as the last.
+  // The search fails if another thread has changed it since. Then any position is valid, such as
+  // the last.
   int64_t at = 0;
   while (at + 1 < count && (any_nan ? !is_nan(static_cast<C>(element_value(values[at])))
                                     : static_cast<C>(element_value(values[at])) != result))

@@ -30,7 +30,7 @@ struct ExtremeSearch {
   static bool better(T a, T b) { return kGreatest ? a > b : a < b; }
   static HWY_INLINE V best_of(V a, V b) { return kGreatest ? hn::Max(a, b) : hn::Min(a, b); }
 
-  // Not by comparing with itself: Ne() says of a NaN what the target's instruction does.
+  // Not by comparison with itself, because Ne() of a NaN depends on the target's instruction.
   static HWY_INLINE hn::Mask<D> is_nan(V v) {
     if constexpr (kFloating)
       return hn::IsNaN(v);

@@ -58,7 +58,7 @@ Taps table_of(const ResampleTaps& of_output) {
   return taps;
 }
 
-// How many elements the dimensions before and behind `dim` have.
+// The number of elements in the dimensions before and after `dim`.
 std::pair<int64_t, int64_t> around(const Tensor& t, int64_t dim) {
   int64_t outer = 1, inner = 1;
   for (int64_t d = 0; d < dim; ++d) outer *= t.size(d);
@@ -76,7 +76,7 @@ void apply(const Taps& taps, const Tensor& self, int64_t dim, const Tensor& out)
   const T* const from = input.data_as<T>();
   T* const to = out.data_as<T>();
   const std::vector<C> weight(taps.weight.begin(), taps.weight.end());
-  // One element at a time where the dimension is the last, else whole rows of `inner` elements.
+  // One element at a time if the dimension is the last, else whole rows of `inner` elements.
   const int64_t grain = std::max<int64_t>(1, 32768 / inner);
   parallel_for(outer * rows, grain, [&](int64_t begin, int64_t end) {
     ColumnSums<C> sums(inner);

@@ -75,8 +75,8 @@ __global__ void grid_gradient_kernel(Sampling s, const T* grad, const T* input, 
   });
 }
 
-// Entry p * taps + t is the neighbour t of point p: the element of the images that it is (-1:
-// none), and its weight.
+// Entry p * taps + t is the neighbour t of point p: its element of the images (-1: none), and its
+// weight.
 template <class T>
 __global__ void list_neighbours(Sampling s, const T* grid, int64_t taps, int64_t* places,
                                 Computed<T>* weights) {
@@ -95,7 +95,7 @@ struct ListedPlaces {
   const int64_t* places;
   __device__ int64_t operator()(int64_t entry) const { return places[entry]; }
 };
-// What a neighbour adds to the element that it is, in each channel.
+// The contribution of a neighbour to its element, in each channel.
 template <class T>
 struct AddShares {
   using Value = Computed<T>;

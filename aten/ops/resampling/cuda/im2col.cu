@@ -9,7 +9,7 @@
 namespace treadle::cuda {
 namespace {
 
-// Of windows over images of (height, width); down first, across second.
+// Windows over images of (height, width); down first, across second.
 struct Windows {
   int64_t in[2], out[2], kernel[2], dilation[2], padding[2], stride[2];
 
@@ -24,11 +24,11 @@ struct Windows {
       out[d] = (in[d] + 2 * padding[d] - dilation[d] * (kernel[d] - 1) - 1) / stride[d] + 1;
     }
   }
-  // The place in the image that element k of the kernel meets at position p, along one dimension.
+  // The image position under element k of the kernel at window position p, along one dimension.
   __device__ int64_t met(int d, int64_t k, int64_t p) const {
     return p * stride[d] - padding[d] + k * dilation[d];
   }
-  // The position at which it meets a place; -1 where there is none.
+  // The window position at which it covers an image position; -1 if there is none.
   __device__ int64_t position(int d, int64_t k, int64_t place) const {
     const int64_t from = place + padding[d] - k * dilation[d];
     return from >= 0 && from % stride[d] == 0 && from / stride[d] < out[d] ? from / stride[d] : -1;

@@ -17,8 +17,8 @@ namespace {
 
 Tensor last(const Tensor& t, int64_t dim) { return t.dim() < 2 ? t : aten::movedim(t, dim, -1); }
 
-// What a kernel writes for `out`: rows along the last dimension, which are `out` itself where that
-// is the dimension sorted.
+// The memory that a kernel writes for `out`: rows along the last dimension. They are `out` itself
+// if that is the sorted dimension.
 class Rows {
  public:
   Rows(const Tensor& out, int64_t dim) : out_(last(out, dim)) {

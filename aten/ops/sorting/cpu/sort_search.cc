@@ -7,8 +7,8 @@
 namespace treadle::cpu {
 namespace {
 
-// How many of the `count` entries come before `key`, or before or with it if `right`. sorter(i) is
-// the place of entry i.
+// The number of the `count` entries before `key`, or before or equal to it if `right`. sorter(i) is
+// the position of entry i.
 template <class T, class Sorter>
 int64_t place_of(const T* sequence, Sorter sorter, int64_t count, KeyType<T> key, bool right) {
   int64_t low = 0;

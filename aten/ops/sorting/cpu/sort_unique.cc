@@ -20,7 +20,7 @@ std::tuple<Tensor, Tensor, Tensor> unique_cpu(const Tensor& self, bool /*sorted*
     keys.sort();
     for (int64_t i = 0; i < count; ++i) order[i] = keys.position(i);
   });
-  // Where a run of equal elements starts. NaN equals nothing, itself included.
+  // The start of a run of equal elements. NaN equals nothing, itself included.
   const auto differ = [&](int64_t i) {
     return i == 0 || !(element_value(from[order[i]]) == element_value(from[order[i - 1]]));
   };

@@ -27,7 +27,7 @@ void load_keys(const T* slice, int64_t step, bool descending,
 
 // The elements of one slice that may be among the first k of its order: no more than a few besides
 // them, if few are equal, found without branches. Part p of the slice is every parts-th key from p
-// on. k of the parts have a key up to the bound, so that what is behind it is not among the first.
+// on. k of the parts have a key up to the bound, so keys beyond the bound are not among the first.
 template <class T>
 class Candidates {
   using Key = KeyType<T>;

@@ -104,7 +104,7 @@ struct Block {
       for (int r = 0; r < kRows; ++r) hn::StoreU(v[r], D(), to + r);
       return;
     }
-    // Lanes that differ in a bit change places with rows that do, bit after bit.
+    // Lanes that differ in a bit are exchanged with rows that do, bit after bit.
     Block rows = *this;
     rows.template exchange<1>();
 #pragma GCC unroll 16
@@ -291,7 +291,7 @@ struct Quicksort {
     hn::BlendedStore(in_front(v, hn::Not(less)),
                      hn::FirstN(D(), static_cast<size_t>(kLanes - count)), D(), right);
 #else
-    // The keys that are not less come after those that are.
+    // The keys that are not less come after the lesser ones.
     static_assert(hn::CompressIsPartition<Key>::value);
     const V both = hn::Compress(v, less);
     hn::StoreU(both, D(), left);
@@ -331,7 +331,7 @@ struct Quicksort {
     return part_last(aside, kStep + tail, pivot_key, left, right) - keys;
   }
   // The last keys, which the room from `left` to `right` is for, take a way round: no room is left
-  // for whole vectors. Returns where those begin that are not less than the pivot.
+  // for whole vectors. Returns the start of the keys that are not less than the pivot.
   static HWY_INLINE Key* part_last(const Key* keys, int64_t count, Key pivot_key, Key* left,
                                    Key* right) {
     Key parted[3 * kStep + 2 * kLanes];
@@ -381,8 +381,8 @@ struct Quicksort {
 
   static int depth_for(int64_t count) { return 2 * std::bit_width(static_cast<uint64_t>(count)); }
 
-  // `depth`: how often the keys may still be parted before another sort takes them that no order
-  // of keys slows down. done(keys, count) is called for each part when it is in order.
+  // `depth`: the number of further partitions before another sort takes the keys, whose time no
+  // order of keys increases. done(keys, count) is called for each part when it is in order.
   template <class Done>
   static void sort(Key* keys, int64_t count, int depth, Done done) {
     while (count > kNetwork) {
@@ -393,7 +393,7 @@ struct Quicksort {
       const Key pivot = median_of_samples(keys, count, AsItIs());
       int64_t less = partition(keys, count, pivot);
       if (less == 0) {
-        // The pivot is the least key: all equal ones are in their place.
+        // The pivot is the least key: all keys equal to it are in their final position.
         if (pivot == std::numeric_limits<Key>::max()) return done(keys, count);
         less = partition(keys, count, pivot + 1);
         done(keys, less);
@@ -415,8 +415,8 @@ struct Quicksort {
   using Parts = std::array<Part, kParts>;
 
   // Parts each of the first `count` parts again and again until there are kParts, which threads
-  // sort on their own. One thread alone would part them so, too, but look at no part twice whose
-  // pivot is its least key.
+  // sort on their own. One thread alone would partition them in the same way, but would not look
+  // twice at a part whose pivot is its least key.
   template <class Done>
   static void sort_parts(Parts parts, int count, Done done) {
     for (; count < kParts; count *= 2) {

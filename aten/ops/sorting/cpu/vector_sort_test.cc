@@ -67,7 +67,8 @@ TEST_P(VectorSort, LargeNetworksAndQuicksort) {
   }
 }
 
-// Where the first samples are taken lie the greatest keys, so that they are no guide to the others.
+// The greatest keys lie where the first samples are taken, so the samples do not represent the
+// others.
 TEST_P(VectorSort, SamplesThatMislead) {
   constexpr int64_t kCount = 20'000;
   int64_t at = 0;
@@ -77,7 +78,7 @@ TEST_P(VectorSort, SamplesThatMislead) {
   });
 }
 
-// What is written of rows of values, by the keys of one value at a time.
+// The written rows of values, by the keys of one value at a time.
 template <class T>
 void expect_sorted_values(int64_t rows, int64_t size, bool descending) {
   using cpu::KeyType;

@@ -25,7 +25,7 @@ struct Sequences {
     record_fault(fault, kIndexOutOfRange, kSearchSorted, 0, length, place);
     return 0;
   }
-  // How many of the entries come before `value`, or before or with it if `right`.
+  // The number of entries before `value`, or before or equal to it if `right`.
   __device__ int64_t place_of(int64_t first, T value, bool right) const {
     const cpu::KeyType<T> wanted = cpu::ordered_key(value);
     int64_t low = 0, count = length;

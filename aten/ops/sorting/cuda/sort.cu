@@ -53,8 +53,8 @@ __global__ void mode_kernel(const uint32_t* positions, const T* from, Lines line
   for (int64_t j = threadIdx.x; j < lines.size; j += kBlock) {
     const auto v = value(j);
     if (j > 0 && value(j - 1) == v) continue;
-    // The end of its run, by halving: what is equal to it lies side by side, and every NaN is an
-    // element of its own.
+    // The end of its run, by bisection. Equal elements are adjacent, and every NaN is a separate
+    // element.
     int64_t low = j + 1, high = lines.size;
     while (low < high) {
       const int64_t middle = low + (high - low) / 2;

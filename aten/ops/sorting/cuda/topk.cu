@@ -52,7 +52,7 @@ __device__ Selected<cpu::KeyType<T>> select_key(const LineKeys<T>& keys, int64_t
     __syncthreads();
     for (int64_t j = threadIdx.x; j < keys.lines.size; j += kBlock) {
       const uint64_t key = keys.at(j);
-      // In two steps, as all bits of a 64-bit key are too many for one shift.
+      // In two steps, because a shift by all bits of a 64-bit key is undefined.
       if (((key ^ found) >> shift) >> 8 == 0)
         atomicAdd(&counts[static_cast<unsigned>(key >> shift) & 255u], 1u);
     }
@@ -104,7 +104,7 @@ struct Part {
 // So many of a line that a block puts them in order by comparing each with all.
 constexpr int64_t kMaxRanked = 512;
 
-// A block for each line. Of equal elements the first are taken.
+// A block for each line. Among equal elements the first ones are taken.
 template <class T>
 __global__ void topk_kernel(const T* from, Lines lines, int64_t k, bool largest, T* values,
                             int64_t* indices) {
@@ -120,7 +120,7 @@ __global__ void topk_kernel(const T* from, Lines lines, int64_t k, bool largest,
     less += key < last.key;
     equal += key == last.key;
   }
-  // Those that are less first, then the equal ones, both in the order of the line.
+  // The lesser ones first, then the equal ones, both in the order of the line.
   int64_t slot = sum_before(less).here, equal_slot = last.less + sum_before(equal).here;
   for (int64_t j = part.begin; j < part.end; ++j) {
     const Key key = keys.at(j);
@@ -144,7 +144,7 @@ __global__ void topk_kernel(const T* from, Lines lines, int64_t k, bool largest,
   }
 }
 
-// In order also where the call does not ask for it.
+// They are in order even if the call does not request it.
 template <class T>
 void topk_cuda(const Tensor& self, int64_t k, int64_t dim, bool largest, bool /*sorted*/,
                const Tensor& values, const Tensor& indices) {
@@ -167,8 +167,8 @@ void topk_cuda(const Tensor& self, int64_t k, int64_t dim, bool largest, bool /*
 
 enum class Rank { Given, Median, NanMedian };
 
-// The place in the order of a line of `size` elements, the last of which are `nans`: the median is
-// the first of them, if there are any; nanmedian leaves them out where there is something else.
+// The rank in a line of `size` elements, the last of which are `nans`. The median is the first NaN,
+// if there are any. nanmedian ignores NaN if there are other elements.
 template <Rank rank>
 __device__ int64_t place_of(int64_t given, int64_t size, int64_t nans) {
   if (rank == Rank::Given) return given;

@@ -56,7 +56,7 @@ __global__ void take_values(const T* from, const int64_t* first, int64_t n, T* o
 struct Runs {
   Tensor first, counts;
 };
-// `inverse` and the counts are left out where they are not asked for.
+// `inverse` and the counts are skipped if they are not requested.
 template <class T>
 Runs describe(const T* from, int64_t width, const SortedPairs& pairs, int64_t* inverse,
               bool with_counts, const Place& place) {

@@ -9,7 +9,7 @@
 namespace treadle::cpu {
 namespace {
 
-// One norm: how a difference is counted, and what the sum of counts stands for.
+// One norm: the term of a difference, and the value of the sum of terms.
 template <class T, class Step, class Finish>
 void fill_distances(const Tensor& a, const Tensor& b, T* to, int64_t pairs, Step step,
                     Finish finish) {

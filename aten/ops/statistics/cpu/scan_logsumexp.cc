@@ -33,8 +33,8 @@ struct LogSum {
   double value() const { return std::isfinite(largest) ? largest + std::log(sum) : largest; }
 };
 
-// Of complex numbers the running logarithm itself is kept: by how many turns it differs depends on
-// the order of the additions.
+// For complex numbers the state is the running logarithm itself, because its number of turns
+// depends on the order of the additions.
 struct ComplexLogSum {
   using Complex = simd::Cplx<double>;
   Complex all{-std::numeric_limits<double>::infinity(), 0};

@@ -157,7 +157,8 @@ struct SoftmaxTarget {
       for_vectors(log ? x + j * stride : y + j * stride, columns,
                   [&](int64_t k, V v, int64_t lanes) {
                     const V s = load_lanes(sums + k, lanes);
-                    // The maximum goes first: added to a large one, the logarithm loses its digits.
+                    // The maximum is subtracted first: added to a large maximum, the logarithm
+                    // would lose its digits.
                     const V result = log ? v - load_lanes(most + k, lanes) - s : v / s;
                     store_lanes(result, y + j * stride + k, lanes);
                   });

@@ -57,8 +57,8 @@ Moments<Mean> joined(const Moments<Mean>& a, const Moments<Mean>& b) {
           a.count + b.count};
 }
 
-// Moments of at most kColumns neighbouring columns, row by row so that memory is read in order, and
-// each kind of sum in an array of its own so that vectors add to it.
+// Moments of at most kColumns neighbouring columns. They are computed row by row, so that memory is
+// read in order, and each kind of sum has its own array, so that vectors add to it.
 template <class T>
 void column_moments(const T* values, int64_t rows, int64_t stride, int64_t columns,
                     Moments<wide_type<T>>* out) {
@@ -85,8 +85,8 @@ bool contains(const DimVector& dims, int64_t d) {
   return std::find(dims.begin(), dims.end(), d) != dims.end();
 }
 
-// A contiguous tensor as outer x size x inner, of which `size` are the reduced elements. Where the
-// reduced dimensions are not next to each other they are moved behind the others first.
+// A contiguous tensor as outer x size x inner, of which `size` are the reduced elements. If the
+// reduced dimensions are not adjacent, they are moved behind the others first.
 DimSlices reduced_slices(const DimVector& reduced, Tensor& input) {
   DimSlices s;
   int64_t changes = 0;

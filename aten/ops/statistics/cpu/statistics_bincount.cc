@@ -23,7 +23,7 @@ Tensor weighted(const int64_t* values, int64_t count, const Tensor& weights, int
 template <class T>
 Tensor bincount_cpu(const Tensor& self, const Tensor& weights, int64_t minlength) {
   check_bincount(self, weights, minlength);
-  // A copy: what was checked is what is counted.
+  // A copy, so that the checked values are those counted.
   const Tensor own = aten::contiguous(aten::to(self, ScalarType::Int64));
   const std::vector<int64_t> values(own.data_as<int64_t>(), own.data_as<int64_t>() + own.numel());
   int64_t bins = minlength;

@@ -14,7 +14,7 @@
 namespace treadle::cuda {
 namespace {
 
-// Many that fall to one place would wait for each other: few places are counted in each block
+// Many additions to one counter would wait for each other, so with few counters each block counts
 // first.
 constexpr int64_t kPlacesOfBlock = 4096, kCountingBlocks = 1024;
 
@@ -38,7 +38,7 @@ __global__ void count_kernel(Places place, int64_t n, unsigned long long* counts
     if (at >= 0) atomicAdd(counts + at, 1ull);
   });
 }
-// The counts of places below `span`, int64.
+// The counts of values below `span`, int64.
 template <class Places>
 Tensor counted(Places places, int64_t n, int64_t span, const Place& place) {
   const Tensor counts = empty_tensor({span}, ScalarType::Int64, place.where);

@@ -8,7 +8,7 @@
 namespace treadle::cuda {
 namespace {
 
-// How a difference is counted, and what the sum of counts stands for.
+// The term of a difference, and the value of the sum of terms.
 struct CountNorm {
   __device__ double add(double sum, double d) const { return sum + (d != 0); }
   __device__ double finish(double sum) const { return sum; }

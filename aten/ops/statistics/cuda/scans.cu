@@ -17,7 +17,7 @@ namespace {
 
 // ---- cumsum and cumprod ----
 
-// What a running value is kept in: wider than the elements where they are floating.
+// The type of a running value: wider than the elements if they are floating.
 template <class T>
 using Running = std::conditional_t<std::is_same_v<T, float>, double, Computed<T>>;
 

@@ -11,7 +11,7 @@
 namespace treadle::cuda {
 namespace {
 
-// How many threads do a slice.
+// The number of threads for a slice.
 constexpr int kThread = 1, kWarp = 32;  // and kBlock
 
 // A slice as one of its threads sees it: its elements are `stride` apart.
