@@ -46,7 +46,7 @@ struct ExprNode {
   std::string text;
   std::vector<Expr> children;
   std::size_t offset = 0;       // where it starts in the text
-  std::size_t name_offset = 0;  // of a method: where its name is; otherwise the same as offset
+  std::size_t name_offset = 0;  // of a method: its name's position; otherwise the same as offset
   int depth = 1;  // of the tree below and including this node; bounded, so that recursion is safe
 };
 

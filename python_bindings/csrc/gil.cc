@@ -42,7 +42,7 @@ thread_local constinit int own_blocks __attribute__((tls_model("initial-exec")))
 // Blocks that are inside an operator: all but those that wait in a Rest.
 int running = 0;
 thread_local constinit int own_running __attribute__((tls_model("initial-exec"))) = 0;
-// Threads that wait for a Quiescence. Nobody begins a block before they had it.
+// Threads that wait for a Quiescence. No thread begins a block before they had it.
 int waiting = 0;
 
 // The other threads and their blocks are not in a forked child.

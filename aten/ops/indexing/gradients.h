@@ -12,7 +12,7 @@ namespace treadle::autograd {
 // index: gradients of reads from one element are added up there.
 Tensor index_backward(const Tensor& grad, IntList sizes, TensorList indices);
 Tensor index_put_self_backward(const Tensor& grad, TensorList indices, bool accumulate);
-// Of several values for one element, only the last one, which stays, gets a gradient.
+// Among several values for one element, only the last one, which stays, gets a gradient.
 Tensor index_put_values_backward(const Tensor& grad, TensorList indices, IntList sizes,
                                  bool accumulate);
 

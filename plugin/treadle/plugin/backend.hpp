@@ -27,7 +27,7 @@ struct BackendDescription {
   bool addressable = false;    // storages are addresses, and those within them are as good
   const char* storage_tag = nullptr;    // the name under which storages are saved; null: `name`
   DType autocast_dtype = DType::Bool;   // what autocast casts to unless told; Bool: bfloat16
-  Span<const DType> autocast_dtypes{};  // what it may cast to; none: float16 and bfloat16
+  Span<const DType> autocast_dtypes{};  // those it may cast to; none: float16 and bfloat16
   Span<const DType> dtypes{};           // what its tensors may have; none: all
 };
 

@@ -86,7 +86,8 @@ class Tensor {
   int64_t dim() const { return api().dim(get()); }
   Ints sizes() const { return {api().sizes(get()), static_cast<size_t>(dim())}; }
   Ints strides() const { return {api().strides(get()), static_cast<size_t>(dim())}; }
-  // Of one dimension. A negative one counts from the end. IndexError if there is no such dimension.
+  // The size or stride of one dimension. A negative one counts from the end. IndexError if there is
+  // no such dimension.
   int64_t size(int64_t d) const { return sizes()[position(d)]; }
   int64_t stride(int64_t d) const { return strides()[position(d)]; }
   int64_t numel() const { return api().numel(get()); }

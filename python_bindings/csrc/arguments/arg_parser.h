@@ -71,7 +71,7 @@ struct Function {
   const Signature* signatures;
   uint8_t count;
   PyObject** names = nullptr;  // the parameters' names, interned at the first call
-  PyObject* object = nullptr;  // what overrides are told of, where it is not found by its name
+  PyObject* object = nullptr;  // what overrides receive, if it is not found by its name
 };
 
 namespace detail {

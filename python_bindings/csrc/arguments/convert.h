@@ -24,8 +24,8 @@ inline bool is_number(PyObject* o) {
   return PyFloat_CheckExact(o) || PyLong_CheckExact(o) || is_number_slow(o);
 }
 bool is_int(PyObject* o);
-bool is_real(
-    PyObject* o);  // what float() takes without a surprise: int, float, a real NumPy scalar
+// An int, a float or a real NumPy scalar: float() converts these without a surprise.
+bool is_real(PyObject* o);
 bool is_bool(PyObject* o);
 bool is_generator(PyObject* o);
 // A tensor of one element that can stand for a number: 0-dim and without gradient.

@@ -75,7 +75,7 @@ PyObject* ask(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* { return F{}(unwrap(self)); });
 }
 template <MethodName name, class F>
-PyMethodDef question(F, const char* doc) {
+PyMethodDef property_method(F, const char* doc) {
   return without_arguments<name, &ask<F>>(doc);
 }
 
@@ -164,22 +164,24 @@ void add_tensor_methods(std::vector<PyMethodDef>& methods) {
               "stride($self, dim=None)\n--\n\nSteps between neighbours in memory, in elements."),
           fast_method("is_contiguous", &is_contiguous,
                       "Whether the elements lie in order in memory."),
-          question<"dim">(dim, "The number of dimensions."),
-          question<"ndimension">(dim, "The number of dimensions."),
-          question<"numel">(numel, "The number of elements."),
-          question<"nelement">(numel, "The number of elements."),
-          question<"storage_offset">(storage_offset,
-                                     "Where the first element is in the storage, in elements."),
-          question<"element_size">(element_size, "Bytes of one element."),
-          question<"data_ptr">(data_ptr, "Address of the first element."),
-          question<"get_device">(get_device, "The number of the device; -1 on the CPU."),
-          question<"is_floating_point">(is_floating_point, "Whether the dtype is a floating one."),
-          question<"is_complex">(is_complex_dtype, "Whether the dtype is a complex one."),
-          question<"is_signed">(is_signed_dtype, "Whether the dtype has negative values."),
-          question<"is_inference">(is_inference, "Whether the tensor was made in inference mode."),
-          question<"is_pinned">(never, "Whether the memory is page-locked."),
-          question<"untyped_storage">(untyped_storage,
-                                      "The bytes under the tensor, which views share."),
+          property_method<"dim">(dim, "The number of dimensions."),
+          property_method<"ndimension">(dim, "The number of dimensions."),
+          property_method<"numel">(numel, "The number of elements."),
+          property_method<"nelement">(numel, "The number of elements."),
+          property_method<"storage_offset">(
+              storage_offset, "Where the first element is in the storage, in elements."),
+          property_method<"element_size">(element_size, "Bytes of one element."),
+          property_method<"data_ptr">(data_ptr, "Address of the first element."),
+          property_method<"get_device">(get_device, "The number of the device; -1 on the CPU."),
+          property_method<"is_floating_point">(is_floating_point,
+                                               "Whether the dtype is a floating one."),
+          property_method<"is_complex">(is_complex_dtype, "Whether the dtype is a complex one."),
+          property_method<"is_signed">(is_signed_dtype, "Whether the dtype has negative values."),
+          property_method<"is_inference">(is_inference,
+                                          "Whether the tensor was made in inference mode."),
+          property_method<"is_pinned">(never, "Whether the memory is page-locked."),
+          property_method<"untyped_storage">(untyped_storage,
+                                             "The bytes under the tensor, which views share."),
           with_argument<"is_same_size", &is_same_size>(
               "Whether the other tensor has the same sizes."),
           with_argument<"is_set_to", &is_set_to>(

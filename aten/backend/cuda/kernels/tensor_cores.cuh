@@ -1,6 +1,7 @@
 // Tensor cores, for 16-bit factors and sums of float32: the fragments that a warp of 32 threads
-// multiplies at once, and their loads from shared memory. With group = lane / 4 and pair = lane % 4
-// * 2:
+// multiplies at once, and their loads from shared memory.
+//
+// With group = lane / 4 and pair = lane % 4 * 2:
 //
 //   left (16, 16): l[0] (group, pair..), l[1] (group + 8, pair..), l[2] and l[3] 8 columns on
 //   right (16, 8): r0 (pair.., group), r1 (pair + 8.., group)

@@ -10,9 +10,9 @@
 
 namespace treadle::cpu {
 
-// Arrays are (depth, height, width). Dimensions that a convolution lacks come first and have size
-// 1. All tensors are contiguous: input (N, C, in...), weight (O, C / groups, kernel...), output (N,
-// O, out...).
+// Arrays are (depth, height, width). Dimensions that a convolution lacks come first, with size 1.
+// All tensors are contiguous: input (N, C, in...), weight (O, C / groups, kernel...), output
+// (N, O, out...).
 struct ConvGeometry {
   using Dims = std::array<int64_t, 3>;
   int64_t batch, in_channels, out_channels, groups;

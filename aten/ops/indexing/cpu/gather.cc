@@ -17,7 +17,7 @@ void gather_rows(const Tensor& self, int64_t dim, const CheckedIndex& index, con
   const int64_t across = dim == last ? 0 : strides.back();
   const Element* const data = static_cast<const Element*>(self.data());
   Element* const target = static_cast<Element*>(out.data());
-  // Of one row of `self`, which each row of the index reads.
+  // Gathers from one row of `self`, which each row of the index reads.
   const uint64_t row_bytes =
       static_cast<uint64_t>(self.sizes().empty() ? 1 : self.size(dim)) * sizeof(Element);
   const bool far = !stays_near(width, row_bytes);

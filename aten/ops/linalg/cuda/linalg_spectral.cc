@@ -144,7 +144,7 @@ void linalg_eig_cuda(const Tensor& a, bool compute_v, const Tensor& values, cons
   require_convergence("linalg.eig", info);
 }
 
-// Of column-major matrices, (m, n) with m >= n: U S V^H, for the whole batch at once.
+// The factors of column-major matrices, (m, n) with m >= n: U S V^H, for the whole batch at once.
 struct Tall {
   Tensor matrices;  // (count, n, m) by rows, written over
   int64_t count, m, n;

@@ -30,7 +30,7 @@ template <class C>
 struct Moments {
   C mean, rstd;
 };
-// Of a row, by a block.
+// The moments of a row, computed by a block.
 template <class T>
 __device__ inline Moments<Computed<T>> moments_of(const T* x, int64_t length, Computed<T> eps) {
   using C = Computed<T>;

@@ -83,7 +83,7 @@ template <class T>
 void bernoulli_cpu(const Tensor& self, double p, const Generator& generator) {
   T* out = self.data_as<T>();
   const int64_t n = self.numel();
-  // Of the 2^32 words, those up to `last` count as true. They are compared without a branch, which
+  // Words up to `last`, among 2^32, count as true. They are compared without a branch, which
   // would be unpredictable.
   const auto yes_words = static_cast<int64_t>(p * 0x1p32);
   const RandomStream stream("bernoulli_", generator, blocks_for(n, 4));

@@ -82,7 +82,7 @@ struct GeometricNumber {
   }
 };
 
-// Of the 2^32 words, those up to `last` count as true; with `never`, none does.
+// Words up to `last`, among 2^32, count as true; with `never`, none does.
 template <class T>
 struct BernoulliNumber {
   uint32_t last;

@@ -10,7 +10,7 @@
 namespace treadle::cpu {
 namespace {
 
-// Of the windows over images of `sizes` ([N,] C, H, W).
+// The geometry of the windows over images of `sizes` ([N,] C, H, W).
 ConvGeometry geometry(IntList sizes, IntList kernel, IntList dilation, IntList padding,
                       IntList stride) {
   ConvGeometry g{};

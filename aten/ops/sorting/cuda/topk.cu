@@ -177,7 +177,7 @@ __device__ int64_t place_of(int64_t given, int64_t size, int64_t nans) {
   return numbers > 0 ? (numbers - 1) / 2 : 0;
 }
 
-// Of lines in order.
+// The selection from sorted lines.
 template <class T, Rank rank>
 __global__ void select_sorted(const uint32_t* positions, const T* from, Lines lines, int64_t given,
                               T* values, int64_t* indices) {
