@@ -68,8 +68,8 @@ constexpr ScalarType promote(ScalarType a, ScalarType b) {
   const ScalarType low = std::min(a, b), high = std::max(a, b);
   if (low == ScalarType::Bool || is_signed(low) || !is_signed(high)) return high;
   if (low == ScalarType::UInt64) return kNoCommon;
-  // Between two integers of one width, the signed one has an index greater by four; the next wider one
-  // by five.
+  // Between two integers of one width, the signed one has an index greater by four; the next wider
+  // one by five.
   return std::max(high, static_cast<ScalarType>(static_cast<int>(low) + 5));
 }
 

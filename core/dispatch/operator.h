@@ -302,8 +302,8 @@ void boxed_entry(const Operator&, Stack& stack) {
   BoxedCall<Signature>::run(reinterpret_cast<void*>(static_cast<Signature*>(function)), stack);
 }
 
-// Calls the function of the outermost layer in `active`. An operator's `layered()` is made of it, in
-// one object file: the code that boxes arguments is long, and callers need it seldom.
+// Calls the function of the outermost layer in `active`. An operator's `layered()` calls it, and is
+// compiled once: the code that boxes arguments is long, and callers rarely need it.
 template <class Signature>
 struct LayerCall;
 template <class R, class... Args>

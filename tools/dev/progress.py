@@ -25,7 +25,7 @@ QUIET_SECONDS = 20
 
 
 class Progress:
-    """Reads Bazel's lines. `read()` returns the text to show, or None for a line of another kind."""
+    """Reads Bazel's lines: `read()` returns the text to show, or None for another kind."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock

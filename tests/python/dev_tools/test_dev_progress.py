@@ -1,4 +1,4 @@
-"""./dev shows how much of a build is done and how long the rest takes at the pace of the last minute."""
+"""./dev shows how much of a build is done, and the time that is left at the pace of a minute."""
 
 from __future__ import annotations
 
