@@ -75,9 +75,10 @@ def parser() -> argparse.ArgumentParser:
     libraries.add_arguments(
         commands.add_parser("libraries", help="run libraries made for PyTorch, as installed")
     )
-    commands.add_parser("docs", help="make the reference pages in build/docs")
+    commands.add_parser("docs", help="make the reference pages and the documentation site")
     commands.add_parser("format", help="format the sources")
-    commands.add_parser("lint", help="check the sources")
+    lint = commands.add_parser("lint", help="check the sources and their types")
+    lint.add_argument("--tidy", action="store_true", help="with clang-tidy over core, too")
     shown = commands.add_parser("show", help="print what is generated for an operator")
     shown.add_argument("operator", metavar="OP", help="a name such as add or add.Tensor")
     shell.add_arguments(commands.add_parser("python", help="run Python with the built package"))
@@ -97,6 +98,19 @@ def build_command(args: argparse.Namespace) -> int:
     if args.system_wheel:
         say(f"the wheel for this system is {bazel.build_wheel(bazel.SYSTEM_WHEEL)}")
     return 0
+
+
+def docs_command() -> int:
+    """./dev docs."""
+    environment.prepare()
+    config = bazel.Config()
+    package = bazel.build_package(config)
+    problems = docs.build(package, tests.python_environment(config, package))
+    for problem in problems:
+        print(problem)
+    if not problems:
+        say(f"the site begins at {docs.SITE / 'index.html'}, its Markdown is in {docs.FOLDER}")
+    return 1 if problems else 0
 
 
 def main() -> int:
@@ -127,11 +141,11 @@ def main() -> int:
     if args.command == "libraries":
         return libraries.main(args)
     if args.command == "docs":
-        return docs.main()
+        return docs_command()
     if args.command == "format":
         return sources.format_tree()
     if args.command == "lint":
-        return sources.lint()
+        return sources.lint(args.tidy)
     if args.command == "show":
         return show.main(args.operator)
     parser().print_help()

@@ -18,6 +18,10 @@ from ui import ROOT, DevError, run_quietly, say, step
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 REQUIREMENTS = ROOT / "tools" / "requirements.txt"
+# Formatter, linter, type checker, documentation generator: an environment of its own, since neither
+# the build nor the demo needs them.
+CHECKERS = ROOT / "build" / "checkers"
+CHECKERS_REQUIREMENTS = ROOT / "tools" / "requirements-checkers.txt"
 PACKAGES = ROOT / "tools" / "packages.txt"
 
 
@@ -27,6 +31,13 @@ def prepare() -> None:
     key = REQUIREMENTS.read_bytes()
     virtual_environment(VENV, ["-r", str(REQUIREMENTS)], key, "Python packages")
     bazel_options()
+
+
+def checkers() -> None:
+    """Sets up the tools that check sources and make the documentation."""
+    install = ["-r", str(CHECKERS_REQUIREMENTS)]
+    key = CHECKERS_REQUIREMENTS.read_bytes()
+    virtual_environment(CHECKERS, install, key, "Checkers")
 
 
 def system_packages() -> None:
