@@ -9,17 +9,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Optional
 
+import checkers
 import environment
 import folders
-from ui import ROOT, run_quietly, say
+import licence_lines
+import tidy
+from ui import ROOT, run_quietly, say, step
 
 CPP = {".h", ".cc", ".cu", ".cuh"}
 SCRIPTS = {".py", ".sh", ".bzl", ".bazel"}
 TEXT = CPP | SCRIPTS | {".j2", ".yaml", ".md", ".txt"}
 LINES, COLUMNS = 800, 100
 MARKERS = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
-# What a line says to the tools does not count as its length.
-PRAGMA = re.compile(r"  # (?:type: ignore|noqa)[^#]*$")
 # Data, or text whose lines cannot be broken.
 LONG_LINES = {".md", ".yaml", ".txt", ".j2", ".bzl", ".bazel", ".sh"}
 LONG_FILES = {"native_functions.yaml", "derivatives.yaml"}
@@ -29,6 +30,8 @@ MUTEX = re.compile(r"\bstd::(?:recursive_|shared_|timed_)?mutex\b(?!>)(?!.*fork)
 FORKED = ("core/", "aten/", "plugin/host/", "python_bindings/csrc/")
 # A child has no GPU; tests do not fork.
 NOT_FORKED = re.compile(r"^aten/backend/cuda/|^aten/ops/\w+/cuda/|^tests/|_test\.cc$|/testing_")
+# What a Python line says to checkers is not measured.
+PRAGMA = re.compile(r"  # (?:type: ignore|noqa).*$")
 # What tests compare with: nobody edits it.
 FROZEN = ("tests/codegen", "tests/data")
 
@@ -37,11 +40,23 @@ def files(suffixes: Optional[set[str]] = None) -> list[Path]:
     """The files of the tree that git tracks or would track; those with the suffixes, or all."""
     listing = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT, stdout=subprocess.PIPE, check=True,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        check=True,
     ).stdout.decode()
     paths = [ROOT / name for name in listing.split("\0") if name]
     chosen = {path for path in paths if suffixes is None or path.suffix in suffixes}
     return sorted(path for path in chosen if path.is_file())
+
+
+def python_files() -> list[Path]:
+    """The Python files that ruff lays out."""
+    return [path for path in files({".py", ".pyi"}) if not is_golden(path)]
+
+
+def is_golden(path: Path) -> bool:
+    """Whether a file is compared with to the byte."""
+    return is_frozen(path) and path.suffix not in SCRIPTS
 
 
 def is_frozen(path: Path) -> bool:
@@ -49,26 +64,31 @@ def is_frozen(path: Path) -> bool:
 
 
 def format_tree() -> int:
-    """Rewrites the C++ sources with clang-format and strips blanks at line ends everywhere."""
-    environment.system_packages()
+    """Rewrites the sources: licence lines, clang-format, ruff, no blanks at the ends of lines."""
+    environment.prepare()
+    environment.checkers()
+    for path in files(licence_lines.SUFFIXES):
+        if not is_golden(path):
+            text = path.read_text()
+            if (with_licence := licence_lines.stated(text, path.suffix)) != text:
+                path.write_text(with_licence)
     cpp = [path for path in files(CPP) if not is_frozen(path)]
     if cpp:
         run_quietly(["clang-format", "-i", *map(str, cpp)], "clang-format")
+    python = python_files()
+    checkers.format_python(python)
     for path in files(TEXT):
         text = path.read_text()
-        tidy = re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE)
-        if tidy != text and path.suffix != ".md":
-            path.write_text(tidy)
-    say(f"formatted {len(cpp)} C++ files")
+        stripped = re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE)
+        if stripped != text and path.suffix != ".md" and not is_golden(path):
+            path.write_text(stripped)
+    say(f"formatted {len(cpp)} C++ files and {len(python)} Python files")
     return 0
 
 
-def lint() -> int:
+def lint(with_tidy: bool = False) -> int:
     """Prints every breach of the rules; 1 if there are any."""
-    environment.system_packages()
-    problems = [problem for path in files(TEXT) for problem in check(path)]
-    problems += folder_problems()
-    problems += list(misformatted())
+    problems = all_problems(with_tidy)
     for problem in problems:
         print(problem)
     say(f"{len(problems)} problem{'' if len(problems) == 1 else 's'}")
@@ -83,6 +103,23 @@ def folder_problems() -> list[str]:
     }
     names = [path.relative_to(ROOT).as_posix() for path in files()]
     return list(folders.problems(texts, names))
+
+
+def all_problems(with_tidy: bool = False) -> list[str]:
+    """Every breach of the rules; with `with_tidy` clang-tidy's, too, which take minutes."""
+    environment.prepare()
+    environment.checkers()
+    with step("Rules of the sources"):
+        problems = [problem for path in files(TEXT) for problem in check(path)]
+        problems += folder_problems()
+    with step("clang-format and ruff"):
+        problems += [*misformatted(), *checkers.ruff(python_files())]
+    with step("Types of the Python code"):
+        problems += checkers.mypy()
+    if with_tidy:
+        with step("clang-tidy"):
+            problems += tidy.problems()
+    return problems
 
 
 def misformatted() -> Iterator[str]:
@@ -111,7 +148,7 @@ def check(path: Path) -> Iterator[str]:
     if len(lines) > LINES and path.name not in LONG_FILES and not golden and path.suffix != ".md":
         yield f"{name}: {len(lines)} lines; a file over {LINES} has two ideas"
     for number, line in enumerate(lines, 1):
-        columns = len(PRAGMA.sub("", line))
+        columns = len(PRAGMA.sub("", line)) if path.suffix == ".py" else len(line)
         if columns > COLUMNS and path.suffix not in LONG_LINES and not golden:
             yield f"{name}:{number}: {columns} columns, {COLUMNS} allowed"
         if MARKERS.search(line):
@@ -126,12 +163,15 @@ def check(path: Path) -> Iterator[str]:
         for number, line in enumerate(lines, 1):
             if MUTEX.search(line):
                 yield f"{name}:{number}: a mutex that a fork may leave locked; use ForkSafeMutex"
+    licensed = path.suffix in licence_lines.SUFFIXES and not golden
+    if licensed and not licence_lines.is_stated(text):
+        yield f"{name}: no line {licence_lines.LICENCE}; run ./dev format"
     if path.suffix == ".py":
         yield from check_python(name, text)
 
 
 def check_python(name: Path, text: str) -> Iterator[str]:
-    """A docstring on the module, and imports that are used."""
+    """A docstring on the module; examples in docstrings that stay indented; imports in use."""
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
@@ -139,6 +179,7 @@ def check_python(name: Path, text: str) -> Iterator[str]:
         return
     if tree.body and ast.get_docstring(tree) is None:
         yield f"{name}:1: no docstring that states the file's idea"
+    yield from indented_docstrings(name, tree)
     if name.name == "__init__.py":
         return
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
@@ -155,3 +196,19 @@ def check_python(name: Path, text: str) -> Iterator[str]:
             bound = (alias.asname or alias.name).split(".")[0]
             if bound not in used and bound != "*" and alias.asname != alias.name:
                 yield f"{name}:{node.lineno}: '{bound}' is imported and not used"
+
+
+def indented_docstrings(name: Path, tree: ast.Module) -> Iterator[str]:
+    """Docstrings in which only an example follows the first line: its indentation would be lost,
+    since the lines after the first are all there is to measure it by.
+    """
+    for node in ast.walk(tree):
+        if not isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) or not node.body:
+            continue
+        first = node.body[0]
+        if not (isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)):
+            continue
+        lines = str(first.value.value).splitlines()[1:]
+        margins = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
+        if margins and min(margins) > first.col_offset:
+            yield f"{name}:{first.lineno}: an example alone; put a line before it"

@@ -1,5 +1,6 @@
 """./dev test: the C++ tests by Bazel, pytest against the package just built, and, where the CUDA
-toolkit is, some of the tests of devices on an emulated CUDA device; and one total.
+toolkit is, some of the tests of devices on an emulated CUDA device; then the checks of the sources
+and the documentation (./dev lint --tidy, ./dev docs); and one total.
 
 The last line counts test cases of all: `1234 passed, 0 failed`. `./dev test --emulated` runs every
 test of operators, gradients and devices on the emulated one, or the files that are named.
@@ -11,12 +12,13 @@ import argparse
 import json
 import subprocess
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Optional
 from urllib.parse import unquote, urlparse
 
 import bazel
+import docs
 import environment
 import passed
 import sources
@@ -101,8 +103,24 @@ def main(args: argparse.Namespace) -> int:
             total.add(run_emulated(args, [OPERATORS]))
         else:
             say("without the CUDA toolkit there are no tests on an emulated CUDA device")
+        total.add(run_checks("./dev lint --tidy", lambda: sources.all_problems(with_tidy=True)))
+        package = bazel.build_package(config)
+        variables = python_environment(config, package)
+        total.add(run_checks("./dev docs", lambda: docs.build(package, variables)))
     print(total)
     return 1 if total.failed else 0
+
+
+def run_checks(name: str, check: Callable[[], list[str]]) -> Count:
+    """Checks that are not tests: a problem is counted as a failed test, none as one passed."""
+    try:
+        problems = check()
+    except DevError as error:
+        problems = [str(error)]
+    for problem in problems:
+        print(problem)
+    say(f"{name}: {len(problems)} problems")
+    return Count(passed=0 if problems else 1, failed=len(problems))
 
 
 def run_cpp(config: bazel.Config, args: argparse.Namespace) -> Count:
