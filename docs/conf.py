@@ -30,7 +30,7 @@ html_show_sourcelink = False
 html_show_sphinx = False
 html_theme_options = {
     "collapse_navigation": True,
-    "navigation_depth": 2,
+    "navigation_depth": 1,
     "show_nav_level": 1,
     "show_toc_level": 2,
     "header_links_before_dropdown": 8,

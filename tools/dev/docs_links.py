@@ -19,7 +19,8 @@ ELSEWHERE = re.compile(r"[a-z]+:|//", re.IGNORECASE)
 
 def broken(site: Path) -> Iterator[str]:
     """A line for each link that leads nowhere."""
-    texts = {str(path): path.read_text() for path in sorted(site.rglob("*.html"))}
+    pages = [path for path in sorted(site.rglob("*.html")) if "_static" not in path.parts]
+    texts = {str(path): path.read_text() for path in pages}
     anchors = {path: set(ID.findall(text)) for path, text in texts.items()}
     existing: dict[str, bool] = {}
     for path, text in texts.items():
