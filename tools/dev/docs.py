@@ -36,9 +36,9 @@ def build(package: Path, variables: dict[str, str]) -> list[str]:
     with step("Reference pages"):
         reference(package, variables)
     with step("Documentation site"):
-        stage(FOLDER, interface(variables)).write(WORK / "source")
-        problems = sphinx(WORK / "source", SITE)
-        return problems or list(docs_links.broken(SITE))
+        staged = stage(FOLDER, interface(variables))
+        staged.write(WORK / "source")
+        return staged.problems or sphinx(WORK / "source", SITE) or list(docs_links.broken(SITE))
 
 
 def reference(package: Path, variables: dict[str, str]) -> None:

@@ -43,6 +43,7 @@ class Stage:
         self.root = root
         self.pages: dict[str, Page] = {}
         self.of_files: dict[Path, str] = {}
+        self.problems: list[str] = []
 
     def add(self, path: str, page: Page, file: Optional[Path] = None) -> None:
         """Adds a page at `path`; `file`: what links name where they mean this page."""
@@ -75,9 +76,10 @@ class Stage:
         file = (base / name).resolve()
         if file.is_dir():
             file /= "README.md"
-        if not file.is_file() or not file.is_relative_to(self.root):
-            raise DevError(f"a link of {path} leads nowhere: {target}")
         if file not in self.of_files:
+            if not file.is_file() or not file.is_relative_to(self.root):
+                self.problems.append(f"docs site: {path}: a link leads nowhere: {target}")
+                return target
             self._show(file)
         return os.path.relpath(self.of_files[file], os.path.dirname(path) or ".") + mark + anchor
 
